@@ -17,13 +17,13 @@
 #include "agent/pods/kubelet_client.h"
 #include "agent/pods/pod_attribution.h"
 #include "agent/ranks/rank_resolver.h"
-#include "base/post_and_wait.h"
-#include "base/status.h"
-#include "base/time_units.h"
-#include "health/metric_builders.h"
-#include "trace/state_words.h"
-#include "trace/trigger_limits.h"
-#include "wire/grpc_channel.h"
+#include "lib/base/post_and_wait.h"
+#include "lib/base/status.h"
+#include "lib/base/time_units.h"
+#include "lib/health/metric_builders.h"
+#include "lib/trace/state_words.h"
+#include "lib/trace/trigger_limits.h"
+#include "lib/wire/grpc_channel.h"
 
 namespace neurontrace {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "agent/grpc_streams.h"
-#include "wire/grpc_channel.h"
+#include "lib/wire/grpc_channel.h"
 
 namespace neurontrace {
 namespace {

@@ -10,11 +10,11 @@
 #include "agent/clock/clock_prober.h"
 #include "agent/clock/evidence_link.h"
 #include "agent/config.h"
-#include "base/event_loop.h"
-#include "base/file_system.h"
-#include "base/random.h"
-#include "clock/host_clocks.h"
-#include "trace/agent_info.h"
+#include "lib/base/event_loop.h"
+#include "lib/base/file_system.h"
+#include "lib/base/random.h"
+#include "lib/clock/host_clocks.h"
+#include "lib/trace/agent_info.h"
 
 namespace neurontrace {
 

@@ -5,7 +5,7 @@
 #include <system_error>
 #include <utility>
 
-#include "trace/loss_table.h"
+#include "lib/trace/loss_table.h"
 
 namespace neurontrace {
 namespace {

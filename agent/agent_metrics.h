@@ -28,10 +28,10 @@
 #include "agent/upload/answer_watch.h"
 #include "agent/upload/delivery_queue.h"
 #include "agent/upload/uploader.h"
-#include "base/clock.h"
-#include "base/task_runner.h"
-#include "health/metric_builders.h"
-#include "wire/security_watch.h"
+#include "lib/base/clock.h"
+#include "lib/base/task_runner.h"
+#include "lib/health/metric_builders.h"
+#include "lib/wire/security_watch.h"
 
 namespace neurontrace {
 

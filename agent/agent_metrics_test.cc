@@ -8,10 +8,10 @@
 #include "agent/agent_metrics.h"
 #include "agent/source/stream_writer.h"
 #include "agent/upload/fake_aggregator.h"
-#include "base/fake_task_runner.h"
-#include "base/random.h"
-#include "trace/ids.h"
-#include "wire/test_certificates.h"
+#include "lib/base/fake_task_runner.h"
+#include "lib/base/random.h"
+#include "lib/trace/ids.h"
+#include "lib/wire/test_certificates.h"
 
 namespace neurontrace {
 namespace {

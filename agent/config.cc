@@ -10,15 +10,15 @@
 #include <map>
 
 #include "agent/spool/spool_format.h"
-#include "base/address.h"
-#include "base/build_facts.h"
-#include "base/quantity.h"
-#include "base/status.h"
-#include "daemon/config_options.h"
+#include "lib/base/address.h"
+#include "lib/base/build_facts.h"
+#include "lib/base/quantity.h"
+#include "lib/base/status.h"
+#include "lib/daemon/config_options.h"
 #include "tap/buffer_format.h"
-#include "trace/agent_info.h"
-#include "trace/chunk_format.h"
-#include "wire/option_texts_check.h"
+#include "lib/trace/agent_info.h"
+#include "lib/trace/chunk_format.h"
+#include "lib/wire/option_texts_check.h"
 
 namespace neurontrace {
 namespace {

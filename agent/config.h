@@ -11,11 +11,11 @@
 #include "absl/status/statusor.h"
 #include "agent/clock/clock_prober.h"
 #include "agent/ranks/rank_resolver.h"
-#include "daemon/option_texts.h"
-#include "daemon/program_log.h"
-#include "trace/limits.h"
-#include "wire/channel_security.h"
-#include "wire/trigger_posts.h"
+#include "lib/daemon/option_texts.h"
+#include "lib/daemon/program_log.h"
+#include "lib/trace/limits.h"
+#include "lib/wire/channel_security.h"
+#include "lib/wire/trigger_posts.h"
 
 namespace neurontrace {
 

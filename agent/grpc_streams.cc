@@ -9,8 +9,8 @@
 #include "agent/control_messages.h"
 #include "neurontrace/v1/agent_gateway.grpc.pb.h"
 #include "neurontrace/v1/clock_gateway.grpc.pb.h"
-#include "wire/bidi_call.h"
-#include "wire/clock_messages.h"
+#include "lib/wire/bidi_call.h"
+#include "lib/wire/clock_messages.h"
 
 namespace neurontrace {
 namespace {

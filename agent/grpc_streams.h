@@ -10,9 +10,9 @@
 #include "agent/clock/probe_stream.h"
 #include "agent/control/control_stream.h"
 #include "agent/upload/upload_stream.h"
-#include "base/task_runner.h"
-#include "clock/host_clocks.h"
-#include "trace/agent_info.h"
+#include "lib/base/task_runner.h"
+#include "lib/clock/host_clocks.h"
+#include "lib/trace/agent_info.h"
 
 namespace neurontrace {
 

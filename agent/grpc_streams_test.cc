@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "agent/grpc_streams.h"
-#include "base/event_loop.h"
+#include "lib/base/event_loop.h"
 #include "neurontrace/v1/agent_gateway.grpc.pb.h"
-#include "wire/grpc_channel.h"
+#include "lib/wire/grpc_channel.h"
 
 namespace neurontrace {
 namespace {

@@ -11,7 +11,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "base/status.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "agent/config.h"
 #include "agent/imds_client.h"
-#include "trace/agent_info.h"
+#include "lib/trace/agent_info.h"
 
 namespace neurontrace {
 

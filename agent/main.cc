@@ -10,10 +10,10 @@
 #include "agent/config.h"
 #include "agent/instance_identity.h"
 #include "agent/spool/spool_check.h"
-#include "base/file_system.h"
-#include "base/status.h"
-#include "base/unique_fd.h"
-#include "daemon/daemon_main.h"
+#include "lib/base/file_system.h"
+#include "lib/base/status.h"
+#include "lib/base/unique_fd.h"
+#include "lib/daemon/daemon_main.h"
 
 namespace {
 

@@ -19,15 +19,15 @@
 
 #include "agent/control/control_session.h"
 #include "agent/control_messages.h"
-#include "agent/source/neuron/fake_tap.h"
+#include "agent/source/neuron/tap/fake_tap.h"
 #include "agent/source/neuron/tap_source_fuzz_support.h"
 #include "agent/source/recording_sink.h"
 #include "agent/triggers/agent_triggers.h"
-#include "base/fake_task_runner.h"
-#include "base/fuzz_input.h"
-#include "wire/agent_hello.h"
-#include "wire/conversions.h"
-#include "wire/trigger_messages.h"
+#include "lib/base/fake_task_runner.h"
+#include "lib/base/fuzz_input.h"
+#include "lib/wire/agent_hello.h"
+#include "lib/wire/conversions.h"
+#include "lib/wire/trigger_messages.h"
 
 namespace neurontrace {
 namespace {

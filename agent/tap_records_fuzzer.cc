@@ -15,13 +15,13 @@
 #include <string>
 #include <string_view>
 
-#include "agent/source/neuron/fake_tap.h"
+#include "agent/source/neuron/tap/fake_tap.h"
 #include "agent/source/neuron/tap_source_fuzz_support.h"
 #include "agent/source/recording_sink.h"
-#include "base/fake_task_runner.h"
-#include "base/fuzz_input.h"
-#include "wire/chunk_envelope.h"
-#include "wire/conversions.h"
+#include "lib/base/fake_task_runner.h"
+#include "lib/base/fuzz_input.h"
+#include "lib/wire/chunk_envelope.h"
+#include "lib/wire/conversions.h"
 
 namespace neurontrace {
 namespace {

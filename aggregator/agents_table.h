@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "aggregator/session/agent_registry.h"
-#include "health/status_page.h"
+#include "lib/health/status_page.h"
 
 namespace neurontrace {
 

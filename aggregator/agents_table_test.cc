@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/time_units.h"
+#include "lib/base/time_units.h"
 
 namespace neurontrace {
 namespace {

@@ -11,9 +11,9 @@
 #include "aggregator/capture_export.h"
 #include "aggregator/reply_files.h"
 #include "aggregator/window_before_now.h"
-#include "base/status.h"
-#include "base/time_units.h"
-#include "wire/export_options.h"
+#include "lib/base/status.h"
+#include "lib/base/time_units.h"
+#include "lib/wire/export_options.h"
 
 namespace neurontrace {
 namespace {

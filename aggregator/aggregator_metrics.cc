@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "trace/capture_obstacle.h"
-#include "trace/export_traits.h"
-#include "trace/loss_table.h"
-#include "trace/clock_limits.h"
-#include "wire/export_options.h"
+#include "lib/trace/capture_obstacle.h"
+#include "lib/trace/export_traits.h"
+#include "lib/trace/loss_table.h"
+#include "lib/trace/clock_limits.h"
+#include "lib/wire/export_options.h"
 
 namespace neurontrace {
 namespace {

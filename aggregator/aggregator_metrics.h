@@ -15,12 +15,12 @@
 #include "absl/status/status.h"
 #include "aggregator/session/capture_quota.h"
 #include "aggregator/store/store.h"
-#include "base/clock.h"
-#include "health/metric_builders.h"
+#include "lib/base/clock.h"
+#include "lib/health/metric_builders.h"
 #include "neurontrace/v1/operator_service.pb.h"
-#include "trace/capture_record.h"
-#include "trace/worker_info.h"
-#include "wire/security_watch.h"
+#include "lib/trace/capture_record.h"
+#include "lib/trace/worker_info.h"
+#include "lib/wire/security_watch.h"
 
 namespace neurontrace {
 

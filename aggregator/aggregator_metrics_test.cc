@@ -9,7 +9,7 @@
 
 #include "aggregator/aggregator_test_support.h"
 #include "aggregator/store/store_test_support.h"
-#include "trace/clock_limits.h"
+#include "lib/trace/clock_limits.h"
 
 namespace neurontrace {
 namespace {

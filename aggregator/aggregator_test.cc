@@ -11,8 +11,8 @@
 #include <thread>
 
 #include "aggregator/aggregator_test_support.h"
-#include "base/temporary_directory.h"
-#include "wire/conversions.h"
+#include "lib/base/temporary_directory.h"
+#include "lib/wire/conversions.h"
 
 namespace neurontrace {
 namespace {

@@ -4,12 +4,12 @@
 #include <chrono>
 #include <utility>
 
-#include "trace/agent_info.h"
-#include "trace/event_chunk_builder.h"
-#include "wire/agent_hello.h"
-#include "wire/chunk_envelope.h"
-#include "wire/conversions.h"
-#include "wire/grpc_channel.h"
+#include "lib/trace/agent_info.h"
+#include "lib/trace/event_chunk_builder.h"
+#include "lib/wire/agent_hello.h"
+#include "lib/wire/chunk_envelope.h"
+#include "lib/wire/conversions.h"
+#include "lib/wire/grpc_channel.h"
 
 namespace neurontrace {
 namespace {

@@ -10,9 +10,9 @@
 
 #include "neurontrace/v1/agent_gateway.grpc.pb.h"
 #include "neurontrace/v1/operator_service.grpc.pb.h"
-#include "trace/capture_record.h"
-#include "trace/chunk_header.h"
-#include "trace/ids.h"
+#include "lib/trace/capture_record.h"
+#include "lib/trace/chunk_header.h"
+#include "lib/trace/ids.h"
 
 namespace neurontrace {
 

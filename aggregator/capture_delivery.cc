@@ -16,10 +16,10 @@
 #include "aggregator/capture_export.h"
 #include "aggregator/deliver/artifact_paths.h"
 #include "aggregator/deliver/delivery.h"
-#include "base/json_writer.h"
-#include "base/sha256.h"
-#include "base/status.h"
-#include "wire/export_options.h"
+#include "lib/base/json_writer.h"
+#include "lib/base/sha256.h"
+#include "lib/base/status.h"
+#include "lib/wire/export_options.h"
 
 namespace neurontrace {
 namespace {

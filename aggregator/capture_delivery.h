@@ -2,15 +2,15 @@
 #pragma once
 
 #include "absl/status/status.h"
-#include "aggregator/align/capture_clocks.h"
+#include "aggregator/align/core/capture_clocks.h"
 #include "aggregator/deliver/export_roots.h"
 #include "aggregator/operator/operator_service.h"
 #include "aggregator/store/store.h"
 #include "aggregator/store_run.h"
-#include "base/clock.h"
-#include "base/random.h"
+#include "lib/base/clock.h"
+#include "lib/base/random.h"
 #include "neurontrace/v1/operator_service.pb.h"
-#include "trace/capture_record.h"
+#include "lib/trace/capture_record.h"
 
 namespace neurontrace {
 

@@ -17,11 +17,11 @@
 #include "aggregator/export/gzip_file.h"
 #include "aggregator/operator/certificate_message.h"
 #include "aggregator/timeline/store_chunk_source.h"
-#include "base/json_writer.h"
-#include "base/status.h"
-#include "base/time_units.h"
-#include "trace/export_limits.h"
-#include "wire/export_options.h"
+#include "lib/base/json_writer.h"
+#include "lib/base/status.h"
+#include "lib/base/time_units.h"
+#include "lib/trace/export_limits.h"
+#include "lib/wire/export_options.h"
 
 namespace neurontrace {
 namespace {

@@ -4,12 +4,12 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "aggregator/align/capture_clocks.h"
+#include "aggregator/align/core/capture_clocks.h"
 #include "aggregator/export/output_files.h"
 #include "aggregator/operator/operator_service.h"
 #include "aggregator/store/store.h"
 #include "neurontrace/v1/operator_service.pb.h"
-#include "trace/capture_record.h"
+#include "lib/trace/capture_record.h"
 
 namespace neurontrace {
 

@@ -18,11 +18,11 @@
 #include "aggregator/reply_files.h"
 #include "aggregator/store/chunk_frame.h"
 #include "aggregator/store_damage_test_support.h"
-#include "base/sha256.h"
-#include "trace/event_chunk.h"
-#include "trace/host_samples.h"
-#include "wire/chunk_envelope.h"
-#include "wire/export_options.h"
+#include "lib/base/sha256.h"
+#include "lib/trace/event_chunk.h"
+#include "lib/trace/host_samples.h"
+#include "lib/wire/chunk_envelope.h"
+#include "lib/wire/export_options.h"
 
 namespace neurontrace {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "aggregator/clocks/capture_span.h"
 #include "aggregator/store/clock_evidence_store.h"
-#include "base/status.h"
-#include "trace/clock_evidence_codec.h"
+#include "lib/base/status.h"
+#include "lib/trace/clock_evidence_codec.h"
 
 namespace neurontrace {
 namespace {

@@ -20,11 +20,11 @@
 #include "aggregator/reference/probe_responder.h"
 #include "aggregator/reference/reference_timescale.h"
 #include "aggregator/store/store.h"
-#include "base/clock.h"
-#include "base/event_loop.h"
-#include "base/file_system.h"
-#include "base/random.h"
-#include "clock/host_clocks.h"
+#include "lib/base/clock.h"
+#include "lib/base/event_loop.h"
+#include "lib/base/file_system.h"
+#include "lib/base/random.h"
+#include "lib/clock/host_clocks.h"
 
 namespace neurontrace {
 

@@ -14,12 +14,12 @@
 #include "aggregator/deliver/s3_client.h"
 #include "aggregator/session/capture_quota.h"
 #include "aggregator/store/durability.h"
-#include "daemon/option_texts.h"
-#include "daemon/program_log.h"
-#include "trace/access_limits.h"
-#include "trace/artifact_limits.h"
-#include "wire/channel_security.h"
-#include "wire/trigger_posts.h"
+#include "lib/daemon/option_texts.h"
+#include "lib/daemon/program_log.h"
+#include "lib/trace/access_limits.h"
+#include "lib/trace/artifact_limits.h"
+#include "lib/wire/channel_security.h"
+#include "lib/wire/trigger_posts.h"
 
 namespace neurontrace {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "aggregator/align/clock_reading.h"
+#include "aggregator/align/core/clock_reading.h"
 #include "aggregator/align/host_fit.h"
 #include "aggregator/store/clock_evidence_store.h"
 

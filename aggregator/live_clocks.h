@@ -9,11 +9,11 @@
 #include <string>
 #include <thread>
 
-#include "aggregator/align/clock_model.h"
+#include "aggregator/align/core/clock_model.h"
 #include "aggregator/session/coordinator.h"
 #include "aggregator/store/clock_evidence_store.h"
-#include "base/clock.h"
-#include "base/event_loop.h"
+#include "lib/base/clock.h"
+#include "lib/base/event_loop.h"
 
 namespace neurontrace {
 

@@ -7,8 +7,8 @@
 #include <cstdlib>
 
 #include "aggregator/store/store.h"
-#include "base/time_units.h"
-#include "trace/clock_evidence_codec.h"
+#include "lib/base/time_units.h"
+#include "lib/trace/clock_evidence_codec.h"
 
 namespace neurontrace {
 namespace {

@@ -9,8 +9,8 @@
 #include "aggregator/aggregator.h"
 #include "aggregator/config.h"
 #include "aggregator/store_check_command.h"
-#include "base/status.h"
-#include "daemon/daemon_main.h"
+#include "lib/base/status.h"
+#include "lib/daemon/daemon_main.h"
 
 namespace {
 

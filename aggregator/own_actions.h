@@ -8,8 +8,8 @@
 #include "aggregator/access/audit_log.h"
 #include "aggregator/deliver/standing_queue.h"
 #include "aggregator/retention/capture_retention.h"
-#include "trace/capture_record.h"
-#include "trace/capture_spec.h"
+#include "lib/trace/capture_record.h"
+#include "lib/trace/capture_spec.h"
 
 // What the aggregator does without being called, as lines of the audit log: the caller is what made
 // it do so. Pure.

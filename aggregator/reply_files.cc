@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "aggregator/export/output_files.h"
-#include "base/status.h"
-#include "base/time_units.h"
-#include "trace/export_limits.h"
-#include "trace/limits.h"
+#include "lib/base/status.h"
+#include "lib/base/time_units.h"
+#include "lib/trace/export_limits.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

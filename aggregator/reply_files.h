@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "aggregator/capture_export.h"
 #include "aggregator/operator/operator_service.h"
-#include "base/sha256.h"
+#include "lib/base/sha256.h"
 #include "neurontrace/v1/operator_service.pb.h"
 
 namespace neurontrace {

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "base/sha256.h"
-#include "base/status.h"
-#include "trace/export_limits.h"
-#include "trace/limits.h"
+#include "lib/base/sha256.h"
+#include "lib/base/status.h"
+#include "lib/trace/export_limits.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

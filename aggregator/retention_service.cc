@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "base/status.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

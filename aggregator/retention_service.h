@@ -11,8 +11,8 @@
 #include "aggregator/clocks/clock_steps.h"
 #include "aggregator/retention/capture_retention.h"
 #include "aggregator/store/store.h"
-#include "base/clock.h"
-#include "base/event_loop.h"
+#include "lib/base/clock.h"
+#include "lib/base/event_loop.h"
 
 namespace neurontrace {
 

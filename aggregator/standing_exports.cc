@@ -8,8 +8,8 @@
 
 #include "aggregator/clocks/clock_book.h"
 #include "aggregator/own_actions.h"
-#include "base/status.h"
-#include "health/metric_builders.h"
+#include "lib/base/status.h"
+#include "lib/health/metric_builders.h"
 
 namespace neurontrace {
 namespace {

@@ -19,10 +19,10 @@
 #include "aggregator/deliver/standing_queue.h"
 #include "aggregator/operator/operator_service.h"
 #include "aggregator/store/store.h"
-#include "base/clock.h"
-#include "base/event_loop.h"
-#include "base/file_system.h"
-#include "base/random.h"
+#include "lib/base/clock.h"
+#include "lib/base/event_loop.h"
+#include "lib/base/file_system.h"
+#include "lib/base/random.h"
 
 namespace neurontrace {
 

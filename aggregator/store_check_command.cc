@@ -7,8 +7,8 @@
 #include <algorithm>
 
 #include "aggregator/ingest/chunk_door.h"
-#include "base/json_writer.h"
-#include "base/standard_streams.h"
+#include "lib/base/json_writer.h"
+#include "lib/base/standard_streams.h"
 
 namespace neurontrace {
 namespace {

@@ -15,8 +15,8 @@
 #include "aggregator/ingest/chunk_door.h"
 #include "aggregator/store/chunk_index_entry.h"
 #include "aggregator/store_damage_test_support.h"
-#include "base/sha256.h"
-#include "trace/artifact.h"
+#include "lib/base/sha256.h"
+#include "lib/trace/artifact.h"
 
 namespace neurontrace {
 namespace {

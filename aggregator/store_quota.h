@@ -12,9 +12,9 @@
 #include "absl/status/statusor.h"
 #include "aggregator/session/capture_quota.h"
 #include "aggregator/store/store.h"
-#include "base/clock.h"
-#include "trace/capture_spec.h"
-#include "trace/ids.h"
+#include "lib/base/clock.h"
+#include "lib/trace/capture_spec.h"
+#include "lib/trace/ids.h"
 
 namespace neurontrace {
 

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "aggregator/store/store_test_support.h"
-#include "base/time_units.h"
+#include "lib/base/time_units.h"
 
 namespace neurontrace {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "base/random.h"
+#include "lib/base/random.h"
 
 namespace neurontrace {
 

@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "base/temporary_directory.h"
+#include "lib/base/temporary_directory.h"
 
 namespace neurontrace {
 namespace {

@@ -10,14 +10,14 @@
 #include "aggregator/own_actions.h"
 #include "aggregator/session/capture_request.h"
 #include "aggregator/triggers/trigger_incident.h"
-#include "base/clean_text.h"
-#include "base/post_and_wait.h"
-#include "base/status.h"
-#include "health/metric_builders.h"
-#include "trace/trigger_limits.h"
-#include "triggers/trigger_file.h"
-#include "triggers/trigger_rule_check.h"
-#include "wire/trigger_messages.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/post_and_wait.h"
+#include "lib/base/status.h"
+#include "lib/health/metric_builders.h"
+#include "lib/trace/trigger_limits.h"
+#include "lib/triggers/trigger_file.h"
+#include "lib/triggers/trigger_rule_check.h"
+#include "lib/wire/trigger_messages.h"
 
 namespace neurontrace {
 namespace {

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "base/status.h"
-#include "base/time_units.h"
-#include "trace/expiry.h"
-#include "trace/given_way.h"
+#include "lib/base/status.h"
+#include "lib/base/time_units.h"
+#include "lib/trace/expiry.h"
+#include "lib/trace/given_way.h"
 
 namespace neurontrace {
 

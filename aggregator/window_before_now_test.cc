@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "aggregator/store/store_test_support.h"
-#include "base/time_units.h"
-#include "trace/given_way.h"
+#include "lib/base/time_units.h"
+#include "lib/trace/given_way.h"
 
 namespace neurontrace {
 namespace {

@@ -9,8 +9,8 @@
 #include <set>
 #include <string>
 
-#include "base/standard_streams.h"
-#include "base/status.h"
+#include "lib/base/standard_streams.h"
+#include "lib/base/status.h"
 #include "cli/capture_defaults.h"
 #include "cli/capture_options.h"
 #include "cli/capture_view.h"
@@ -22,7 +22,7 @@
 #include "cli/output_place.h"
 #include "cli/shared_options.h"
 #include "cli/text.h"
-#include "wire/export_options.h"
+#include "lib/wire/export_options.h"
 
 namespace neurontrace::cli {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "cli/command_test_support.h"
-#include "trace/trigger_rule.h"
+#include "lib/trace/trigger_rule.h"
 
 namespace neurontrace::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "base/status.h"
+#include "lib/base/status.h"
 
 namespace neurontrace::cli {
 namespace {

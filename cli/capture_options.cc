@@ -8,13 +8,13 @@
 #include <string_view>
 #include <utility>
 
-#include "base/quantity.h"
-#include "base/status.h"
+#include "lib/base/quantity.h"
+#include "lib/base/status.h"
 #include "cli/quantity.h"
 #include "cli/shared_options.h"
 #include "cli/text.h"
-#include "trace/reserved_tags.h"
-#include "wire/field_checks.h"
+#include "lib/trace/reserved_tags.h"
+#include "lib/wire/field_checks.h"
 
 namespace neurontrace::cli {
 namespace {

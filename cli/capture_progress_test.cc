@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a terminal shows while a capture goes on, in windows of several sizes.
 #include "cli/capture_progress.h"
-#include "base/time_units.h"
+#include "lib/base/time_units.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

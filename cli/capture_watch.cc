@@ -5,7 +5,7 @@
 
 #include <chrono>
 
-#include "base/standard_streams.h"
+#include "lib/base/standard_streams.h"
 #include "cli/capture_progress.h"
 #include "cli/capture_view.h"
 #include "cli/live_block.h"

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "base/standard_streams.h"
-#include "base/status.h"
+#include "lib/base/standard_streams.h"
+#include "lib/base/status.h"
 #include "cli/capture_view.h"
 #include "cli/capture_watch.h"
 #include "cli/certificate_view.h"

@@ -15,8 +15,8 @@
 #include "cli/outcome_view.h"
 #include "cli/text.h"
 #include "cli/worker_ranks.h"
-#include "trace/limits.h"
-#include "trace/loss.h"
+#include "lib/trace/limits.h"
+#include "lib/trace/loss.h"
 
 namespace neurontrace::cli {
 namespace {

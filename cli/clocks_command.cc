@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "base/standard_streams.h"
+#include "lib/base/standard_streams.h"
 #include "cli/capture_view.h"
 #include "cli/clocks_view.h"
 #include "cli/command.h"

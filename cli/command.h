@@ -13,7 +13,7 @@
 #include "cli/config_file.h"
 #include "cli/exit_code.h"
 #include "neurontrace/v1/operator_service.grpc.pb.h"
-#include "wire/channel_security.h"
+#include "lib/wire/channel_security.h"
 
 namespace neurontrace::cli {
 

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <memory>
 
-#include "base/json_writer.h"
-#include "base/standard_streams.h"
+#include "lib/base/json_writer.h"
+#include "lib/base/standard_streams.h"
 #include "cli/command.h"
 #include "cli/config_file.h"
 #include "cli/text.h"

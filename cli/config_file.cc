@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "base/clean_text.h"
-#include "base/small_file.h"
-#include "base/status.h"
-#include "base/toml_file.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/small_file.h"
+#include "lib/base/status.h"
+#include "lib/base/toml_file.h"
 
 namespace neurontrace::cli {
 namespace {

@@ -14,7 +14,7 @@
 #include <fstream>
 #include <thread>
 
-#include "base/status.h"
+#include "lib/base/status.h"
 #include "cli/child_setup.h"
 
 namespace neurontrace::cli {

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "base/quantity.h"
+#include "lib/base/quantity.h"
 #include "cli/process_tree.h"
 #include "cli/text.h"
-#include "trace/limits.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace::cli {
 namespace {

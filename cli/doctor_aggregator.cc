@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <map>
 
-#include "base/address.h"
+#include "lib/base/address.h"
 #include "cli/text.h"
-#include "trace/agent_info.h"
+#include "lib/trace/agent_info.h"
 
 namespace neurontrace::cli {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "cli/doctor_finding.h"
 #include "neurontrace/v1/operator_service.pb.h"
-#include "wire/channel_security.h"
+#include "lib/wire/channel_security.h"
 
 namespace neurontrace::cli {
 

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "trace/agent_info.h"
+#include "lib/trace/agent_info.h"
 
 namespace neurontrace::cli {
 namespace {

@@ -5,8 +5,8 @@
 #include <chrono>
 #include <memory>
 
-#include "base/address.h"
-#include "base/standard_streams.h"
+#include "lib/base/address.h"
+#include "lib/base/standard_streams.h"
 #include "cli/capture_view.h"
 #include "cli/command.h"
 #include "cli/doctor_agent.h"

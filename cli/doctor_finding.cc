@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "base/clean_text.h"
-#include "base/json_writer.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/json_writer.h"
 #include "cli/exit_code.h"
 #include "cli/text.h"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <map>
 
-#include "base/clean_text.h"
+#include "lib/base/clean_text.h"
 #include "cli/absent_workers.h"
 #include "cli/process_tree.h"
 

@@ -9,7 +9,7 @@
 
 #include "cli/command_test_support.h"
 #include "cli/export_format.h"
-#include "wire/export_options.h"
+#include "lib/wire/export_options.h"
 
 namespace neurontrace::cli {
 namespace {

@@ -16,11 +16,11 @@
 #include <system_error>
 #include <utility>
 
-#include "base/sha256.h"
-#include "base/status.h"
+#include "lib/base/sha256.h"
+#include "lib/base/status.h"
 #include "cli/output_place.h"
-#include "trace/export_limits.h"
-#include "trace/limits.h"
+#include "lib/trace/export_limits.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace::cli {
 namespace {

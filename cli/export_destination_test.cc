@@ -13,8 +13,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "base/sha256.h"
-#include "base/unique_fd.h"
+#include "lib/base/sha256.h"
+#include "lib/base/unique_fd.h"
 
 namespace neurontrace::cli {
 namespace {

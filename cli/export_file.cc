@@ -7,16 +7,16 @@
 #include <memory>
 #include <optional>
 
-#include "base/sha256.h"
-#include "base/standard_streams.h"
-#include "base/status.h"
+#include "lib/base/sha256.h"
+#include "lib/base/standard_streams.h"
+#include "lib/base/status.h"
 #include "cli/capture_view.h"
 #include "cli/export_destination.h"
 #include "cli/export_transfer.h"
 #include "cli/output_place.h"
 #include "cli/progress_line.h"
 #include "cli/text.h"
-#include "wire/export_options.h"
+#include "lib/wire/export_options.h"
 
 namespace neurontrace::cli {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <array>
 
-#include "base/status.h"
-#include "wire/export_options.h"
+#include "lib/base/status.h"
+#include "lib/wire/export_options.h"
 
 namespace neurontrace::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "base/standard_streams.h"
+#include "lib/base/standard_streams.h"
 #include "cli/exit_code.h"
 #include "cli/export_part.h"
 

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "base/status.h"
+#include "lib/base/status.h"
 
 namespace neurontrace::cli {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/unique_fd.h"
+#include "lib/base/unique_fd.h"
 
 namespace neurontrace::cli {
 

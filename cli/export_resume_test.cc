@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/sha256.h"
+#include "lib/base/sha256.h"
 #include "cli/command_test_support.h"
 
 namespace neurontrace::cli {

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "base/standard_streams.h"
-#include "base/status.h"
+#include "lib/base/standard_streams.h"
+#include "lib/base/status.h"
 #include "cli/text.h"
 
 namespace neurontrace::cli {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/status.h"
+#include "lib/base/status.h"
 #include "cli/host_view.h"
 
 namespace neurontrace::cli {

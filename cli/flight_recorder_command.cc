@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/standard_streams.h"
-#include "base/status.h"
+#include "lib/base/standard_streams.h"
+#include "lib/base/status.h"
 #include "cli/capture_defaults.h"
 #include "cli/capture_options.h"
 #include "cli/capture_progress.h"
@@ -20,7 +20,7 @@
 #include "cli/shared_options.h"
 #include "cli/text.h"
 #include "cli/worker_ranks.h"
-#include "trace/limits.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace::cli {
 namespace {

@@ -18,8 +18,8 @@
 #include <cstring>
 #include <memory>
 
-#include "base/status.h"
-#include "base/unique_fd.h"
+#include "lib/base/status.h"
+#include "lib/base/unique_fd.h"
 
 namespace neurontrace::cli {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "base/standard_streams.h"
+#include "lib/base/standard_streams.h"
 #include "cli/exit_code.h"
 #include "cli/output_place.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/standard_streams.h"
+#include "lib/base/standard_streams.h"
 #include "cli/command.h"
-#include "wire/grpc_channel.h"
-#include "wire/grpc_set_up.h"
+#include "lib/wire/grpc_channel.h"
+#include "lib/wire/grpc_set_up.h"
 
 int main(int argc, char** argv) {
   neurontrace::OpenStandardDescriptors();

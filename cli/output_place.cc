@@ -17,8 +17,8 @@
 #include <optional>
 #include <system_error>
 
-#include "base/status.h"
-#include "base/unique_fd.h"
+#include "lib/base/status.h"
+#include "lib/base/unique_fd.h"
 
 namespace neurontrace::cli {
 namespace {

@@ -15,7 +15,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/unique_fd.h"
+#include "lib/base/unique_fd.h"
 
 namespace neurontrace::cli {
 namespace {

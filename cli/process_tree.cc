@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "base/clean_text.h"
+#include "lib/base/clean_text.h"
 
 namespace neurontrace::cli {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "base/standard_streams.h"
+#include "lib/base/standard_streams.h"
 
 namespace neurontrace::cli {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "base/quantity.h"
-#include "base/status.h"
+#include "lib/base/quantity.h"
+#include "lib/base/status.h"
 #include "cli/text.h"
 
 namespace neurontrace::cli {

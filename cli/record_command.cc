@@ -5,16 +5,16 @@
 #include <ctime>
 #include <memory>
 
-#include "base/quantity.h"
-#include "base/status.h"
+#include "lib/base/quantity.h"
+#include "lib/base/status.h"
 #include "cli/command.h"
 #include "cli/export_file.h"
 #include "cli/output_place.h"
 #include "cli/record_session.h"
 #include "cli/shared_options.h"
 #include "cli/text.h"
-#include "trace/event_filter.h"
-#include "wire/field_checks.h"
+#include "lib/trace/event_filter.h"
+#include "lib/wire/field_checks.h"
 
 namespace neurontrace::cli {
 namespace {

@@ -8,9 +8,9 @@
 #include <cstdlib>
 #include <thread>
 
-#include "base/json_writer.h"
-#include "base/standard_streams.h"
-#include "base/status.h"
+#include "lib/base/json_writer.h"
+#include "lib/base/standard_streams.h"
+#include "lib/base/status.h"
 #include "cli/absent_workers.h"
 #include "cli/capture_view.h"
 #include "cli/export_file.h"

@@ -6,7 +6,7 @@
 #include <climits>
 #include <vector>
 
-#include "base/status.h"
+#include "lib/base/status.h"
 
 namespace neurontrace::cli {
 namespace {

@@ -16,11 +16,11 @@
 #include <filesystem>
 #include <thread>
 
-#include "base/status.h"
+#include "lib/base/status.h"
 #include "cli/capture_progress.h"
 #include "cli/capture_view.h"
 #include "cli/output_place.h"
-#include "wire/export_options.h"
+#include "lib/wire/export_options.h"
 
 namespace neurontrace::cli {
 namespace {

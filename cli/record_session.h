@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/unique_fd.h"
+#include "lib/base/unique_fd.h"
 #include "cli/command.h"
 #include "cli/daemon_process.h"
 #include "cli/process_tree.h"

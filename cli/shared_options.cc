@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/status.h"
+#include "lib/base/status.h"
 #include "cli/export_format.h"
 #include "cli/text.h"
-#include "trace/event_filter.h"
+#include "lib/trace/event_filter.h"
 
 namespace neurontrace::cli {
 

@@ -22,7 +22,7 @@ CLI::Option* AddFormat(CLI::App& command, std::string& format);
 
 // What AddCores took: indices inside the process. INVALID_ARGUMENT where it is not understood.
 absl::StatusOr<std::vector<uint32_t>> CoresOf(const std::vector<std::string>& cores);
-// What AddEventTypes took: names of the grammar of trace/event_filter.h; INVALID_ARGUMENT also
+// What AddEventTypes took: names of the grammar of lib/trace/event_filter.h; INVALID_ARGUMENT also
 // where --all-events was given beside some.
 absl::StatusOr<std::vector<std::string>> EventTypesOf(const std::vector<std::string>& event_types,
                                                       bool all_events);

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <ctime>
 
-#include "base/status.h"
+#include "lib/base/status.h"
 #include "cli/live_block.h"
 
 namespace neurontrace::cli {

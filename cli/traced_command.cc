@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "base/status.h"
+#include "lib/base/status.h"
 #include "cli/child_setup.h"
 
 namespace neurontrace::cli {

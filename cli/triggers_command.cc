@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "base/standard_streams.h"
+#include "lib/base/standard_streams.h"
 #include "cli/capture_view.h"
 #include "cli/command.h"
 #include "cli/text.h"
-#include "triggers/trigger_file.h"
-#include "wire/trigger_messages.h"
+#include "lib/triggers/trigger_file.h"
+#include "lib/wire/trigger_messages.h"
 
 namespace neurontrace::cli {
 namespace {

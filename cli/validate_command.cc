@@ -12,15 +12,15 @@
 #include <utility>
 #include <vector>
 
-#include "base/json_string.h"
-#include "base/standard_streams.h"
-#include "base/status.h"
-#include "base/unique_fd.h"
+#include "lib/base/json_string.h"
+#include "lib/base/standard_streams.h"
+#include "lib/base/status.h"
+#include "lib/base/unique_fd.h"
 #include "cli/command.h"
 #include "cli/progress_line.h"
 #include "cli/text.h"
-#include "validate/trace_report.h"
-#include "validate/trace_validator.h"
+#include "lib/validate/trace_report.h"
+#include "lib/validate/trace_validator.h"
 
 namespace neurontrace::cli {
 namespace {

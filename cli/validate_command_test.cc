@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "lib/base/unique_fd.h"
 #include "cli/command_test_support.h"
 #include "cli/exit_code.h"
 

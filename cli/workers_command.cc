@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/standard_streams.h"
+#include "lib/base/standard_streams.h"
 #include "cli/capture_view.h"
 #include "cli/command.h"
 #include "cli/shared_options.h"

@@ -14,7 +14,7 @@
 #include "cli/live_block.h"
 #include "cli/text.h"
 #include "cli/worker_ranks.h"
-#include "trace/ids.h"
+#include "lib/trace/ids.h"
 
 namespace neurontrace::cli {
 namespace {

@@ -17,7 +17,7 @@ if(NOT COMMIT MATCHES "^[0-9A-Za-z._-]+$")
 endif()
 file(CONFIGURE OUTPUT ${OUTPUT} CONTENT [[
 // SPDX-License-Identifier: Apache-2.0
-#include "base/build_commit.h"
+#include "lib/base/build_commit.h"
 
 namespace neurontrace {
 

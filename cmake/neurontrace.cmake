@@ -119,14 +119,17 @@ function(nt_test name)
   set_property(GLOBAL APPEND PROPERTY NEURONTRACE_UNIT_TEST_TARGETS ${name})
 endfunction()
 
-# nt_fuzzer(NAME DEPS target …): libFuzzer target made of NAME.cc in the preset asan-ubsan, nothing elsewhere.
+# nt_fuzzer(NAME DEPS target …): libFuzzer target made of NAME.cc (NAME may begin with a folder) in the preset asan-ubsan,
+# nothing elsewhere.
 # Its kept inputs are tests/fuzz_corpus/NAME.tar.zst: scripts/fuzz_corpus.
 function(nt_fuzzer name)
   if(NOT NEURONTRACE_FUZZERS)
     return()
   endif()
   cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
-  add_executable(${name} ${name}.cc)
+  set(source ${name}.cc)
+  get_filename_component(name ${name} NAME)
+  add_executable(${name} ${source})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS})
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   set_property(GLOBAL APPEND PROPERTY NEURONTRACE_FUZZER_TARGETS ${name})

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "base/fill_rate.h"
+#include "lib/base/fill_rate.h"
 #include "tap/buffer_format.h"
 #include "tap/tap_clock.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/crc32c.h"
+#include "lib/base/crc32c.h"
 #include "gtest/gtest.h"
 #include "tap/buffer_format.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/crc32c.h"
+#include "lib/base/crc32c.h"
 
 namespace neurontrace::tap {
 

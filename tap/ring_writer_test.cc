@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/crc32c.h"
+#include "lib/base/crc32c.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tap/ring_test_support.h"

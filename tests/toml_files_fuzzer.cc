@@ -15,13 +15,13 @@
 #include "aggregator/access/access_rules.h"
 #include "aggregator/config.h"
 #include "aggregator/deliver/standing_queue.h"
-#include "base/fuzz_input.h"
-#include "base/toml_file.h"
+#include "lib/base/fuzz_input.h"
+#include "lib/base/toml_file.h"
 #include "cli/config_file.h"
-#include "trace/access_limits.h"
-#include "trace/limits.h"
-#include "triggers/trigger_file.h"
-#include "triggers/trigger_rule_check.h"
+#include "lib/trace/access_limits.h"
+#include "lib/trace/limits.h"
+#include "lib/triggers/trigger_file.h"
+#include "lib/triggers/trigger_rule_check.h"
 
 namespace neurontrace {
 namespace {

@@ -53,15 +53,15 @@ class Tree(unittest.TestCase):
 
 class OurHeaders(Tree):
     def test_down_the_layers_is_allowed(self):
-        self.write("base/clock.h")
-        self.write("trace/event.h", '#include <string>\n#include "absl/status/status.h"\n#include "base/clock.h"\n')
-        self.write("aggregator/store/chunk_store.cc", '#include "trace/event.h"\n#include <rocksdb/db.h>\n')
+        self.write("lib/base/clock.h")
+        self.write("lib/trace/event.h", '#include <string>\n#include "absl/status/status.h"\n#include "lib/base/clock.h"\n')
+        self.write("aggregator/store/chunk_store.cc", '#include "lib/trace/event.h"\n#include <rocksdb/db.h>\n')
         self.assert_clean()
 
     def test_up_the_layers_is_refused_with_the_line(self):
-        self.write("trace/event.h")
-        self.write("base/clock.h", '#pragma once\n#include "trace/event.h"\n')
-        self.assert_one("base/clock.h:2", '"trace/event.h"', "base may include only itself")
+        self.write("lib/trace/event.h")
+        self.write("lib/base/clock.h", '#pragma once\n#include "lib/trace/event.h"\n')
+        self.assert_one("lib/base/clock.h:2", '"lib/trace/event.h"', "base may include only itself")
 
     def test_sideways_is_refused(self):
         self.write("aggregator/store/chunk_store.h")
@@ -70,8 +70,8 @@ class OurHeaders(Tree):
 
     def test_angle_brackets_do_not_hide_our_headers(self):
         self.write("agent/agent.h")
-        self.write("base/clock.h", "#include <agent/agent.h>\n")
-        self.assert_one("base/clock.h:1", "agent/agent.h")
+        self.write("lib/base/clock.h", "#include <agent/agent.h>\n")
+        self.assert_one("lib/base/clock.h:1", "agent/agent.h")
 
     def test_a_folder_below_a_tree_belongs_to_the_tree(self):
         self.write("agent/source/source.h")
@@ -81,19 +81,19 @@ class OurHeaders(Tree):
         self.assert_clean()
 
     def test_generated_messages_count_as_proto(self):
-        self.write("wire/codec.cc", '#include "neurontrace/v1/chunk.pb.h"\n')
+        self.write("lib/wire/codec.cc", '#include "neurontrace/v1/chunk.pb.h"\n')
         self.assert_clean()
         self.write("aggregator/session/session.cc", '#include "neurontrace/v1/chunk.pb.h"\n')
         self.assert_one("aggregator/session/session.cc:1", "chunk.pb.h", "may include only trace base")
 
     def test_a_header_that_does_not_exist_is_refused(self):
-        self.write("trace/event.h", '#include "base/gone.h"\n')
-        self.assert_one("trace/event.h:1", "not in this repository")
+        self.write("lib/trace/event.h", '#include "lib/base/gone.h"\n')
+        self.assert_one("lib/trace/event.h:1", "not in this repository")
 
     def test_relative_includes_are_refused(self):
-        self.write("base/clock.h")
-        self.write("base/clock.cc", '#include "clock.h"\n')
-        self.assert_one("base/clock.cc:1", "from the repository root")
+        self.write("lib/base/clock.h")
+        self.write("lib/base/clock.cc", '#include "clock.h"\n')
+        self.assert_one("lib/base/clock.cc:1", "from the repository root")
 
     def test_tests_may_include_anything_and_nothing_includes_tests(self):
         self.write("agent/agent.h")
@@ -103,22 +103,22 @@ class OurHeaders(Tree):
         self.assert_one("cli/main.cc:1", "is for tests")
 
     def test_fakes_are_for_tests(self):
-        self.write("base/fake_clock.h")
-        self.write("trace/event_test.cc", '#include "base/fake_clock.h"\n#include <gtest/gtest.h>\n')
+        self.write("lib/base/fake_clock.h")
+        self.write("lib/trace/event_test.cc", '#include "lib/base/fake_clock.h"\n#include <gtest/gtest.h>\n')
         self.assert_clean()
-        self.write("trace/event.cc", '#include "base/fake_clock.h"\n')
-        self.assert_one("trace/event.cc:1", "production code may not include it")
+        self.write("lib/trace/event.cc", '#include "lib/base/fake_clock.h"\n')
+        self.assert_one("lib/trace/event.cc:1", "production code may not include it")
 
 
 class Tap(Tree):
     def test_tap_includes_only_its_own_headers_and_the_checksum(self):
-        self.write("base/clock.h")
-        self.write("base/crc32c.h")
+        self.write("lib/base/clock.h")
+        self.write("lib/base/crc32c.h")
         self.write("tap/ring.h", "#include <sys/mman.h>\n#include <linux/memfd.h>\n#include <atomic>\n")
-        self.write("tap/tap.cc", '#include "tap/ring.h"\n#include "base/crc32c.h"\n')
+        self.write("tap/tap.cc", '#include "tap/ring.h"\n#include "lib/base/crc32c.h"\n')
         self.assert_clean()
-        self.write("tap/tap.cc", '#include "base/clock.h"\n')
-        self.assert_one("tap/tap.cc:1", "tap may include only base/crc32c.h")
+        self.write("tap/tap.cc", '#include "lib/base/clock.h"\n')
+        self.assert_one("tap/tap.cc:1", "tap may include only lib/base/crc32c.h")
 
     def test_tap_uses_no_third_party_but_in_its_tests(self):
         self.write("tap/ring_test.cc", "#include <gtest/gtest.h>\n")
@@ -145,7 +145,7 @@ class Libraries(Tree):
 
     def test_grpc_stays_at_the_doors(self):
         text = '#include <grpcpp/grpcpp.h>\n'
-        for path in ("wire/channel.cc", "agent/upload/uploader.cc", "aggregator/ingest/service.cc",
+        for path in ("lib/wire/channel.cc", "agent/upload/uploader.cc", "aggregator/ingest/service.cc",
                      "aggregator/operator/service.cc", "cli/status.cc", "agent/main.cc", "aggregator/main.cc"):
             self.write(path, text)
         self.assert_clean()
@@ -173,8 +173,8 @@ class Folders(Tree):
         self.assert_clean()
 
     def test_cmake_globs_are_refused(self):
-        self.write("base/CMakeLists.txt", "set(A b)\n  file(GLOB_RECURSE sources *.cc)\n")
-        self.assert_one("base/CMakeLists.txt:2", "file(GLOB")
+        self.write("lib/base/CMakeLists.txt", "set(A b)\n  file(GLOB_RECURSE sources *.cc)\n")
+        self.assert_one("lib/base/CMakeLists.txt:2", "file(GLOB")
 
     def test_proto_imports_only_proto(self):
         self.write("proto/neurontrace/v1/a.proto",

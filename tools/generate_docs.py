@@ -11,7 +11,7 @@ A generated block stands between the lines `<!-- generated: NAME -->` and `<!-- 
     folders   tools/layers.txt, and the first sentence of each folder's README.md
     threads   `// thread: NAME: what it does` in each class that starts a thread; longer text continues on
               lines that begin with `//   `
-    limits    the constants in trace/*limits.h, validate/limits.h and the tap's two shared headers
+    limits    the constants in lib/trace/*limits.h, lib/validate/limits.h and the tap's two shared headers
     options   --help of every program and command; other pages may name no option that is not there
 
 tools/tidy.py runs the check of all but the options, which need built programs: the test options_page_test
@@ -165,10 +165,10 @@ def groups_of(text):
 
 
 def limit_files(root):
-    trace = os.path.join(root, "trace")
+    trace = os.path.join(root, "lib", "trace")
     shared = sorted(name for name in os.listdir(trace) if name.endswith("limits.h"))
     shared.sort(key=lambda name: name != "limits.h")
-    return [f"trace/{name}" for name in shared] + ["validate/limits.h", *TAP_LIMITS]
+    return [f"lib/trace/{name}" for name in shared] + ["lib/validate/limits.h", *TAP_LIMITS]
 
 
 def limits(root):

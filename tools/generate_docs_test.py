@@ -22,7 +22,7 @@ class Tree(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.root = folder.name
         self.write("tools/layers.txt", "base:\nagent: base\n@only rocksdb/: agent\n")
-        self.write("base/README.md", "# base\n\nWhat e.g. any\ndaemon [needs](x.md). More.\n")
+        self.write("lib/base/README.md", "# base\n\nWhat e.g. any\ndaemon [needs](x.md). More.\n")
         self.write("agent/README.md", "# agent\n\nSends chunks.\n")
 
     def write(self, path, text):
@@ -73,7 +73,7 @@ class Pages(Tree):
 
 class Limits(Tree):
     def limits(self, text):
-        self.write("trace/limits.h", text)
+        self.write("lib/trace/limits.h", text)
         return generate_docs.limits(self.root)
 
     def test_values_have_units(self):

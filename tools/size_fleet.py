@@ -29,7 +29,7 @@ AGENT_QUEUE_MIB = 64.0  # kAgentQueueBytesMax
 AGGREGATOR_MIB = 60.0
 AGGREGATOR_BUFFERS_MIB = 128.0 + 192.0 + 256.0  # in flight, RocksDB's write buffers, gRPC
 EXPORT_MIB = 105.0  # the hungriest format; eight at once
-# Limits of trace/limits.h.
+# Limits of lib/trace/limits.h.
 CHUNK_EVENTS = 4096
 SPOOL_CHUNKS_MAX = 500_000
 SPOOL_SHARE = 0.5  # that one capture may have, unless --spool-capture-bytes says otherwise

@@ -3,7 +3,7 @@
 """Checks the rules of docs/STYLE.md that a script can check, with a ratchet.
 
     tools/tidy.py                    check the repository this script stands in
-    tools/tidy.py base/clock.h ...   check these files only
+    tools/tidy.py lib/base/clock.h ...   check these files only
     tools/tidy.py --rules            print every rule
     tools/tidy.py --update           write tools/tidy_baseline.json anew; it may only shrink
 

@@ -24,7 +24,7 @@ def rules_of(path, text):
     return [(f.line, f.rule) for f in tidy.check_source(tidy.Source(path, text))]
 
 
-def cc(text, path="base/x.cc"):
+def cc(text, path="lib/base/x.cc"):
     return rules_of(path, SPDX + text)
 
 
@@ -34,12 +34,12 @@ def function_of(lines, head="int Busy()"):
 
 class Lengths(unittest.TestCase):
     def test_files(self):
-        for path, limit in (("base/x.cc", 700), ("base/x_test.cc", 900), ("tests/e2e/run.cc", 900)):
+        for path, limit in (("lib/base/x.cc", 700), ("lib/base/x_test.cc", 900), ("tests/e2e/run.cc", 900)):
             self.assertEqual(cc("int a;\n" * (limit - 1), path), [])
             self.assertEqual(cc("int a;\n" * limit, path), [(1, "file-length")])
         header = "#pragma once\n"
-        self.assertEqual(cc(header + "int a;\n" * 348, "base/x.h"), [])
-        self.assertEqual(cc(header + "int a;\n" * 349, "base/x.h"), [(1, "file-length")])
+        self.assertEqual(cc(header + "int a;\n" * 348, "lib/base/x.h"), [])
+        self.assertEqual(cc(header + "int a;\n" * 349, "lib/base/x.h"), [(1, "file-length")])
         self.assertEqual(rules_of("tools/x.py", HASH_SPDX + "a = 1\n" * 700), [(1, "file-length")])
 
     def test_functions_up_to_the_limit(self):
@@ -52,13 +52,13 @@ class Lengths(unittest.TestCase):
 
     def test_lines(self):
         self.assertEqual(cc("int a;  " + "+" * 100 + "\n"), [(2, "line-length")])
-        self.assertEqual(cc("int a;  " + "+" * 100 + "\n", "base/x_test.cc"), [])
+        self.assertEqual(cc("int a;  " + "+" * 100 + "\n", "lib/base/x_test.cc"), [])
 
 
 class TypeNames(unittest.TestCase):
     def check(self, *texts):
         """[(path, line)] for files a.cc, b.cc … in one tree."""
-        sources = [tidy.Source(f"base/{chr(ord('a') + i)}.cc", text) for i, text in enumerate(texts)]
+        sources = [tidy.Source(f"lib/base/{chr(ord('a') + i)}.cc", text) for i, text in enumerate(texts)]
         return [(path, line) for path, line, _ in tidy.tidy_types.check(sources)]
 
     def test_one_name_in_one_namespace(self):
@@ -66,10 +66,10 @@ class TypeNames(unittest.TestCase):
         for second in ("namespace neurontrace {\nclass Request final : public Base {};\n}\n",
                        "namespace neurontrace {\nenum class Request : int { kA };\n}\n",
                        "namespace neurontrace {\nstruct alignas(64) Request {};\n}\n"):
-            self.assertEqual(self.check(first, second), [("base/a.cc", 2), ("base/b.cc", 2)])
+            self.assertEqual(self.check(first, second), [("lib/base/a.cc", 2), ("lib/base/b.cc", 2)])
         nested = "namespace neurontrace::cli {\nstruct Request {};\n}\n"
         self.assertEqual(self.check(nested, "namespace neurontrace {\nnamespace cli {\nstruct Request {};\n}\n}\n"),
-                         [("base/a.cc", 1 + 1), ("base/b.cc", 3)])
+                         [("lib/base/a.cc", 1 + 1), ("lib/base/b.cc", 3)])
 
     def test_others_may_share_a_name(self):
         definition = "namespace neurontrace {\nstruct Request {};\n}\n"
@@ -121,13 +121,13 @@ class Functions(unittest.TestCase):
 
 class Form(unittest.TestCase):
     def test_licence(self):
-        self.assertEqual(rules_of("base/x.cc", "int a;\n"), [(1, "spdx")])
+        self.assertEqual(rules_of("lib/base/x.cc", "int a;\n"), [(1, "spdx")])
         self.assertEqual(rules_of("scripts/x", "#!/usr/bin/env bash\n" + HASH_SPDX + "true\n"), [])
         self.assertEqual(rules_of("scripts/x", "#!/usr/bin/env bash\ntrue\n"), [(1, "spdx")])
         self.assertEqual(rules_of("docs/x.md", "# Words\n"), [])
 
     def test_pragma_once(self):
-        self.assertEqual(cc("int a;\n", "base/x.h"), [(1, "pragma-once")])
+        self.assertEqual(cc("int a;\n", "lib/base/x.h"), [(1, "pragma-once")])
 
     def test_white_space(self):
         self.assertEqual(cc("int a; \n"), [(2, "white-space")])
@@ -137,8 +137,8 @@ class Form(unittest.TestCase):
         self.assertEqual(cc("int a;\n\n"), [(3, "white-space")])
 
     def test_folder_and_file_names(self):
-        self.assertEqual(cc("int a;\n", "base/util/x.cc"), [(1, "folder-name")])
-        self.assertEqual(cc("int a;\n", "trace/event_utils.cc"), [(1, "folder-name")])
+        self.assertEqual(cc("int a;\n", "lib/base/util/x.cc"), [(1, "folder-name")])
+        self.assertEqual(cc("int a;\n", "lib/trace/event_utils.cc"), [(1, "folder-name")])
 
 
 class Words(unittest.TestCase):
@@ -178,25 +178,25 @@ class Words(unittest.TestCase):
 class Sleeps(unittest.TestCase):
     def test_in_tests(self):
         for text in ("std::this_thread::sleep_for(1s);", "usleep(5);", "absl::SleepFor(d);", "sleep(1);"):
-            self.assertEqual(cc(text + "\n", "base/x_test.cc"), [(2, "sleep")], text)
-            self.assertEqual(cc(text + "  // tidy: poll\n", "base/x_test.cc"), [], text)
+            self.assertEqual(cc(text + "\n", "lib/base/x_test.cc"), [(2, "sleep")], text)
+            self.assertEqual(cc(text + "  // tidy: poll\n", "lib/base/x_test.cc"), [], text)
         self.assertEqual(rules_of("tests/e2e/x.py", HASH_SPDX + "time.sleep(1)\n"), [(2, "sleep")])
         self.assertEqual(rules_of("tests/e2e/x.py", HASH_SPDX + "time.sleep(1)  # tidy: poll\n"), [])
         self.assertEqual(rules_of("tests/e2e/x.sh", HASH_SPDX + "sleep 1\n"), [(2, "sleep")])
 
     def test_programs_may(self):
-        self.assertEqual(cc("usleep(5);\n", "base/x.cc"), [])
+        self.assertEqual(cc("usleep(5);\n", "lib/base/x.cc"), [])
         self.assertEqual(cc("usleep(5);\n", "tests/fake_nrt/x.cc"), [])
 
     def test_disabled_tests(self):
-        self.assertEqual(cc("TEST(A, DISABLED_B) {}\n", "base/x_test.cc"), [(2, "disabled-test")])
+        self.assertEqual(cc("TEST(A, DISABLED_B) {}\n", "lib/base/x_test.cc"), [(2, "disabled-test")])
 
 
 class Ratchet(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
-        self.write("base/x.cc", SPDX + "int a; \n")
+        self.write("lib/base/x.cc", SPDX + "int a; \n")
 
     def write(self, path, text):
         full = os.path.join(self.folder.name, path)
@@ -216,17 +216,17 @@ class Ratchet(unittest.TestCase):
     def test_a_new_finding_fails(self):
         code, output = self.run_tidy()
         self.assertEqual(code, 1)
-        self.assertIn("base/x.cc:2: [white-space]", output)
+        self.assertIn("lib/base/x.cc:2: [white-space]", output)
 
     def test_an_old_finding_passes_until_it_gets_worse(self):
-        self.baseline({"white-space": {"base/x.cc": 1}})
+        self.baseline({"white-space": {"lib/base/x.cc": 1}})
         self.assertEqual(self.run_tidy()[0], 0)
-        self.write("base/x.cc", SPDX + "int a; \nint b; \n")
+        self.write("lib/base/x.cc", SPDX + "int a; \nint b; \n")
         self.assertEqual(self.run_tidy()[0], 1)
 
     def test_a_mended_finding_must_leave_the_baseline(self):
-        self.baseline({"white-space": {"base/x.cc": 1}})
-        self.write("base/x.cc", SPDX + "int a;\n")
+        self.baseline({"white-space": {"lib/base/x.cc": 1}})
+        self.write("lib/base/x.cc", SPDX + "int a;\n")
         code, output = self.run_tidy()
         self.assertEqual(code, 1)
         self.assertIn("got better, 1 -> 0", output)
@@ -238,7 +238,7 @@ class Ratchet(unittest.TestCase):
         self.assertFalse(os.path.exists(os.path.join(self.folder.name, "tools/tidy_baseline.json")))
 
     def test_links_lead_somewhere(self):
-        self.write("base/x.cc", SPDX + "int a;\n")
+        self.write("lib/base/x.cc", SPDX + "int a;\n")
         self.write("docs/x.md", "[code](../base/x.cc#L1) [web](https://a.b/c) [here](#part) `[no](link)`\n")
         self.assertEqual(self.run_tidy()[0], 0)
         self.write("docs/x.md", "[code](../base/gone.cc)\n")
@@ -247,7 +247,7 @@ class Ratchet(unittest.TestCase):
         self.assertIn("docs/x.md:1: [link] the link to ../base/gone.cc", output)
 
     def test_the_index_of_decisions_is_whole(self):
-        self.write("base/x.cc", SPDX + "int a;\n")
+        self.write("lib/base/x.cc", SPDX + "int a;\n")
         self.write("docs/decisions/0001-a.md", "# A\n")
         self.write("docs/ARCHITECTURE.md", "[0001](decisions/0001-a.md)\n")
         self.assertEqual(self.run_tidy()[0], 0)
@@ -257,20 +257,20 @@ class Ratchet(unittest.TestCase):
         self.assertIn("[decision-index] docs/decisions/0002-b.md", output)
 
     def test_metrics_are_described_and_described_ones_are_made(self):
-        self.write("base/x.cc", SPDX + 'Counter("neurontrace_agent_chunks_total");\n')
+        self.write("lib/base/x.cc", SPDX + 'Counter("neurontrace_agent_chunks_total");\n')
         self.write("docs/metrics.md", "| `neurontrace_agent_chunks_total{place}` | chunks |\n")
         self.assertEqual(self.run_tidy()[0], 0)
         self.write("docs/metrics.md", "| `neurontrace_agent_bytes` | bytes |\n")
         code, output = self.run_tidy()
         self.assertEqual(code, 1)
-        self.assertIn("base/x.cc:2: [metric] neurontrace_agent_chunks_total is not described", output)
+        self.assertIn("lib/base/x.cc:2: [metric] neurontrace_agent_chunks_total is not described", output)
         self.assertIn("docs/metrics.md:1: [metric] no code makes neurontrace_agent_bytes", output)
 
     def test_named_files_only(self):
-        self.write("base/good.cc", SPDX + "int b;\n")
-        self.assertEqual(self.run_tidy("base/good.cc")[0], 0)
+        self.write("lib/base/good.cc", SPDX + "int b;\n")
+        self.assertEqual(self.run_tidy("lib/base/good.cc")[0], 0)
         with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()):
-            self.run_tidy("base/gone.cc")
+            self.run_tidy("lib/base/gone.cc")
 
 
 if __name__ == "__main__":

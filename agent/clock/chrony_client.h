@@ -6,9 +6,9 @@
 #include <string>
 
 #include "agent/clock/chrony_tracking.h"
-#include "base/random.h"
-#include "base/task_runner.h"
-#include "base/unique_fd.h"
+#include "lib/base/random.h"
+#include "lib/base/task_runner.h"
+#include "lib/base/unique_fd.h"
 
 namespace neurontrace {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "agent/clock/chrony_test_support.h"
-#include "base/event_loop.h"
+#include "lib/base/event_loop.h"
 
 namespace neurontrace {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "agent/clock/utc_bound.h"
-#include "base/status.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

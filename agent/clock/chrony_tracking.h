@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "clock/host_clocks.h"
-#include "trace/clock_evidence.h"
+#include "lib/clock/host_clocks.h"
+#include "lib/trace/clock_evidence.h"
 
 // The one question that is put to chronyd: how well it keeps CLOCK_REALTIME ("tracking", protocol 6
 // of its commands). Pure functions, any thread.

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "agent/clock/utc_bound.h"
-#include "base/status.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

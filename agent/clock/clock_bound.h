@@ -6,9 +6,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "base/file_system.h"
-#include "clock/host_clocks.h"
-#include "trace/clock_evidence.h"
+#include "lib/base/file_system.h"
+#include "lib/clock/host_clocks.h"
+#include "lib/trace/clock_evidence.h"
 
 namespace neurontrace {
 

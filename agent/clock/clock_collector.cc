@@ -10,10 +10,10 @@
 #include <limits>
 #include <utility>
 
-#include "base/status.h"
-#include "base/time_units.h"
-#include "base/unique_fd.h"
-#include "trace/clock_evidence_codec.h"
+#include "lib/base/status.h"
+#include "lib/base/time_units.h"
+#include "lib/base/unique_fd.h"
+#include "lib/trace/clock_evidence_codec.h"
 
 #ifndef TFD_TIMER_CANCEL_ON_SET
 #define TFD_TIMER_CANCEL_ON_SET (1 << 1)

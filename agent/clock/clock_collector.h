@@ -13,11 +13,11 @@
 #include "agent/clock/host_clock_watch.h"
 #include "agent/clock/phc_reader.h"
 #include "agent/clock/vm_clock.h"
-#include "base/file_system.h"
-#include "base/random.h"
-#include "base/task_runner.h"
-#include "clock/host_clocks.h"
-#include "trace/clock_evidence.h"
+#include "lib/base/file_system.h"
+#include "lib/base/random.h"
+#include "lib/base/task_runner.h"
+#include "lib/clock/host_clocks.h"
+#include "lib/trace/clock_evidence.h"
 
 namespace neurontrace {
 

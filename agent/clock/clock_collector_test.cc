@@ -7,10 +7,10 @@
 #include <cstring>
 #include <vector>
 
-#include "base/event_loop.h"
-#include "base/fake_file_system.h"
-#include "base/fake_task_runner.h"
-#include "clock/fake_host_clocks.h"
+#include "lib/base/event_loop.h"
+#include "lib/base/fake_file_system.h"
+#include "lib/base/fake_task_runner.h"
+#include "lib/clock/fake_host_clocks.h"
 
 namespace neurontrace {
 namespace {

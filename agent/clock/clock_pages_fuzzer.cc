@@ -7,7 +7,7 @@
 
 #include "agent/clock/clock_bound.h"
 #include "agent/clock/vm_clock.h"
-#include "base/fake_file_system.h"
+#include "lib/base/fake_file_system.h"
 
 namespace neurontrace {
 namespace {

@@ -9,12 +9,12 @@
 #include "agent/clock/probe_access.h"
 #include "agent/clock/probe_stream.h"
 #include "agent/clock/udp_prober.h"
-#include "base/random.h"
-#include "base/task_runner.h"
-#include "base/weak_tasks.h"
-#include "clock/host_clocks.h"
-#include "trace/clock_evidence.h"
-#include "trace/clock_limits.h"
+#include "lib/base/random.h"
+#include "lib/base/task_runner.h"
+#include "lib/base/weak_tasks.h"
+#include "lib/clock/host_clocks.h"
+#include "lib/trace/clock_evidence.h"
+#include "lib/trace/clock_limits.h"
 
 namespace neurontrace {
 

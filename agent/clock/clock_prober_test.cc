@@ -8,8 +8,8 @@
 
 #include <vector>
 
-#include "base/fake_task_runner.h"
-#include "clock/fake_host_clocks.h"
+#include "lib/base/fake_task_runner.h"
+#include "lib/clock/fake_host_clocks.h"
 
 namespace neurontrace {
 namespace {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "trace/clock_evidence_codec.h"
-#include "trace/clock_limits.h"
+#include "lib/trace/clock_evidence_codec.h"
+#include "lib/trace/clock_limits.h"
 
 namespace neurontrace {
 namespace {

@@ -10,12 +10,12 @@
 #include <string>
 
 #include "agent/clock/evidence_stream.h"
-#include "base/backoff.h"
-#include "base/random.h"
-#include "base/task_runner.h"
-#include "base/weak_tasks.h"
-#include "clock/host_clocks.h"
-#include "trace/clock_evidence.h"
+#include "lib/base/backoff.h"
+#include "lib/base/random.h"
+#include "lib/base/task_runner.h"
+#include "lib/base/weak_tasks.h"
+#include "lib/clock/host_clocks.h"
+#include "lib/trace/clock_evidence.h"
 
 namespace neurontrace {
 

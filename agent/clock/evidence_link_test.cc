@@ -7,10 +7,10 @@
 
 #include <vector>
 
-#include "base/fake_task_runner.h"
-#include "clock/fake_host_clocks.h"
-#include "trace/clock_evidence_codec.h"
-#include "trace/clock_limits.h"
+#include "lib/base/fake_task_runner.h"
+#include "lib/clock/fake_host_clocks.h"
+#include "lib/trace/clock_evidence_codec.h"
+#include "lib/trace/clock_limits.h"
 
 namespace neurontrace {
 namespace {

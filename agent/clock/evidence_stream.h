@@ -16,7 +16,7 @@ namespace neurontrace {
 struct EvidenceBatch {
   uint64_t number = 0;       // from 1, rising
   uint64_t age_ns = 0;       // how long ago the last of it was measured
-  std::string observations;  // trace/clock_evidence_codec.h
+  std::string observations;  // lib/trace/clock_evidence_codec.h
 };
 
 // One Report call of the ClockGateway. Abstract so tests play the aggregator. Everything happens on

@@ -11,7 +11,7 @@
 #include <memory>
 #include <utility>
 
-#include "base/unique_fd.h"
+#include "lib/base/unique_fd.h"
 
 namespace neurontrace {
 namespace {

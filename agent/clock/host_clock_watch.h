@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "clock/host_clocks.h"
-#include "trace/clock_evidence.h"
+#include "lib/clock/host_clocks.h"
+#include "lib/trace/clock_evidence.h"
 
 namespace neurontrace {
 

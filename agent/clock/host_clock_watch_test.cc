@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "agent/clock/host_clock_watch.h"
-#include "base/random.h"
-#include "clock/fake_host_clocks.h"
+#include "lib/base/random.h"
+#include "lib/clock/fake_host_clocks.h"
 
 namespace neurontrace {
 namespace {

@@ -11,7 +11,7 @@
 #include <memory>
 #include <utility>
 
-#include "base/status.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

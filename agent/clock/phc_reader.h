@@ -9,10 +9,10 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "base/file_system.h"
-#include "base/unique_fd.h"
-#include "clock/host_clocks.h"
-#include "trace/clock_evidence.h"
+#include "lib/base/file_system.h"
+#include "lib/base/unique_fd.h"
+#include "lib/clock/host_clocks.h"
+#include "lib/trace/clock_evidence.h"
 
 namespace neurontrace {
 

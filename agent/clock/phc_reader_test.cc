@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "base/fake_file_system.h"
-#include "clock/fake_host_clocks.h"
+#include "lib/base/fake_file_system.h"
+#include "lib/clock/fake_host_clocks.h"
 
 namespace neurontrace {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <string>
 
-#include "base/status.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

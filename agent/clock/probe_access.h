@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "clock/probe_packet.h"
+#include "lib/clock/probe_packet.h"
 
 namespace neurontrace {
 

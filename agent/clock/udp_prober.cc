@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/status.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

@@ -8,12 +8,12 @@
 
 #include "absl/status/status.h"
 #include "agent/clock/probe_access.h"
-#include "base/task_runner.h"
-#include "base/unique_fd.h"
-#include "clock/host_clocks.h"
-#include "clock/probe_packet.h"
-#include "clock/receive_stamps.h"
-#include "trace/clock_evidence.h"
+#include "lib/base/task_runner.h"
+#include "lib/base/unique_fd.h"
+#include "lib/clock/host_clocks.h"
+#include "lib/clock/probe_packet.h"
+#include "lib/clock/receive_stamps.h"
+#include "lib/trace/clock_evidence.h"
 
 namespace neurontrace {
 

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <vector>
 
-#include "base/event_loop.h"
+#include "lib/base/event_loop.h"
 
 namespace neurontrace {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "trace/clock_evidence.h"
+#include "lib/trace/clock_evidence.h"
 
 namespace neurontrace {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "base/file_system.h"
+#include "lib/base/file_system.h"
 
 namespace neurontrace {
 

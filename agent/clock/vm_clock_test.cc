@@ -6,8 +6,8 @@
 
 #include <cstring>
 
-#include "base/fake_file_system.h"
-#include "base/fuzz_seed.h"
+#include "lib/base/fake_file_system.h"
+#include "lib/base/fuzz_seed.h"
 
 namespace neurontrace {
 namespace {
@@ -41,7 +41,7 @@ TEST(VmClock, SaysNothingWhileItIsBeingWritten) {
   EXPECT_EQ(clock->DisruptionMarker(), std::nullopt);
 }
 
-// Not a test: see base/fuzz_seed.h. The first byte is the fuzzer's own.
+// Not a test: see lib/base/fuzz_seed.h. The first byte is the fuzzer's own.
 TEST(VmClock, WritesTheFuzzCorpusWhereAsked) {
   NT_SKIP_UNLESS_FUZZ_SEEDS_ARE_WANTED();
   WriteFuzzSeed("clock_pages_fuzzer", "vm_clock", '\1' + Page(2, 7));

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "trace/limits.h"
-#include "trace/trigger_limits.h"
+#include "lib/trace/limits.h"
+#include "lib/trace/trigger_limits.h"
 
 namespace neurontrace {
 namespace {

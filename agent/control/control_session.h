@@ -15,12 +15,12 @@
 
 #include "agent/control/control_stream.h"
 #include "agent/source/source.h"
-#include "base/backoff.h"
-#include "base/clock.h"
-#include "base/random.h"
-#include "base/task_runner.h"
-#include "base/weak_tasks.h"
-#include "trace/ids.h"
+#include "lib/base/backoff.h"
+#include "lib/base/clock.h"
+#include "lib/base/random.h"
+#include "lib/base/task_runner.h"
+#include "lib/base/weak_tasks.h"
+#include "lib/trace/ids.h"
 
 namespace neurontrace {
 

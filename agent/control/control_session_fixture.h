@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "agent/control/control_session.h"
-#include "base/fake_task_runner.h"
-#include "trace/limits.h"
-#include "trace/stream_cursor.h"
+#include "lib/base/fake_task_runner.h"
+#include "lib/trace/limits.h"
+#include "lib/trace/stream_cursor.h"
 
 namespace neurontrace {
 

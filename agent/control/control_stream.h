@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "trace/agent_info.h"
-#include "trace/capture_begin.h"
-#include "trace/capture_spec.h"
-#include "trace/ids.h"
-#include "trace/stream_cursor.h"
-#include "trace/trigger_rule.h"
-#include "trace/worker_info.h"
+#include "lib/trace/agent_info.h"
+#include "lib/trace/capture_begin.h"
+#include "lib/trace/capture_spec.h"
+#include "lib/trace/ids.h"
+#include "lib/trace/stream_cursor.h"
+#include "lib/trace/trigger_rule.h"
+#include "lib/trace/worker_info.h"
 
 namespace neurontrace {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "agent/pods/process_evidence.h"
-#include "agent/source/neuron/fake_proc.h"
+#include "agent/source/neuron/tap/fake_proc.h"
 
 namespace neurontrace {
 

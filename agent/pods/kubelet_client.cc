@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <chrono>
 
-#include "base/clean_text.h"
-#include "base/status.h"
-#include "trace/limits.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/status.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "agent/pods/pod_answer.h"
 #include "agent/pods/pod_resources.grpc.pb.h"
-#include "trace/pod_limits.h"
+#include "lib/trace/pod_limits.h"
 
 namespace neurontrace {
 

@@ -14,7 +14,7 @@
 #include <functional>
 #include <thread>
 
-#include "base/unique_fd.h"
+#include "lib/base/unique_fd.h"
 
 namespace neurontrace {
 namespace {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string_view>
 
-#include "base/status.h"
-#include "trace/pod_limits.h"
+#include "lib/base/status.h"
+#include "lib/trace/pod_limits.h"
 
 namespace neurontrace {
 namespace {

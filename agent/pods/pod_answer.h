@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "agent/pods/pod_resources.pb.h"
-#include "agent/source/neuron/job_facts.h"
+#include "agent/source/neuron/tap/job_facts.h"
 
 namespace neurontrace {
 
@@ -28,7 +28,7 @@ struct PodAnswer {
   friend bool operator==(const PodAnswer&, const PodAnswer&) = default;
 };
 
-// Pure. RESOURCE_EXHAUSTED for more than trace/pod_limits.h allows. `cores_per_device` stays 0.
+// Pure. RESOURCE_EXHAUSTED for more than lib/trace/pod_limits.h allows. `cores_per_device` stays 0.
 absl::StatusOr<PodAnswer> ReadPodAnswer(const ::v1::ListPodResourcesResponse& answer);
 
 // How many cores each device has by what can be given to containers; 0: it does not say. Pure.

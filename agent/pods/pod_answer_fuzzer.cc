@@ -9,7 +9,7 @@
 
 #include "agent/pods/pod_answer.h"
 #include "agent/pods/process_evidence.h"
-#include "trace/pod_limits.h"
+#include "lib/trace/pod_limits.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "trace/pod_limits.h"
+#include "lib/trace/pod_limits.h"
 
 namespace neurontrace {
 namespace {

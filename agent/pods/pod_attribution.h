@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "agent/pods/pod_looker.h"
-#include "base/clock.h"
-#include "base/task_runner.h"
-#include "base/weak_tasks.h"
+#include "lib/base/clock.h"
+#include "lib/base/task_runner.h"
+#include "lib/base/weak_tasks.h"
 
 namespace neurontrace {
 

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "agent/pods/fake_node_proc.h"
-#include "base/fake_task_runner.h"
+#include "lib/base/fake_task_runner.h"
 
 namespace neurontrace {
 namespace {

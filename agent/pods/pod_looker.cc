@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "trace/pod_limits.h"
+#include "lib/trace/pod_limits.h"
 
 namespace neurontrace {
 namespace {

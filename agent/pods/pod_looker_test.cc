@@ -4,9 +4,9 @@
 
 #include "agent/pods/fake_node_proc.h"
 #include "agent/pods/pod_looker.h"
-#include "base/status.h"
-#include "base/time_units.h"
-#include "trace/pod_limits.h"
+#include "lib/base/status.h"
+#include "lib/base/time_units.h"
+#include "lib/trace/pod_limits.h"
 
 namespace neurontrace {
 namespace {

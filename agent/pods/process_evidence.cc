@@ -12,8 +12,8 @@
 #include <charconv>
 #include <memory>
 
-#include "base/unique_fd.h"
-#include "trace/pod_limits.h"
+#include "lib/base/unique_fd.h"
+#include "lib/trace/pod_limits.h"
 
 namespace neurontrace {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "agent/source/neuron/peer_identity.h"
+#include "agent/source/neuron/tap/peer_identity.h"
 
 namespace neurontrace {
 

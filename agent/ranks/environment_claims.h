@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "agent/ranks/environment_reader.h"
-#include "trace/rank_evidence.h"
-#include "trace/rank_facts.h"
+#include "lib/trace/rank_evidence.h"
+#include "lib/trace/rank_facts.h"
 
 namespace neurontrace {
 

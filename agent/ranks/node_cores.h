@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "trace/rank_facts.h"
+#include "lib/trace/rank_facts.h"
 
 namespace neurontrace {
 

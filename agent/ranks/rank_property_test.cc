@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "agent/ranks/rank_resolver.h"
-#include "base/sanitizers.h"
+#include "lib/base/sanitizers.h"
 
 namespace neurontrace {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "agent/ranks/environment_claims.h"
 #include "agent/ranks/node_cores.h"
-#include "trace/limits.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

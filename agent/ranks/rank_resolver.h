@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "trace/rank_facts.h"
+#include "lib/trace/rank_facts.h"
 
 namespace neurontrace {
 

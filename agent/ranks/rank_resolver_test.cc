@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "agent/ranks/rank_test_support.h"
-#include "trace/limits.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

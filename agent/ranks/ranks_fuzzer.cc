@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "agent/ranks/rank_resolver.h"
-#include "base/fuzz_input.h"
-#include "trace/limits.h"
+#include "lib/base/fuzz_input.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

@@ -9,7 +9,7 @@
 #include "agent/source/recording_sink.h"
 #include "agent/source/shape_cache.h"
 #include "agent/source/stream_writer.h"
-#include "base/time_units.h"
+#include "lib/base/time_units.h"
 
 namespace neurontrace {
 namespace {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "trace/chunk_header.h"
+#include "lib/trace/chunk_header.h"
 
 namespace neurontrace {
 

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "agent/source/chunk_sink.h"
-#include "trace/event_chunk.h"
-#include "trace/event_json.h"
-#include "trace/stream_cursor.h"
-#include "trace/worker_info.h"
+#include "lib/trace/event_chunk.h"
+#include "lib/trace/event_json.h"
+#include "lib/trace/stream_cursor.h"
+#include "lib/trace/worker_info.h"
 
 namespace neurontrace {
 

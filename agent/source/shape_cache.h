@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "absl/container/flat_hash_map.h"
-#include "trace/event.h"
+#include "lib/trace/event.h"
 
 namespace neurontrace {
 

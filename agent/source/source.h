@@ -4,11 +4,11 @@
 #include <optional>
 #include <span>
 
-#include "trace/capture_begin.h"
-#include "trace/capture_spec.h"
-#include "trace/ids.h"
-#include "trace/stream_cursor.h"
-#include "trace/worker_info.h"
+#include "lib/trace/capture_begin.h"
+#include "lib/trace/capture_spec.h"
+#include "lib/trace/ids.h"
+#include "lib/trace/stream_cursor.h"
+#include "lib/trace/worker_info.h"
 
 namespace neurontrace {
 

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "base/time_units.h"
-#include "trace/limits.h"
+#include "lib/base/time_units.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

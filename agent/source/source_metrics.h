@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "trace/ids.h"
-#include "trace/loss_table.h"
+#include "lib/trace/ids.h"
+#include "lib/trace/loss_table.h"
 
 namespace neurontrace {
 

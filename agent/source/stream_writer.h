@@ -10,13 +10,13 @@
 #include "agent/source/chunk_sink.h"
 #include "agent/source/shape_cache.h"
 #include "agent/source/source_metrics.h"
-#include "base/clock.h"
-#include "base/weak_tasks.h"
-#include "trace/chunk_header.h"
-#include "trace/event_chunk.h"
-#include "trace/limits.h"
-#include "trace/stream_cursor.h"
-#include "trace/worker_info.h"
+#include "lib/base/clock.h"
+#include "lib/base/weak_tasks.h"
+#include "lib/trace/chunk_header.h"
+#include "lib/trace/event_chunk.h"
+#include "lib/trace/limits.h"
+#include "lib/trace/stream_cursor.h"
+#include "lib/trace/worker_info.h"
 
 namespace neurontrace {
 

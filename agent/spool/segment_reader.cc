@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "base/crc32c.h"
-#include "base/status.h"
+#include "lib/base/crc32c.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

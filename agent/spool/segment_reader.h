@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "agent/spool/spool_format.h"
-#include "base/file_system.h"
+#include "lib/base/file_system.h"
 
 namespace neurontrace {
 

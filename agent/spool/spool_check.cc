@@ -8,11 +8,11 @@
 #include "agent/spool/segment_reader.h"
 #include "agent/spool/spool_disk.h"
 #include "agent/spool/spool_format.h"
-#include "base/clean_text.h"
-#include "base/json_writer.h"
-#include "base/status.h"
-#include "trace/limits.h"
-#include "wire/chunk_envelope.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/json_writer.h"
+#include "lib/base/status.h"
+#include "lib/trace/limits.h"
+#include "lib/wire/chunk_envelope.h"
 
 namespace neurontrace {
 namespace {

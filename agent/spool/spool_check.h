@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/file_system.h"
+#include "lib/base/file_system.h"
 
 namespace neurontrace {
 

@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include "agent/spool/spool_recovery.h"
-#include "base/fake_file_system.h"
+#include "lib/base/fake_file_system.h"
 
 namespace neurontrace {
 namespace {

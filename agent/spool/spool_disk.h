@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "agent/spool/spool_job.h"
-#include "base/file_system.h"
+#include "lib/base/file_system.h"
 
 namespace neurontrace {
 

@@ -12,8 +12,8 @@
 
 #include "agent/spool/segment_reader.h"
 #include "agent/spool/spool_format.h"
-#include "base/crc32c.h"
-#include "base/fake_file_system.h"
+#include "lib/base/crc32c.h"
+#include "lib/base/fake_file_system.h"
 
 namespace {
 

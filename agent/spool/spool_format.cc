@@ -7,13 +7,13 @@
 #include <charconv>
 #include <cstring>
 
-#include "base/clean_text.h"
-#include "base/crc32c.h"
-#include "base/status.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/crc32c.h"
+#include "lib/base/status.h"
 #include "neurontrace/v1/agent_gateway.pb.h"
 #include "neurontrace/v1/chunk.pb.h"
-#include "trace/limits.h"
-#include "wire/conversions.h"
+#include "lib/trace/limits.h"
+#include "lib/wire/conversions.h"
 
 namespace neurontrace {
 namespace {

@@ -9,11 +9,11 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "trace/capture_spec.h"
-#include "trace/chunk_header.h"
-#include "trace/ids.h"
-#include "trace/stream_cursor.h"
-#include "trace/worker_info.h"
+#include "lib/trace/capture_spec.h"
+#include "lib/trace/chunk_header.h"
+#include "lib/trace/ids.h"
+#include "lib/trace/stream_cursor.h"
+#include "lib/trace/worker_info.h"
 
 // What is in the spool's files; docs/formats/spool.md has it byte by byte. Everything is little
 // endian. Version 1 stays readable for ever. Pure functions, any thread.

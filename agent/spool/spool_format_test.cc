@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "agent/spool/segment_reader.h"
-#include "base/crc32c.h"
-#include "base/fake_file_system.h"
-#include "base/fuzz_seed.h"
+#include "lib/base/crc32c.h"
+#include "lib/base/fake_file_system.h"
+#include "lib/base/fuzz_seed.h"
 
 namespace neurontrace {
 namespace {
@@ -246,7 +246,7 @@ TEST(SpoolFilesTest, WordsOfAHostileDiskAreReadAsTheyAreWrittenAgain) {
   EXPECT_FALSE(DecodeSpoolRunning(WithByte(good, "nrt_execute", '\x7f')).ok());
 }
 
-// Not a test: see base/fuzz_seed.h.
+// Not a test: see lib/base/fuzz_seed.h.
 TEST(SpoolFilesTest, WritesTheFuzzCorpusWhereAsked) {
   NT_SKIP_UNLESS_FUZZ_SEEDS_ARE_WANTED();
   const auto write = [](const std::string& name, const std::string& bytes) {

@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "agent/spool/spool_format.h"
-#include "base/file_system.h"
+#include "lib/base/file_system.h"
 #include "neurontrace/v1/chunk.pb.h"
 
 namespace neurontrace {

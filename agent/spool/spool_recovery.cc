@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "agent/spool/spool_disk.h"
-#include "base/status.h"
-#include "trace/limits.h"
-#include "wire/chunk_envelope.h"
+#include "lib/base/status.h"
+#include "lib/trace/limits.h"
+#include "lib/wire/chunk_envelope.h"
 
 namespace neurontrace {
 namespace {

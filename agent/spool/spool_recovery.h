@@ -10,10 +10,10 @@
 #include "absl/status/status.h"
 #include "agent/spool/segment_reader.h"
 #include "agent/spool/spool_job.h"
-#include "base/file_system.h"
-#include "trace/capture_spec.h"
-#include "trace/chunk_header.h"
-#include "trace/ids.h"
+#include "lib/base/file_system.h"
+#include "lib/trace/capture_spec.h"
+#include "lib/trace/chunk_header.h"
+#include "lib/trace/ids.h"
 
 namespace neurontrace {
 

@@ -8,11 +8,11 @@
 #include <charconv>
 #include <string_view>
 
-#include "base/clean_text.h"
-#include "base/time_units.h"
-#include "trace/limits.h"
-#include "trace/trigger_limits.h"
-#include "triggers/trigger_rule_check.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/time_units.h"
+#include "lib/trace/limits.h"
+#include "lib/trace/trigger_limits.h"
+#include "lib/triggers/trigger_rule_check.h"
 
 namespace neurontrace {
 namespace {

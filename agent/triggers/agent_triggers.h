@@ -14,15 +14,15 @@
 #include <utility>
 #include <vector>
 
-#include "agent/source/neuron/worker_watch.h"
+#include "agent/source/neuron/capture/worker_watch.h"
 #include "agent/source/shape_cache.h"
 #include "agent/triggers/execution_medians.h"
-#include "base/clock.h"
-#include "base/task_runner.h"
-#include "base/weak_tasks.h"
-#include "trace/event.h"
-#include "trace/ids.h"
-#include "trace/trigger_rule.h"
+#include "lib/base/clock.h"
+#include "lib/base/task_runner.h"
+#include "lib/base/weak_tasks.h"
+#include "lib/trace/event.h"
+#include "lib/trace/ids.h"
+#include "lib/trace/trigger_rule.h"
 
 namespace neurontrace {
 

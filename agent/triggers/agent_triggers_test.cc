@@ -6,7 +6,7 @@
 
 #include "agent/triggers/agent_triggers.h"
 #include "agent/triggers/trigger_test_support.h"
-#include "trace/trigger_limits.h"
+#include "lib/trace/trigger_limits.h"
 
 namespace neurontrace {
 namespace {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "trace/trigger_limits.h"
+#include "lib/trace/trigger_limits.h"
 
 namespace neurontrace {
 

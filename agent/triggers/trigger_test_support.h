@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "agent/triggers/agent_triggers.h"
-#include "base/fake_task_runner.h"
+#include "lib/base/fake_task_runner.h"
 
 namespace neurontrace {
 

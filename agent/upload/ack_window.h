@@ -7,7 +7,7 @@
 #include <map>
 #include <optional>
 
-#include "trace/limits.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 

@@ -7,10 +7,10 @@
 #include <chrono>
 #include <utility>
 
-#include "base/sha256.h"
-#include "base/stall_watch.h"
-#include "base/status.h"
-#include "trace/artifact_limits.h"
+#include "lib/base/sha256.h"
+#include "lib/base/stall_watch.h"
+#include "lib/base/status.h"
+#include "lib/trace/artifact_limits.h"
 
 namespace neurontrace {
 namespace {

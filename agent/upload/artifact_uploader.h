@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "agent/source/artifact/artifact_sink.h"
-#include "base/event_loop.h"
-#include "base/task_runner.h"
+#include "lib/base/event_loop.h"
+#include "lib/base/task_runner.h"
 #include "neurontrace/v1/artifact_gateway.grpc.pb.h"
 
 namespace neurontrace {

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "agent/upload/delivery_queue_test_support.h"
-#include "base/status.h"
-#include "base/time_units.h"
+#include "lib/base/status.h"
+#include "lib/base/time_units.h"
 
 namespace neurontrace {
 namespace {

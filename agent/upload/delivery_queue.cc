@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cassert>
 
-#include "base/status.h"
-#include "wire/chunk_envelope.h"
+#include "lib/base/status.h"
+#include "lib/wire/chunk_envelope.h"
 
 namespace neurontrace {
 namespace {

@@ -19,12 +19,12 @@
 #include "agent/spool/spool.h"
 #include "agent/upload/ack_window.h"
 #include "neurontrace/v1/chunk.pb.h"
-#include "trace/capture_spec.h"
-#include "trace/ids.h"
-#include "trace/limits.h"
-#include "trace/loss_table.h"
-#include "trace/stream_cursor.h"
-#include "trace/worker_info.h"
+#include "lib/trace/capture_spec.h"
+#include "lib/trace/ids.h"
+#include "lib/trace/limits.h"
+#include "lib/trace/loss_table.h"
+#include "lib/trace/stream_cursor.h"
+#include "lib/trace/worker_info.h"
 
 namespace neurontrace {
 

@@ -10,7 +10,7 @@
 #include <algorithm>
 
 #include "agent/upload/delivery_queue_test_support.h"
-#include "base/time_units.h"
+#include "lib/base/time_units.h"
 
 namespace neurontrace {
 namespace {

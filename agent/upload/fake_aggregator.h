@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "agent/upload/upload_stream.h"
-#include "base/fake_task_runner.h"
-#include "trace/stream_cursor.h"
-#include "trace/worker_info.h"
-#include "wire/chunk_envelope.h"
-#include "wire/conversions.h"
+#include "lib/base/fake_task_runner.h"
+#include "lib/trace/stream_cursor.h"
+#include "lib/trace/worker_info.h"
+#include "lib/wire/chunk_envelope.h"
+#include "lib/wire/conversions.h"
 
 namespace neurontrace {
 

@@ -13,9 +13,9 @@
 #include "agent/upload/delivery_queue.h"
 #include "agent/upload/fake_aggregator.h"
 #include "agent/upload/uploader.h"
-#include "base/fake_file_system.h"
-#include "base/fake_task_runner.h"
-#include "trace/stream_cursor.h"
+#include "lib/base/fake_file_system.h"
+#include "lib/base/fake_task_runner.h"
+#include "lib/trace/stream_cursor.h"
 
 namespace neurontrace {
 

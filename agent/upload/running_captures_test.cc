@@ -10,8 +10,8 @@
 
 #include "agent/spool/spool_disk.h"
 #include "agent/upload/fake_node.h"
-#include "base/time_units.h"
-#include "trace/stream_cursor.h"
+#include "lib/base/time_units.h"
+#include "lib/trace/stream_cursor.h"
 
 namespace neurontrace {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "agent/upload/fake_node.h"
-#include "trace/stream_cursor.h"
+#include "lib/trace/stream_cursor.h"
 
 namespace neurontrace {
 namespace {

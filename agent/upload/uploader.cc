@@ -8,8 +8,8 @@
 #include <cassert>
 #include <utility>
 
-#include "wire/chunk_envelope.h"
-#include "wire/conversions.h"
+#include "lib/wire/chunk_envelope.h"
+#include "lib/wire/conversions.h"
 
 namespace neurontrace {
 namespace {

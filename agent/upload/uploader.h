@@ -12,13 +12,13 @@
 #include "agent/upload/ack_window.h"
 #include "agent/upload/delivery_queue.h"
 #include "agent/upload/upload_stream.h"
-#include "base/backoff.h"
-#include "base/clock.h"
-#include "base/random.h"
-#include "base/task_runner.h"
-#include "base/weak_tasks.h"
-#include "trace/ids.h"
-#include "trace/stream_cursor.h"
+#include "lib/base/backoff.h"
+#include "lib/base/clock.h"
+#include "lib/base/random.h"
+#include "lib/base/task_runner.h"
+#include "lib/base/weak_tasks.h"
+#include "lib/trace/ids.h"
+#include "lib/trace/stream_cursor.h"
 
 namespace neurontrace {
 

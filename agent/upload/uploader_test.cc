@@ -7,8 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/fake_task_runner.h"
-#include "wire/chunk_envelope.h"
+#include "lib/base/fake_task_runner.h"
+#include "lib/wire/chunk_envelope.h"
 
 namespace neurontrace {
 namespace {

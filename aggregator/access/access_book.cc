@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "base/status.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 

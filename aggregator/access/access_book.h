@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "aggregator/access/access_rules.h"
-#include "base/clock.h"
-#include "base/small_file.h"
+#include "lib/base/clock.h"
+#include "lib/base/small_file.h"
 
 namespace neurontrace {
 

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/temporary_directory.h"
+#include "lib/base/temporary_directory.h"
 
 namespace neurontrace {
 namespace {

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/clean_text.h"
-#include "base/sha256.h"
-#include "base/small_file.h"
-#include "base/status.h"
-#include "base/toml_file.h"
-#include "trace/access_limits.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/sha256.h"
+#include "lib/base/small_file.h"
+#include "lib/base/status.h"
+#include "lib/base/toml_file.h"
+#include "lib/trace/access_limits.h"
 
 namespace neurontrace {
 namespace {

@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/sha256.h"
-#include "trace/access_limits.h"
+#include "lib/base/sha256.h"
+#include "lib/trace/access_limits.h"
 
 namespace neurontrace {
 namespace {

@@ -13,9 +13,9 @@
 #include <ctime>
 #include <utility>
 
-#include "base/clean_text.h"
-#include "base/json_writer.h"
-#include "base/status.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/json_writer.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

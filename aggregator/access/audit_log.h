@@ -9,9 +9,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/clock.h"
-#include "base/unique_fd.h"
-#include "trace/access_limits.h"
+#include "lib/base/clock.h"
+#include "lib/base/unique_fd.h"
+#include "lib/trace/access_limits.h"
 
 namespace neurontrace {
 

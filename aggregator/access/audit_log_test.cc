@@ -10,7 +10,7 @@
 #include <sstream>
 #include <utility>
 
-#include "base/temporary_directory.h"
+#include "lib/base/temporary_directory.h"
 
 namespace neurontrace {
 namespace {

@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-#include "base/status.h"
-#include "trace/access_limits.h"
-#include "wire/grpc_status.h"
+#include "lib/base/status.h"
+#include "lib/trace/access_limits.h"
+#include "lib/wire/grpc_status.h"
 
 namespace neurontrace {
 

@@ -16,7 +16,7 @@
 #include "aggregator/access/audit_log.h"
 #include "aggregator/access/call_rates.h"
 #include "aggregator/access/caller_finder.h"
-#include "base/clock.h"
+#include "lib/base/clock.h"
 
 namespace neurontrace {
 
@@ -61,7 +61,7 @@ class CallGuard final {
   uint32_t written_in_second_ = 0;
 };
 
-// A CallGuard for the connections of one slot of a port (see wire/peer_slots.h).
+// A CallGuard for the connections of one slot of a port (see lib/wire/peer_slots.h).
 class SlotGuard final : public grpc::AuthMetadataProcessor {
  public:
   SlotGuard(std::shared_ptr<CallGuard> guard, std::function<std::string()> from)

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "base/small_file.h"
-#include "base/temporary_directory.h"
-#include "wire/pem_files.h"
-#include "wire/test_certificates.h"
+#include "lib/base/small_file.h"
+#include "lib/base/temporary_directory.h"
+#include "lib/wire/pem_files.h"
+#include "lib/wire/test_certificates.h"
 
 namespace neurontrace {
 namespace {

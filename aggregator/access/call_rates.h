@@ -12,8 +12,8 @@
 #include <unordered_map>
 
 #include "absl/status/status.h"
-#include "base/clock.h"
-#include "trace/access_limits.h"
+#include "lib/base/clock.h"
+#include "lib/trace/access_limits.h"
 
 namespace neurontrace {
 

@@ -12,10 +12,10 @@
 #include <utility>
 
 #include "aggregator/access/visibility.h"
-#include "base/clean_text.h"
-#include "base/sha256.h"
-#include "base/status.h"
-#include "wire/pem_files.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/sha256.h"
+#include "lib/base/status.h"
+#include "lib/wire/pem_files.h"
 
 namespace neurontrace {
 namespace {

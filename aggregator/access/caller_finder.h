@@ -17,8 +17,8 @@
 #include "aggregator/access/access_book.h"
 #include "aggregator/access/role.h"
 #include "aggregator/access/token_reviews.h"
-#include "base/clock.h"
-#include "trace/access_limits.h"
+#include "lib/base/clock.h"
+#include "lib/trace/access_limits.h"
 
 namespace neurontrace {
 

@@ -4,9 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/small_file.h"
-#include "wire/pem_files.h"
-#include "wire/test_certificates.h"
+#include "lib/base/small_file.h"
+#include "lib/wire/pem_files.h"
+#include "lib/wire/test_certificates.h"
 
 namespace neurontrace {
 namespace {

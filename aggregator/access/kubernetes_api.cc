@@ -5,9 +5,9 @@
 
 #include "aggregator/access/token_review.h"
 #include "aggregator/http/http_client.h"
-#include "base/small_file.h"
-#include "base/status.h"
-#include "trace/access_limits.h"
+#include "lib/base/small_file.h"
+#include "lib/base/status.h"
+#include "lib/trace/access_limits.h"
 
 namespace neurontrace {
 namespace {

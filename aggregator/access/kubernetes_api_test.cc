@@ -10,7 +10,7 @@
 #include <map>
 #include <string>
 
-#include "base/temporary_directory.h"
+#include "lib/base/temporary_directory.h"
 
 namespace neurontrace {
 namespace {

@@ -8,9 +8,9 @@
 #include <iterator>
 #include <utility>
 
-#include "base/clean_text.h"
-#include "base/status.h"
-#include "trace/access_limits.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/status.h"
+#include "lib/trace/access_limits.h"
 
 namespace neurontrace {
 namespace {

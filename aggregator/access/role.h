@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "trace/capture_spec.h"
+#include "lib/trace/capture_spec.h"
 
 // Who calls, and what they may do. Pure.
 namespace neurontrace {

@@ -4,10 +4,10 @@
 #include <simdjson.h>
 
 #include "absl/strings/escaping.h"
-#include "base/json_writer.h"
-#include "base/status.h"
-#include "base/time_units.h"
-#include "trace/access_limits.h"
+#include "lib/base/json_writer.h"
+#include "lib/base/status.h"
+#include "lib/base/time_units.h"
+#include "lib/trace/access_limits.h"
 
 namespace neurontrace {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "aggregator/access/token_test_support.h"
-#include "trace/access_limits.h"
+#include "lib/trace/access_limits.h"
 
 namespace neurontrace {
 namespace {

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "aggregator/access/token_review.h"
-#include "base/sha256.h"
-#include "base/status.h"
-#include "health/metric_builders.h"
+#include "lib/base/sha256.h"
+#include "lib/base/status.h"
+#include "lib/health/metric_builders.h"
 
 namespace neurontrace {
 namespace {

@@ -19,8 +19,8 @@
 
 #include "absl/status/statusor.h"
 #include "aggregator/access/call_rates.h"
-#include "base/clock.h"
-#include "trace/access_limits.h"
+#include "lib/base/clock.h"
+#include "lib/trace/access_limits.h"
 
 namespace neurontrace {
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "aggregator/access/token_test_support.h"
-#include "base/status.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

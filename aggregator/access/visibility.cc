@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/strings/cord.h"
-#include "base/status.h"
-#include "trace/capture_selection.h"
+#include "lib/base/status.h"
+#include "lib/trace/capture_selection.h"
 
 namespace neurontrace {
 namespace {

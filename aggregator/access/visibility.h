@@ -7,9 +7,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "aggregator/access/role.h"
-#include "trace/capture_record.h"
-#include "trace/ids.h"
-#include "trace/worker_info.h"
+#include "lib/trace/capture_record.h"
+#include "lib/trace/ids.h"
+#include "lib/trace/worker_info.h"
 
 // What a caller whose rule has jobs, job-namespaces or job-uids gets to see. Pure functions; for a
 // caller without such limits each of them changes nothing.

@@ -7,8 +7,8 @@
 
 #include <utility>
 
-#include "base/clock.h"
-#include "base/random.h"
+#include "lib/base/clock.h"
+#include "lib/base/random.h"
 
 namespace neurontrace {
 namespace {

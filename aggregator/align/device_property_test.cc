@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "aggregator/align/device_fit.h"
-#include "aggregator/align/device_world_test_support.h"
+#include "aggregator/align/device/device_fit.h"
+#include "aggregator/align/device/device_world_test_support.h"
 
 namespace neurontrace {
 namespace {

@@ -10,10 +10,10 @@
 #include <tuple>
 #include <vector>
 
-#include "aggregator/align/clock_reading.h"
-#include "aggregator/align/host_cut.h"
-#include "aggregator/align/host_exchange.h"
-#include "aggregator/align/host_utc.h"
+#include "aggregator/align/core/clock_reading.h"
+#include "aggregator/align/host/host_cut.h"
+#include "aggregator/align/host/host_exchange.h"
+#include "aggregator/align/utc/host_utc.h"
 
 namespace neurontrace {
 namespace {

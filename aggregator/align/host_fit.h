@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "aggregator/align/clock_model.h"
-#include "aggregator/align/pair_fit.h"
-#include "aggregator/align/probe_route.h"
-#include "aggregator/align/reference_utc.h"
-#include "aggregator/align/step_search.h"
-#include "trace/clock_evidence.h"
+#include "aggregator/align/core/clock_model.h"
+#include "aggregator/align/core/pair_fit.h"
+#include "aggregator/align/host/probe_route.h"
+#include "aggregator/align/utc/reference_utc.h"
+#include "aggregator/align/host/step_search.h"
+#include "lib/trace/clock_evidence.h"
 
 namespace neurontrace {
 

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <random>
 
-#include "aggregator/align/clock_reading.h"
+#include "aggregator/align/core/clock_reading.h"
 
 namespace neurontrace {
 namespace {

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "aggregator/align/clock_lines.h"
-#include "aggregator/align/clock_reading.h"
+#include "aggregator/align/core/clock_lines.h"
+#include "aggregator/align/core/clock_reading.h"
 #include "aggregator/align/host_fit.h"
-#include "aggregator/align/host_world_test_support.h"
-#include "aggregator/align/wander_track.h"
+#include "aggregator/align/host/host_world_test_support.h"
+#include "aggregator/align/core/wander_track.h"
 
 namespace neurontrace {
 namespace {

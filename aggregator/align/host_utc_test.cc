@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: UTC helps where it tells the truth, and does no harm where it does not. Method: hosts and a
 // keeper of the reference of which the truth is known, by seeds that a failure prints.
-#include "aggregator/align/host_utc.h"
+#include "aggregator/align/utc/host_utc.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,10 +11,10 @@
 #include <cstdint>
 #include <random>
 
-#include "aggregator/align/clock_reading.h"
+#include "aggregator/align/core/clock_reading.h"
 #include "aggregator/align/host_fit.h"
-#include "aggregator/align/host_world_test_support.h"
-#include "aggregator/align/reference_utc.h"
+#include "aggregator/align/host/host_world_test_support.h"
+#include "aggregator/align/utc/reference_utc.h"
 
 namespace neurontrace {
 namespace {

@@ -6,9 +6,9 @@
 #include <tuple>
 
 #include "aggregator/align/host_fit.h"
-#include "aggregator/align/realtime_map.h"
-#include "aggregator/align/utc_trust.h"
-#include "base/time_units.h"
+#include "aggregator/align/utc/realtime_map.h"
+#include "aggregator/align/utc/utc_trust.h"
+#include "lib/base/time_units.h"
 
 namespace neurontrace {
 namespace {

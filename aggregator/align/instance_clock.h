@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
-#include "aggregator/align/capture_clocks.h"
-#include "aggregator/align/reference_utc.h"
-#include "trace/clock_evidence.h"
+#include "aggregator/align/core/capture_clocks.h"
+#include "aggregator/align/utc/reference_utc.h"
+#include "lib/trace/clock_evidence.h"
 
 namespace neurontrace {
 

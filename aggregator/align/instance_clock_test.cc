@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "aggregator/align/clock_reading.h"
-#include "base/time_units.h"
+#include "aggregator/align/core/clock_reading.h"
+#include "lib/base/time_units.h"
 
 namespace neurontrace {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "aggregator/certificate/certificate_world_test_support.h"
 #include "aggregator/certificate/make_certificate.h"
-#include "base/time_units.h"
-#include "trace/given_way.h"
-#include "trace/limits.h"
+#include "lib/base/time_units.h"
+#include "lib/trace/given_way.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "trace/ids.h"
-#include "trace/loss.h"
-#include "trace/rank_evidence.h"
-#include "trace/remark.h"
-#include "trace/worker_info.h"
+#include "lib/trace/ids.h"
+#include "lib/trace/loss.h"
+#include "lib/trace/rank_evidence.h"
+#include "lib/trace/remark.h"
+#include "lib/trace/worker_info.h"
 
 // What a capture holds and what it lacks. Plain values; proto/neurontrace/v1/certificate.proto has
 // the same fields and says what each means. Values of enums equal those of neurontrace.v1.

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "aggregator/certificate/make_certificate.h"
-#include "base/time_units.h"
+#include "lib/base/time_units.h"
 
 namespace neurontrace {
 

@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "aggregator/align/clock_map.h"
-#include "aggregator/align/clock_reading.h"
+#include "aggregator/align/core/clock_map.h"
+#include "aggregator/align/core/clock_reading.h"
 #include "aggregator/certificate/verdict.h"
-#include "base/time_units.h"
+#include "lib/base/time_units.h"
 
 namespace neurontrace {
 namespace {

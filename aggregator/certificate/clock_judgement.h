@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "aggregator/align/capture_clocks.h"
+#include "aggregator/align/core/capture_clocks.h"
 #include "aggregator/certificate/certificate.h"
 
 namespace neurontrace {

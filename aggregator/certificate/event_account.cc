@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "base/time_units.h"
-#include "trace/expiry.h"
+#include "lib/base/time_units.h"
+#include "lib/trace/expiry.h"
 
 namespace neurontrace {
 namespace {

@@ -8,8 +8,8 @@
 #include <tuple>
 #include <utility>
 
-#include "trace/limits.h"
-#include "trace/rank_limits.h"
+#include "lib/trace/limits.h"
+#include "lib/trace/rank_limits.h"
 
 namespace neurontrace {
 namespace {

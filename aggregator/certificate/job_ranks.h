@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "aggregator/certificate/certificate.h"
-#include "trace/rank_evidence.h"
-#include "trace/worker_info.h"
+#include "lib/trace/rank_evidence.h"
+#include "lib/trace/worker_info.h"
 
 namespace neurontrace {
 

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "trace/rank_limits.h"
+#include "lib/trace/rank_limits.h"
 
 namespace neurontrace {
 namespace {

@@ -14,9 +14,9 @@
 #include "aggregator/certificate/job_ranks.h"
 #include "aggregator/certificate/verdict.h"
 #include "aggregator/certificate/worker_certificates.h"
-#include "base/status.h"
-#include "trace/limits.h"
-#include "trace/rank_evidence.h"
+#include "lib/base/status.h"
+#include "lib/trace/limits.h"
+#include "lib/trace/rank_evidence.h"
 
 namespace neurontrace {
 namespace {

@@ -8,9 +8,9 @@
 #include "aggregator/certificate/certificate.h"
 #include "aggregator/store/store.h"
 #include "aggregator/store/stream_record.h"
-#include "trace/artifact.h"
-#include "trace/capture_record.h"
-#include "trace/worker_info.h"
+#include "lib/trace/artifact.h"
+#include "lib/trace/capture_record.h"
+#include "lib/trace/worker_info.h"
 
 namespace neurontrace {
 

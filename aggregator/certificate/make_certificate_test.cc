@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "aggregator/certificate/certificate_world_test_support.h"
-#include "base/time_units.h"
-#include "trace/fidelity.h"
-#include "trace/limits.h"
+#include "lib/base/time_units.h"
+#include "lib/trace/fidelity.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

@@ -13,9 +13,9 @@
 #include "aggregator/certificate/host_certificates.h"
 #include "aggregator/certificate/job_ranks.h"
 #include "aggregator/certificate/worker_certificates.h"
-#include "base/time_units.h"
-#include "trace/capture_obstacle.h"
-#include "trace/limits.h"
+#include "lib/base/time_units.h"
+#include "lib/trace/capture_obstacle.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "aggregator/certificate/certificate.h"
-#include "trace/capture_record.h"
+#include "lib/trace/capture_record.h"
 
 namespace neurontrace {
 

@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "aggregator/certificate/event_account.h"
-#include "base/time_units.h"
-#include "trace/fidelity.h"
-#include "trace/given_way.h"
-#include "trace/limits.h"
+#include "lib/base/time_units.h"
+#include "lib/trace/fidelity.h"
+#include "lib/trace/given_way.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

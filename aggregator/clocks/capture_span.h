@@ -9,7 +9,7 @@
 #include "aggregator/store/clock_evidence_store.h"
 #include "aggregator/store/store.h"
 #include "aggregator/store/stream_record.h"
-#include "trace/capture_record.h"
+#include "lib/trace/capture_record.h"
 
 namespace neurontrace {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "aggregator/store/store_test_support.h"
-#include "trace/clock_evidence_codec.h"
+#include "lib/trace/clock_evidence_codec.h"
 
 namespace neurontrace {
 namespace {

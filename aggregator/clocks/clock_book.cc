@@ -9,14 +9,14 @@
 #include <utility>
 
 #include "aggregator/align/instance_clock.h"
-#include "aggregator/align/reference_utc.h"
+#include "aggregator/align/utc/reference_utc.h"
 #include "aggregator/clocks/capture_span.h"
 #include "aggregator/clocks/clock_rows.h"
 #include "aggregator/clocks/event_clocks.h"
 #include "aggregator/store/clock_evidence_store.h"
-#include "base/status.h"
-#include "base/time_units.h"
-#include "health/metric_builders.h"
+#include "lib/base/status.h"
+#include "lib/base/time_units.h"
+#include "lib/health/metric_builders.h"
 
 namespace neurontrace {
 namespace {

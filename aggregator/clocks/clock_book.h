@@ -15,14 +15,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "aggregator/align/capture_clocks.h"
+#include "aggregator/align/core/capture_clocks.h"
 #include "aggregator/clocks/clock_fit_record.h"
 #include "aggregator/clocks/order_classes.h"
 #include "aggregator/store/store.h"
 #include "aggregator/store/stream_record.h"
-#include "base/clock.h"
-#include "trace/capture_record.h"
-#include "trace/ids.h"
+#include "lib/base/clock.h"
+#include "lib/trace/capture_record.h"
+#include "lib/trace/ids.h"
 
 namespace neurontrace {
 

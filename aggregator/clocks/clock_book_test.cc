@@ -9,8 +9,8 @@
 
 #include "aggregator/store/clock_evidence_store.h"
 #include "aggregator/store/store_test_support.h"
-#include "base/time_units.h"
-#include "trace/clock_evidence_codec.h"
+#include "lib/base/time_units.h"
+#include "lib/trace/clock_evidence_codec.h"
 
 namespace neurontrace {
 namespace {

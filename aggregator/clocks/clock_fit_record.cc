@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "aggregator/align/device_fit.h"
+#include "aggregator/align/device/device_fit.h"
 #include "aggregator/align/host_fit.h"
 #include "aggregator/store/clock_evidence_store.h"
 #include "aggregator/store/stored_bytes.h"
-#include "base/status.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

@@ -4,10 +4,10 @@
 #include <tuple>
 #include <utility>
 
-#include "aggregator/align/capture_clocks.h"
+#include "aggregator/align/core/capture_clocks.h"
 #include "aggregator/store/stored_bytes.h"
-#include "base/status.h"
-#include "trace/clock_limits.h"
+#include "lib/base/status.h"
+#include "lib/trace/clock_limits.h"
 
 namespace neurontrace {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "aggregator/align/capture_clocks.h"
+#include "aggregator/align/core/capture_clocks.h"
 
 // The clocks of a capture as bytes, a row a machine, a device core and a check of order, as stored;
 // docs/formats/store.md has the layout. They stand here because the store knows no clocks and align

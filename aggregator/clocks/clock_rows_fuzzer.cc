@@ -9,7 +9,7 @@
 #include "aggregator/clocks/clock_fit_record.h"
 #include "aggregator/clocks/clock_rows.h"
 #include "aggregator/clocks/clock_rows_test_support.h"
-#include "base/fuzz_input.h"
+#include "lib/base/fuzz_input.h"
 
 namespace neurontrace {
 namespace {

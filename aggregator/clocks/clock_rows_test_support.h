@@ -2,9 +2,9 @@
 // For tests: clocks with something in every field, and evidence to fit.
 #pragma once
 
-#include "aggregator/align/capture_clocks.h"
-#include "aggregator/align/clock_reading.h"
-#include "trace/clock_evidence.h"
+#include "aggregator/align/core/capture_clocks.h"
+#include "aggregator/align/core/clock_reading.h"
+#include "lib/trace/clock_evidence.h"
 
 namespace neurontrace {
 

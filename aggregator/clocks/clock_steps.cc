@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "health/metric_builders.h"
+#include "lib/health/metric_builders.h"
 
 namespace neurontrace {
 namespace {

@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "aggregator/store/clock_record.h"
 #include "aggregator/store/store.h"
-#include "base/clock.h"
+#include "lib/base/clock.h"
 
 namespace neurontrace {
 

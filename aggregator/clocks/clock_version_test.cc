@@ -14,7 +14,7 @@
 #include "aggregator/clocks/clock_rows_test_support.h"
 #include "aggregator/store/full_disk.h"
 #include "aggregator/store/store_test_support.h"
-#include "trace/clock_evidence_codec.h"
+#include "lib/trace/clock_evidence_codec.h"
 
 namespace neurontrace {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "aggregator/store/store_test_support.h"
-#include "trace/event_chunk.h"
+#include "lib/trace/event_chunk.h"
 
 namespace neurontrace {
 

@@ -10,13 +10,13 @@
 #include <string>
 #include <utility>
 
-#include "aggregator/align/clock_reading.h"
-#include "aggregator/align/device_clock.h"
-#include "aggregator/align/device_evidence_reader.h"
-#include "aggregator/align/device_fit.h"
-#include "base/status.h"
-#include "trace/decoded_chunk.h"
-#include "trace/event_chunk.h"
+#include "aggregator/align/core/clock_reading.h"
+#include "aggregator/align/device/device_clock.h"
+#include "aggregator/align/device/device_evidence_reader.h"
+#include "aggregator/align/device/device_fit.h"
+#include "lib/base/status.h"
+#include "lib/trace/decoded_chunk.h"
+#include "lib/trace/event_chunk.h"
 
 namespace neurontrace {
 namespace {

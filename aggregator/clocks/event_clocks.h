@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "aggregator/align/capture_clocks.h"
+#include "aggregator/align/core/capture_clocks.h"
 #include "aggregator/clocks/order_checker.h"
 #include "aggregator/store/capture_reader.h"
 #include "aggregator/store/clock_evidence_store.h"
@@ -20,7 +20,7 @@ namespace neurontrace {
 //
 // Reads every chunk of the cores once, and holds no more than one chunk and the evidence of one
 // logical core at a time: some 10 MB for each of its physical cores at the most
-// (trace/clock_limits.h). What a fit finds does not depend on the host's clocks.
+// (lib/trace/clock_limits.h). What a fit finds does not depend on the host's clocks.
 //
 // And whether collectives and barriers of several instances, whose clocks are in clocks.instances
 // already, are shown in an order that they can have had: put to clocks.order. Some 100 MB at the

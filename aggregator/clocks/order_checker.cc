@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "aggregator/align/device_times.h"
-#include "trace/clock_limits.h"
-#include "trace/rank_evidence.h"
+#include "aggregator/align/device/device_times.h"
+#include "lib/trace/clock_limits.h"
+#include "lib/trace/rank_evidence.h"
 
 namespace neurontrace {
 namespace {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "aggregator/align/capture_clocks.h"
-#include "aggregator/align/device_event.h"
+#include "aggregator/align/core/capture_clocks.h"
+#include "aggregator/align/device/device_event.h"
 #include "aggregator/clocks/collective_matcher.h"
 #include "aggregator/clocks/order_classes.h"
 #include "aggregator/store/stream_record.h"

@@ -13,7 +13,7 @@
 
 #include "aggregator/clocks/core_world_test_support.h"
 #include "aggregator/clocks/event_clocks.h"
-#include "trace/clock_limits.h"
+#include "lib/trace/clock_limits.h"
 
 namespace neurontrace {
 namespace {

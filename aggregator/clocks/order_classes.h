@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "aggregator/align/device_evidence_reader.h"
+#include "aggregator/align/device/device_evidence_reader.h"
 
 namespace neurontrace {
 

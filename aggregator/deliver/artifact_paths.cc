@@ -8,7 +8,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "base/sha256.h"
+#include "lib/base/sha256.h"
 
 namespace neurontrace {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "trace/artifact.h"
-#include "trace/ids.h"
+#include "lib/trace/artifact.h"
+#include "lib/trace/ids.h"
 
 namespace neurontrace {
 

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "aggregator/deliver/volume.h"
-#include "base/sha256.h"
+#include "lib/base/sha256.h"
 
 namespace neurontrace {
 namespace {

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "aggregator/deliver/manifest.h"
-#include "base/status.h"
-#include "base/time_units.h"
-#include "trace/limits.h"
+#include "lib/base/status.h"
+#include "lib/base/time_units.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "aggregator/deliver/volume.h"
-#include "base/clock.h"
+#include "lib/base/clock.h"
 #include "neurontrace/v1/delivery.pb.h"
 
 namespace neurontrace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "aggregator/deliver/manifest.h"
-#include "base/status.h"
-#include "trace/delivery_limits.h"
+#include "lib/base/status.h"
+#include "lib/trace/delivery_limits.h"
 
 namespace neurontrace {
 namespace {

@@ -16,11 +16,11 @@
 #include "aggregator/deliver/claim.h"
 #include "aggregator/deliver/volume.h"
 #include "aggregator/export/output_files.h"
-#include "base/clock.h"
-#include "base/sha256.h"
+#include "lib/base/clock.h"
+#include "lib/base/sha256.h"
 #include "neurontrace/v1/delivery.pb.h"
-#include "trace/ids.h"
-#include "trace/limits.h"
+#include "lib/trace/ids.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 

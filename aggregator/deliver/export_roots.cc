@@ -5,7 +5,7 @@
 
 #include "aggregator/deliver/local_volume.h"
 #include "aggregator/deliver/s3_volume.h"
-#include "base/status.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

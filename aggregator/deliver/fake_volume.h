@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "aggregator/deliver/volume.h"
-#include "base/status.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 

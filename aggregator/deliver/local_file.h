@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "aggregator/deliver/volume.h"
-#include "base/unique_fd.h"
+#include "lib/base/unique_fd.h"
 
 // The files of a LocalVolume, and what their operations say when they fail.
 namespace neurontrace {

@@ -17,7 +17,7 @@
 #include <set>
 
 #include "aggregator/deliver/local_volume.h"
-#include "base/temporary_directory.h"
+#include "lib/base/temporary_directory.h"
 
 namespace {
 int link_error = 0;

@@ -14,7 +14,7 @@
 
 #include "aggregator/deliver/file_time.h"
 #include "aggregator/deliver/local_file.h"
-#include "base/status.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

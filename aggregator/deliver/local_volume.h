@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "aggregator/deliver/volume.h"
-#include "base/unique_fd.h"
+#include "lib/base/unique_fd.h"
 
 namespace neurontrace {
 

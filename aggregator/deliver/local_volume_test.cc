@@ -12,7 +12,7 @@
 #include <iterator>
 
 #include "aggregator/deliver/file_time.h"
-#include "base/temporary_directory.h"
+#include "lib/base/temporary_directory.h"
 
 namespace neurontrace {
 namespace {

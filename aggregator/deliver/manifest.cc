@@ -4,12 +4,12 @@
 #include <google/protobuf/util/json_util.h>
 
 #include "aggregator/deliver/volume.h"
-#include "base/clean_text.h"
-#include "base/json_writer.h"
-#include "base/sha256.h"
-#include "base/status.h"
-#include "trace/artifact.h"
-#include "trace/delivery_limits.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/json_writer.h"
+#include "lib/base/sha256.h"
+#include "lib/base/status.h"
+#include "lib/trace/artifact.h"
+#include "lib/trace/delivery_limits.h"
 
 namespace neurontrace {
 namespace {

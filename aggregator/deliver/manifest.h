@@ -30,7 +30,7 @@ const char* OverfullList(const v1::DeliveryManifest& manifest);
 
 // The text is hostile. DATA_LOSS for what is no manifest of this version, names a file that a
 // delivery of its capture does not write, or has more entries than one writes
-// (trace/delivery_limits.h): so far that it would take much memory, this is seen before it is
+// (lib/trace/delivery_limits.h): so far that it would take much memory, this is seen before it is
 // parsed. Words in it are made fit for logs.
 absl::StatusOr<v1::DeliveryManifest> ParseManifest(std::string_view text);
 

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "trace/delivery_limits.h"
+#include "lib/trace/delivery_limits.h"
 
 namespace neurontrace {
 namespace {

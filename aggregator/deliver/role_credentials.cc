@@ -6,11 +6,11 @@
 #include <algorithm>
 
 #include "aggregator/deliver/s3_xml.h"
-#include "base/clean_text.h"
-#include "base/small_file.h"
-#include "base/status.h"
-#include "trace/access_limits.h"
-#include "trace/export_limits.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/small_file.h"
+#include "lib/base/status.h"
+#include "lib/trace/access_limits.h"
+#include "lib/trace/export_limits.h"
 
 namespace neurontrace {
 namespace {

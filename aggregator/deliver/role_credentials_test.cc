@@ -15,7 +15,7 @@
 #include "aggregator/deliver/s3_client.h"
 #include "aggregator/deliver/s3_xml.h"
 #include "aggregator/http/fake_http_server.h"
-#include "base/temporary_directory.h"
+#include "lib/base/temporary_directory.h"
 
 namespace neurontrace {
 namespace {

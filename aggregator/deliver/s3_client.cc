@@ -7,11 +7,11 @@
 #include "aggregator/deliver/role_credentials.h"
 #include "aggregator/deliver/s3_xml.h"
 #include "aggregator/deliver/volume.h"
-#include "base/address.h"
-#include "base/clean_text.h"
-#include "base/clock.h"
-#include "base/sha256.h"
-#include "base/status.h"
+#include "lib/base/address.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/clock.h"
+#include "lib/base/sha256.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

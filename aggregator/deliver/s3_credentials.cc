@@ -4,9 +4,9 @@
 #include <cstdlib>
 
 #include "aggregator/deliver/role_credentials.h"
-#include "base/small_file.h"
-#include "base/status.h"
-#include "trace/export_limits.h"
+#include "lib/base/small_file.h"
+#include "lib/base/status.h"
+#include "lib/trace/export_limits.h"
 
 namespace neurontrace {
 namespace {

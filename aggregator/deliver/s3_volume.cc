@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "aggregator/deliver/s3_xml.h"
-#include "base/sha256.h"
-#include "base/status.h"
+#include "lib/base/sha256.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

@@ -6,10 +6,10 @@
 #include <sstream>
 
 #include "aggregator/deliver/export_roots.h"
-#include "base/backoff.h"
-#include "base/clean_text.h"
-#include "base/status.h"
-#include "base/toml_file.h"
+#include "lib/base/backoff.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/status.h"
+#include "lib/base/toml_file.h"
 
 namespace neurontrace {
 namespace {

@@ -12,10 +12,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/clock.h"
-#include "base/file_system.h"
-#include "base/random.h"
-#include "trace/capture_record.h"
+#include "lib/base/clock.h"
+#include "lib/base/file_system.h"
+#include "lib/base/random.h"
+#include "lib/trace/capture_record.h"
 
 namespace neurontrace {
 

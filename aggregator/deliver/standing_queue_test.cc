@@ -7,8 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/fake_file_system.h"
-#include "base/time_units.h"
+#include "lib/base/fake_file_system.h"
+#include "lib/base/time_units.h"
 
 namespace neurontrace {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "base/clean_text.h"
-#include "base/status.h"
-#include "trace/limits.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/status.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

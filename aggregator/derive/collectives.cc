@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "aggregator/timeline/model_names.h"
-#include "base/time_units.h"
+#include "lib/base/time_units.h"
 
 namespace neurontrace {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "aggregator/timeline/device_stamp.h"
-#include "trace/event_filter.h"
+#include "lib/trace/event_filter.h"
 
 namespace neurontrace {
 namespace {

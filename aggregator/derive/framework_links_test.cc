@@ -12,7 +12,7 @@
 
 #include "aggregator/derive/derive_fixture.h"
 #include "aggregator/timeline/framework_names.h"
-#include "trace/framework_mapping.h"
+#include "lib/trace/framework_mapping.h"
 
 namespace neurontrace {
 namespace {

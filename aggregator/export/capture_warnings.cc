@@ -5,8 +5,8 @@
 
 #include <ctime>
 
-#include "trace/fidelity.h"
-#include "trace/given_way.h"
+#include "lib/trace/fidelity.h"
+#include "lib/trace/given_way.h"
 
 namespace neurontrace {
 namespace {

@@ -8,8 +8,8 @@
 #include <set>
 #include <utility>
 
-#include "aggregator/align/clock_reading.h"
-#include "base/json_writer.h"
+#include "aggregator/align/core/clock_reading.h"
+#include "lib/base/json_writer.h"
 
 namespace neurontrace {
 namespace {

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "aggregator/align/capture_clocks.h"
+#include "aggregator/align/core/capture_clocks.h"
 #include "aggregator/timeline/timeline_reader.h"
-#include "trace/ids.h"
+#include "lib/trace/ids.h"
 
 namespace neurontrace {
 

@@ -23,7 +23,7 @@
 #include "aggregator/export/summary/summary_exporter.h"
 #include "aggregator/export/xspace/xspace_exporter.h"
 #include "aggregator/timeline/model_names.h"
-#include "base/status.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

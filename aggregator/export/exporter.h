@@ -11,13 +11,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "aggregator/align/capture_clocks.h"
+#include "aggregator/align/core/capture_clocks.h"
 #include "aggregator/certificate/certificate.h"
 #include "aggregator/export/output_files.h"
 #include "aggregator/timeline/chunk_source.h"
 #include "aggregator/timeline/framework_names.h"
 #include "aggregator/timeline/timeline_reader.h"
-#include "trace/device_profile.h"
+#include "lib/trace/device_profile.h"
 
 namespace neurontrace {
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <array>
 
-#include "base/status.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

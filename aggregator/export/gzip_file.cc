@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "base/status.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

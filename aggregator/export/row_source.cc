@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/export/row_source.h"
 
-#include "trace/event_filter.h"
+#include "lib/trace/event_filter.h"
 
 namespace neurontrace {
 

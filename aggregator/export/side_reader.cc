@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "aggregator/derive/shape_fields.h"
-#include "base/status.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "aggregator/export/gzip_file.h"
 #include "aggregator/export/output_files.h"
-#include "base/status.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

@@ -12,11 +12,11 @@
 
 #include "aggregator/export/exporter.h"
 #include "aggregator/timeline/fake_chunk_source.h"
-#include "base/time_units.h"
-#include "trace/chunk_text.h"
-#include "trace/columns_by_hand_test_support.h"
-#include "trace/event_chunk.h"
-#include "trace/limits.h"
+#include "lib/base/time_units.h"
+#include "lib/trace/chunk_text.h"
+#include "lib/trace/columns_by_hand_test_support.h"
+#include "lib/trace/event_chunk.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "aggregator/align/device_times.h"
+#include "aggregator/align/device/device_times.h"
 #include "aggregator/export/exporter.h"
 
 namespace neurontrace {

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "lib/base/unique_fd.h"
 
 namespace neurontrace {
 

@@ -6,8 +6,8 @@
 
 #include <filesystem>
 
-#include "base/status.h"
-#include "trace/export_limits.h"
+#include "lib/base/status.h"
+#include "lib/trace/export_limits.h"
 
 namespace neurontrace {
 namespace {

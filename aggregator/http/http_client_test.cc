@@ -8,8 +8,8 @@
 #include <fstream>
 
 #include "aggregator/http/fake_http_server.h"
-#include "base/temporary_directory.h"
-#include "trace/access_limits.h"
+#include "lib/base/temporary_directory.h"
+#include "lib/trace/access_limits.h"
 
 namespace neurontrace {
 namespace {

@@ -6,12 +6,12 @@
 #include <utility>
 #include <vector>
 
-#include "base/status.h"
-#include "trace/limits.h"
-#include "trace/stream_cursor.h"
-#include "wire/agent_hello.h"
-#include "wire/conversions.h"
-#include "wire/trigger_messages.h"
+#include "lib/base/status.h"
+#include "lib/trace/limits.h"
+#include "lib/trace/stream_cursor.h"
+#include "lib/wire/agent_hello.h"
+#include "lib/wire/conversions.h"
+#include "lib/wire/trigger_messages.h"
 
 namespace neurontrace {
 namespace {

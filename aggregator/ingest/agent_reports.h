@@ -12,8 +12,8 @@
 #include "aggregator/session/coordinator.h"
 #include "aggregator/store/chunk_store.h"
 #include "neurontrace/v1/agent_gateway.pb.h"
-#include "trace/trigger_rule.h"
-#include "trace/worker_info.h"
+#include "lib/trace/trigger_rule.h"
+#include "lib/trace/worker_info.h"
 
 namespace neurontrace {
 

@@ -7,14 +7,14 @@
 #include <string>
 #include <utility>
 
-#include "base/clean_text.h"
-#include "base/stall_watch.h"
-#include "base/status.h"
-#include "health/metric_builders.h"
-#include "trace/artifact_limits.h"
-#include "trace/limits.h"
-#include "wire/field_checks.h"
-#include "wire/grpc_status.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/stall_watch.h"
+#include "lib/base/status.h"
+#include "lib/health/metric_builders.h"
+#include "lib/trace/artifact_limits.h"
+#include "lib/trace/limits.h"
+#include "lib/wire/field_checks.h"
+#include "lib/wire/grpc_status.h"
 
 namespace neurontrace {
 namespace {

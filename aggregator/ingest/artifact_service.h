@@ -11,9 +11,9 @@
 #include "absl/status/statusor.h"
 #include "aggregator/ingest/refused_call.h"
 #include "aggregator/store/artifact_store.h"
-#include "base/task_runner.h"
+#include "lib/base/task_runner.h"
 #include "neurontrace/v1/artifact_gateway.grpc.pb.h"
-#include "trace/artifact.h"
+#include "lib/trace/artifact.h"
 
 namespace neurontrace {
 

@@ -15,8 +15,8 @@
 #include <utility>
 
 #include "aggregator/store/store_test_support.h"
-#include "base/sha256.h"
-#include "base/task_runner.h"
+#include "lib/base/sha256.h"
+#include "lib/base/task_runner.h"
 
 namespace neurontrace {
 namespace {

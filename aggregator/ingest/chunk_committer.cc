@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "trace/limits.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 

@@ -16,9 +16,9 @@
 #include "aggregator/ingest/ingest_budget.h"
 #include "aggregator/ingest/ingest_metrics.h"
 #include "aggregator/store/chunk_store.h"
-#include "base/clock.h"
-#include "trace/chunk_header.h"
-#include "trace/ids.h"
+#include "lib/base/clock.h"
+#include "lib/trace/chunk_header.h"
+#include "lib/trace/ids.h"
 
 namespace neurontrace {
 

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "aggregator/store/foreign_stops.h"
-#include "base/status.h"
-#include "wire/chunk_envelope.h"
-#include "wire/conversions.h"
+#include "lib/base/status.h"
+#include "lib/wire/chunk_envelope.h"
+#include "lib/wire/conversions.h"
 
 namespace neurontrace {
 

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <utility>
 
-#include "health/metric_builders.h"
+#include "lib/health/metric_builders.h"
 
 namespace neurontrace {
 namespace {

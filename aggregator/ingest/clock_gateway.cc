@@ -7,12 +7,12 @@
 #include <optional>
 #include <utility>
 
-#include "base/status.h"
-#include "base/time_units.h"
-#include "trace/clock_evidence_limits.h"
-#include "trace/clock_limits.h"
-#include "wire/clock_messages.h"
-#include "wire/grpc_status.h"
+#include "lib/base/status.h"
+#include "lib/base/time_units.h"
+#include "lib/trace/clock_evidence_limits.h"
+#include "lib/trace/clock_limits.h"
+#include "lib/wire/clock_messages.h"
+#include "lib/wire/grpc_status.h"
 
 namespace neurontrace {
 namespace {

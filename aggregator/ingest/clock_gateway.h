@@ -16,7 +16,7 @@
 #include "aggregator/ingest/refused_call.h"
 #include "aggregator/reference/probe_keys.h"
 #include "aggregator/reference/reference_timescale.h"
-#include "base/clock.h"
+#include "lib/base/clock.h"
 #include "neurontrace/v1/clock_gateway.grpc.pb.h"
 
 namespace neurontrace {

@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "base/time_units.h"
-#include "trace/clock_evidence_limits.h"
+#include "lib/base/time_units.h"
+#include "lib/trace/clock_evidence_limits.h"
 
 namespace neurontrace {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <utility>
 
-#include "trace/limits.h"
-#include "wire/grpc_status.h"
+#include "lib/trace/limits.h"
+#include "lib/wire/grpc_status.h"
 
 namespace neurontrace {
 

@@ -11,7 +11,7 @@
 #include "aggregator/ingest/agent_connections.h"
 #include "aggregator/ingest/agent_reports.h"
 #include "aggregator/ingest/bidi_exchange.h"
-#include "base/task_runner.h"
+#include "lib/base/task_runner.h"
 #include "neurontrace/v1/agent_gateway.pb.h"
 
 namespace neurontrace {

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "trace/limits.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "trace/limits.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/ingest/ingest_metrics.h"
 
-#include "health/metric_builders.h"
+#include "lib/health/metric_builders.h"
 
 namespace neurontrace {
 namespace {

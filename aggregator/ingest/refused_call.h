@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "wire/grpc_status.h"
+#include "lib/wire/grpc_status.h"
 
 namespace neurontrace {
 

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/clean_text.h"
-#include "trace/limits.h"
-#include "wire/chunk_envelope.h"
+#include "lib/base/clean_text.h"
+#include "lib/trace/limits.h"
+#include "lib/wire/chunk_envelope.h"
 
 namespace neurontrace {
 namespace {

@@ -5,9 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/clean_text.h"
-#include "base/status.h"
-#include "trace/limits.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/status.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

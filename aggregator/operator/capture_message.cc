@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "wire/conversions.h"
+#include "lib/wire/conversions.h"
 
 namespace neurontrace {
 namespace {

@@ -6,7 +6,7 @@
 #include "aggregator/certificate/certificate.h"
 #include "aggregator/store/capture_reader.h"
 #include "neurontrace/v1/operator_service.pb.h"
-#include "trace/capture_record.h"
+#include "lib/trace/capture_record.h"
 
 namespace neurontrace {
 

@@ -5,7 +5,7 @@
 #include <google/protobuf/util/json_util.h>
 
 #include "aggregator/certificate/job_ranks.h"
-#include "wire/conversions.h"
+#include "lib/wire/conversions.h"
 
 namespace neurontrace {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/status.h"
-#include "trace/access_limits.h"
+#include "lib/base/status.h"
+#include "lib/trace/access_limits.h"
 
 namespace neurontrace {
 

@@ -14,7 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/clock.h"
+#include "lib/base/clock.h"
 
 namespace neurontrace {
 

@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/clock.h"
-#include "trace/access_limits.h"
+#include "lib/base/clock.h"
+#include "lib/trace/access_limits.h"
 
 namespace neurontrace {
 namespace {

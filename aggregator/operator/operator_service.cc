@@ -10,22 +10,22 @@
 #include <set>
 #include <string_view>
 
-#include "aggregator/align/clock_reading.h"
+#include "aggregator/align/core/clock_reading.h"
 #include "aggregator/certificate/clock_judgement.h"
 #include "aggregator/certificate/job_ranks.h"
 #include "aggregator/certificate/make_certificate.h"
 #include "aggregator/operator/capture_message.h"
 #include "aggregator/operator/certificate_message.h"
 #include "aggregator/session/inventory_words.h"
-#include "base/status.h"
+#include "lib/base/status.h"
 #include "neurontrace/v1/operator_service.pb.h"
-#include "trace/capture_selection.h"
-#include "trace/limits.h"
-#include "trace/reserved_tags.h"
-#include "wire/agent_hello.h"
-#include "wire/conversions.h"
-#include "wire/field_checks.h"
-#include "wire/grpc_status.h"
+#include "lib/trace/capture_selection.h"
+#include "lib/trace/limits.h"
+#include "lib/trace/reserved_tags.h"
+#include "lib/wire/agent_hello.h"
+#include "lib/wire/conversions.h"
+#include "lib/wire/field_checks.h"
+#include "lib/wire/grpc_status.h"
 
 namespace neurontrace {
 namespace {

@@ -7,8 +7,8 @@
 #include <map>
 
 #include "aggregator/session/capture_quota.h"
-#include "base/time_units.h"
-#include "trace/capture_limits.h"
+#include "lib/base/time_units.h"
+#include "lib/trace/capture_limits.h"
 
 namespace neurontrace {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/time_units.h"
+#include "lib/base/time_units.h"
 
 namespace neurontrace {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/operator/preview_reaper.h"
 
-#include "trace/capture_limits.h"
+#include "lib/trace/capture_limits.h"
 
 namespace neurontrace {
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "aggregator/store/store.h"
-#include "base/clock.h"
-#include "trace/capture_record.h"
-#include "trace/ids.h"
+#include "lib/base/clock.h"
+#include "lib/trace/capture_record.h"
+#include "lib/trace/ids.h"
 
 namespace neurontrace {
 

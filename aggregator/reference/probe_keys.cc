@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/reference/probe_keys.h"
 
-#include "trace/limits.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

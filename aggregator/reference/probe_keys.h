@@ -8,9 +8,9 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "base/random.h"
-#include "clock/probe_packet.h"
-#include "trace/clock_limits.h"
+#include "lib/base/random.h"
+#include "lib/clock/probe_packet.h"
+#include "lib/trace/clock_limits.h"
 
 namespace neurontrace {
 

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "aggregator/reference/reference_timescale.h"
-#include "clock/fake_host_clocks.h"
+#include "lib/clock/fake_host_clocks.h"
 
 namespace neurontrace {
 namespace {

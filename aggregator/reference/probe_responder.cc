@@ -12,9 +12,9 @@
 #include <cstring>
 #include <utility>
 
-#include "base/status.h"
-#include "clock/receive_stamps.h"
-#include "health/metric_builders.h"
+#include "lib/base/status.h"
+#include "lib/clock/receive_stamps.h"
+#include "lib/health/metric_builders.h"
 
 namespace neurontrace {
 namespace {

@@ -12,8 +12,8 @@
 #include "absl/status/statusor.h"
 #include "aggregator/reference/probe_keys.h"
 #include "aggregator/reference/reference_timescale.h"
-#include "base/unique_fd.h"
-#include "clock/host_clocks.h"
+#include "lib/base/unique_fd.h"
+#include "lib/clock/host_clocks.h"
 
 namespace neurontrace {
 

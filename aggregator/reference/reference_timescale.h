@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "clock/host_clocks.h"
+#include "lib/clock/host_clocks.h"
 
 namespace neurontrace {
 

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/status.h"
-#include "base/time_units.h"
-#include "health/metric_builders.h"
+#include "lib/base/status.h"
+#include "lib/base/time_units.h"
+#include "lib/health/metric_builders.h"
 
 namespace neurontrace {
 namespace {

@@ -16,13 +16,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "aggregator/align/clock_map.h"
+#include "aggregator/align/core/clock_map.h"
 #include "aggregator/store/chunk_trim.h"
 #include "aggregator/store/store.h"
 #include "aggregator/store/stream_record.h"
-#include "base/clock.h"
-#include "trace/capture_record.h"
-#include "trace/ids.h"
+#include "lib/base/clock.h"
+#include "lib/trace/capture_record.h"
+#include "lib/trace/ids.h"
 
 namespace neurontrace {
 

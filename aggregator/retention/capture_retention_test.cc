@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "aggregator/store/store_test_support.h"
-#include "base/clock.h"
-#include "base/time_units.h"
-#include "trace/limits.h"
+#include "lib/base/clock.h"
+#include "lib/base/time_units.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

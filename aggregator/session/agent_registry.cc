@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/status.h"
-#include "trace/limits.h"
+#include "lib/base/status.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

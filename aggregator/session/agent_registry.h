@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "trace/agent_info.h"
-#include "trace/worker_info.h"
+#include "lib/trace/agent_info.h"
+#include "lib/trace/worker_info.h"
 
 namespace neurontrace {
 

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "trace/limits.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

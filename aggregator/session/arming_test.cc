@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "aggregator/session/coordinator_test_support.h"
-#include "trace/event_filter.h"
-#include "trace/limits.h"
+#include "lib/trace/event_filter.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

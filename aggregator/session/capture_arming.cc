@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "trace/capture_obstacle.h"
-#include "trace/limits.h"
+#include "lib/trace/capture_obstacle.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "trace/capture_record.h"
+#include "lib/trace/capture_record.h"
 
 namespace neurontrace {
 

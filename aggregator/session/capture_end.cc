@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "aggregator/session/capture_session.h"
-#include "trace/capture_obstacle.h"
-#include "trace/limits.h"
+#include "lib/trace/capture_obstacle.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

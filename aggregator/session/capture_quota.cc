@@ -5,7 +5,7 @@
 #include <array>
 #include <string_view>
 
-#include "base/status.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

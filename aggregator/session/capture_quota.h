@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "trace/capture_spec.h"
+#include "lib/trace/capture_spec.h"
 
 namespace neurontrace {
 

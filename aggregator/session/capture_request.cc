@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/status.h"
-#include "trace/capture_selection.h"
-#include "trace/event_filter.h"
+#include "lib/base/status.h"
+#include "lib/trace/capture_selection.h"
+#include "lib/trace/event_filter.h"
 
 namespace neurontrace {
 namespace {

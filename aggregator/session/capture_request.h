@@ -8,8 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "aggregator/session/agent_registry.h"
-#include "trace/capture_record.h"
-#include "trace/capture_spec.h"
+#include "lib/trace/capture_record.h"
+#include "lib/trace/capture_spec.h"
 
 namespace neurontrace {
 

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "trace/event_filter.h"
+#include "lib/trace/event_filter.h"
 
 namespace neurontrace {
 namespace {

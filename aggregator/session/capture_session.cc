@@ -6,11 +6,11 @@
 #include <algorithm>
 
 #include "aggregator/session/execution_end.h"
-#include "base/time_units.h"
-#include "trace/capture_limits.h"
-#include "trace/capture_obstacle.h"
-#include "trace/capture_selection.h"
-#include "trace/limits.h"
+#include "lib/base/time_units.h"
+#include "lib/trace/capture_limits.h"
+#include "lib/trace/capture_obstacle.h"
+#include "lib/trace/capture_selection.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

@@ -11,11 +11,11 @@
 
 #include "aggregator/session/agent_registry.h"
 #include "aggregator/session/capture_arming.h"
-#include "trace/agent_info.h"
-#include "trace/capture_record.h"
-#include "trace/capture_spec.h"
-#include "trace/ids.h"
-#include "trace/worker_info.h"
+#include "lib/trace/agent_info.h"
+#include "lib/trace/capture_record.h"
+#include "lib/trace/capture_spec.h"
+#include "lib/trace/ids.h"
+#include "lib/trace/worker_info.h"
 
 namespace neurontrace {
 

@@ -6,9 +6,9 @@
 
 #include "aggregator/session/capture_arming.h"
 #include "aggregator/session/inventory_words.h"
-#include "base/status.h"
-#include "trace/capture_limits.h"
-#include "trace/limits.h"
+#include "lib/base/status.h"
+#include "lib/trace/capture_limits.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

@@ -18,13 +18,13 @@
 #include "aggregator/session/capture_request.h"
 #include "aggregator/session/capture_session.h"
 #include "aggregator/session/execution_end.h"
-#include "base/clock.h"
-#include "base/random.h"
-#include "trace/capture_begin.h"
-#include "trace/capture_record.h"
-#include "trace/capture_spec.h"
-#include "trace/ids.h"
-#include "trace/worker_info.h"
+#include "lib/base/clock.h"
+#include "lib/base/random.h"
+#include "lib/trace/capture_begin.h"
+#include "lib/trace/capture_record.h"
+#include "lib/trace/capture_spec.h"
+#include "lib/trace/ids.h"
+#include "lib/trace/worker_info.h"
 
 namespace neurontrace {
 

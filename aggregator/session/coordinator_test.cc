@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "aggregator/session/coordinator_test_support.h"
-#include "trace/limits.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

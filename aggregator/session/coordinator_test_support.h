@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "aggregator/session/coordinator.h"
-#include "base/status.h"
-#include "trace/agent_info.h"
+#include "lib/base/status.h"
+#include "lib/trace/agent_info.h"
 
 namespace neurontrace {
 

@@ -7,8 +7,8 @@
 #include <map>
 #include <string_view>
 
-#include "base/time_units.h"
-#include "trace/limits.h"
+#include "lib/base/time_units.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

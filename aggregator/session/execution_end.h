@@ -6,7 +6,7 @@
 #include <string>
 
 #include "aggregator/session/capture_session.h"
-#include "trace/capture_record.h"
+#include "lib/trace/capture_record.h"
 
 namespace neurontrace {
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "aggregator/session/coordinator_test_support.h"
-#include "trace/limits.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

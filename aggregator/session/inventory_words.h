@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "aggregator/session/agent_registry.h"
-#include "trace/capture_spec.h"
+#include "lib/trace/capture_spec.h"
 
 namespace neurontrace {
 

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "aggregator/session/coordinator_test_support.h"
-#include "trace/capture_limits.h"
-#include "trace/capture_obstacle.h"
+#include "lib/trace/capture_limits.h"
+#include "lib/trace/capture_obstacle.h"
 
 namespace neurontrace {
 namespace {

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "aggregator/store/stored_message.h"
-#include "base/clean_text.h"
-#include "base/sha256.h"
-#include "base/status.h"
-#include "trace/artifact_limits.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/sha256.h"
+#include "lib/base/status.h"
+#include "lib/trace/artifact_limits.h"
 
 namespace neurontrace {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "trace/artifact.h"
+#include "lib/trace/artifact.h"
 
 // Keys and values of family `artifacts`; docs/formats/store.md has them.
 namespace neurontrace {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "aggregator/store/store_errors.h"
-#include "base/status.h"
-#include "trace/artifact_limits.h"
+#include "lib/base/status.h"
+#include "lib/trace/artifact_limits.h"
 
 namespace neurontrace {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/sha256.h"
+#include "lib/base/sha256.h"
 
 namespace rocksdb {
 class Env;

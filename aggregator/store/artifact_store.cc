@@ -10,8 +10,8 @@
 #include "aggregator/store/artifact_codec.h"
 #include "aggregator/store/database.h"
 #include "aggregator/store/keys.h"
-#include "base/status.h"
-#include "trace/artifact_limits.h"
+#include "lib/base/status.h"
+#include "lib/trace/artifact_limits.h"
 
 namespace neurontrace {
 

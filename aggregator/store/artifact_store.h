@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "aggregator/store/artifact_files.h"
-#include "trace/artifact.h"
+#include "lib/trace/artifact.h"
 
 namespace neurontrace {
 

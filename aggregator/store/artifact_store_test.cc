@@ -11,7 +11,7 @@
 
 #include "aggregator/store/artifact_codec.h"
 #include "aggregator/store/store_test_support.h"
-#include "trace/artifact_limits.h"
+#include "lib/trace/artifact_limits.h"
 
 namespace neurontrace {
 namespace {

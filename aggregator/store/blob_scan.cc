@@ -7,10 +7,10 @@
 #include "aggregator/store/database_options.h"
 #include "aggregator/store/rocksdb_bytes.h"
 #include "aggregator/store/store_errors.h"
-#include "base/crc32c.h"
-#include "base/status.h"
-#include "trace/ids.h"
-#include "trace/limits.h"
+#include "lib/base/crc32c.h"
+#include "lib/base/status.h"
+#include "lib/trace/ids.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

@@ -13,8 +13,8 @@
 #include "aggregator/store/database.h"
 #include "aggregator/store/inventory_store.h"
 #include "aggregator/store/keys.h"
-#include "base/status.h"
-#include "base/time_units.h"
+#include "lib/base/status.h"
+#include "lib/base/time_units.h"
 
 namespace neurontrace {
 

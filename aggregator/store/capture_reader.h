@@ -13,7 +13,7 @@
 #include "aggregator/store/chunk_index_entry.h"
 #include "aggregator/store/foreign_stops.h"
 #include "aggregator/store/stream_record.h"
-#include "trace/ids.h"
+#include "lib/trace/ids.h"
 
 namespace neurontrace {
 

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "aggregator/store/store_test_support.h"
-#include "trace/limits.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

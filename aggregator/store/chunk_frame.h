@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-#include "trace/chunk_header.h"
+#include "lib/trace/chunk_header.h"
 
 namespace neurontrace {
 

@@ -2,8 +2,8 @@
 #include "aggregator/store/chunk_index_entry.h"
 
 #include "aggregator/store/stored_bytes.h"
-#include "base/status.h"
-#include "trace/limits.h"
+#include "lib/base/status.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "aggregator/store/foreign_stops.h"
-#include "trace/chunk_header.h"
+#include "lib/trace/chunk_header.h"
 
 namespace neurontrace {
 

@@ -10,9 +10,9 @@
 #include "aggregator/store/keys.h"
 #include "aggregator/store/record_codec.h"
 #include "aggregator/store/stream_check.h"
-#include "base/status.h"
-#include "trace/limits.h"
-#include "trace/store_limits.h"
+#include "lib/base/status.h"
+#include "lib/trace/limits.h"
+#include "lib/trace/store_limits.h"
 
 namespace neurontrace {
 

@@ -23,11 +23,11 @@
 #include "aggregator/store/foreign_stops.h"
 #include "aggregator/store/found_damage.h"
 #include "aggregator/store/stream_record.h"
-#include "trace/chunk_header.h"
-#include "trace/ids.h"
-#include "trace/loss_table.h"
-#include "trace/remark.h"
-#include "trace/stream_cursor.h"
+#include "lib/trace/chunk_header.h"
+#include "lib/trace/ids.h"
+#include "lib/trace/loss_table.h"
+#include "lib/trace/remark.h"
+#include "lib/trace/stream_cursor.h"
 
 namespace neurontrace {
 

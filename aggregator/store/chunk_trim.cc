@@ -12,7 +12,7 @@
 #include "aggregator/store/damaged_chunk.h"
 #include "aggregator/store/database.h"
 #include "aggregator/store/keys.h"
-#include "base/status.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

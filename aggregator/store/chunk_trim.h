@@ -5,8 +5,8 @@
 
 #include "absl/status/statusor.h"
 #include "aggregator/store/stream_record.h"
-#include "trace/ids.h"
-#include "trace/store_limits.h"
+#include "lib/trace/ids.h"
+#include "lib/trace/store_limits.h"
 
 namespace neurontrace {
 

@@ -14,7 +14,7 @@
 #include "aggregator/store/keys.h"
 #include "aggregator/store/store.h"
 #include "aggregator/store/store_test_support.h"
-#include "trace/expiry.h"
+#include "lib/trace/expiry.h"
 
 namespace neurontrace {
 namespace {

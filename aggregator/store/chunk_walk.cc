@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "aggregator/store/keys.h"
-#include "base/status.h"
-#include "trace/store_limits.h"
+#include "lib/base/status.h"
+#include "lib/trace/store_limits.h"
 
 namespace neurontrace {
 namespace {

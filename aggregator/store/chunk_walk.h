@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "aggregator/store/database.h"
-#include "trace/ids.h"
+#include "lib/trace/ids.h"
 
 namespace neurontrace {
 

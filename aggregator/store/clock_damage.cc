@@ -11,9 +11,9 @@
 #include "aggregator/store/keys.h"
 #include "aggregator/store/record_codec.h"
 #include "aggregator/store/stream_record.h"
-#include "base/status.h"
-#include "base/time_units.h"
-#include "trace/limits.h"
+#include "lib/base/status.h"
+#include "lib/base/time_units.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

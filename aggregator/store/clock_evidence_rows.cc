@@ -5,9 +5,9 @@
 
 #include "aggregator/store/keys.h"
 #include "aggregator/store/stored_message.h"
-#include "base/crc32c.h"
-#include "base/status.h"
-#include "trace/clock_evidence_codec.h"
+#include "lib/base/crc32c.h"
+#include "lib/base/status.h"
+#include "lib/trace/clock_evidence_codec.h"
 
 namespace neurontrace {
 namespace {

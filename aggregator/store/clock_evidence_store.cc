@@ -7,8 +7,8 @@
 
 #include "aggregator/store/clock_evidence_rows.h"
 #include "aggregator/store/database.h"
-#include "base/status.h"
-#include "trace/clock_evidence_codec.h"
+#include "lib/base/status.h"
+#include "lib/trace/clock_evidence_codec.h"
 
 namespace neurontrace {
 namespace {

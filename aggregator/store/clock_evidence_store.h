@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "aggregator/store/durability.h"
-#include "trace/clock_evidence.h"
+#include "lib/trace/clock_evidence.h"
 
 namespace neurontrace {
 
@@ -31,7 +31,7 @@ struct RealtimeWindow {
   friend bool operator==(const RealtimeWindow&, const RealtimeWindow&) = default;
 };
 
-// One batch of a host's clock evidence (trace/clock_evidence_codec.h), as it came.
+// One batch of a host's clock evidence (lib/trace/clock_evidence_codec.h), as it came.
 struct ClockEvidenceBatch {
   HostBoot host;
   // When the last of it was measured, by this aggregator's CLOCK_REALTIME: good enough to find the

@@ -8,8 +8,8 @@
 #include "aggregator/store/database.h"
 #include "aggregator/store/keys.h"
 #include "aggregator/store/store_test_support.h"
-#include "trace/clock_evidence_codec.h"
-#include "trace/clock_limits.h"
+#include "lib/trace/clock_evidence_codec.h"
+#include "lib/trace/clock_limits.h"
 
 namespace neurontrace {
 namespace {

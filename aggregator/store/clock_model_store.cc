@@ -7,9 +7,9 @@
 #include "aggregator/store/database.h"
 #include "aggregator/store/keys.h"
 #include "aggregator/store/stored_message.h"
-#include "base/crc32c.h"
-#include "base/status.h"
-#include "trace/clock_limits.h"
+#include "lib/base/crc32c.h"
+#include "lib/base/status.h"
+#include "lib/trace/clock_limits.h"
 
 namespace neurontrace {
 namespace {

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "aggregator/store/durability.h"
-#include "trace/ids.h"
+#include "lib/trace/ids.h"
 
 namespace neurontrace {
 

@@ -12,8 +12,8 @@
 #include "aggregator/store/keys.h"
 #include "aggregator/store/store_check.h"
 #include "aggregator/store/store_test_support.h"
-#include "base/status.h"
-#include "trace/clock_limits.h"
+#include "lib/base/status.h"
+#include "lib/trace/clock_limits.h"
 
 namespace neurontrace {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "aggregator/store/stored_message.h"
-#include "base/time_units.h"
+#include "lib/base/time_units.h"
 
 namespace neurontrace {
 namespace {

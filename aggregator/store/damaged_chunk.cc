@@ -7,7 +7,7 @@
 
 #include "aggregator/store/chunk_frame.h"
 #include "aggregator/store/keys.h"
-#include "base/status.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 

@@ -8,7 +8,7 @@
 #include "aggregator/store/chunk_index_entry.h"
 #include "aggregator/store/database.h"
 #include "aggregator/store/stream_record.h"
-#include "trace/ids.h"
+#include "lib/trace/ids.h"
 
 namespace neurontrace {
 

@@ -14,7 +14,7 @@
 #include "aggregator/store/keys.h"
 #include "aggregator/store/store_files.h"
 #include "aggregator/store/store_format.h"
-#include "base/status.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

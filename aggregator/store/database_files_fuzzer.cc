@@ -16,7 +16,7 @@
 #include "aggregator/store/database_options.h"
 #include "aggregator/store/rocksdb_bytes.h"
 #include "aggregator/store/wal_scan.h"
-#include "trace/ids.h"
+#include "lib/trace/ids.h"
 
 namespace neurontrace {
 namespace {

@@ -15,7 +15,7 @@
 #include <mutex>
 #include <string>
 
-#include "trace/access_limits.h"
+#include "lib/trace/access_limits.h"
 
 namespace neurontrace {
 namespace {

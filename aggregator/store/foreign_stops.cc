@@ -7,9 +7,9 @@
 #include <string_view>
 
 #include "absl/container/flat_hash_map.h"
-#include "trace/event.h"
-#include "trace/limits.h"
-#include "trace/tracking_hash.h"
+#include "lib/trace/event.h"
+#include "lib/trace/limits.h"
+#include "lib/trace/tracking_hash.h"
 
 namespace neurontrace {
 namespace {

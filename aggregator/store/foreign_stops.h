@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "trace/event_chunk.h"
+#include "lib/trace/event_chunk.h"
 
 namespace neurontrace {
 

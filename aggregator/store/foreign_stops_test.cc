@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "trace/limits.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

@@ -9,10 +9,10 @@
 
 #include "aggregator/store/store_errors.h"
 #include "aggregator/store/store_files.h"
-#include "base/clean_text.h"
-#include "base/status.h"
-#include "trace/limits.h"
-#include "trace/store_limits.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/status.h"
+#include "lib/trace/limits.h"
+#include "lib/trace/store_limits.h"
 
 namespace neurontrace {
 namespace {

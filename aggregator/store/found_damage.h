@@ -11,8 +11,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "trace/ids.h"
-#include "trace/remark.h"
+#include "lib/trace/ids.h"
+#include "lib/trace/remark.h"
 
 namespace neurontrace {
 

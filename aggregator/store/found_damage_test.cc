@@ -13,7 +13,7 @@
 #include "aggregator/store/full_disk.h"
 #include "aggregator/store/store.h"
 #include "aggregator/store/store_test_support.h"
-#include "trace/store_limits.h"
+#include "lib/trace/store_limits.h"
 
 namespace neurontrace {
 namespace {

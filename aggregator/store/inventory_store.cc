@@ -3,7 +3,7 @@
 
 #include "aggregator/store/database.h"
 #include "aggregator/store/keys.h"
-#include "base/status.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "trace/ids.h"
+#include "lib/trace/ids.h"
 
 // Keys of every column family, big endian so that the order of keys is the order of what they name.
 // docs/formats/store.md has them byte by byte; a key, once written, keeps its form for ever. All

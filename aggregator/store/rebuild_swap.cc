@@ -8,8 +8,8 @@
 
 #include "aggregator/store/store_errors.h"
 #include "aggregator/store/store_files.h"
-#include "base/clean_text.h"
-#include "base/status.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

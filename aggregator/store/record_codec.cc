@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "aggregator/store/stored_message.h"
-#include "base/status.h"
-#include "wire/agent_hello.h"
-#include "wire/conversions.h"
+#include "lib/base/status.h"
+#include "lib/wire/agent_hello.h"
+#include "lib/wire/conversions.h"
 
 namespace neurontrace {
 namespace {

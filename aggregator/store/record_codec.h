@@ -5,9 +5,9 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "trace/agent_info.h"
-#include "trace/capture_record.h"
-#include "trace/worker_info.h"
+#include "lib/trace/agent_info.h"
+#include "lib/trace/capture_record.h"
+#include "lib/trace/worker_info.h"
 
 // The values of the families `captures`, `agents` and `workers`. Decoding returns DATA_LOSS for
 // anything that encoding does not write.

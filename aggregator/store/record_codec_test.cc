@@ -16,9 +16,9 @@
 #include "aggregator/store/store_test_support.h"
 #include "aggregator/store/stored_message.h"
 #include "aggregator/store/stream_record.h"
-#include "base/fuzz_seed.h"
-#include "base/sha256.h"
-#include "trace/limits.h"
+#include "lib/base/fuzz_seed.h"
+#include "lib/base/sha256.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {
@@ -221,7 +221,7 @@ TEST(RecordCodec, WhatOnlyAnAgentCanSayOfAWorkerIsNotKept) {
   EXPECT_EQ(DecodeWorkerRecord(EncodeWorkerRecord(live)).value(), worker);
 }
 
-// Not a test: see base/fuzz_seed.h. What stands before a row is the family's number and the length
+// Not a test: see lib/base/fuzz_seed.h. What stands before a row is the family's number and the length
 // of the key.
 TEST(RecordCodec, WritesTheFuzzCorpusWhereAsked) {
   NT_SKIP_UNLESS_FUZZ_SEEDS_ARE_WANTED();

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "base/crc32c.h"
+#include "lib/base/crc32c.h"
 
 namespace neurontrace {
 

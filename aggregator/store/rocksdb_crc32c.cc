@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/crc32c.h"
+#include "lib/base/crc32c.h"
 
 // The names are what --wrap makes of the mangled one.
 // NOLINTNEXTLINE(bugprone-reserved-identifier)

@@ -8,7 +8,7 @@
 #include "aggregator/store/keys.h"
 #include "aggregator/store/record_codec.h"
 #include "aggregator/store/store_rebuild.h"
-#include "base/status.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

@@ -22,8 +22,8 @@
 #include "aggregator/store/durability.h"
 #include "aggregator/store/inventory_store.h"
 #include "aggregator/store/store_check.h"
-#include "trace/capture_record.h"
-#include "trace/ids.h"
+#include "lib/trace/capture_record.h"
+#include "lib/trace/ids.h"
 
 namespace rocksdb {
 class Env;

@@ -15,10 +15,10 @@
 #include "aggregator/store/keys.h"
 #include "aggregator/store/record_codec.h"
 #include "aggregator/store/stream_check.h"
-#include "base/clean_text.h"
-#include "base/sha256.h"
-#include "base/status.h"
-#include "trace/limits.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/sha256.h"
+#include "lib/base/status.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

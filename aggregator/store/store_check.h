@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "aggregator/store/chunk_store.h"
-#include "trace/ids.h"
+#include "lib/trace/ids.h"
 
 namespace rocksdb {
 class Env;

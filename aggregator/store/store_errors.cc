@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "base/status.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

@@ -7,7 +7,7 @@
 #include <array>
 
 #include "aggregator/store/store_errors.h"
-#include "base/status.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

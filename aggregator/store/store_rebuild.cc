@@ -23,10 +23,10 @@
 #include "aggregator/store/store_files.h"
 #include "aggregator/store/store_salvage.h"
 #include "aggregator/store/stream_record.h"
-#include "base/status.h"
-#include "trace/expiry.h"
-#include "trace/ids.h"
-#include "trace/limits.h"
+#include "lib/base/status.h"
+#include "lib/trace/expiry.h"
+#include "lib/trace/ids.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

@@ -22,8 +22,8 @@
 #include "aggregator/store/store.h"
 #include "aggregator/store/store_check.h"
 #include "aggregator/store/store_test_support.h"
-#include "base/fuzz_input.h"
-#include "trace/clock_evidence_codec.h"
+#include "lib/base/fuzz_input.h"
+#include "lib/trace/clock_evidence_codec.h"
 
 namespace neurontrace {
 namespace {

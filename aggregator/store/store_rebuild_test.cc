@@ -23,7 +23,7 @@
 #include "aggregator/store/keys.h"
 #include "aggregator/store/store_salvage.h"
 #include "aggregator/store/store_test_support.h"
-#include "trace/clock_evidence_codec.h"
+#include "lib/trace/clock_evidence_codec.h"
 
 namespace neurontrace {
 namespace {

@@ -19,7 +19,7 @@
 #include "aggregator/store/store_errors.h"
 #include "aggregator/store/store_files.h"
 #include "aggregator/store/wal_scan.h"
-#include "base/status.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

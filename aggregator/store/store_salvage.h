@@ -15,8 +15,8 @@
 #include "aggregator/store/clock_damage.h"
 #include "aggregator/store/record_codec.h"
 #include "aggregator/store/stream_record.h"
-#include "trace/capture_record.h"
-#include "trace/ids.h"
+#include "lib/trace/capture_record.h"
+#include "lib/trace/ids.h"
 
 namespace neurontrace {
 

@@ -13,7 +13,7 @@
 
 #include "aggregator/store/database.h"
 #include "aggregator/store/store_test_support.h"
-#include "trace/limits.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

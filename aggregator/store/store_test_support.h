@@ -10,8 +10,8 @@
 
 #include "aggregator/store/chunk_store.h"
 #include "aggregator/store/store.h"
-#include "base/temporary_directory.h"
-#include "trace/capture_record.h"
+#include "lib/base/temporary_directory.h"
+#include "lib/trace/capture_record.h"
 
 namespace neurontrace {
 

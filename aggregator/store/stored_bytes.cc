@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/store/stored_bytes.h"
 
-#include "base/clean_text.h"
+#include "lib/base/clean_text.h"
 
 namespace neurontrace {
 

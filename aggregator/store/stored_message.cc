@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/store/stored_message.h"
 
-#include "wire/conversions.h"
+#include "lib/wire/conversions.h"
 
 namespace neurontrace {
 namespace {
 
-constexpr int kStoredRemarkKindMax = 79;  // of any version: trace/remark.h
+constexpr int kStoredRemarkKindMax = 79;  // of any version: lib/trace/remark.h
 
 }  // namespace
 

@@ -9,12 +9,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/clean_text.h"
-#include "base/status.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/status.h"
 #include "neurontrace/v1/store.pb.h"
-#include "trace/loss.h"
-#include "trace/rank_evidence.h"
-#include "trace/remark.h"
+#include "lib/trace/loss.h"
+#include "lib/trace/rank_evidence.h"
+#include "lib/trace/remark.h"
 
 // How the messages of store.proto become values of the store and back. Pure functions, any thread.
 namespace neurontrace {
@@ -48,10 +48,10 @@ auto DecodeStored(std::string_view what, std::string_view value, Convert convert
   return DataLoss("{}: {}", what, std::string(converted.status().message()));
 }
 
-// Text fit for a message, and for being shown: see base/clean_text.h.
+// Text fit for a message, and for being shown: see lib/base/clean_text.h.
 inline std::string CleanStored(std::string_view text) { return CleanText(text, text.size()); }
 
-// These differ from wire/conversions.h in what they take: values of a newer build, as evidence from
+// These differ from lib/wire/conversions.h in what they take: values of a newer build, as evidence from
 // an unknown source, which is the worst, and remarks of an unknown kind, which have its number.
 absl::StatusOr<RankEvidence> FromStored(v1::RankEvidence& message);
 absl::StatusOr<Remark> FromStored(v1::Remark& message);

@@ -8,9 +8,9 @@
 #include "aggregator/store/chunk_index_entry.h"
 #include "aggregator/store/chunk_walk.h"
 #include "aggregator/store/keys.h"
-#include "base/crc32c.h"
-#include "base/status.h"
-#include "trace/loss.h"
+#include "lib/base/crc32c.h"
+#include "lib/base/status.h"
+#include "lib/trace/loss.h"
 
 namespace neurontrace {
 namespace {

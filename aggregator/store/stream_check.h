@@ -12,7 +12,7 @@
 #include "aggregator/store/database.h"
 #include "aggregator/store/store_check.h"
 #include "aggregator/store/stream_record.h"
-#include "trace/ids.h"
+#include "lib/trace/ids.h"
 
 namespace neurontrace {
 

@@ -7,13 +7,13 @@
 #include <utility>
 
 #include "aggregator/store/stored_message.h"
-#include "base/status.h"
-#include "base/time_units.h"
-#include "trace/expiry.h"
-#include "trace/fidelity.h"
-#include "trace/given_way.h"
-#include "trace/limits.h"
-#include "wire/conversions.h"
+#include "lib/base/status.h"
+#include "lib/base/time_units.h"
+#include "lib/trace/expiry.h"
+#include "lib/trace/fidelity.h"
+#include "lib/trace/given_way.h"
+#include "lib/trace/limits.h"
+#include "lib/wire/conversions.h"
 
 namespace neurontrace {
 namespace {

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "trace/chunk_header.h"
-#include "trace/ids.h"
-#include "trace/loss.h"
-#include "trace/rank_evidence.h"
-#include "trace/remark.h"
-#include "trace/stream_cursor.h"
-#include "trace/worker_info.h"
+#include "lib/trace/chunk_header.h"
+#include "lib/trace/ids.h"
+#include "lib/trace/loss.h"
+#include "lib/trace/rank_evidence.h"
+#include "lib/trace/remark.h"
+#include "lib/trace/stream_cursor.h"
+#include "lib/trace/worker_info.h"
 
 namespace neurontrace {
 

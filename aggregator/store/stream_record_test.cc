@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "aggregator/store/store_test_support.h"
-#include "trace/given_way.h"
-#include "trace/limits.h"
+#include "lib/trace/given_way.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

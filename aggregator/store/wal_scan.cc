@@ -7,8 +7,8 @@
 #include "aggregator/store/rocksdb_bytes.h"
 #include "aggregator/store/store_errors.h"
 #include "aggregator/store/store_files.h"
-#include "base/crc32c.h"
-#include "base/status.h"
+#include "lib/base/crc32c.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "trace/store_limits.h"
+#include "lib/trace/store_limits.h"
 
 namespace neurontrace {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "aggregator/store/rocksdb_bytes.h"
-#include "base/fuzz_seed.h"
+#include "lib/base/fuzz_seed.h"
 
 namespace neurontrace {
 namespace {
@@ -156,7 +156,7 @@ TEST_F(WalScan, AWriteThatDoesNotEndIsDamage) {
   EXPECT_TRUE(damage_[0].records_follow);
 }
 
-// Not a test: see base/fuzz_seed.h. The first byte is the fuzzer's own.
+// Not a test: see lib/base/fuzz_seed.h. The first byte is the fuzzer's own.
 TEST_F(WalScan, WritesTheFuzzCorpusWhereAsked) {
   NT_SKIP_UNLESS_FUZZ_SEEDS_ARE_WANTED();
   const std::string log = Fragment(kFull, "one") + Fragment(kFirst, "tw") + Fragment(kLast, "o");

@@ -10,10 +10,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "trace/chunk_header.h"
-#include "trace/ids.h"
-#include "trace/loss.h"
-#include "trace/rank_evidence.h"
+#include "lib/trace/chunk_header.h"
+#include "lib/trace/ids.h"
+#include "lib/trace/loss.h"
+#include "lib/trace/rank_evidence.h"
 
 namespace neurontrace {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "trace/event.h"
+#include "lib/trace/event.h"
 
 namespace neurontrace {
 

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "trace/event_chunk.h"
+#include "lib/trace/event_chunk.h"
 
 namespace neurontrace {
 

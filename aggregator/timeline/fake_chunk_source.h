@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "aggregator/timeline/chunk_source.h"
-#include "trace/event_chunk.h"
+#include "lib/trace/event_chunk.h"
 
 namespace neurontrace {
 

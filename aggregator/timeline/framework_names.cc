@@ -9,9 +9,9 @@
 #include <optional>
 #include <vector>
 
-#include "base/status.h"
-#include "trace/event_chunk.h"
-#include "trace/framework_mapping.h"
+#include "lib/base/status.h"
+#include "lib/trace/event_chunk.h"
+#include "lib/trace/framework_mapping.h"
 
 namespace neurontrace {
 namespace {

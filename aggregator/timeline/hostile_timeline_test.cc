@@ -8,8 +8,8 @@
 #include "aggregator/timeline/framework_names.h"
 #include "aggregator/timeline/shape_table.h"
 #include "aggregator/timeline/timeline_reader.h"
-#include "trace/columns_by_hand_test_support.h"
-#include "trace/limits.h"
+#include "lib/trace/columns_by_hand_test_support.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

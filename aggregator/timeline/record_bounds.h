@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "aggregator/align/clock_map.h"
+#include "aggregator/align/core/clock_map.h"
 #include "aggregator/timeline/timeline_reader.h"
 
 namespace neurontrace {

@@ -10,10 +10,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "aggregator/timeline/device_stamp.h"
-#include "base/status.h"
-#include "base/time_units.h"
-#include "trace/limits.h"
-#include "trace/tracking_hash.h"
+#include "lib/base/status.h"
+#include "lib/base/time_units.h"
+#include "lib/trace/limits.h"
+#include "lib/trace/tracking_hash.h"
 
 namespace neurontrace {
 namespace {

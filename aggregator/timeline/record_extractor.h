@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "aggregator/align/clock_map.h"
-#include "aggregator/align/device_times.h"
+#include "aggregator/align/core/clock_map.h"
+#include "aggregator/align/device/device_times.h"
 #include "aggregator/timeline/shape_table.h"
 #include "aggregator/timeline/stream_index.h"
 #include "aggregator/timeline/timeline_filter.h"
 #include "aggregator/timeline/timeline_record.h"
-#include "trace/event_chunk.h"
+#include "lib/trace/event_chunk.h"
 
 namespace neurontrace {
 

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "trace/chunk_text.h"
+#include "lib/trace/chunk_text.h"
 
 namespace neurontrace {
 namespace {

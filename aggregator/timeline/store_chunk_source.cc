@@ -8,9 +8,9 @@
 #include <iterator>
 #include <utility>
 
-#include "base/status.h"
-#include "trace/event_chunk.h"
-#include "trace/expiry.h"
+#include "lib/base/status.h"
+#include "lib/trace/event_chunk.h"
+#include "lib/trace/expiry.h"
 
 namespace neurontrace {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "aggregator/store/capture_reader.h"
 #include "aggregator/timeline/chunk_source.h"
-#include "trace/capture_record.h"
+#include "lib/trace/capture_record.h"
 
 namespace neurontrace {
 

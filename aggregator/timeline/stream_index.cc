@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "base/status.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

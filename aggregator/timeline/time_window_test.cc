@@ -9,7 +9,7 @@
 #include "aggregator/timeline/event_script.h"
 #include "aggregator/timeline/fake_chunk_source.h"
 #include "aggregator/timeline/timeline_reader.h"
-#include "base/time_units.h"
+#include "lib/base/time_units.h"
 
 namespace neurontrace {
 namespace {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "aggregator/timeline/chunk_source.h"
-#include "trace/capture_spec.h"
-#include "trace/event_filter.h"
-#include "trace/ids.h"
+#include "lib/trace/capture_spec.h"
+#include "lib/trace/event_filter.h"
+#include "lib/trace/ids.h"
 
 namespace neurontrace {
 

@@ -8,9 +8,9 @@
 
 #include "aggregator/timeline/framework_names.h"
 #include "aggregator/timeline/radix_sort.h"
-#include "base/status.h"
-#include "base/time_units.h"
-#include "trace/limits.h"
+#include "lib/base/status.h"
+#include "lib/base/time_units.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

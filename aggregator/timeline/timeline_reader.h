@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "aggregator/align/clock_map.h"
+#include "aggregator/align/core/clock_map.h"
 #include "aggregator/timeline/chunk_source.h"
 #include "aggregator/timeline/rank_binding.h"
 #include "aggregator/timeline/record_extractor.h"

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trace/event.h"
+#include "lib/trace/event.h"
 
 namespace neurontrace {
 

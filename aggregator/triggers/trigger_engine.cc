@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/clean_text.h"
-#include "base/status.h"
-#include "base/time_units.h"
-#include "trace/trigger_limits.h"
-#include "triggers/trigger_rule_check.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/status.h"
+#include "lib/base/time_units.h"
+#include "lib/trace/trigger_limits.h"
+#include "lib/triggers/trigger_rule_check.h"
 
 namespace neurontrace {
 namespace {

@@ -14,13 +14,13 @@
 
 #include "absl/status/statusor.h"
 #include "aggregator/triggers/trigger_incident.h"
-#include "base/clock.h"
-#include "base/task_runner.h"
-#include "base/weak_tasks.h"
-#include "trace/capture_record.h"
-#include "trace/capture_spec.h"
-#include "trace/reserved_tags.h"
-#include "trace/trigger_rule.h"
+#include "lib/base/clock.h"
+#include "lib/base/task_runner.h"
+#include "lib/base/weak_tasks.h"
+#include "lib/trace/capture_record.h"
+#include "lib/trace/capture_spec.h"
+#include "lib/trace/reserved_tags.h"
+#include "lib/trace/trigger_rule.h"
 
 namespace neurontrace {
 

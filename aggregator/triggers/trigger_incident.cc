@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "base/clean_text.h"
-#include "trace/trigger_limits.h"
+#include "lib/base/clean_text.h"
+#include "lib/trace/trigger_limits.h"
 
 namespace neurontrace {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 #include <string_view>
 
-#include "trace/ids.h"
-#include "trace/trigger_rule.h"
-#include "trace/worker_info.h"
+#include "lib/trace/ids.h"
+#include "lib/trace/trigger_rule.h"
+#include "lib/trace/worker_info.h"
 
 namespace neurontrace {
 

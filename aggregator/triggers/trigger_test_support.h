@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "aggregator/triggers/trigger_engine.h"
-#include "base/fake_task_runner.h"
-#include "base/status.h"
+#include "lib/base/fake_task_runner.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 

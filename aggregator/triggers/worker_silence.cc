@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "trace/trigger_limits.h"
+#include "lib/trace/trigger_limits.h"
 
 namespace neurontrace {
 namespace {

@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "trace/capture_spec.h"
-#include "trace/ids.h"
-#include "trace/trigger_rule.h"
-#include "trace/worker_info.h"
+#include "lib/trace/capture_spec.h"
+#include "lib/trace/ids.h"
+#include "lib/trace/trigger_rule.h"
+#include "lib/trace/worker_info.h"
 
 namespace neurontrace {
 

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "aggregator/triggers/trigger_test_support.h"
-#include "trace/trigger_limits.h"
+#include "lib/trace/trigger_limits.h"
 
 namespace neurontrace {
 namespace {

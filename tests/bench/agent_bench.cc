@@ -10,11 +10,11 @@
 #include <map>
 #include <memory>
 
-#include "agent/source/neuron/nrt_event_decoder.h"
-#include "agent/source/neuron/record_buffer.h"
+#include "agent/source/neuron/decode/nrt_event_decoder.h"
+#include "agent/source/neuron/tap/record_buffer.h"
 #include "agent/source/stream_writer.h"
 #include "agent/triggers/agent_triggers.h"
-#include "base/fake_task_runner.h"
+#include "lib/base/fake_task_runner.h"
 #include "tests/bench/fetch_documents.h"
 
 namespace neurontrace {

@@ -8,8 +8,8 @@
 #include <cstdlib>
 
 #include "tests/bench/event_mix.h"
-#include "trace/event_chunk.h"
-#include "trace/limits.h"
+#include "lib/trace/event_chunk.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "aggregator/align/clock_map.h"
+#include "aggregator/align/core/clock_map.h"
 
 namespace neurontrace {
 namespace {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "tests/bench/event_mix.h"
-#include "trace/event_chunk.h"
-#include "trace/limits.h"
-#include "wire/chunk_envelope.h"
+#include "lib/trace/event_chunk.h"
+#include "lib/trace/limits.h"
+#include "lib/wire/chunk_envelope.h"
 
 namespace neurontrace {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/status.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

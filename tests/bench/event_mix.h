@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "base/random.h"
-#include "trace/event.h"
-#include "trace/event_chunk_builder.h"
+#include "lib/base/random.h"
+#include "lib/trace/event.h"
+#include "lib/trace/event_chunk_builder.h"
 
 namespace neurontrace {
 

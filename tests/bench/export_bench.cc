@@ -21,7 +21,7 @@
 #include "aggregator/export/pftrace/pftrace_exporter.h"
 #include "aggregator/export/single_file.h"
 #include "aggregator/timeline/fake_chunk_source.h"
-#include "base/status.h"
+#include "lib/base/status.h"
 #include "tests/bench/event_mix.h"
 
 namespace neurontrace {

@@ -5,7 +5,7 @@
 
 #include <iterator>
 
-#include "base/random.h"
+#include "lib/base/random.h"
 
 namespace neurontrace {
 namespace {

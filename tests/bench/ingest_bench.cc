@@ -32,11 +32,11 @@
 #include "neurontrace/v1/agent_gateway.grpc.pb.h"
 #include "neurontrace/v1/operator_service.grpc.pb.h"
 #include "tests/bench/event_mix.h"
-#include "trace/chunk_header.h"
-#include "trace/event_chunk_builder.h"
-#include "trace/limits.h"
-#include "wire/chunk_envelope.h"
-#include "wire/grpc_channel.h"
+#include "lib/trace/chunk_header.h"
+#include "lib/trace/event_chunk_builder.h"
+#include "lib/trace/limits.h"
+#include "lib/wire/chunk_envelope.h"
+#include "lib/wire/grpc_channel.h"
 
 namespace neurontrace {
 namespace {

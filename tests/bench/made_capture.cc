@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "aggregator/timeline/event_script.h"
-#include "trace/event_chunk.h"
+#include "lib/trace/event_chunk.h"
 
 namespace neurontrace {
 namespace {

@@ -14,8 +14,8 @@
 #include <thread>
 
 #include "agent/spool/spool.h"
-#include "base/event_loop.h"
-#include "wire/chunk_envelope.h"
+#include "lib/base/event_loop.h"
+#include "lib/wire/chunk_envelope.h"
 
 namespace neurontrace {
 namespace {

@@ -23,9 +23,9 @@
 #include "aggregator/store/database_options.h"
 #include "aggregator/store/keys.h"
 #include "tests/bench/event_mix.h"
-#include "trace/columns_compression.h"
-#include "trace/event_chunk_builder.h"
-#include "trace/limits.h"
+#include "lib/trace/columns_compression.h"
+#include "lib/trace/event_chunk_builder.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

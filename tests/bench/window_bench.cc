@@ -23,7 +23,7 @@
 #include "aggregator/timeline/store_chunk_source.h"
 #include "tests/bench/made_capture.h"
 #include "tests/bench/resident_memory.h"
-#include "trace/columns_compression.h"
+#include "lib/trace/columns_compression.h"
 
 namespace neurontrace {
 namespace {

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "aggregator/align/clock_map.h"
+#include "aggregator/align/core/clock_map.h"
 #include "aggregator/align/host_fit.h"
-#include "aggregator/align/pair_clock.h"
+#include "aggregator/align/core/pair_clock.h"
 #include "tests/clock_sim/host_scenario.h"
 #include "tests/clock_sim/processor_time.h"
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "base/random.h"
+#include "lib/base/random.h"
 
 namespace neurontrace {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "aggregator/align/clock_model.h"
+#include "aggregator/align/core/clock_model.h"
 #include "tests/clock_sim/host_world.h"
 
 namespace neurontrace {

@@ -12,7 +12,7 @@
 #include "tests/clock_sim/steered_clock.h"
 #include "tests/clock_sim/true_clock.h"
 #include "tests/clock_sim/utc_world.h"
-#include "trace/clock_evidence.h"
+#include "lib/trace/clock_evidence.h"
 
 namespace neurontrace {
 

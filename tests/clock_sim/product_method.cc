@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "aggregator/align/clock_reading.h"
-#include "aggregator/align/device_fit.h"
+#include "aggregator/align/core/clock_reading.h"
+#include "aggregator/align/device/device_fit.h"
 #include "aggregator/align/host_fit.h"
-#include "aggregator/align/realtime_map.h"
+#include "aggregator/align/utc/realtime_map.h"
 #include "tests/clock_sim/device_method.h"
 #include "tests/clock_sim/host_method.h"
 #include "tests/clock_sim/processor_time.h"

@@ -7,7 +7,7 @@
 #include "tests/clock_sim/dice.h"
 #include "tests/clock_sim/reference_clock.h"
 #include "tests/clock_sim/true_clock.h"
-#include "trace/clock_evidence.h"
+#include "lib/trace/clock_evidence.h"
 
 namespace neurontrace {
 

@@ -17,7 +17,7 @@
 #include "aggregator/timeline/event_script.h"
 #include "aggregator/timeline/fake_chunk_source.h"
 #include "tests/export/format_readers.h"
-#include "trace/limits.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

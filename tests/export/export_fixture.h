@@ -13,9 +13,9 @@
 #include "aggregator/export/exporter.h"
 #include "aggregator/timeline/event_script.h"
 #include "aggregator/timeline/fake_chunk_source.h"
-#include "trace/host_samples.h"
-#include "trace/limits.h"
-#include "validate/trace_validator.h"
+#include "lib/trace/host_samples.h"
+#include "lib/trace/limits.h"
+#include "lib/validate/trace_validator.h"
 
 namespace neurontrace {
 

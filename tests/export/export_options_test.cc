@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: the table of what formats take (trace/export_traits.h) is what they do: every option that a
+// Goal: the table of what formats take (lib/trace/export_traits.h) is what they do: every option that a
 // format has is taken and changes what is written, and every format is in both tables.
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 
 #include "tests/export/export_fixture.h"
-#include "trace/export_traits.h"
+#include "lib/trace/export_traits.h"
 
 namespace neurontrace {
 namespace {

@@ -8,8 +8,8 @@
 #include <limits>
 #include <utility>
 
-#include "trace/host_samples.h"
-#include "trace/limits.h"
+#include "lib/trace/host_samples.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

@@ -18,7 +18,7 @@
 #include "aggregator/export/parquet/table_writer.h"
 #include "tests/export/export_fixture.h"
 #include "tests/export/parquet_tables.h"
-#include "trace/framework_mapping.h"
+#include "lib/trace/framework_mapping.h"
 
 namespace neurontrace {
 namespace {

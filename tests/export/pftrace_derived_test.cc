@@ -10,7 +10,7 @@
 
 #include "tests/e2e/pftrace_check/checker.h"
 #include "tests/export/export_fixture.h"
-#include "trace/host_samples.h"
+#include "lib/trace/host_samples.h"
 
 namespace neurontrace {
 namespace {

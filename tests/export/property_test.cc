@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "aggregator/export/parquet/parquet_format.h"
-#include "base/sanitizers.h"
+#include "lib/base/sanitizers.h"
 #include "tests/e2e/pftrace_check/checker.h"
 #include "tests/export/export_fixture.h"
 #include "tests/export/format_readers.h"

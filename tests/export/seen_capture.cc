@@ -5,7 +5,7 @@
 #include <array>
 #include <ostream>
 
-#include "base/clean_text.h"
+#include "lib/base/clean_text.h"
 
 namespace neurontrace {
 

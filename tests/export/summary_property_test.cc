@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "base/clean_text.h"
+#include "lib/base/clean_text.h"
 #include "tests/export/format_readers.h"
 #include "tests/export/hostile_capture.h"
 #include "tests/export/random_part.h"

@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
-#include "aggregator/align/device_clock.h"
-#include "aggregator/align/device_evidence_reader.h"
-#include "aggregator/align/device_fit.h"
-#include "aggregator/align/device_times.h"
+#include "aggregator/align/device/device_clock.h"
+#include "aggregator/align/device/device_evidence_reader.h"
+#include "aggregator/align/device/device_fit.h"
+#include "aggregator/align/device/device_times.h"
 #include "tests/fake_nrt/event_form.h"
 #include "tests/fake_nrt/execution_planner.h"
 

@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "aggregator/aggregator_test_support.h"
-#include "trace/stream_cursor.h"
+#include "lib/trace/stream_cursor.h"
 
 namespace neurontrace {
 namespace {

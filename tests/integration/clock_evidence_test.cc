@@ -21,7 +21,7 @@
 
 #include "aggregator/store/clock_evidence_store.h"
 #include "aggregator/store/store.h"
-#include "base/unique_fd.h"
+#include "lib/base/unique_fd.h"
 
 namespace neurontrace {
 namespace {

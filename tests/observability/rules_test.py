@@ -83,7 +83,7 @@ class Rules(unittest.TestCase):
         self.promtool("test", "rules", "alerts_cases_test.yaml")
 
     def test_descriptors_are_counted_as_the_aggregator_does(self):
-        limits = dict(re.findall(r"(?:int|uint64_t) (k\w+) = ([\d']+);", (ROOT / "trace" / "access_limits.h").read_text()))
+        limits = dict(re.findall(r"(?:int|uint64_t) (k\w+) = ([\d']+);", (ROOT / "lib" / "trace" / "access_limits.h").read_text()))
         rule = alerts()["NeurontraceFewDescriptors"]
         for name in ("kDescriptorsForFiles", "kGrpcConnectionsMax"):
             self.assertIn(f", {limits[name].replace(chr(39), '')})", rule, name)

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/crc32c.h"
+#include "lib/base/crc32c.h"
 #include "tests/sim/sim_random.h"
 
 namespace neurontrace {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "base/weak_tasks.h"
+#include "lib/base/weak_tasks.h"
 #include "tests/sim/sim_world.h"
 
 namespace neurontrace {

@@ -4,8 +4,8 @@
 #include <optional>
 #include <utility>
 
-#include "base/task_runner.h"
-#include "base/weak_tasks.h"
+#include "lib/base/task_runner.h"
+#include "lib/base/weak_tasks.h"
 
 namespace neurontrace {
 

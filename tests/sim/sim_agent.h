@@ -9,7 +9,7 @@
 #include "agent/spool/spool.h"
 #include "agent/upload/delivery_queue.h"
 #include "agent/upload/uploader.h"
-#include "base/fake_file_system.h"
+#include "lib/base/fake_file_system.h"
 #include "tests/sim/disk_runner.h"
 #include "tests/sim/process_runner.h"
 #include "tests/sim/sim_network.h"

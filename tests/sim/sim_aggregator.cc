@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "aggregator/ingest/chunk_door.h"
-#include "base/status.h"
-#include "wire/chunk_envelope.h"
-#include "wire/grpc_status.h"
+#include "lib/base/status.h"
+#include "lib/wire/chunk_envelope.h"
+#include "lib/wire/grpc_status.h"
 
 namespace neurontrace {
 namespace {

@@ -19,7 +19,7 @@
 #include "tests/sim/process_runner.h"
 #include "tests/sim/sim_ledger.h"
 #include "tests/sim/sim_network.h"
-#include "trace/limits.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "aggregator/certificate/make_certificate.h"
-#include "trace/columns_compression.h"
+#include "lib/trace/columns_compression.h"
 
 namespace neurontrace {
 namespace {

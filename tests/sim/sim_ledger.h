@@ -12,9 +12,9 @@
 #include "aggregator/certificate/certificate.h"
 #include "aggregator/store/store.h"
 #include "tests/sim/sim_world.h"
-#include "trace/capture_record.h"
-#include "trace/chunk_header.h"
-#include "trace/decoded_chunk.h"
+#include "lib/trace/capture_record.h"
+#include "lib/trace/chunk_header.h"
+#include "lib/trace/decoded_chunk.h"
 
 namespace neurontrace {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "base/random.h"
+#include "lib/base/random.h"
 
 namespace neurontrace {
 

@@ -7,14 +7,14 @@
 #include <set>
 #include <vector>
 
-#include "agent/source/neuron/worker_capture.h"
+#include "agent/source/neuron/capture/worker_capture.h"
 #include "agent/source/shape_cache.h"
 #include "agent/source/source.h"
 #include "agent/source/source_metrics.h"
-#include "base/task_runner.h"
-#include "base/weak_tasks.h"
+#include "lib/base/task_runner.h"
+#include "lib/base/weak_tasks.h"
 #include "tests/sim/sim_worker.h"
-#include "trace/stream_cursor.h"
+#include "lib/trace/stream_cursor.h"
 
 namespace neurontrace {
 

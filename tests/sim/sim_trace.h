@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
+#include "lib/base/clock.h"
 
 namespace neurontrace {
 

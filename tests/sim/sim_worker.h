@@ -10,7 +10,7 @@
 #include "tap/buffer_format.h"
 #include "tests/sim/sim_ledger.h"
 #include "tests/sim/sim_world.h"
-#include "trace/ids.h"
+#include "lib/trace/ids.h"
 
 namespace neurontrace {
 

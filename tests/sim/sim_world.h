@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "base/clock.h"
-#include "base/fake_task_runner.h"
+#include "lib/base/clock.h"
+#include "lib/base/fake_task_runner.h"
 #include "tests/sim/sim_random.h"
 #include "tests/sim/sim_trace.h"
 

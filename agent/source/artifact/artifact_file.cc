@@ -12,8 +12,8 @@
 #include <system_error>
 #include <utility>
 
-#include "base/status.h"
-#include "trace/artifact_limits.h"
+#include "lib/base/status.h"
+#include "lib/trace/artifact_limits.h"
 
 namespace neurontrace {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/unique_fd.h"
-#include "trace/artifact.h"
+#include "lib/base/unique_fd.h"
+#include "lib/trace/artifact.h"
 
 namespace neurontrace {
 

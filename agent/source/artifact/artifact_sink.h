@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "agent/source/artifact/artifact_file.h"
-#include "trace/ids.h"
+#include "lib/trace/ids.h"
 
 namespace neurontrace {
 

@@ -7,8 +7,8 @@
 #include <ctime>
 #include <utility>
 
-#include "base/time_units.h"
-#include "trace/artifact_limits.h"
+#include "lib/base/time_units.h"
+#include "lib/trace/artifact_limits.h"
 
 namespace neurontrace {
 namespace {

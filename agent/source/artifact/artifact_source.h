@@ -10,9 +10,9 @@
 #include "agent/source/artifact/artifact_sink.h"
 #include "agent/source/source.h"
 #include "agent/source/source_metrics.h"
-#include "base/clock.h"
-#include "base/task_runner.h"
-#include "base/weak_tasks.h"
+#include "lib/base/clock.h"
+#include "lib/base/task_runner.h"
+#include "lib/base/weak_tasks.h"
 
 namespace neurontrace {
 

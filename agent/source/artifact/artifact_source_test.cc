@@ -10,8 +10,8 @@
 #include <sstream>
 
 #include "agent/source/artifact/artifact_source.h"
-#include "base/fake_task_runner.h"
-#include "trace/artifact_limits.h"
+#include "lib/base/fake_task_runner.h"
+#include "lib/trace/artifact_limits.h"
 
 namespace neurontrace {
 namespace {

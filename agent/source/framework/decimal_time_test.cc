@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "base/random.h"
+#include "lib/base/random.h"
 
 namespace neurontrace {
 namespace {

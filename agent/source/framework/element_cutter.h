@@ -12,7 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "agent/source/framework/json_structure.h"
-#include "trace/limits.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 

@@ -13,11 +13,11 @@
 #include <utility>
 
 #include "agent/source/framework/session_files.h"
-#include "base/clean_text.h"
-#include "base/sha256.h"
-#include "trace/framework_limits.h"
-#include "trace/framework_mapping.h"
-#include "trace/limits.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/sha256.h"
+#include "lib/trace/framework_limits.h"
+#include "lib/trace/framework_mapping.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

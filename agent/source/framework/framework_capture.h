@@ -14,16 +14,16 @@
 #include "agent/source/framework/trace_file_stream.h"
 #include "agent/source/shape_cache.h"
 #include "agent/source/stream_writer.h"
-#include "trace/capture_spec.h"
-#include "trace/ids.h"
-#include "trace/remark.h"
-#include "trace/stream_cursor.h"
-#include "trace/worker_info.h"
+#include "lib/trace/capture_spec.h"
+#include "lib/trace/ids.h"
+#include "lib/trace/remark.h"
+#include "lib/trace/stream_cursor.h"
+#include "lib/trace/worker_info.h"
 
 namespace neurontrace {
 
 // True for the names that PyTorch's and JAX's profilers give: trace.json, *.trace.json,
-// framework_mapping_*.json (trace/framework_mapping.h), and each with .gz. A file of such a name
+// framework_mapping_*.json (lib/trace/framework_mapping.h), and each with .gz. A file of such a name
 // that is no trace is an error.
 bool IsTraceFileName(std::string_view name);
 // True for names of files that may be traces, which their content decides: *.json, *.json.gz and

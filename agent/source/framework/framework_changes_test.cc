@@ -11,8 +11,8 @@
 
 #include "agent/source/framework/framework_source_fixture.h"
 #include "agent/source/framework/trace_file_stream.h"
-#include "trace/framework_limits.h"
-#include "trace/limits.h"
+#include "lib/trace/framework_limits.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

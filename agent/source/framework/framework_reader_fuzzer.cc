@@ -14,7 +14,7 @@
 #include "agent/source/framework/element_cutter.h"
 #include "agent/source/framework/span_joiner.h"
 #include "agent/source/framework/trace_event_parser.h"
-#include "trace/event_chunk.h"
+#include "lib/trace/event_chunk.h"
 
 namespace neurontrace {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "agent/source/framework/framework_source_fixture.h"
 #include "agent/source/framework/xspace_test_support.h"
-#include "trace/decoded_chunk.h"
-#include "trace/event_chunk.h"
+#include "lib/trace/decoded_chunk.h"
+#include "lib/trace/event_chunk.h"
 
 namespace neurontrace {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "agent/source/framework/framework_capture.h"
 #include "agent/source/source.h"
-#include "base/task_runner.h"
-#include "base/weak_tasks.h"
-#include "trace/stream_cursor.h"
+#include "lib/base/task_runner.h"
+#include "lib/base/weak_tasks.h"
+#include "lib/trace/stream_cursor.h"
 
 namespace neurontrace {
 

@@ -15,7 +15,7 @@
 
 #include "agent/source/framework/framework_source.h"
 #include "agent/source/recording_sink.h"
-#include "base/fake_task_runner.h"
+#include "lib/base/fake_task_runner.h"
 
 namespace neurontrace {
 

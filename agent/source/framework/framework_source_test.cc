@@ -11,9 +11,9 @@
 #include <set>
 
 #include "agent/source/framework/framework_source_fixture.h"
-#include "base/clean_text.h"
-#include "trace/framework_mapping.h"
-#include "trace/limits.h"
+#include "lib/base/clean_text.h"
+#include "lib/trace/framework_mapping.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

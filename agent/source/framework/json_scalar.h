@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "trace/event.h"
+#include "lib/trace/event.h"
 
 namespace neurontrace {
 

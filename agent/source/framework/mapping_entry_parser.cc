@@ -10,10 +10,10 @@
 
 #include "agent/source/framework/element_cutter.h"
 #include "agent/source/framework/json_scalar.h"
-#include "base/status.h"
-#include "trace/framework_limits.h"
-#include "trace/framework_mapping.h"
-#include "trace/limits.h"
+#include "lib/base/status.h"
+#include "lib/trace/framework_limits.h"
+#include "lib/trace/framework_mapping.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

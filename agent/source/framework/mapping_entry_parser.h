@@ -10,7 +10,7 @@
 
 namespace neurontrace {
 
-// Turns one element of a mapping file's "data" array into an event (trace/framework_mapping.h says
+// Turns one element of a mapping file's "data" array into an event (lib/trace/framework_mapping.h says
 // what it is like):
 //
 //   {"nrta_seq_id": 7, "framework_op_exec_ids": [{"seq_nr": 12, "th_id": 1, "stream_id": 0}]}

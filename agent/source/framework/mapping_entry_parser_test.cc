@@ -8,9 +8,9 @@
 #include <string>
 
 #include "agent/source/framework/element_cutter.h"
-#include "trace/framework_limits.h"
-#include "trace/framework_mapping.h"
-#include "trace/limits.h"
+#include "lib/trace/framework_limits.h"
+#include "lib/trace/framework_mapping.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "agent/source/framework/element_cutter.h"
 #include "agent/source/framework/mapping_entry_parser.h"
-#include "trace/event_chunk.h"
-#include "trace/framework_mapping.h"
-#include "trace/limits.h"
+#include "lib/trace/event_chunk.h"
+#include "lib/trace/framework_mapping.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

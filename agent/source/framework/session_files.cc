@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "trace/limits.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <utility>
 
-#include "base/clean_text.h"
+#include "lib/base/clean_text.h"
 
 namespace neurontrace {
 namespace {

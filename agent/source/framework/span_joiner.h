@@ -8,7 +8,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "agent/source/framework/trace_event_parser.h"
-#include "trace/framework_limits.h"
+#include "lib/trace/framework_limits.h"
 
 namespace neurontrace {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "base/time_units.h"
+#include "lib/base/time_units.h"
 
 namespace neurontrace {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "agent/source/framework/decimal_time.h"
-#include "trace/framework_limits.h"
+#include "lib/trace/framework_limits.h"
 
 namespace neurontrace {
 

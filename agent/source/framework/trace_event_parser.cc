@@ -11,8 +11,8 @@
 
 #include "agent/source/framework/element_cutter.h"
 #include "agent/source/framework/json_scalar.h"
-#include "base/status.h"
-#include "trace/limits.h"
+#include "lib/base/status.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

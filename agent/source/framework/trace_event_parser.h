@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "agent/source/framework/decimal_time.h"
 #include "agent/source/framework/time_census.h"
-#include "trace/event.h"
+#include "lib/trace/event.h"
 
 namespace neurontrace {
 
@@ -25,7 +25,7 @@ struct SpanEdge {
   std::string track;  // what its other end has in common with it: the thread, or the id
 };
 
-// One element of traceEvents in the words of trace/event.h. Views point into the parser.
+// One element of traceEvents in the words of lib/trace/event.h. Views point into the parser.
 struct FrameworkEvent {
   Shape shape;
   EventFields fields;

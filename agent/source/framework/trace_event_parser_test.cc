@@ -9,7 +9,7 @@
 #include <bit>
 
 #include "agent/source/framework/element_cutter.h"
-#include "trace/limits.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

@@ -13,11 +13,11 @@
 #include <utility>
 
 #include "agent/source/framework/xspace_scan.h"
-#include "base/clean_text.h"
-#include "base/sha256.h"
-#include "base/status.h"
-#include "base/unique_fd.h"
-#include "trace/limits.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/sha256.h"
+#include "lib/base/status.h"
+#include "lib/base/unique_fd.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

@@ -32,7 +32,7 @@ FileState StateOf(const struct stat& status);
 enum class ContentKind : uint8_t {
   kUnknown,         // none of the others
   kTraceEventJson,  // JSON with trace events
-  kMapping,         // JSON with entries of a mapping file (trace/framework_mapping.h)
+  kMapping,         // JSON with entries of a mapping file (lib/trace/framework_mapping.h)
   kXSpace,          // XLA's XSpace message, as JAX's profiler writes it
   kGzip,            // gzip inside gzip
 };

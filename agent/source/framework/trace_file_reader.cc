@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "agent/source/framework/trace_file_scan.h"
-#include "base/clean_text.h"
-#include "trace/framework_limits.h"
-#include "trace/limits.h"
+#include "lib/base/clean_text.h"
+#include "lib/trace/framework_limits.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

@@ -14,7 +14,7 @@
 #include "agent/source/framework/trace_event_parser.h"
 #include "agent/source/framework/trace_file.h"
 #include "agent/source/framework/trace_file_reading.h"
-#include "trace/loss.h"
+#include "lib/trace/loss.h"
 
 namespace neurontrace {
 

@@ -18,10 +18,10 @@
 
 #include "agent/source/framework/framework_capture.h"
 #include "agent/source/framework/trace_file_scan.h"
-#include "trace/framework_limits.h"
-#include "trace/framework_mapping.h"
-#include "trace/limits.h"
-#include "trace/remark.h"
+#include "lib/trace/framework_limits.h"
+#include "lib/trace/framework_mapping.h"
+#include "lib/trace/limits.h"
+#include "lib/trace/remark.h"
 
 namespace neurontrace {
 namespace {

@@ -10,8 +10,8 @@
 #include "agent/source/framework/trace_event_parser.h"
 #include "agent/source/framework/trace_file.h"
 #include "agent/source/framework/xspace_scan.h"
-#include "trace/loss.h"
-#include "trace/remark.h"
+#include "lib/trace/loss.h"
+#include "lib/trace/remark.h"
 
 namespace neurontrace {
 

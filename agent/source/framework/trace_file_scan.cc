@@ -10,9 +10,9 @@
 
 #include "agent/source/framework/decimal_time.h"
 #include "agent/source/framework/json_scalar.h"
-#include "base/status.h"
-#include "trace/framework_limits.h"
-#include "trace/limits.h"
+#include "lib/base/status.h"
+#include "lib/trace/framework_limits.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

@@ -9,8 +9,8 @@
 #include "agent/source/framework/trace_file_reader.h"
 #include "agent/source/framework/trace_file_scan.h"
 #include "agent/source/framework/xspace_file.h"
-#include "base/status.h"
-#include "trace/framework_mapping.h"
+#include "lib/base/status.h"
+#include "lib/trace/framework_mapping.h"
 
 namespace neurontrace {
 namespace {

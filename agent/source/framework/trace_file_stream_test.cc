@@ -12,8 +12,8 @@
 #include <string_view>
 
 #include "agent/source/recording_sink.h"
-#include "base/clock.h"
-#include "base/sanitizers.h"
+#include "lib/base/clock.h"
+#include "lib/base/sanitizers.h"
 
 namespace neurontrace {
 namespace {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "agent/source/framework/session_files.h"
-#include "base/status.h"
-#include "base/time_units.h"
+#include "lib/base/status.h"
+#include "lib/base/time_units.h"
 
 namespace neurontrace {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "trace/framework_limits.h"
-#include "trace/limits.h"
+#include "lib/trace/framework_limits.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

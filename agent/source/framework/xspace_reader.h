@@ -7,7 +7,7 @@
 #include "agent/source/framework/trace_event_parser.h"
 #include "agent/source/framework/xspace_scan.h"
 #include "agent/source/framework/xspace_wire.h"
-#include "trace/loss.h"
+#include "lib/trace/loss.h"
 
 namespace neurontrace {
 

@@ -9,7 +9,7 @@
 
 #include "agent/source/framework/xspace_reader.h"
 #include "agent/source/framework/xspace_test_support.h"
-#include "trace/event_chunk.h"
+#include "lib/trace/event_chunk.h"
 
 namespace neurontrace {
 namespace {

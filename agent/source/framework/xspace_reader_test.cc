@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "agent/source/framework/xspace_test_support.h"
-#include "trace/framework_limits.h"
-#include "trace/limits.h"
+#include "lib/trace/framework_limits.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

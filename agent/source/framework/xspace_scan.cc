@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "trace/limits.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

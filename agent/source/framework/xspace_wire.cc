@@ -7,8 +7,8 @@
 #include <bit>
 #include <cmath>
 
-#include "base/status.h"
-#include "trace/limits.h"
+#include "lib/base/status.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

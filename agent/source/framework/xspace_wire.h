@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "trace/event.h"
+#include "lib/trace/event.h"
 
 namespace neurontrace {
 

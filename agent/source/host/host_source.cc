@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "trace/host_samples.h"
-#include "trace/limits.h"
+#include "lib/trace/host_samples.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 HostSource::HostSource(Options options, const Clock& clock, TaskRunner& runner, ChunkSink& sink,

@@ -12,8 +12,8 @@
 
 #include "agent/source/host/host_stream.h"
 #include "agent/source/source.h"
-#include "base/task_runner.h"
-#include "base/weak_tasks.h"
+#include "lib/base/task_runner.h"
+#include "lib/base/weak_tasks.h"
 
 namespace neurontrace {
 

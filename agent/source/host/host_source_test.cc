@@ -12,7 +12,7 @@
 #include <set>
 
 #include "agent/source/recording_sink.h"
-#include "base/fake_task_runner.h"
+#include "lib/base/fake_task_runner.h"
 
 namespace neurontrace {
 namespace {

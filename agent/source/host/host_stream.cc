@@ -12,10 +12,10 @@
 #include <system_error>
 #include <utility>
 
-#include "base/status.h"
-#include "base/unique_fd.h"
-#include "trace/host_samples.h"
-#include "trace/limits.h"
+#include "lib/base/status.h"
+#include "lib/base/unique_fd.h"
+#include "lib/trace/host_samples.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

@@ -11,9 +11,9 @@
 #include "agent/source/shape_cache.h"
 #include "agent/source/source_metrics.h"
 #include "agent/source/stream_writer.h"
-#include "base/clock.h"
-#include "trace/ids.h"
-#include "trace/stream_cursor.h"
+#include "lib/base/clock.h"
+#include "lib/trace/ids.h"
+#include "lib/trace/stream_cursor.h"
 
 namespace neurontrace {
 
@@ -29,7 +29,7 @@ struct HostReading {
 // and blocks for no longer. UNAVAILABLE where a file cannot be read; else as the parsers say.
 absl::StatusOr<HostReading> ReadHost(const std::string& proc_root, const Clock& clock);
 
-// The samples of one host in one capture, as trace/host_samples.h has them. On the agent's
+// The samples of one host in one capture, as lib/trace/host_samples.h has them. On the agent's
 // sequence.
 //
 // The position of a sample is the CLOCK_MONOTONIC of its reading, so that an agent that starts

@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "agent/source/host/proc_files.h"
-#include "trace/limits.h"
+#include "lib/trace/limits.h"
 
 namespace {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: what a capture by execution keeps of a worker's events reaches the store once, over a
 // restart of the agent too, and what it passes over is no loss.
-#include "agent/source/neuron/capture_streams.h"
+#include "agent/source/neuron/capture/capture_streams.h"
 
 #include <gtest/gtest.h>
 

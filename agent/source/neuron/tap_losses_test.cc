@@ -4,7 +4,7 @@
 #include "agent/source/neuron/tap_source.h"
 
 #include "agent/source/neuron/tap_source_fixture.h"
-#include "base/time_units.h"
+#include "lib/base/time_units.h"
 
 namespace neurontrace {
 namespace {

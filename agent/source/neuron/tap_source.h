@@ -15,13 +15,13 @@
 #include "absl/status/status.h"
 #include "agent/source/chunk_sink.h"
 #include "agent/source/host_instant.h"
-#include "agent/source/neuron/tap_server.h"
-#include "agent/source/neuron/tap_session.h"
+#include "agent/source/neuron/tap/tap_server.h"
+#include "agent/source/neuron/tap/tap_session.h"
 #include "agent/source/neuron/tap_worker.h"
 #include "agent/source/source.h"
-#include "base/task_runner.h"
-#include "base/weak_tasks.h"
-#include "trace/stream_cursor.h"
+#include "lib/base/task_runner.h"
+#include "lib/base/weak_tasks.h"
+#include "lib/trace/stream_cursor.h"
 
 namespace neurontrace {
 

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "agent/source/neuron/tap_source_fixture.h"
-#include "trace/fidelity.h"
+#include "lib/trace/fidelity.h"
 
 namespace neurontrace {
 namespace {

@@ -14,10 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "agent/source/neuron/fake_tap.h"
+#include "agent/source/neuron/tap/fake_tap.h"
 #include "agent/source/neuron/tap_source.h"
 #include "agent/source/recording_sink.h"
-#include "base/fake_task_runner.h"
+#include "lib/base/fake_task_runner.h"
 
 namespace neurontrace {
 

@@ -9,9 +9,9 @@
 #include <filesystem>
 #include <iterator>
 
-#include "agent/source/neuron/lingering_socket.h"
+#include "agent/source/neuron/tap/lingering_socket.h"
 #include "agent/source/neuron/tap_source_fixture.h"
-#include "trace/limits.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

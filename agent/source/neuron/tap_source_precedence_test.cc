@@ -3,7 +3,7 @@
 // tap_source_test.cc.
 #include "agent/source/neuron/tap_source.h"
 #include "agent/source/neuron/tap_source_fixture.h"
-#include "trace/given_way.h"
+#include "lib/trace/given_way.h"
 
 namespace neurontrace {
 namespace {

@@ -3,7 +3,7 @@
 #include "agent/source/neuron/tap_source.h"
 
 #include "agent/source/neuron/tap_source_fixture.h"
-#include "trace/stream_cursor.h"
+#include "lib/trace/stream_cursor.h"
 
 namespace neurontrace {
 namespace {

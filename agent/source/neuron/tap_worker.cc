@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/clean_text.h"
-#include "base/crc32c.h"
-#include "base/status.h"
-#include "trace/capture_selection.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/crc32c.h"
+#include "lib/base/status.h"
+#include "lib/trace/capture_selection.h"
 
 namespace neurontrace {
 namespace {

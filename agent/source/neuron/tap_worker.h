@@ -13,17 +13,17 @@
 #include <utility>
 #include <vector>
 
-#include "agent/source/neuron/overhead_governor.h"
-#include "agent/source/neuron/peer_identity.h"
-#include "agent/source/neuron/record_buffer.h"
-#include "agent/source/neuron/tap_buffer_reader.h"
-#include "agent/source/neuron/tap_session.h"
-#include "agent/source/neuron/worker_capture.h"
-#include "agent/source/neuron/worker_facts.h"
-#include "agent/source/neuron/worker_watch.h"
+#include "agent/source/neuron/capture/overhead_governor.h"
+#include "agent/source/neuron/tap/peer_identity.h"
+#include "agent/source/neuron/tap/record_buffer.h"
+#include "agent/source/neuron/tap/tap_buffer_reader.h"
+#include "agent/source/neuron/tap/tap_session.h"
+#include "agent/source/neuron/capture/worker_capture.h"
+#include "agent/source/neuron/tap/worker_facts.h"
+#include "agent/source/neuron/capture/worker_watch.h"
 #include "agent/source/source.h"
-#include "base/fill_rate.h"
-#include "trace/stream_cursor.h"
+#include "lib/base/fill_rate.h"
+#include "lib/trace/stream_cursor.h"
 
 namespace neurontrace {
 

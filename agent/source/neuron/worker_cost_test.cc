@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/time_units.h"
+#include "lib/base/time_units.h"
 
 namespace neurontrace {
 namespace {

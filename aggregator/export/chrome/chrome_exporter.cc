@@ -12,11 +12,11 @@
 #include "aggregator/export/rows/loss_instants.h"
 #include "aggregator/export/rows/row_names.h"
 #include "aggregator/timeline/framework_names.h"
-#include "base/status.h"
-#include "trace/event_json.h"
-#include "trace/fidelity.h"
-#include "trace/given_way.h"
-#include "trace/host_samples.h"
+#include "lib/base/status.h"
+#include "lib/trace/event_json.h"
+#include "lib/trace/fidelity.h"
+#include "lib/trace/given_way.h"
+#include "lib/trace/host_samples.h"
 
 namespace neurontrace {
 namespace {

@@ -13,11 +13,11 @@
 #include "aggregator/export/json/json_text.h"
 #include "aggregator/timeline/device_stamp.h"
 #include "aggregator/timeline/rank_binding.h"
-#include "base/clean_text.h"
-#include "base/json_string.h"
-#include "base/status.h"
-#include "trace/event_json.h"
-#include "trace/limits.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/json_string.h"
+#include "lib/base/status.h"
+#include "lib/trace/event_json.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "aggregator/align/capture_clocks.h"
+#include "aggregator/align/core/capture_clocks.h"
 #include "aggregator/timeline/chunk_source.h"
 #include "aggregator/timeline/timeline_filter.h"
 
@@ -37,12 +37,12 @@ struct EventLinesRequest {
 //   {"stream":3,"instance_id":"i-0a","pid":4711,"nc_idx":1,"worker_gid":35,"event":{…}}
 //
 // after a first line {"certificate":{…},"clocks":{…}} with what is given of the two (the second is
-// ClockReport::Json), with the event as its source wrote it (trace/event_json.h) and raw times;
+// ClockReport::Json), with the event as its source wrote it (lib/trace/event_json.h) and raw times;
 // nothing is paired, sorted beyond its chunk or moved. Where the host's clock is known, a line has
 // `reference_ns`, its time by the reference clock, and, where it is known, `eps_ns`: how far that
 // can be from the truth (not of an event that a device stamped, whose time the runtime made).
 // `nc_idx` and `worker_gid` are -1 where there is none; a framework file's lines have its name as
-// "file", and those of a host's samples (trace/host_samples.h) "host":true and the pid 0. Of the
+// "file", and those of a host's samples (lib/trace/host_samples.h) "host":true and the pid 0. Of the
 // time window, events with start <= time < end are written.
 //
 // `write` takes each piece before it returns; its error ends the export. `progress` is told now and

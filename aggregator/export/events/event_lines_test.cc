@@ -9,8 +9,8 @@
 #include "absl/strings/str_split.h"
 #include "aggregator/timeline/event_script.h"
 #include "aggregator/timeline/fake_chunk_source.h"
-#include "base/status.h"
-#include "trace/limits.h"
+#include "lib/base/status.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

@@ -16,10 +16,10 @@
 #include "aggregator/export/side_reader.h"
 #include "aggregator/timeline/framework_names.h"
 #include "aggregator/timeline/timeline_record.h"
-#include "base/status.h"
-#include "trace/device_profile.h"
-#include "trace/host_samples.h"
-#include "trace/ids.h"
+#include "lib/base/status.h"
+#include "lib/trace/device_profile.h"
+#include "lib/trace/host_samples.h"
+#include "lib/trace/ids.h"
 
 namespace neurontrace {
 namespace {
@@ -49,7 +49,7 @@ void AppendSample(const StreamIdentity& stream, const TimelineRecord& record, ui
   AppendJsonText("instance_id", stream.worker.instance_id, out);
 }
 
-// A host's samples (trace/host_samples.h) as the vendor's objects of `cpu_util` and `mem_usage`.
+// A host's samples (lib/trace/host_samples.h) as the vendor's objects of `cpu_util` and `mem_usage`.
 // False, and nothing is appended, for a record that has not what such an object must have.
 bool AppendCpuUtil(const StreamIdentity& stream, const TimelineRecord& record, std::string& out) {
   const size_t before = out.size();

@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "absl/strings/ascii.h"
-#include "base/clean_text.h"
-#include "base/json_string.h"
-#include "trace/event_json.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/json_string.h"
+#include "lib/trace/event_json.h"
 
 namespace neurontrace {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "aggregator/timeline/chunk_source.h"
 #include "aggregator/timeline/framework_names.h"
-#include "base/status.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

@@ -13,7 +13,7 @@
 #include "aggregator/export/parquet/profile_tables.h"
 #include "aggregator/export/parquet/table_writer.h"
 #include "aggregator/export/waiting_spans.h"
-#include "base/status.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

@@ -9,15 +9,15 @@
 #include <map>
 #include <optional>
 
-#include "aggregator/align/clock_reading.h"
+#include "aggregator/align/core/clock_reading.h"
 #include "aggregator/export/capture_warnings.h"
 #include "aggregator/export/clock_report.h"
 #include "aggregator/export/parquet/table_writer.h"
 #include "aggregator/export/side_reader.h"
 #include "aggregator/timeline/framework_names.h"
-#include "base/status.h"
-#include "trace/host_samples.h"
-#include "trace/loss.h"
+#include "lib/base/status.h"
+#include "lib/trace/host_samples.h"
+#include "lib/trace/loss.h"
 
 namespace neurontrace {
 namespace {

@@ -26,8 +26,8 @@
 #include "absl/status/status.h"
 #include "aggregator/export/json/json_text.h"
 #include "aggregator/export/output_files.h"
-#include "base/clean_text.h"
-#include "base/status.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "aggregator/align/clock_map.h"
+#include "aggregator/align/core/clock_map.h"
 #include "aggregator/export/clock_report.h"
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/pftrace/event_fields.h"

@@ -12,9 +12,9 @@
 #include "aggregator/export/rows/row_names.h"
 #include "aggregator/timeline/framework_names.h"
 #include "aggregator/timeline/radix_sort.h"
-#include "base/clean_text.h"
-#include "base/status.h"
-#include "trace/host_samples.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/status.h"
+#include "lib/trace/host_samples.h"
 
 namespace neurontrace {
 namespace {
@@ -94,7 +94,7 @@ void CounterEvents::Write(const TimelineRecord& record) {
   }
 }
 
-// trace/host_samples.h says what these have.
+// lib/trace/host_samples.h says what these have.
 void CounterEvents::WriteHostSample(const TimelineRecord& record) {
   // `uuid_of` gives the track.
   const auto write = [&](std::string_view key, const auto& uuid_of) {

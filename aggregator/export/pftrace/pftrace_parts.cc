@@ -9,8 +9,8 @@
 #include "aggregator/export/gzip_file.h"
 #include "aggregator/export/rows/loss_instants.h"
 #include "aggregator/export/rows/row_model.h"
-#include "base/json_string.h"
-#include "base/status.h"
+#include "lib/base/json_string.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

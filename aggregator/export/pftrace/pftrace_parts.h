@@ -10,7 +10,7 @@
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/output_files.h"
 #include "aggregator/export/pftrace/pftrace_exporter.h"
-#include "trace/export_limits.h"
+#include "lib/trace/export_limits.h"
 
 namespace neurontrace {
 

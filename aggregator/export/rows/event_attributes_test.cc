@@ -8,7 +8,7 @@
 
 #include <set>
 
-#include "trace/limits.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

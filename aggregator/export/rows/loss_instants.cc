@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "trace/fidelity.h"
-#include "trace/given_way.h"
+#include "lib/trace/fidelity.h"
+#include "lib/trace/given_way.h"
 
 namespace neurontrace {
 

@@ -6,7 +6,7 @@
 
 #include "aggregator/export/exporter.h"
 #include "aggregator/timeline/chunk_source.h"
-#include "trace/loss.h"
+#include "lib/trace/loss.h"
 
 namespace neurontrace {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "aggregator/timeline/framework_names.h"
-#include "base/clean_text.h"
+#include "lib/base/clean_text.h"
 
 namespace neurontrace {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "aggregator/timeline/timeline_record.h"
-#include "trace/ids.h"
+#include "lib/trace/ids.h"
 
 // What processes and rows of a trace are called. Pure.
 namespace neurontrace {

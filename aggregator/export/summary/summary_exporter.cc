@@ -16,8 +16,8 @@
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/json/json_text.h"
 #include "aggregator/export/summary/text_table.h"
-#include "base/clean_text.h"
-#include "trace/limits.h"
+#include "lib/base/clean_text.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace {
 namespace {

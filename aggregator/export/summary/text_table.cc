@@ -7,7 +7,7 @@
 #include <array>
 #include <cmath>
 
-#include "base/clean_text.h"
+#include "lib/base/clean_text.h"
 
 namespace neurontrace {
 namespace {

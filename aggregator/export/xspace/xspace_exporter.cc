@@ -20,10 +20,10 @@
 #include "aggregator/export/xspace/plane_buffer.h"
 #include "aggregator/export/xspace/xspace_fields.h"
 #include "aggregator/timeline/framework_names.h"
-#include "base/status.h"
-#include "trace/fidelity.h"
-#include "trace/given_way.h"
-#include "trace/host_samples.h"
+#include "lib/base/status.h"
+#include "lib/trace/fidelity.h"
+#include "lib/trace/given_way.h"
+#include "lib/trace/host_samples.h"
 
 namespace neurontrace {
 namespace {

@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/json_string.h"
+#include "lib/base/json_string.h"
 #include "tests/e2e/perfetto_subset.pb.h"
 
 namespace neurontrace::pftrace_check {

@@ -16,11 +16,11 @@
 #include <string>
 #include <vector>
 
-#include "base/crc32c.h"
+#include "lib/base/crc32c.h"
 #include "neurontrace/v1/agent_gateway.grpc.pb.h"
 #include "neurontrace/v1/artifact_gateway.grpc.pb.h"
-#include "trace/chunk_header.h"
-#include "wire/chunk_envelope.h"
+#include "lib/trace/chunk_header.h"
+#include "lib/wire/chunk_envelope.h"
 
 namespace neurontrace {
 namespace {

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/source/neuron/capture/execution_gate.h"
+#include "agent/source/neuron/capture/fidelity_note.h"
+#include "agent/source/neuron/decode/nrt_event_decoder.h"
+#include "agent/source/neuron/capture/snapshot_window.h"
+#include "agent/source/neuron/tap/tap_buffer_reader.h"
+#include "agent/source/stream_writer.h"
+#include "lib/base/fill_rate.h"
+#include "lib/trace/capture_spec.h"
+#include "lib/trace/event_filter.h"
+#include "lib/trace/remark.h"
+#include "lib/trace/stream_cursor.h"
+
+namespace neurontrace {
+
+// Counts the holes in one core's nc_local_id: events that the runtime recorded and overwrote before
+// they were fetched. Holes are taken stock of document by document, since ids may stand in any
+// order inside one. A plain value.
+//
+// What is known of the ids: the runtime gives one to each event that passes its filter, in steps of
+// one, and begins again with each trace. Whether it begins with 0 or 1 is its own affair, and is
+// learned from any core that is seen to begin with 0.
+class SequenceGaps {
+ public:
+  struct Holes {
+    uint64_t events = 0;
+    bool unknown = false;  // a jump too wide to believe
+  };
+  // More cannot be recorded between two fetches, however busy a core is.
+  static constexpr uint64_t kHolesMax = uint64_t{1} << 36;
+
+  // A trace begins with empty rings. It is the state at first, too: a core of which nothing was
+  // ever told has lost all that came before what is seen of it.
+  void BeginTrace() { trace_begins_ = true; }
+  // What comes was held in rings for as long as they lasted: what was before the first is no hole.
+  void BeginAnywhere() {
+    trace_begins_ = false;
+    known_ = false;
+    next_ = 0;
+  }
+
+  // The state between documents: one more than the highest id of this trace, 0 before the first.
+  uint64_t mark() const { return trace_begins_ ? 0 : next_; }
+  void Resume(uint64_t mark) {
+    trace_begins_ = mark == 0;
+    known_ = mark > 0;
+    next_ = mark;
+  }
+
+  void Observe(uint64_t id) {
+    if (count_ == 0) {
+      lowest_ = highest_ = id;
+    } else {
+      lowest_ = std::min(lowest_, id);
+      highest_ = std::max(highest_, id);
+    }
+    ++count_;
+    if (known_ && id < next_) ++behind_;
+  }
+
+  // A document that nobody reads had `count` ids below `ids_end`. Between documents.
+  Holes PassOver(uint64_t ids_end, uint64_t count, bool begins_with_zero) {
+    lowest_ = ids_end - std::min(ids_end, count);
+    highest_ = ids_end - 1;
+    count_ = count;
+    // Lost once more, or the tail of what is expected: all of it counts.
+    return EndDocument(begins_with_zero);
+  }
+
+  // Ends a document. `begins_with_zero`: what is known of this runtime.
+  Holes EndDocument(bool begins_with_zero) {
+    if (count_ == 0) return {};
+    const uint64_t first = FirstExpected(begins_with_zero);
+    // Ids behind the expected one came late or again, and were counted when they were missed.
+    const uint64_t counted = first == next_ && known_ ? count_ - behind_ : count_;
+    Holes holes;
+    if (highest_ >= first) {
+      const uint64_t span = highest_ - first;  // one less than the ids from first to highest
+      if (span >= kHolesMax) {
+        holes.unknown = true;
+      } else if (span + 1 > counted) {
+        holes.events = span + 1 - counted;
+      }
+    }
+    next_ = highest_ == UINT64_MAX ? UINT64_MAX : highest_ + 1;
+    known_ = true;
+    trace_begins_ = false;
+    count_ = 0;
+    behind_ = 0;
+    return holes;
+  }
+
+ private:
+  uint64_t FirstExpected(bool begins_with_zero) const {
+    if (trace_begins_) {
+      // A runtime that counts on over a restart shows it by the very next number.
+      if (known_ && lowest_ == next_) return lowest_;
+      return begins_with_zero ? 0 : std::min<uint64_t>(1, lowest_);
+    }
+    // All of it behind what is expected: the sequence began again without anybody saying so.
+    if (!known_ || highest_ < next_) return lowest_;
+    return next_;
+  }
+
+  bool trace_begins_ = true;
+  bool known_ = false;
+  uint64_t next_ = 0;
+
+  // The document at hand.
+  uint64_t lowest_ = 0;
+  uint64_t highest_ = 0;
+  uint64_t count_ = 0;
+  uint64_t behind_ = 0;
+};
+
+// What every stream of an agent's taps needs; all of it outlives them.
+struct StreamSurroundings {
+  std::string agent_id;
+  const Clock& clock;
+  ChunkSink& sink;
+  AgentSourceMetrics& metrics;
+};
+
+// Which events of a worker a capture wants, over what the runtime was already asked to leave out.
+struct EventSelection {
+  EventFilter filter;
+  std::vector<uint32_t> cores;             // empty: all
+  bool by_execution = false;               // nothing before SetExecutions
+  std::vector<GidRange> worker_gids = {};  // empty: all; else cores whose rank is known
+  bool collected = false;                  // from rings that were held: a snapshot
+
+  bool SelectsCore(uint32_t nc_idx) const;
+};
+
+// The streams of one worker in one capture, one for each core (and one for events without): rows go
+// to their core's stream, holes in its sequence become losses. What comes after End is counted and
+// dropped. On the agent's sequence.
+class CaptureStreams final : public NrtEventSink {
+ public:
+  CaptureStreams(const StreamSurroundings& surroundings, const CaptureId& capture_id,
+                 WorkerIdentity worker, EventSelection selection);
+
+  // Where this worker's streams continue; those named are opened, so that they will be ended.
+  void Resume(const std::vector<StreamCursor>& cursors);
+  // Which executions are recorded, in a capture by execution. At any time; the newest counts.
+  void SetExecutions(const ExecutionBounds& bounds);
+  ExecutionProgress executions() const;
+  // Events of no core in particular are recorded: a core is between its first and its last.
+  bool AnyPassing() const;
+  // Which events of a snapshot are its own; before its first record.
+  void SetWindow(SnapshotWindow window) { window_ = window; }
+  uint64_t reaches_back_ns() const { return window_ ? window_->reaches_back_ns() : 0; }
+  // From the next record on, only what `note.level` leaves; every core's stream tells it, as an
+  // instant behind the record at hand. Between records.
+  void SetFidelity(FidelityNote note);
+  // Best first, with what is to be said about it. For streams opened later as well.
+  void SetRankEvidence(uint32_t nc_idx, const std::vector<RankEvidence>& evidence,
+                       const std::vector<Remark>& remarks = {});
+
+  // A trace begins in the runtime: sequence numbers begin again, with empty rings.
+  void BeginTrace(const TapRecord& record);
+  // What the tap says became of fetches. Events that it fetched and had no room for are told as a
+  // loss here, by their number, and taken off the hole that they left in their core's sequence.
+  void TakeTapLoss(const TapRecord& record, const TapLoss& loss);
+
+  // One fetch document, whole.
+  void BeginDocument(const TapRecord& record);
+  void EndDocument(const TapRecord& record, const NrtDecodeOutcome& outcome);
+  void OnEvent(const NrtEvent& event) override;
+  void OnUnfitEvent(uint32_t nc_idx, const EventFields& fields, uint32_t present,
+                    std::string_view why) override;
+
+  // A loss of the worker as a whole, found in the record at `position`.
+  void AddLoss(uint64_t position, Loss loss);
+  // The trace ended: what the tap refused, of no core in particular, and no hole told is lost too.
+  void EndTrace(const TapRecord& record);
+
+  // Both between records; `position` is the next one's.
+  void Tick(uint64_t position);
+  void Flush(uint64_t position);
+  void End(uint64_t position);
+
+  // Headroom of the runtime's rings. `now_ns` is realtime; `drained`: the tap has fetched lately,
+  // and all that it did is read, so that a core without documents was silent. A few times a second.
+  void ObserveRings(uint64_t now_ns, bool drained);
+  // Calls `visit(nc_idx, ns)` for every core whose fill rate is known: how long after its last
+  // fetch a ring of `ring_events` overwrites if no other fetch follows, less the time that it has
+  // waited already where the tap has `stalled`.
+  template <typename Visit>
+  void VisitRings(uint64_t now_ns, bool stalled, uint64_t ring_events, Visit visit) const {
+    for (uint32_t slot = 0; slot < limits::kCoresPerWorkerMax && !ended_; ++slot) {
+      const Core* const core = cores_[slot].get();
+      if (core == nullptr || !core->fill || !core->fill->known()) continue;
+      visit(slot, core->fill->NsToFull(stalled ? now_ns : core->fetched_ns, ring_events,
+                                       limits::kHeadroomMaxNs));
+    }
+  }
+
+  bool finished() const;  // every stream ended and every chunk received
+  uint32_t stream_count() const { return stream_count_; }
+  StreamWriter::Counts counts() const;
+  std::optional<uint64_t> first_undurable_position() const;
+  // The record that tells of refused events of no core in particular, as long as not all of them
+  // are laid on holes: while it is kept, an agent that comes back does that as this one would.
+  std::optional<uint64_t> first_unexplained_position() const;
+
+  // worker_gid >= 0 of events, by core; `changed` is true once after each change.
+  const std::map<uint32_t, int64_t>& event_gids() const { return event_gids_; }
+  bool TakeGidsChanged() { return std::exchange(gids_changed_, false); }
+
+ private:
+  struct Core {
+    std::unique_ptr<StreamWriter> writer;
+    SequenceGaps gaps;
+    int64_t gid = -1;
+    uint64_t first_timestamp_ns = 0;  // of the document at hand, or the loss
+    uint64_t last_timestamp_ns = 0;
+    uint64_t earliest_timestamp_ns = 0;
+    uint64_t lowest_id = 0;
+    uint64_t events = 0;           // of it
+    bool touched = false;          // by it
+    bool fetch_failed = false;     // since the last document
+    std::optional<FillRate> fill;  // while a trace runs
+    uint64_t fetched_ns = 0;       // realtime of the last document
+    ExecutionGate gate;
+    bool of_ranks = true;        // that the capture selects
+    uint64_t fidelity_told = 0;  // of fidelity_changes_
+    explicit Core(bool by_execution) : gate(by_execution) {}
+  };
+  struct ShapeNote {
+    uint8_t selected = 0;  // 0 not asked yet, 1 no, 2 yes, 3 yes but left out for the budget
+    int8_t execution = 0;  // the value that is its number; below 0: none
+  };
+  static constexpr uint32_t kSlots = limits::kStreamsPerWorkerMax;
+
+  static uint32_t SlotOf(uint32_t nc_idx) {
+    return nc_idx < limits::kCoresPerWorkerMax ? nc_idx : kSlots - 1;
+  }
+  Core& CoreAt(uint32_t slot);
+  Core& Touch(uint32_t nc_idx, const EventFields& fields, uint32_t present);
+  const ShapeNote& NoteOf(const CachedShape& shape);
+  bool Admits(Core& core, const NrtEvent& event, const ShapeNote& note);
+  void TellLoss(Core& core, uint64_t position, Loss loss);
+  void EndDocumentOf(Core& core, const TapRecord& record);
+  void AddHoles(Core& core, uint64_t position, const SequenceGaps::Holes& holes);
+  bool SelectsRanks(uint32_t slot) const;
+  void TellRank(uint32_t slot, StreamWriter& writer) const;
+  void TellFidelity();
+  void TellLeftOut(uint64_t now_ns);
+
+  const StreamSurroundings surroundings_;
+  const CaptureId capture_id_;
+  const WorkerIdentity worker_;
+  const EventSelection selection_;
+
+  std::array<std::unique_ptr<Core>, kSlots> cores_;
+  uint32_t stream_count_ = 0;
+  std::array<std::vector<RankEvidence>, kSlots> evidence_;
+  std::array<std::vector<Remark>, kSlots> rank_remarks_;
+  std::map<uint32_t, StreamCursor> cursors_;  // by slot
+  ExecutionBounds executions_;
+  std::optional<SnapshotWindow> window_;
+  std::map<uint32_t, int64_t> event_gids_;
+  bool gids_changed_ = false;
+  std::optional<uint64_t> trace_begun_;  // where, if this agent saw it
+  uint64_t trace_begun_ns_ = 0;          // realtime
+  bool ended_ = false;
+  uint64_t end_position_ = 0;
+  bool begins_with_zero_ = false;  // this runtime's sequence numbers do
+  uint64_t refused_of_any_ = 0;    // by the tap, of cores it could not tell, and not told yet
+  uint64_t refused_of_any_position_ = 0;  // of the first record that told of those
+
+  // What the budget leaves out.
+  FidelityNote fidelity_;
+  uint64_t fidelity_changes_ = 0;
+  uint64_t left_out_since_ns_ = 0;         // realtime, and not told yet; 0: nothing is
+  std::optional<uint64_t> told_position_;  // of the last record that rows can follow
+
+  // The document at hand.
+  uint64_t position_ = 0;
+  std::vector<uint32_t> touched_;
+
+  std::vector<ShapeNote> shape_notes_;  // by CachedShape::number
+  uint32_t shape_generation_ = 0;
+};
+
+}  // namespace neurontrace

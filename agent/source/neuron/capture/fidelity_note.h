@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "agent/source/neuron/capture/overhead_governor.h"
+#include "agent/source/stream_writer.h"
+
+namespace neurontrace {
+
+// A change of what is recorded of a worker, as its streams tell it.
+struct FidelityNote {
+  uint32_t level = 0;
+  std::string_view reason;     // one of the constants below
+  OverheadCost cost;           // that led to it
+  uint64_t unrecorded_ns = 0;  // for which no trace ran
+  uint64_t at_ns = 0;          // realtime
+  std::string words;           // of what is left out, and why; for the certificate
+};
+
+// Of a note: over the budget of processor time, over that of bytes, below both for long, or the
+// agent cannot tell what the trace at hand leaves out and had it begin anew.
+inline constexpr std::string_view kFidelityCoreBudget = "core_budget";
+inline constexpr std::string_view kFidelityBytesBudget = "bytes_budget";
+inline constexpr std::string_view kFidelityRoom = "room";
+inline constexpr std::string_view kFidelityTakenOver = "taken_over";
+
+// The note as an instant, a row behind those of the record at `position`: one that reads the record
+// again, and knows nothing of notes, tells the rows from each other all the same.
+void AppendFidelity(uint64_t position, const FidelityNote& note, StreamWriter& writer);
+
+}  // namespace neurontrace

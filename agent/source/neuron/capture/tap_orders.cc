@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/source/neuron/capture/tap_orders.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "agent/source/neuron/capture/fidelity_levels.h"
+#include "lib/base/status.h"
+#include "lib/trace/limits.h"
+
+namespace neurontrace {
+namespace {
+
+size_t NameBytes(const std::vector<std::string>& names) {
+  size_t bytes = 0;
+  for (const std::string& name : names) bytes += name.size() + 1;
+  return bytes;
+}
+
+bool FitsStart(const std::vector<std::string>& names) {
+  return names.size() <= kTapEventNamesMax &&
+         NameBytes(names) + sizeof(TapStart) <= kTapMessageBytesMax &&
+         std::all_of(names.begin(), names.end(),
+                     [](const std::string& name) { return name.size() <= kTapEventNameBytesMax; });
+}
+
+}  // namespace
+
+uint64_t RingEventsPerCore(const CaptureSpec& spec) {
+  const uint64_t events = spec.ring_events_per_core;
+  return std::clamp(events == 0 ? limits::kRingEventsPerCoreDefault : events, kTapEventsPerCoreMin,
+                    kTapEventsPerCoreMax);
+}
+
+absl::StatusOr<TapStartOrder> MakeStartOrder(const CapturePlan& plan, const WorkerFacts& worker,
+                                             uint32_t fidelity) {
+  TapStartOrder order;
+  order.capture_id = plan.id;
+  order.events_per_core = RingEventsPerCore(plan.spec);
+  order.holds = plan.spec.mode == CaptureMode::kFlightRecorder;
+  for (const uint32_t core : plan.spec.neuron_cores) {
+    if (core < limits::kCoresPerWorkerMax) order.core_bitmap[core / 64] |= uint64_t{1} << core % 64;
+  }
+  const EventFilter& left = FilterOfFidelity(fidelity);
+  const bool is_all = plan.filter.selects_all() && left.selects_all();
+  if (is_all || worker.event_types.empty()) return order;
+  std::vector<std::string> wanted;
+  std::vector<std::string> unwanted;
+  for (const std::string& type : worker.event_types) {
+    const bool is_wanted = plan.filter.Selects(type) && left.Selects(type);
+    (is_wanted ? wanted : unwanted).push_back(type);
+  }
+  if (wanted.empty()) {
+    std::string unknown;
+    for (const auto& [item, nearest] :
+         UnknownEventTypes(plan.spec.event_types, worker.event_types)) {
+      unknown += fmt::format("; no event type is called '{}'{}", item,
+                             nearest.empty() ? "" : fmt::format(", is '{}' meant?", nearest));
+    }
+    return InvalidArgument("none of the runtime's {} event types is selected{}",
+                           worker.event_types.size(), unknown);
+  }
+  if (unwanted.empty()) return order;
+  // Leaving out rather than picking, where that is no longer: types that the list does not name
+  // are then recorded, and the agent's filter has the last word.
+  if (unwanted.size() <= wanted.size() && FitsStart(unwanted)) {
+    order.rule = TapEventRule::kAllButThese;
+    order.names = std::move(unwanted);
+  } else if (FitsStart(wanted)) {
+    order.rule = TapEventRule::kOnlyThese;
+    order.names = std::move(wanted);
+  }
+  return order;
+}
+
+std::string DescribeForCapture(TapState state, int32_t nrt_status, const std::string& detail) {
+  std::string words;
+  switch (state) {
+    case TapState::kNotInitialised:
+      words = "the runtime is not initialised yet; recording begins when it is";
+      break;
+    case TapState::kBusyOtherProfiler:
+      words = "another profiler is at work; a capture that goes on begins here when it ends";
+      break;
+    case TapState::kRuntimeTooOld:
+      words = "the runtime is too old: it lacks the trace calls of Neuron SDK 2.22";
+      break;
+    case TapState::kClosed:
+      words = "the runtime is closed; recording begins when it is initialised again";
+      break;
+    case TapState::kExited:
+      words = "the process is ending";
+      break;
+    case TapState::kStartFailed:
+      words =
+          fmt::format("the runtime refused to start a trace (status {}); tried again", nrt_status);
+      break;
+    case TapState::kIdle:
+    case TapState::kStreaming:
+    case TapState::kHolding:
+      break;
+  }
+  if (!detail.empty()) words += (words.empty() ? "" : ": ") + detail;
+  return words;
+}
+
+std::string DescribeStop(TapStopReason reason) {
+  switch (reason) {
+    case TapStopReason::kCommand:
+      return "";
+    case TapStopReason::kRuntimeClosed:
+      return "the worker closed the runtime; recording goes on when it is initialised again";
+    case TapStopReason::kProcessExit:
+      return "the worker ended";
+    case TapStopReason::kYielded:
+      return "gave way to another profiler; recording goes on when that ends";
+    case TapStopReason::kOrphaned:
+      return "stopped because no agent was there for a minute";
+    case TapStopReason::kFetchFailed:
+      return "somebody else ended the runtime's trace; recording goes on when it can";
+    case TapStopReason::kCollected:
+      return "";
+  }
+  return "stopped for a reason this agent does not know";
+}
+
+CaptureObstacle ObstacleOf(TapState state) {
+  switch (state) {
+    case TapState::kBusyOtherProfiler:
+      return CaptureObstacle::kOtherProfiler;
+    case TapState::kRuntimeTooOld:
+      return CaptureObstacle::kRuntimeTooOld;
+    case TapState::kNotInitialised:
+    case TapState::kClosed:
+      return CaptureObstacle::kNotInitialised;
+    case TapState::kExited:
+      return CaptureObstacle::kEnded;
+    case TapState::kStartFailed:
+      return CaptureObstacle::kRuntimeRefused;
+    case TapState::kIdle:
+    case TapState::kStreaming:
+    case TapState::kHolding:
+      return CaptureObstacle::kNone;
+  }
+  return CaptureObstacle::kRuntimeRefused;
+}
+
+int Precedence(CaptureMode mode) {
+  switch (mode) {
+    case CaptureMode::kFlightRecorder:
+      return 0;
+    case CaptureMode::kContinuous:
+      return 1;
+    default:
+      return 2;
+  }
+}
+
+}  // namespace neurontrace

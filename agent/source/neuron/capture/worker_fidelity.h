@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/source/neuron/capture/fidelity_note.h"
+#include "agent/source/neuron/capture/overhead_governor.h"
+#include "agent/source/neuron/tap/tap_buffer_reader.h"
+#include "agent/source/neuron/capture/tap_orders.h"
+
+namespace neurontrace {
+
+// Keeps one worker's part in a capture within the capture's budget: says which level of fidelity it
+// is at, and who leaves out what that means. The runtime does, where its trace can be begun anew:
+// that saves the tap's time too. Each time costs a drain of all rings and a moment without a trace,
+// so it happens kRestartBurst times in a row and then every kRestartEveryNs; meanwhile the agent
+// leaves out what is read. Time is passed in, monotonic ns. On the agent's sequence.
+class WorkerFidelity {
+ public:
+  static constexpr uint64_t kRestartEveryNs = 5'000'000'000;
+  static constexpr uint32_t kRestartBurst = 5;
+  // A trace that was told to begin anew and did not is believed to run as before.
+  static constexpr uint64_t kRestartPatienceNs = 10'000'000'000;
+  // An agent that took over a trace finds where it began within this, or has it begin anew.
+  static constexpr uint64_t kTakeOverPatienceNs = 2'000'000'000;
+
+  // `plan` outlives it.
+  explicit WorkerFidelity(const CapturePlan& plan);
+  // Only what streams for long has a budget.
+  static bool IsFor(const CaptureSpec& spec);
+
+  // That START asks for.
+  uint32_t level() const { return level_; }
+  // In effect, as told in the streams.
+  uint32_t told_level() const { return told_level_; }
+
+  struct Situation {
+    uint64_t now_ns = 0;
+    uint64_t realtime_ns = 0;
+    OverheadTotals totals;
+    const WorkerFacts& facts;
+    bool may_restart = false;  // the trace runs, and the tap would hear of it
+  };
+  struct Orders {
+    bool restart = false;              // the trace, at level()
+    std::optional<FidelityNote> tell;  // from the next record on the agent leaves this out
+  };
+  // A few times a second while it records.
+  Orders Observe(const Situation& situation);
+
+  // Records of the trace. The first gives the note that is to be told there, if there is one.
+  std::optional<FidelityNote> OnTraceStarted(const TapRecord& record, const WorkerFacts& facts);
+  void OnTraceStopped(const TapRecord& record) { stopped_ns_ = record.host_realtime_ns; }
+  // The tap is a new connection's: what it runs is not known.
+  void OnReconnect();
+
+ private:
+  void UseTypes(std::span<const std::string> event_types);
+  void Decide(const Situation& situation);
+  void EarnRestarts(uint64_t now_ns);
+  std::optional<uint32_t> LevelOf(const TapRecord& started, const WorkerFacts& facts) const;
+  FidelityNote MakeNote(uint32_t level, uint64_t at_ns);
+
+  const CapturePlan& plan_;
+  OverheadGovernor governor_;
+  std::vector<uint32_t> levels_ = {0};  // by the governor's step
+  size_t types_seen_ = SIZE_MAX;        // how many types the runtime had then
+
+  uint32_t level_ = 0;                 // aimed at
+  uint32_t told_level_ = 0;            // in effect
+  std::optional<uint32_t> tap_level_;  // of the trace that runs, where it is known
+  std::string_view reason_ = kFidelityTakenOver;
+  OverheadCost cost_;
+  uint32_t poorest_ = 0;   // since level 0
+  bool begin_due_ = true;  // of the governor
+
+  uint32_t restarts_ = kRestartBurst;
+  std::optional<uint64_t> restarts_at_ns_;  // when they were last earned
+  std::optional<uint64_t> restart_sent_ns_;
+  uint32_t asked_level_ = 0;  // by the last restart
+  std::optional<uint64_t> first_seen_ns_;
+  uint64_t stopped_ns_ = 0;  // realtime
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/source/neuron/decode/nrt_event_decoder.h"
+
+namespace neurontrace {
+
+// For tests: what a decoder handed over, copied, so that it can be looked at afterwards.
+class DecodedDocument final : public NrtEventSink {
+ public:
+  struct Value {
+    std::string key;
+    ValueType type = ValueType::kNull;
+    KeyScope scope = KeyScope::kData;
+    uint64_t bits = 0;
+    std::string text;
+    friend bool operator==(const Value&, const Value&) = default;
+  };
+  struct Event {
+    uint32_t nc_idx = 0;
+    std::string type;
+    Phase phase = Phase::kOther;
+    uint32_t present = 0;
+    uint32_t quoted = 0;
+    EventFields fields;
+    std::vector<Value> values;
+  };
+
+  static constexpr uint64_t kFetchedNs = 1'700'000'000'000'000'007;
+
+  explicit DecodedDocument(std::string_view json) {
+    NrtEventDecoder decoder;
+    Decode(decoder, json);
+  }
+  DecodedDocument() = default;
+
+  void Decode(NrtEventDecoder& decoder, std::string_view json) {
+    std::string padded(json);
+    padded.append(NrtEventDecoder::kPaddingBytes, '\0');
+    outcome = decoder.Decode(padded.data(), json.size(), kFetchedNs, *this);
+  }
+
+  void OnEvent(const NrtEvent& event) override {
+    const Shape& shape = event.shape->shape;
+    Event copy{event.nc_idx,
+               std::string(shape.event_type),
+               shape.phase,
+               shape.present,
+               shape.quoted,
+               event.fields,
+               {}};
+    for (size_t i = 0; i < event.values.size(); ++i) {
+      copy.values.push_back({std::string(shape.keys[i].name), shape.keys[i].type,
+                             shape.keys[i].scope, event.values[i].bits,
+                             std::string(event.values[i].text)});
+    }
+    events.push_back(std::move(copy));
+  }
+  void OnUnfitEvent(uint32_t nc_idx, const EventFields&, uint32_t, std::string_view why) override {
+    unfit.push_back({nc_idx, std::string(why)});
+  }
+
+  NrtDecodeOutcome outcome;
+  std::vector<Event> events;
+  std::vector<std::pair<uint32_t, std::string>> unfit;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/source/neuron/decode/json_cursor.h"
+
+#include <bitset>
+
+namespace neurontrace {
+
+bool JsonCursor::Fail(std::string_view what) {
+  fault_ = {*token_, std::string(at_end() ? "the document ends early" : what)};
+  return false;
+}
+
+bool JsonCursor::TakeInt(int64_t& value, bool& quoted) {
+  std::string_view text = ScalarText();
+  quoted = text.size() > 2 && text.front() == '"' && text.back() == '"';
+  if (quoted) text = text.substr(1, text.size() - 2);
+  if (!ParseCanonicalInt(text.data(), text.size(), value)) return false;
+  ++token_;
+  return true;
+}
+
+bool JsonCursor::TakeValue(ValueType& type, AttributeValue& value) {
+  const char c = peek();
+  if (c == '"') return TakeString(type, value);
+  if (c == '-' || (c >= '0' && c <= '9')) return TakeNumber(type, value);
+  if (c == '{' || c == '[') {
+    type = ValueType::kJson;
+    value.bits = 0;
+    return TakeNested(value.text);
+  }
+  return TakeLiteral(type, value);
+}
+
+bool JsonCursor::TakeString(ValueType& type, AttributeValue& value) {
+  std::string_view inside;
+  if (!PeekString(inside)) return false;
+  value.bits = 0;
+  type = ValueType::kString;
+  value.text = inside;
+  if (HasBackslash(inside.data(), inside.size())) {
+    const size_t begin = unescaped_.size();
+    if (AppendUnescaped(inside, unescaped_)) {
+      value.text = std::string_view(unescaped_).substr(begin);
+    } else if (EscapesAreWellFormed(inside)) {
+      // Half of a surrogate pair has no UTF-8: the spelling itself is kept.
+      type = ValueType::kJson;
+      value.text = {inside.data() - 1, inside.size() + 2};
+    } else {
+      return Fail("a string has a bad escape");
+    }
+  }
+  ++token_;
+  return true;
+}
+
+bool JsonCursor::TakeNumber(ValueType& type, AttributeValue& value) {
+  const std::string_view text = ScalarText();
+  type = ClassifyNumber(text.data(), text.size(), value.bits);
+  if (type == ValueType::kNull) return Fail("a number is not written as JSON has it");
+  value.text = type == ValueType::kJson ? text : std::string_view();
+  ++token_;
+  return true;
+}
+
+bool JsonCursor::TakeLiteral(ValueType& type, AttributeValue& value) {
+  const std::string_view text = ScalarText();
+  value = {};
+  if (text == "null") {
+    type = ValueType::kNull;
+  } else if (text == "true" || text == "false") {
+    type = ValueType::kBool;
+    value.bits = text == "true" ? 1 : 0;
+  } else {
+    return Fail("a value was expected");
+  }
+  ++token_;
+  return true;
+}
+
+bool JsonCursor::SkipScalar() {
+  const std::string_view text = ScalarText();
+  const char c = peek();
+  if (c == '"') {
+    std::string_view inside;
+    if (!PeekString(inside)) return false;
+    if (HasBackslash(inside.data(), inside.size()) && !EscapesAreWellFormed(inside)) {
+      return Fail("a string has a bad escape");
+    }
+  } else if (c == '-' || (c >= '0' && c <= '9')) {
+    uint64_t bits = 0;
+    if (ClassifyNumber(text.data(), text.size(), bits) == ValueType::kNull) {
+      return Fail("a number is not written as JSON has it");
+    }
+  } else if (text != "null" && text != "true" && text != "false") {
+    return Fail("a value was expected");
+  }
+  ++token_;
+  return true;
+}
+
+bool JsonCursor::SkipKey() {
+  std::string_view raw;
+  if (!TakeKey(raw)) return false;
+  if (HasBackslash(raw.data(), raw.size()) && !EscapesAreWellFormed(raw)) {
+    return Fail("a key has a bad escape");
+  }
+  return true;
+}
+
+bool JsonCursor::TakeNested(std::string_view& raw) {
+  const uint32_t begin = *token_;
+  std::bitset<kNestingMax> is_object;
+  uint32_t depth = 0;
+  while (true) {
+    // A value is next.
+    const char c = peek();
+    if (c == '{' || c == '[') {
+      if (depth == kNestingMax) return Fail("values are nested too deeply");
+      is_object[depth++] = c == '{';
+      ++token_;
+      if (!TakeIf(c == '{' ? '}' : ']')) {
+        if (c == '{' && !SkipKey()) return false;
+        continue;
+      }
+      --depth;
+    } else if (!SkipScalar()) {
+      return false;
+    }
+    // A value was taken: close what ends here.
+    bool more = false;
+    while (depth > 0) {
+      if (!TakeSeparator(is_object[depth - 1] ? '}' : ']', more)) return false;
+      if (more) break;
+      --depth;
+    }
+    if (depth == 0) break;
+    if (is_object[depth - 1] && !SkipKey()) return false;
+  }
+  raw = {text_ + begin, token_[-1] + size_t{1} - begin};
+  return true;
+}
+
+bool JsonCursor::DecodeKey(std::string_view& key) {
+  const size_t begin = unescaped_.size();
+  if (AppendUnescaped(key, unescaped_)) {
+    key = std::string_view(unescaped_).substr(begin);
+    return true;
+  }
+  return EscapesAreWellFormed(key) || Fail("a key has a bad escape");
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "agent/source/neuron/decode/json_index.h"
+#include "agent/source/neuron/decode/json_text.h"
+#include "lib/trace/event.h"
+
+namespace neurontrace {
+
+// Walks the tokens of an indexed JSON text, checking the grammar as it goes. Calls that return
+// false have met a fault and say it in `fault`; nothing may be taken after that. Views point into
+// the text or, for strings with escapes, into `unescaped`, and hold until that is cleared; it must
+// be given the capacity of the whole text if that holds a backslash, so that it never moves.
+class JsonCursor {
+ public:
+  static constexpr uint32_t kNestingMax = 256;
+
+  // The index and its text outlive the cursor.
+  JsonCursor(const char* text, const JsonIndex& index, std::string& unescaped)
+      : text_(text),
+        token_(index.tokens().data()),
+        end_(index.tokens().data() + index.tokens().size()),
+        unescaped_(unescaped) {}
+
+  // The first character of the token at hand; 0 at the end.
+  char peek() const { return text_[*token_]; }
+  uint32_t offset() const { return *token_; }
+  bool at_end() const { return token_ == end_; }
+  void Skip() { ++token_; }
+  void GoBackOne() { --token_; }
+  bool TakeIf(char c) {
+    if (peek() != c) return false;
+    ++token_;
+    return true;
+  }
+
+  // A key and its colon; the key as it stands between the quotes.
+  bool TakeKey(std::string_view& raw);
+  // What is between the quotes of the string at hand; the cursor stays.
+  bool PeekString(std::string_view& inside);
+  // The number at hand if it is spelled canonically (behind quotes with `quoted`). False without a
+  // fault, and the cursor stays, for anything else.
+  bool TakeUint(uint64_t& value, bool& quoted);
+  bool TakeInt(int64_t& value, bool& quoted);
+
+  // Any value. Text of kJson is the raw text.
+  bool TakeValue(ValueType& type, AttributeValue& value);
+  // A comma (`more`) or the closing character.
+  bool TakeSeparator(char closing, bool& more);
+
+  // Decodes the escapes of a raw key that was just taken. One with half of a surrogate pair stays
+  // as it is.
+  bool DecodeKey(std::string_view& key);
+
+  bool Fail(std::string_view what);
+  const JsonIndex::Fault& fault() const { return fault_; }
+
+ private:
+  // The text of the scalar at hand, without white space behind it.
+  std::string_view ScalarText() const;
+  bool TakeString(ValueType& type, AttributeValue& value);
+  bool TakeNumber(ValueType& type, AttributeValue& value);
+  bool TakeLiteral(ValueType& type, AttributeValue& value);
+  bool TakeNested(std::string_view& raw);
+  bool SkipScalar();
+  bool SkipKey();
+
+  const char* const text_;
+  const uint32_t* token_;
+  const uint32_t* const end_;
+  std::string& unescaped_;
+  JsonIndex::Fault fault_;
+};
+
+inline std::string_view JsonCursor::ScalarText() const {
+  const char* const begin = text_ + token_[0];
+  const char* end = text_ + token_[1];
+  while (end > begin && static_cast<unsigned char>(end[-1]) <= ' ') --end;
+  return {begin, static_cast<size_t>(end - begin)};
+}
+
+inline bool JsonCursor::PeekString(std::string_view& inside) {
+  if (peek() != '"') return Fail("a string was expected");
+  const std::string_view text = ScalarText();
+  if (text.size() < 2 || text.back() != '"') return Fail("a string has no end");
+  inside = text.substr(1, text.size() - 2);
+  return true;
+}
+
+inline bool JsonCursor::TakeKey(std::string_view& raw) {
+  if (!PeekString(raw)) return false;
+  ++token_;
+  if (!TakeIf(':')) return Fail("a colon was expected");
+  return true;
+}
+
+inline bool JsonCursor::TakeSeparator(char closing, bool& more) {
+  const char c = peek();
+  if (c != ',' && c != closing) return Fail("a comma or the end of a list was expected");
+  ++token_;
+  more = c == ',';
+  return true;
+}
+
+inline bool JsonCursor::TakeUint(uint64_t& value, bool& quoted) {
+  std::string_view text = ScalarText();
+  quoted = text.size() > 2 && text.front() == '"' && text.back() == '"';
+  if (quoted) text = text.substr(1, text.size() - 2);
+  if (!ParseCanonicalUint(text.data(), text.size(), value)) return false;
+  ++token_;
+  return true;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "lib/trace/event.h"
+
+// The spelling of JSON's scalars. Functions without state; those that say so read up to 8 bytes
+// beyond the text they are given, which the padding of a document allows.
+namespace neurontrace {
+
+namespace json_text_internal {
+
+inline uint64_t Load8(const char* p) {
+  uint64_t word;
+  std::memcpy(&word, p, sizeof word);
+  return word;
+}
+
+inline bool AreEightDigits(uint64_t word) {
+  return ((word & (word + 0x0606060606060606)) & 0xf0f0f0f0f0f0f0f0) == 0x3030303030303030;
+}
+
+inline uint64_t EightDigits(uint64_t word) {
+  word = (word & 0x0f0f0f0f0f0f0f0f) * 2561 >> 8;
+  word = (word & 0x00ff00ff00ff00ff) * 6553601 >> 16;
+  return (word & 0x0000ffff0000ffff) * 42949672960001 >> 32;
+}
+
+}  // namespace json_text_internal
+
+// True if text[0, size) holds a backslash. Reads up to 8 bytes beyond.
+inline bool HasBackslash(const char* text, size_t size) {
+  for (size_t i = 0; i < size; i += 8) {
+    uint64_t word = json_text_internal::Load8(text + i) ^ 0x5c5c5c5c5c5c5c5c;
+    const size_t left = size - i;
+    if (left < 8) word |= ~uint64_t{0} << (left * 8);
+    if (((word - 0x0101010101010101) & ~word & 0x8080808080808080) != 0) return true;
+  }
+  return false;
+}
+
+// An unsigned number as its shortest text spells it: no sign, no leading zero, at most 2^64 - 1.
+// Reads up to 8 bytes beyond.
+inline bool ParseCanonicalUint(const char* text, size_t size, uint64_t& value) {
+  if (size == 0 || size > 20 || (text[0] == '0' && size > 1)) return false;
+  uint64_t result = 0;
+  size_t i = 0;
+  for (; i + 8 <= size; i += 8) {
+    const uint64_t word = json_text_internal::Load8(text + i);
+    if (!json_text_internal::AreEightDigits(word)) return false;
+    result = result * 100'000'000 + json_text_internal::EightDigits(word);
+  }
+  for (; i < size; ++i) {
+    const auto digit = static_cast<unsigned char>(text[i] - '0');
+    if (digit > 9 || __builtin_mul_overflow(result, uint64_t{10}, &result) ||
+        __builtin_add_overflow(result, uint64_t{digit}, &result)) {
+      return false;
+    }
+  }
+  value = result;
+  return true;
+}
+
+// The same with a minus allowed before anything but 0.
+bool ParseCanonicalInt(const char* text, size_t size, int64_t& value);
+
+// How a number is kept: kUint, kInt or kDouble where that gives the same text again (bits then
+// holds it), kJson for any other number that JSON allows, kNull for what is no number at all.
+ValueType ClassifyNumber(const char* text, size_t size, uint64_t& bits);
+
+// Appends what the inside of a JSON string stands for. False, and nothing appended, where an escape
+// is not valid or stands for half of a surrogate pair.
+bool AppendUnescaped(std::string_view inside, std::string& out);
+
+// True if every backslash begins an escape that JSON's grammar allows; halves of surrogate pairs
+// included, which AppendUnescaped refuses.
+bool EscapesAreWellFormed(std::string_view inside);
+
+static_assert(std::endian::native == std::endian::little, "digits are read as little-endian words");
+
+}  // namespace neurontrace

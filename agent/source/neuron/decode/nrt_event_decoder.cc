@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/source/neuron/decode/nrt_event_decoder.h"
+
+#include <cstring>
+
+namespace neurontrace {
+namespace {
+
+enum class StandardKey : uint8_t {
+  kNone,
+  kEventType,
+  kPhase,
+  kId,
+  kNcIdx,
+  kNcLocalId,
+  kTrackingId,
+  kThreadId,
+  kWorkerGid,
+  kData,
+  kTimestamp,
+  kNrtaSeqId,
+};
+
+template <size_t N>
+bool Is(const char* text, const char (&name)[N]) {
+  return std::memcmp(text, name, N - 1) == 0;
+}
+
+// By length first: hardly more than one comparison a key.
+StandardKey ClassifyKey(std::string_view key) {
+  const char* const text = key.data();
+  switch (key.size()) {
+    case 2:
+      return Is(text, "id") ? StandardKey::kId : StandardKey::kNone;
+    case 4:
+      return Is(text, "data") ? StandardKey::kData : StandardKey::kNone;
+    case 5:
+      return Is(text, "phase") ? StandardKey::kPhase : StandardKey::kNone;
+    case 6:
+      return Is(text, "nc_idx") ? StandardKey::kNcIdx : StandardKey::kNone;
+    case 9:
+      return Is(text, "thread_id") ? StandardKey::kThreadId : StandardKey::kNone;
+    case 10:
+      if (Is(text, "event_type")) return StandardKey::kEventType;
+      return Is(text, "worker_gid") ? StandardKey::kWorkerGid : StandardKey::kNone;
+    case 11:
+      if (Is(text, "nc_local_id")) return StandardKey::kNcLocalId;
+      if (Is(text, "tracking_id")) return StandardKey::kTrackingId;
+      return Is(text, "nrta_seq_id") ? StandardKey::kNrtaSeqId : StandardKey::kNone;
+    case 12:
+      return Is(text, "timestamp_ns") ? StandardKey::kTimestamp : StandardKey::kNone;
+    default:
+      return StandardKey::kNone;
+  }
+}
+
+constexpr std::string_view kTooManyAttributes = "more attributes than an event may have";
+constexpr std::string_view kTextTooLong = "a text is longer than an event may hold";
+constexpr std::string_view kNotAnObject = "not an object";
+
+}  // namespace
+
+NrtDecodeOutcome NrtEventDecoder::Decode(char* document, size_t size, uint64_t fetched_ns,
+                                         NrtEventSink& sink) {
+  outcome_ = {};
+  fetched_ns_ = fetched_ns;
+  if (const absl::Status status = index_.Build(document, size); !status.ok()) {
+    outcome_.fault = JsonIndex::Fault{0, std::string(status.message())};
+    return std::move(outcome_);
+  }
+  outcome_.repaired_bytes = index_.repaired_bytes();
+  if (!index_.tokens().empty()) {
+    unescaped_.clear();
+    // Never moves while views point into it.
+    if (unescaped_.capacity() < size && std::memchr(document, '\\', size) != nullptr) {
+      unescaped_.reserve(size);
+    }
+    JsonCursor cursor(document, index_, unescaped_);
+    if (!TakeEnvelope(cursor, sink)) outcome_.fault = cursor.fault();
+  }
+  // Where the text itself is broken, that is the better explanation of why it ends.
+  if (index_.fault()) outcome_.fault = index_.fault();
+  return std::move(outcome_);
+}
+
+bool NrtEventDecoder::TakeEnvelope(JsonCursor& cursor, NrtEventSink& sink) {
+  if (!cursor.TakeIf('{')) return cursor.Fail("the document is no object");
+  bool more = !cursor.TakeIf('}');
+  bool has_events = false;
+  while (more) {
+    std::string_view key;
+    if (!cursor.TakeKey(key)) return false;
+    if (key == "events" && cursor.peek() == '[') {
+      has_events = true;
+      if (!TakeEvents(cursor, sink)) return false;
+    } else {
+      ValueType type;
+      AttributeValue value;
+      if (!cursor.TakeValue(type, value)) return false;
+      // No events at all may be spelled that way.
+      has_events = has_events || (key == "events" && type == ValueType::kNull);
+    }
+    if (!cursor.TakeSeparator('}', more)) return false;
+  }
+  if (!has_events) return cursor.Fail("the document has no list of events");
+  return cursor.at_end() || cursor.Fail("something follows the document");
+}
+
+bool NrtEventDecoder::TakeEvents(JsonCursor& cursor, NrtEventSink& sink) {
+  cursor.Skip();
+  bool more = !cursor.TakeIf(']');
+  while (more) {
+    if (cursor.peek() == '{') {
+      if (!TakeEvent(cursor, sink)) return false;
+    } else {
+      ValueType type;
+      AttributeValue value;
+      if (!cursor.TakeValue(type, value)) return false;
+      ++outcome_.unfit_events;
+      sink.OnUnfitEvent(limits::kNoNcIdx, EventFields{.timestamp_ns = fetched_ns_}, 0,
+                        kNotAnObject);
+    }
+    if (!cursor.TakeSeparator(']', more)) return false;
+  }
+  return true;
+}
+
+void NrtEventDecoder::BeginEvent() {
+  fields_ = {};
+  event_type_ = {};
+  phase_ = Phase::kOther;
+  phase_seen_ = false;
+  present_ = 0;
+  quoted_ = 0;
+  nc_idx_ = limits::kNoNcIdx;
+  unfit_ = {};
+  key_count_ = 0;
+  unescaped_.clear();
+}
+
+bool NrtEventDecoder::TakeEvent(JsonCursor& cursor, NrtEventSink& sink) {
+  BeginEvent();
+  cursor.Skip();
+  bool more = !cursor.TakeIf('}');
+  while (more) {
+    std::string_view key;
+    if (!cursor.TakeKey(key) || !TakeTopMember(cursor, key) || !cursor.TakeSeparator('}', more)) {
+      return false;
+    }
+  }
+  EmitEvent(sink);
+  return true;
+}
+
+void NrtEventDecoder::EmitEvent(NrtEventSink& sink) {
+  if ((present_ & FieldBit(Field::kTimestamp)) == 0) {
+    fields_.timestamp_ns = fetched_ns_;
+    AddAttribute(kTimestampMadeUpKey, KeyScope::kTop, ValueType::kString, {.text = "of the fetch"});
+  }
+  if (!unfit_.empty()) {
+    ++outcome_.unfit_events;
+    sink.OnUnfitEvent(nc_idx_, fields_, present_, unfit_);
+    return;
+  }
+  ++outcome_.events;
+  const CachedShape& shape =
+      shapes_.Find({event_type_, phase_, present_, quoted_, std::span(keys_.data(), key_count_)});
+  sink.OnEvent({nc_idx_, &shape, fields_, std::span(values_.data(), key_count_)});
+}
+
+bool NrtEventDecoder::TakeTopMember(JsonCursor& cursor, std::string_view key) {
+  switch (ClassifyKey(key)) {
+    case StandardKey::kEventType:
+      return TakeEventType(cursor, key);
+    case StandardKey::kPhase:
+      return TakePhase(cursor, key);
+    case StandardKey::kId:
+      return TakeUnsigned(cursor, key, Field::kId, &EventFields::id);
+    case StandardKey::kNcIdx:
+      return TakeCore(cursor, key);
+    case StandardKey::kNcLocalId:
+      return TakeUnsigned(cursor, key, Field::kNcLocalId, &EventFields::nc_local_id);
+    case StandardKey::kTrackingId:
+      return TakeUnsigned(cursor, key, Field::kTrackingId, &EventFields::tracking_id);
+    case StandardKey::kThreadId:
+      return TakeUnsigned(cursor, key, Field::kThreadId, &EventFields::thread_id);
+    case StandardKey::kWorkerGid:
+      return TakeWorkerGid(cursor, key);
+    case StandardKey::kTimestamp:
+      return TakeUnsigned(cursor, key, Field::kTimestamp, &EventFields::timestamp_ns);
+    case StandardKey::kNrtaSeqId:
+      return TakeUnsigned(cursor, key, Field::kNrtaSeqId, &EventFields::nrta_seq_id);
+    case StandardKey::kData:
+      // What is no object stands beside the fields.
+      if (cursor.peek() == '{') return TakeData(cursor);
+      return TakeAttribute(cursor, key, KeyScope::kTop);
+    case StandardKey::kNone:
+      break;
+  }
+  return TakeAttribute(cursor, key, KeyScope::kTop);
+}
+
+bool NrtEventDecoder::TakeData(JsonCursor& cursor) {
+  cursor.Skip();
+  bool more = !cursor.TakeIf('}');
+  while (more) {
+    std::string_view key;
+    if (!cursor.TakeKey(key) || !TakeAttribute(cursor, key, KeyScope::kData) ||
+        !cursor.TakeSeparator('}', more)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool NrtEventDecoder::TakeUnsigned(JsonCursor& cursor, std::string_view key, Field field,
+                                   uint64_t EventFields::*member) {
+  const uint32_t bit = FieldBit(field);
+  bool in_quotes = false;
+  if ((present_ & bit) != 0 || !cursor.TakeUint(fields_.*member, in_quotes)) {
+    return TakeAttribute(cursor, key, KeyScope::kTop);
+  }
+  present_ |= bit;
+  if (in_quotes) quoted_ |= bit;
+  return true;
+}
+
+bool NrtEventDecoder::TakeWorkerGid(JsonCursor& cursor, std::string_view key) {
+  const uint32_t bit = FieldBit(Field::kWorkerGid);
+  bool in_quotes = false;
+  if ((present_ & bit) != 0 || !cursor.TakeInt(fields_.worker_gid, in_quotes)) {
+    return TakeAttribute(cursor, key, KeyScope::kTop);
+  }
+  present_ |= bit;
+  if (in_quotes) quoted_ |= bit;
+  return true;
+}
+
+bool NrtEventDecoder::TakeCore(JsonCursor& cursor, std::string_view key) {
+  const uint32_t bit = FieldBit(Field::kNcIdx);
+  uint64_t core = 0;
+  bool in_quotes = false;
+  if ((present_ & bit) != 0 || !cursor.TakeUint(core, in_quotes)) {
+    return TakeAttribute(cursor, key, KeyScope::kTop);
+  }
+  if (core >= limits::kCoresPerWorkerMax) {
+    cursor.GoBackOne();
+    return TakeAttribute(cursor, key, KeyScope::kTop);
+  }
+  nc_idx_ = static_cast<uint32_t>(core);
+  present_ |= bit;
+  if (in_quotes) quoted_ |= bit;
+  return true;
+}
+
+bool NrtEventDecoder::TakePhase(JsonCursor& cursor, std::string_view key) {
+  if (phase_seen_ || cursor.peek() != '"') return TakeAttribute(cursor, key, KeyScope::kTop);
+  std::string_view text;
+  if (!cursor.PeekString(text)) return false;
+  if (text == "start") {
+    phase_ = Phase::kStart;
+  } else if (text == "stop") {
+    phase_ = Phase::kStop;
+  } else if (text == "instant") {
+    phase_ = Phase::kInstant;
+  } else {
+    return TakeAttribute(cursor, key, KeyScope::kTop);
+  }
+  phase_seen_ = true;
+  cursor.Skip();
+  return true;
+}
+
+bool NrtEventDecoder::TakeEventType(JsonCursor& cursor, std::string_view key) {
+  // An empty type means none in a shape, so an empty text is kept as an attribute.
+  if (!event_type_.empty() || cursor.peek() != '"') {
+    return TakeAttribute(cursor, key, KeyScope::kTop);
+  }
+  std::string_view text;
+  if (!cursor.PeekString(text)) return false;
+  ValueType type = ValueType::kString;
+  AttributeValue value{.text = text};
+  if (!HasBackslash(text.data(), text.size())) {
+    cursor.Skip();
+  } else if (!cursor.TakeValue(type, value)) {
+    return false;
+  }
+  if (type != ValueType::kString || value.text.empty()) {
+    AddAttribute(key, KeyScope::kTop, type, value);
+    return true;
+  }
+  if (value.text.size() > limits::kStringBytesMax) unfit_ = kTextTooLong;
+  event_type_ = value.text;
+  return true;
+}
+
+bool NrtEventDecoder::TakeAttribute(JsonCursor& cursor, std::string_view key, KeyScope scope) {
+  if (HasBackslash(key.data(), key.size()) && !cursor.DecodeKey(key)) return false;
+  ValueType type;
+  AttributeValue value;
+  if (!cursor.TakeValue(type, value)) return false;
+  AddAttribute(key, scope, type, value);
+  return true;
+}
+
+void NrtEventDecoder::AddAttribute(std::string_view key, KeyScope scope, ValueType type,
+                                   const AttributeValue& value) {
+  if (value.text.size() > limits::kStringBytesMax || key.size() > limits::kStringBytesMax) {
+    unfit_ = kTextTooLong;
+  } else if (key_count_ == limits::kAttributesPerEventMax) {
+    unfit_ = kTooManyAttributes;
+  } else {
+    keys_[key_count_] = {key, type, scope};
+    values_[key_count_] = value;
+    ++key_count_;
+  }
+}
+
+}  // namespace neurontrace

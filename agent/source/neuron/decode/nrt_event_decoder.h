@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "agent/source/neuron/decode/json_cursor.h"
+#include "agent/source/neuron/decode/json_index.h"
+#include "agent/source/shape_cache.h"
+#include "lib/trace/event.h"
+#include "lib/trace/limits.h"
+
+namespace neurontrace {
+
+// One decoded event; everything it points to holds only during the call that hands it over.
+struct NrtEvent {
+  uint32_t nc_idx = limits::kNoNcIdx;
+  const CachedShape* shape = nullptr;
+  EventFields fields;
+  std::span<const AttributeValue> values;
+};
+
+// Takes what a decoder finds, in the order of the document.
+class NrtEventSink {
+ public:
+  virtual ~NrtEventSink() = default;
+  virtual void OnEvent(const NrtEvent& event) = 0;
+  // An event that is beyond a limit of limits.h, or an element of the list that is no event. What
+  // could be read of it is in `fields`; its shape says only which fields are `present`.
+  virtual void OnUnfitEvent(uint32_t nc_idx, const EventFields& fields, uint32_t present,
+                            std::string_view why) = 0;
+};
+
+// What became of a document.
+struct NrtDecodeOutcome {
+  uint64_t events = 0;
+  uint64_t unfit_events = 0;
+  uint64_t repaired_bytes = 0;  // that were not UTF-8; '?' stands in their place
+  // Where the document stops making sense; what stood before was handed over, what follows is lost
+  // in unknown number.
+  std::optional<JsonIndex::Fault> fault;
+};
+
+// Turns the documents of nrt_sys_trace_fetch_events into events, without a table of event types or
+// keys, in any order of keys, and without loss, as lib/trace/event.h has it:
+//   - the standard fields become columns when they are canonical numbers (in quotes or not),
+//     anything else in their place becomes a top-level attribute, and so does every unknown key;
+//   - a repeated key: the first is the field, further ones are top-level attributes; of repeated
+//     keys in "data", and of keys in a repeated "data", all are kept;
+//   - an `nc_idx` of limits::kCoresPerWorkerMax or more is an attribute, and its event has no core;
+//   - an event without a usable timestamp gets that of the fetch, and the attribute
+//     kTimestampMadeUpKey.
+// Beside "events", keys of the envelope are checked and ignored.
+//
+// The cost of an event does not depend on how many shapes there are. Reused from document to
+// document and worker to worker; one thread at a time.
+class NrtEventDecoder {
+ public:
+  static constexpr size_t kPaddingBytes = JsonIndex::kPaddingBytes;
+
+  // `document` holds `size` bytes and kPaddingBytes of zero after them; it is changed where it is
+  // not UTF-8. `fetched_ns`: when it was fetched.
+  NrtDecodeOutcome Decode(char* document, size_t size, uint64_t fetched_ns, NrtEventSink& sink);
+
+ private:
+  bool TakeEnvelope(JsonCursor& cursor, NrtEventSink& sink);
+  bool TakeEvents(JsonCursor& cursor, NrtEventSink& sink);
+  bool TakeEvent(JsonCursor& cursor, NrtEventSink& sink);
+  bool TakeTopMember(JsonCursor& cursor, std::string_view key);
+  bool TakeData(JsonCursor& cursor);
+  bool TakeCore(JsonCursor& cursor, std::string_view key);
+  bool TakePhase(JsonCursor& cursor, std::string_view key);
+  bool TakeEventType(JsonCursor& cursor, std::string_view key);
+  bool TakeUnsigned(JsonCursor& cursor, std::string_view key, Field field,
+                    uint64_t EventFields::*member);
+  bool TakeWorkerGid(JsonCursor& cursor, std::string_view key);
+  bool TakeAttribute(JsonCursor& cursor, std::string_view key, KeyScope scope);
+  void AddAttribute(std::string_view key, KeyScope scope, ValueType type,
+                    const AttributeValue& value);
+  void BeginEvent();
+  void EmitEvent(NrtEventSink& sink);
+
+  JsonIndex index_;
+  ShapeCache shapes_;
+  std::string unescaped_;
+
+  // The document at hand.
+  NrtDecodeOutcome outcome_;
+  uint64_t fetched_ns_ = 0;
+
+  // The event at hand.
+  EventFields fields_;
+  std::string_view event_type_;
+  Phase phase_ = Phase::kOther;
+  bool phase_seen_ = false;
+  uint32_t present_ = 0;
+  uint32_t quoted_ = 0;
+  uint32_t nc_idx_ = limits::kNoNcIdx;
+  std::string_view unfit_;  // why, or empty
+  uint32_t key_count_ = 0;
+  std::array<ShapeKey, limits::kAttributesPerEventMax> keys_;
+  std::array<AttributeValue, limits::kAttributesPerEventMax> values_;
+};
+
+}  // namespace neurontrace

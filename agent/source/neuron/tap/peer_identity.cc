@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/source/neuron/tap/peer_identity.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <string_view>
+
+#include "lib/base/clean_text.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr size_t kProcFileBytesMax = 16 * 1024;
+constexpr size_t kContainerIdDigits = 64;
+constexpr int kParentPidField = 4;
+constexpr int kStartTimeField = 22;
+// What stands for the container of a process that is known by its claim.
+constexpr std::string_view kUnseen = "unseen-";
+
+std::string ReadProcFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text(kProcFileBytesMax, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  return text;
+}
+
+bool IsHexDigit(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }
+
+}  // namespace
+
+std::optional<uint64_t> ProcFiles::StartTimeTicks(uint32_t pid) const {
+  return StatField(pid, kStartTimeField);
+}
+
+std::optional<uint64_t> ProcFiles::StatField(uint32_t pid, int wanted) const {
+  const std::string text = ReadProcFile(fmt::format("{}/{}/stat", root_, pid));
+  // The second field is the program's name in parentheses and may hold anything, spaces included.
+  size_t at = text.rfind(')');
+  if (at == std::string::npos) return std::nullopt;
+  for (int field = 2; field < wanted; ++field) {
+    at = text.find(' ', at + 1);
+    if (at == std::string::npos) return std::nullopt;
+  }
+  uint64_t value = 0;
+  const auto result = std::from_chars(text.data() + at + 1, text.data() + text.size(), value);
+  if (result.ec != std::errc()) return std::nullopt;
+  return value;
+}
+
+std::vector<uint32_t> ProcFiles::Ancestors(uint32_t pid) const {
+  std::vector<uint32_t> ancestors;
+  while (ancestors.size() < kAncestorsMax) {
+    const std::optional<uint64_t> parent = StatField(pid, kParentPidField);
+    if (!parent || *parent <= 1) break;  // 1 adopts what others left
+    pid = static_cast<uint32_t>(*parent);
+    ancestors.push_back(pid);
+  }
+  return ancestors;
+}
+
+std::string ProcFiles::ContainerId(uint32_t pid) const {
+  const std::string text = ReadProcFile(fmt::format("{}/{}/cgroup", root_, pid));
+  std::string found;
+  size_t run = 0;
+  for (size_t i = 0; i <= text.size(); ++i) {
+    if (i < text.size() && IsHexDigit(text[i])) {
+      ++run;
+      continue;
+    }
+    if (run == kContainerIdDigits) found = text.substr(i - run, run);
+    run = 0;
+  }
+  return found;
+}
+
+std::string ProcFiles::BootId() const {
+  std::string id = ReadProcFile(root_ + "/sys/kernel/random/boot_id");
+  id.erase(std::find(id.begin(), id.end(), '\n'), id.end());
+  return CleanText(id, kContainerIdDigits);
+}
+
+bool IsClaimed(const WorkerIdentity& worker) { return worker.container_id.starts_with(kUnseen); }
+
+PeerIdentity IdentifyPeer(const ProcFiles& proc, uint32_t kernel_pid, uint32_t claimed_pid,
+                          uint64_t claimed_start_ticks, ino_t buffer_inode) {
+  if (kernel_pid == 0) {
+    return {.pid = claimed_pid,
+            .start_time_ticks = claimed_start_ticks,
+            .container_id = fmt::format("{}{:x}", kUnseen, static_cast<uint64_t>(buffer_inode)),
+            .claimed = true};
+  }
+  const std::optional<uint64_t> start = proc.StartTimeTicks(kernel_pid);
+  return {.pid = kernel_pid,
+          .start_time_ticks = start.value_or(claimed_start_ticks),
+          .container_id = proc.ContainerId(kernel_pid),
+          .claimed = !start};
+}
+
+}  // namespace neurontrace

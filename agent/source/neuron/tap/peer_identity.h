@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/trace/ids.h"
+
+namespace neurontrace {
+
+// What the kernel tells about processes, read from a proc file system (another directory in tests).
+// All calls from any thread.
+class ProcFiles {
+ public:
+  explicit ProcFiles(std::string root = "/proc") : root_(std::move(root)) {}
+
+  // Field 22 of PID/stat; nothing if the process is not there or not to be seen.
+  std::optional<uint64_t> StartTimeTicks(uint32_t pid) const;
+  // The pids of the process's parent, grandparent and so on, the nearest first, at most
+  // kAncestorsMax.
+  std::vector<uint32_t> Ancestors(uint32_t pid) const;
+  static constexpr size_t kAncestorsMax = 16;
+  // The last id of 64 hexadecimal digits in PID/cgroup, as Docker, containerd and CRI-O name a
+  // container's group; empty outside containers.
+  std::string ContainerId(uint32_t pid) const;
+  // sys/kernel/random/boot_id.
+  std::string BootId() const;
+
+ private:
+  std::optional<uint64_t> StatField(uint32_t pid, int wanted) const;
+
+  std::string root_;
+};
+
+// Who is behind a tap's connection.
+struct PeerIdentity {
+  uint32_t pid = 0;
+  uint64_t start_time_ticks = 0;
+  std::string container_id;
+  bool claimed = false;  // pid and start time are the tap's own word
+};
+
+// `kernel_pid` is what SO_PEERCRED says: 0 for a process in a pid namespace that the agent does not
+// see. Its claim is kept then, and since such claims repeat between containers (everybody is pid
+// 1), the number of its memory file, which no other process has, takes the place of the container
+// id.
+PeerIdentity IdentifyPeer(const ProcFiles& proc, uint32_t kernel_pid, uint32_t claimed_pid,
+                          uint64_t claimed_start_ticks, ino_t buffer_inode);
+
+// Whether this identity was made of a claim.
+bool IsClaimed(const WorkerIdentity& worker);
+
+}  // namespace neurontrace

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/source/neuron/tap/tap_buffer_reader.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+#include "lib/base/clean_text.h"
+#include "lib/base/crc32c.h"
+#include "lib/base/status.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr int kFactsAttempts = 8;
+constexpr size_t kFactsMax = 1'024;
+constexpr int kNeededSeals = F_SEAL_SHRINK | F_SEAL_GROW;
+
+}  // namespace
+
+TapBufferReader::TapBufferReader(uint8_t* base, size_t bytes, bool mapped)
+    : base_(base), bytes_(bytes), mapped_(mapped) {}
+
+TapBufferReader::~TapBufferReader() {
+  if (mapped_) munmap(base_, bytes_);
+}
+
+absl::StatusOr<std::unique_ptr<TapBufferReader>> TapBufferReader::Open(int memfd) {
+  // Only memory files have seals; without these two the other side could make a read fault.
+  const int seals = fcntl(memfd, F_GET_SEALS);
+  if (seals < 0) return InvalidArgument("the tap's buffer is no memory file");
+  if ((seals & kNeededSeals) != kNeededSeals) {
+    return InvalidArgument("the tap's buffer is not sealed against resizing (seals {:#x})", seals);
+  }
+  struct stat about = {};
+  if (fstat(memfd, &about) != 0) return Internal("fstat: {}", std::strerror(errno));
+  const auto bytes = static_cast<uint64_t>(about.st_size);
+  if (about.st_size < 0 || bytes < kTapRingOffset + kTapRingBytesMin ||
+      bytes > kTapRingOffset + kTapRingBytesMax) {
+    return InvalidArgument("the tap's buffer has {} bytes, which no ring fits", about.st_size);
+  }
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
+  if (memory == MAP_FAILED) {
+    return InvalidArgument("the tap's buffer cannot be mapped: {}", std::strerror(errno));
+  }
+  std::unique_ptr<TapBufferReader> reader(
+      new TapBufferReader(static_cast<uint8_t*>(memory), bytes, true));
+  RETURN_IF_ERROR(reader->CheckHeader());
+  reader->device_ = about.st_dev;
+  reader->inode_ = about.st_ino;
+  return reader;
+}
+
+absl::StatusOr<std::unique_ptr<TapBufferReader>> TapBufferReader::Over(void* memory, size_t bytes) {
+  if (bytes < kTapRingOffset) return InvalidArgument("{} bytes hold no header", bytes);
+  std::unique_ptr<TapBufferReader> reader(
+      new TapBufferReader(static_cast<uint8_t*>(memory), bytes, false));
+  RETURN_IF_ERROR(reader->CheckHeader());
+  return reader;
+}
+
+absl::Status TapBufferReader::CheckHeader() {
+  TapBufferHeader& h = header();
+  const uint64_t magic = std::atomic_ref(h.magic).load(std::memory_order_relaxed);
+  const uint32_t version = std::atomic_ref(h.format_version).load(std::memory_order_relaxed);
+  ring_bytes_ = std::atomic_ref(h.ring_bytes).load(std::memory_order_relaxed);
+  claimed_pid_ = std::atomic_ref(h.claimed_pid).load(std::memory_order_relaxed);
+  process_start_ticks_ = std::atomic_ref(h.process_start_ticks).load(std::memory_order_relaxed);
+  if (magic != kTapBufferMagic) return InvalidArgument("the tap's buffer has a wrong magic");
+  if (version != kTapBufferFormatVersion) {
+    return InvalidArgument(
+        "the tap's buffer has format {}, this agent reads {}: use the tap and the "
+        "agent of one release",
+        version, kTapBufferFormatVersion);
+  }
+  if (h.header_bytes != kTapHeaderBytes || h.facts_offset != kTapFactsOffset ||
+      h.facts_bytes != kTapFactsBytes || h.ring_offset != kTapRingOffset) {
+    return InvalidArgument("the tap's buffer is not laid out as format 1");
+  }
+  if (!std::has_single_bit(ring_bytes_) || ring_bytes_ != bytes_ - kTapRingOffset) {
+    return InvalidArgument("a ring of {} bytes does not fit a buffer of {}", ring_bytes_, bytes_);
+  }
+  committed_ = h.read_pos.load(std::memory_order_acquire);
+  position_ = committed_;
+  write_position_seen_ = committed_;
+  if (committed_ % kTapRecordAlignment != 0) {
+    return InvalidArgument("the tap's buffer has a read position of {}", committed_);
+  }
+  return CheckWritePosition(h.write_pos.load(std::memory_order_acquire));
+}
+
+absl::Status TapBufferReader::CheckWritePosition(uint64_t write_position) {
+  if (write_position < write_position_seen_ || write_position - committed_ > ring_bytes_ ||
+      write_position % kTapRecordAlignment != 0) {
+    return DataLoss("the ring's write position went from {} to {}, with {} committed",
+                    write_position_seen_, write_position, committed_);
+  }
+  write_position_seen_ = write_position;
+  return absl::OkStatus();
+}
+
+void TapBufferReader::CopyOut(uint64_t position, char* to, size_t bytes) const {
+  const uint8_t* const ring = base_ + kTapRingOffset;
+  const size_t offset = position & (ring_bytes_ - 1);
+  const size_t first = std::min<size_t>(bytes, ring_bytes_ - offset);
+  std::memcpy(to, ring + offset, first);
+  std::memcpy(to + first, ring, bytes - first);
+}
+
+uint64_t TapBufferReader::agent_note() const {
+  return header().agent_note.load(std::memory_order_relaxed);
+}
+
+void TapBufferReader::SetAgentNote(uint64_t note) {
+  header().agent_note.store(note, std::memory_order_relaxed);
+}
+
+uint64_t TapBufferReader::write_position() const {
+  return header().write_pos.load(std::memory_order_acquire);
+}
+
+bool TapBufferReader::HasMore() const { return write_position() != position_; }
+
+absl::StatusOr<bool> TapBufferReader::Next(RecordBuffer& buffer, TapRecord& record) {
+  RETURN_IF_ERROR(CheckWritePosition(write_position()));
+  const uint64_t available = write_position_seen_ - position_;
+  if (available == 0) return false;
+  TapRecordHeader head;
+  if (available < sizeof head) return DataLoss("the ring ends within a record at {}", position_);
+  CopyOut(position_, reinterpret_cast<char*>(&head.length), sizeof head.length);
+  const uint32_t length = head.length;
+  if (length < sizeof head || length > sizeof head + kTapRecordPayloadBytesMax ||
+      TapRecordSpan(length) > available) {
+    return DataLoss("the record at {} has a length of {}, with {} bytes in the ring", position_,
+                    length, available);
+  }
+  char* const copy = buffer.Prepare(length);
+  CopyOut(position_, copy, length);
+  std::memcpy(&head, copy, sizeof head);
+  if (head.length != length ||
+      head.crc32c != Crc32c(copy + kTapRecordCrcOffset, length - kTapRecordCrcOffset)) {
+    return DataLoss("the record at {} has a wrong checksum", position_);
+  }
+  record.position = position_;
+  record.next_position = position_ + TapRecordSpan(length);
+  record.type = head.type;
+  record.flags = head.flags;
+  record.nc_idx = head.nc_idx;
+  record.host_realtime_ns = head.host_realtime_ns;
+  record.capture_id = *CaptureId::FromBytes(
+      {reinterpret_cast<const char*>(head.capture_id), sizeof head.capture_id});
+  record.payload = copy + sizeof head;
+  record.payload_bytes = length - sizeof head;
+  position_ = record.next_position;
+  return true;
+}
+
+void TapBufferReader::Commit(uint64_t position) {
+  position = std::min(position, position_);
+  if (position <= committed_) return;
+  committed_ = position;
+  header().read_pos.store(position, std::memory_order_release);
+}
+
+void TapBufferReader::ReleaseMemory() {
+  // Where the kernel will not, the memory is kept as it was.
+  if (mapped_) (void)madvise(base_ + kTapRingOffset, ring_bytes_, MADV_REMOVE);
+}
+
+bool TapBufferReader::WaitForMore() {
+  header().consumer_waiting.store(1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return HasMore();
+}
+
+TapState TapBufferReader::state() const {
+  return static_cast<TapState>(header().state.load(std::memory_order_acquire));
+}
+
+uint64_t TapBufferReader::free_bytes() const {
+  return ring_bytes_ - std::min(ring_bytes_, write_position() - committed_);
+}
+
+uint64_t TapBufferReader::deferred_fetches() const {
+  return header().counters.deferred_fetches.load(std::memory_order_relaxed);
+}
+
+uint64_t TapBufferReader::drain_ns() const {
+  return header().counters.drain_ns.load(std::memory_order_relaxed);
+}
+
+uint64_t TapBufferReader::refused_control_records() const {
+  return header().counters.refused_control_records.load(std::memory_order_relaxed);
+}
+
+uint64_t TapBufferReader::facts_generation() const {
+  const auto& facts = *reinterpret_cast<const TapFactsHeader*>(base_ + kTapFactsOffset);
+  return facts.generation.load(std::memory_order_acquire);
+}
+
+absl::StatusOr<TapBufferReader::Facts> TapBufferReader::ReadFacts() const {
+  constexpr size_t kEntriesMax = kTapFactsBytes - sizeof(TapFactsHeader);
+  std::string entries;
+  bool copied = false;
+  for (int attempt = 0; attempt < kFactsAttempts && !copied; ++attempt) {
+    const uint64_t before = facts_generation();
+    uint32_t used = 0;
+    uint32_t crc = 0;
+    const uint8_t* const facts = base_ + kTapFactsOffset;
+    std::memcpy(&used, facts + offsetof(TapFactsHeader, used_bytes), sizeof used);
+    std::memcpy(&crc, facts + offsetof(TapFactsHeader, crc32c), sizeof crc);
+    if (before % 2 != 0 || used > kEntriesMax) continue;
+    entries.assign(reinterpret_cast<const char*>(facts) + sizeof(TapFactsHeader), used);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    copied = facts_generation() == before && Crc32c(entries.data(), entries.size()) == crc;
+  }
+  if (!copied) return Unavailable("the tap's facts do not stand still");
+  Facts result;
+  std::string_view rest = entries;
+  while (!rest.empty() && result.size() < kFactsMax) {
+    TapFactEntry entry;
+    if (rest.size() < sizeof entry) return DataLoss("the tap's facts are cut off");
+    std::memcpy(&entry, rest.data(), sizeof entry);
+    rest.remove_prefix(sizeof entry);
+    if (rest.size() < entry.key_bytes || rest.size() - entry.key_bytes < entry.value_bytes) {
+      return DataLoss("the tap's facts are cut off");
+    }
+    result[CleanText(rest.substr(0, entry.key_bytes), kEntriesMax)] =
+        CleanText(rest.substr(entry.key_bytes, entry.value_bytes), kEntriesMax);
+    rest.remove_prefix(size_t{entry.key_bytes} + entry.value_bytes);
+  }
+  return result;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/source/neuron/tap/tap_session.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "lib/base/clean_text.h"
+#include "lib/base/status.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr int kMessagesPerTurn = 64;
+// Reports come with changes of state and answers: a handful a second at most.
+constexpr uint32_t kReportBurst = 200;
+constexpr uint64_t kReportPeriodNs = 20'000'000;
+
+TapMessageHeader MakeHeader(TapMessageType type, size_t length) {
+  return {kTapMessageMagic, kTapProtocolVersion, static_cast<uint16_t>(type),
+          static_cast<uint32_t>(length), 0};
+}
+
+template <typename Message>
+std::string Encode(const Message& message) {
+  return {reinterpret_cast<const char*>(&message), sizeof message};
+}
+
+CaptureId ToCaptureId(const uint8_t (&bytes)[kTapCaptureIdBytes]) {
+  return *CaptureId::FromBytes({reinterpret_cast<const char*>(bytes), sizeof bytes});
+}
+
+// As a tap makes them. Of others, as of TCP's, it cannot be known what reading them does.
+bool IsPacketSocket(int fd) {
+  const auto is = [fd](int option, int wanted) {
+    int value = 0;
+    socklen_t size = sizeof value;
+    return getsockopt(fd, SOL_SOCKET, option, &value, &size) == 0 && value == wanted;
+  };
+  return is(SO_DOMAIN, AF_UNIX) && is(SO_TYPE, SOCK_SEQPACKET);
+}
+
+std::optional<ucred> ReadPeer(int socket) {
+  ucred peer = {};
+  socklen_t size = sizeof peer;
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
+  return peer;
+}
+
+}  // namespace
+
+std::optional<uid_t> TapSession::ReadPeerUser(int socket) {
+  const std::optional<ucred> peer = ReadPeer(socket);
+  return peer ? std::optional(peer->uid) : std::nullopt;
+}
+
+TapSession::TapSession(PeerFd socket, PeerCloser& closer, TaskRunner& runner, const Clock& clock,
+                       Listener& listener)
+    : socket_(std::move(socket)),
+      closer_(closer),
+      runner_(runner),
+      clock_(clock),
+      listener_(listener),
+      connected_ns_(clock.MonotonicNs()),
+      tokens_(kReportBurst),
+      tokens_ns_(connected_ns_) {
+  peer_ = ReadPeer(socket_.get()).value_or(ucred{});
+  runner_.AddReadableWatch(socket_.get(), [this] { OnReadable(); });
+}
+
+TapSession::~TapSession() { runner_.RemoveReadableWatch(socket_.get()); }
+
+void TapSession::OnReadable() {
+  for (int i = 0; i < kMessagesPerTurn; ++i) {
+    const absl::StatusOr<bool> more = ReadMessage();
+    if (!more.ok()) {
+      const bool hung_up = absl::IsUnavailable(more.status());
+      listener_.OnClosed(*this, hung_up ? absl::OkStatus() : more.status());
+      return;
+    }
+    if (!*more) return;
+  }
+}
+
+absl::StatusOr<bool> TapSession::ReadMessage() {
+  alignas(TapHello) char data[kTapMessageBytesMax];
+  PeerMessage message = ReceivePeerMessage(socket_.get(), data, closer_);
+  if (message.size < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  if (message.size <= 0) return Unavailable("the tap hung up");
+  if ((message.flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
+    return InvalidArgument("the tap sent a message that is too long");
+  }
+  RETURN_IF_ERROR(
+      TakeMessage(data, static_cast<size_t>(message.size), std::move(message.descriptors)));
+  return true;
+}
+
+absl::Status TapSession::TakeMessage(const char* data, size_t size,
+                                     std::vector<PeerFd> descriptors) {
+  TapMessageHeader header;
+  if (size < sizeof header) return InvalidArgument("the tap sent a message of {} bytes", size);
+  std::memcpy(&header, data, sizeof header);
+  if (header.magic != kTapMessageMagic || header.length != size) {
+    return InvalidArgument("the tap sent something that is no message");
+  }
+  if (header.version != kTapProtocolVersion) {
+    return InvalidArgument(
+        "the tap speaks protocol {}, this agent {}: use the tap and the agent of one release",
+        header.version, kTapProtocolVersion);
+  }
+  if (!TakeToken()) return InvalidArgument("the tap sends too many messages");
+  switch (static_cast<TapMessageType>(header.type)) {
+    case TapMessageType::kHello:
+      return TakeGreeting(data, size, std::move(descriptors));
+    case TapMessageType::kStatus:
+      if (!descriptors.empty()) return InvalidArgument("the tap sent descriptors with its status");
+      return TakeReport(data, size);
+    default:
+      return InvalidArgument("the tap sent a message of type {}", header.type);
+  }
+}
+
+absl::Status TapSession::TakeGreeting(const char* data, size_t size,
+                                      std::vector<PeerFd> descriptors) {
+  TapHello hello;
+  if (greeted_) return InvalidArgument("the tap said HELLO again");
+  if (size != sizeof hello) return InvalidArgument("the tap's HELLO has {} bytes", size);
+  if (descriptors.size() != 2) {
+    return InvalidArgument("the tap's HELLO came with {} descriptors, not 2", descriptors.size());
+  }
+  if (!IsPacketSocket(descriptors[1].get())) {
+    return InvalidArgument("the tap's wake descriptor is no AF_UNIX socket of packets");
+  }
+  std::memcpy(&hello, data, sizeof hello);
+  TapGreeting greeting;
+  greeting.claimed_pid = hello.claimed_pid;
+  greeting.process_start_ticks = hello.process_start_ticks;
+  greeting.state = static_cast<TapState>(hello.state);
+  greeting.capture_id = ToCaptureId(hello.capture_id);
+  greeting.tap_version =
+      CleanText({hello.tap_version, strnlen(hello.tap_version, sizeof hello.tap_version)},
+                sizeof hello.tap_version);
+  greeting.buffer = std::move(descriptors[0]);
+  greeting.wake = std::move(descriptors[1]);
+  greeted_ = true;
+  return listener_.OnGreeting(*this, std::move(greeting));
+}
+
+absl::Status TapSession::TakeReport(const char* data, size_t size) {
+  TapStatus status;
+  if (!greeted_) return InvalidArgument("the tap sent its status before HELLO");
+  if (size < sizeof status) return InvalidArgument("the tap's STATUS has {} bytes", size);
+  std::memcpy(&status, data, sizeof status);
+  if (status.detail_bytes != size - sizeof status ||
+      status.detail_bytes > kTapStatusDetailBytesMax) {
+    return InvalidArgument("the tap's STATUS has a text of {} bytes", status.detail_bytes);
+  }
+  TapReport report;
+  report.state = static_cast<TapState>(status.state);
+  report.result = static_cast<TapResult>(status.result);
+  if (status.command != 0) report.command = static_cast<TapMessageType>(status.command);
+  report.nrt_status = status.nrt_status;
+  report.capture_id = ToCaptureId(status.capture_id);
+  report.detail = CleanText({data + sizeof status, status.detail_bytes}, kTapStatusDetailBytesMax);
+  listener_.OnReport(*this, report);
+  return absl::OkStatus();
+}
+
+bool TapSession::TakeToken() {
+  const uint64_t now_ns = clock_.MonotonicNs();
+  const uint64_t earned = (now_ns - tokens_ns_) / kReportPeriodNs;
+  tokens_ns_ += earned * kReportPeriodNs;
+  tokens_ = static_cast<uint32_t>(std::min<uint64_t>(kReportBurst, tokens_ + earned));
+  if (tokens_ == 0) return false;
+  --tokens_;
+  return true;
+}
+
+absl::Status TapSession::Send(const std::string& message) {
+  const ssize_t sent =
+      send(socket_.get(), message.data(), message.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (sent < 0) return Unavailable("the tap takes no command: {}", std::strerror(errno));
+  return absl::OkStatus();
+}
+
+absl::Status TapSession::SendStart(const TapStartOrder& order) {
+  std::string names;
+  for (const std::string& name : order.names) {
+    names += name;
+    names += '\0';
+  }
+  TapStart start = {};
+  const size_t size = sizeof start + names.size();
+  if (order.names.size() > kTapEventNamesMax || size > kTapMessageBytesMax) {
+    return InvalidArgument("{} event types in {} bytes do not fit a START", order.names.size(),
+                           names.size());
+  }
+  start.header = MakeHeader(TapMessageType::kStart, size);
+  std::memcpy(start.capture_id, order.capture_id.bytes().data(), sizeof start.capture_id);
+  start.max_events_per_nc = order.events_per_core;
+  std::memcpy(start.nc_bitmap, order.core_bitmap, sizeof start.nc_bitmap);
+  start.event_rule = static_cast<uint32_t>(order.rule);
+  start.name_count = static_cast<uint32_t>(order.names.size());
+  start.flags = order.holds ? kTapStartFlagHold : 0;
+  start.names_bytes = static_cast<uint32_t>(names.size());
+  start.begin_at_monotonic_ns = order.begin_at_monotonic_ns;
+  return Send(Encode(start) + names);
+}
+
+absl::Status TapSession::SendStop(const CaptureId& capture_id, uint64_t stop_at_monotonic_ns) {
+  TapStop stop = {};
+  stop.header = MakeHeader(TapMessageType::kStop, sizeof stop);
+  std::memcpy(stop.capture_id, capture_id.bytes().data(), sizeof stop.capture_id);
+  stop.stop_at_monotonic_ns = stop_at_monotonic_ns;
+  return Send(Encode(stop));
+}
+
+absl::Status TapSession::SendCollect(const CaptureId& capture_id, const CaptureId& recorder_id,
+                                     uint64_t at_monotonic_ns) {
+  TapCollect collect = {};
+  collect.header = MakeHeader(TapMessageType::kCollect, sizeof collect);
+  std::memcpy(collect.capture_id, capture_id.bytes().data(), sizeof collect.capture_id);
+  std::memcpy(collect.recorder_id, recorder_id.bytes().data(), sizeof collect.recorder_id);
+  collect.at_monotonic_ns = at_monotonic_ns;
+  return Send(Encode(collect));
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/source/neuron/tap/untapped_workers.h"
+
+#include <fmt/format.h>
+#include <sys/un.h>
+
+#include "agent/source/neuron/tap/worker_facts.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/small_file.h"
+#include "lib/trace/capture_selection.h"
+#include "lib/trace/limits.h"
+#include "lib/trace/tap_limits.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr std::string_view kSocketVariable = "NEURONTRACE_AGENT_SOCKET";
+constexpr std::string_view kDefaultSocket = "/run/neurontrace/agent.sock";
+constexpr std::string_view kPreloadVariable = "LD_PRELOAD";
+constexpr std::string_view kTapName = "libneurontrace_tap.so";
+constexpr size_t kShownVariableBytesMax = 256;  // of a value that a process set
+constexpr size_t kPreloadAncestorsMax = 8;      // whose environments are read
+
+bool IsWanted(std::string_view name) {
+  return IsJobVariable(name) || name == kSocketVariable || name == kPreloadVariable;
+}
+
+std::string_view VariableOf(const Environment& environment, std::string_view name) {
+  const auto found = environment.find(name);
+  return found == environment.end() ? std::string_view() : std::string_view(found->second);
+}
+
+// A value as a process set it, for people.
+std::string Shown(std::string_view value) { return CleanText(value, kShownVariableBytesMax); }
+
+// Whether a socket of the network namespace of process `who` is bound to `path`, by the kernel's
+// table. The path is a job's word: who looks at it may wait for a file system of the job's user.
+bool IsBound(const std::string& proc_root, std::string_view who, std::string_view path) {
+  const auto table =
+      ReadSmallFile(fmt::format("{}/{}/net/unix", proc_root, who), limits::kSocketTableBytesMax);
+  return table.ok() && table->find(fmt::format(" {}\n", path)) != std::string::npos;
+}
+
+}  // namespace
+
+UntappedWorkers::UntappedWorkers(Options options, TaskRunner& runner, const Clock& clock,
+                                 SourceListener& listener,
+                                 std::function<bool(uint32_t, uint64_t)> has_worker)
+    : options_(std::move(options)),
+      boot_id_(options_.boot_id.empty() ? ProcFiles(options_.proc_root).BootId()
+                                        : options_.boot_id),
+      proc_(options_.proc_root),
+      runner_(runner),
+      clock_(clock),
+      listener_(listener),
+      has_worker_(std::move(has_worker)),
+      started_ns_(clock.MonotonicNs()),
+      processes_(options_.proc_root) {
+  After(kFirstRoundNs);
+}
+
+void UntappedWorkers::After(uint64_t delay_ns) {
+  runner_.PostDelayedTask(weak_tasks_.Wrap([this] { Look(); }), delay_ns);
+}
+
+void UntappedWorkers::Look() {
+  const bool over = processes_.Look(clock_.MonotonicNs());
+  if (over) TakeRound();
+  After(over ? kRoundNs : kLookNs);
+}
+
+bool UntappedWorkers::IsListed(const RuntimeProcesses::Process& process) const {
+  if (!process.has_tap) return true;
+  // Whose tap was here has called nrt_init, whatever became of the tap since.
+  if (had_tap_.contains({process.pid, process.start_time_ticks})) return false;
+  // A tap may come back, and a process that has only just begun is about to call nrt_init.
+  const bool had_time =
+      process.rounds > 1 && clock_.MonotonicNs() - started_ns_ >= kReturnPatienceNs;
+  return had_time || LooksElsewhere(process.pid);
+}
+
+// In a container this agent's socket may have another path.
+bool UntappedWorkers::LooksElsewhere(uint32_t pid) const {
+  const ProcessWords words = ReadProcessWords(
+      options_.proc_root, pid, [](std::string_view name) { return name == kSocketVariable; });
+  if (!words.has_environment || !proc_.ContainerId(pid).empty()) return false;
+  const std::string_view given = VariableOf(words.environment, kSocketVariable);
+  return (given.empty() ? kDefaultSocket : given) != options_.socket;
+}
+
+void UntappedWorkers::TakeRound() {
+  const std::vector<RuntimeProcesses::Process> found =
+      processes_.Find([this](uint32_t pid, uint64_t start) {
+        const bool here = has_worker_(pid, start);
+        if (here) had_tap_.insert({pid, start});
+        return here;
+      });
+  std::map<ProcessKey, Listed> before = std::exchange(workers_, {});
+  for (const RuntimeProcesses::Process& process : found) {
+    if (!IsListed(process) || workers_.size() >= limits::kWorkersPerAgentMax) continue;
+    const ProcessKey key{process.pid, process.start_time_ticks};
+    const auto known = before.find(key);
+    // Another agent's may come to be nobody's.
+    const bool same =
+        known != before.end() && known->second.info && known->second.has_tap == process.has_tap;
+    Listed& listed = workers_[key];
+    listed = same ? std::move(known->second) : Listed{Describe(process), process.has_tap};
+    const std::optional<WorkerInfo>& worker = listed.info;
+    if (known != before.end()) before.erase(known);
+    if (same || !worker) continue;
+    listener_.OnWorker(*worker);
+    for (const auto& [id, spec] : captures_) Refuse(id, spec, *worker);
+  }
+  for (const auto& [key, listed] : before) {
+    // The tap of one that has connected speaks for it under the same identity.
+    if (listed.info && !has_worker_(key.first, key.second)) {
+      listener_.OnWorkerGone(listed.info->identity);
+    }
+  }
+  std::erase_if(had_tap_, [this](const ProcessKey& key) {
+    return proc_.StartTimeTicks(key.first) != key.second;
+  });
+}
+
+// Whether it looks for an agent on another socket, and there is one.
+bool UntappedWorkers::IsAnotherAgents(const RuntimeProcesses::Process& process,
+                                      std::string_view socket) const {
+  if (socket.empty() && !process.has_tap) return false;
+  const std::string_view path = socket.empty() ? kDefaultSocket : socket;
+  return path != options_.socket &&
+         (IsBound(options_.proc_root, "self", path) ||
+          IsBound(options_.proc_root, std::to_string(process.pid), path));
+}
+
+std::optional<WorkerInfo> UntappedWorkers::Describe(
+    const RuntimeProcesses::Process& process) const {
+  const ProcessWords words = ReadProcessWords(options_.proc_root, process.pid, IsWanted);
+  if (IsAnotherAgents(process, VariableOf(words.environment, kSocketVariable))) return std::nullopt;
+  WorkerInfo info;
+  info.identity = {.instance_id = options_.instance_id,
+                   .boot_id = boot_id_,
+                   .pid = process.pid,
+                   .start_time_ticks = process.start_time_ticks,
+                   .container_id = proc_.ContainerId(process.pid)};
+  info.command = ReportedCommand(words.command, options_.with_arguments);
+  info.job = FindJob(words.environment);
+  info.job_facts = FindJobFacts(words.environment);
+  WarnOfCutNames(words.environment, 0, info.warnings);
+  if (process.has_tap) {
+    ExplainTap(words, info);
+  } else {
+    info.state = WorkerState::kNoTap;
+    info.detail = ExplainNoTap(words, process.pid);
+  }
+  return info;
+}
+
+void UntappedWorkers::ExplainTap(const ProcessWords& words, WorkerInfo& info) const {
+  const std::string_view given = VariableOf(words.environment, kSocketVariable);
+  const std::string_view socket = given.empty() ? kDefaultSocket : given;
+  if (socket.size() >= sizeof(sockaddr_un::sun_path)) {
+    info.state = WorkerState::kNoTap;
+    info.detail = fmt::format(
+        "its tap cannot connect: NEURONTRACE_AGENT_SOCKET has {} bytes, and the path of a socket "
+        "has at most {}: start it with NEURONTRACE_AGENT_SOCKET={}",
+        socket.size(), sizeof(sockaddr_un::sun_path) - 1, options_.socket);
+  } else if (words.has_environment && socket != options_.socket) {
+    info.state = WorkerState::kNoTap;
+    info.detail = fmt::format(
+        "its tap looks for an agent at {} ({}), where none listens: start it with "
+        "NEURONTRACE_AGENT_SOCKET={}",
+        Shown(socket),
+        given.empty() ? "the default, as NEURONTRACE_AGENT_SOCKET is not set"
+                      : "its NEURONTRACE_AGENT_SOCKET",
+        options_.socket);
+  } else {
+    info.state = WorkerState::kNotInitialised;
+    info.detail = fmt::format(
+        "its tap is loaded and has not connected to {}: nrt_init has not been called yet, or is "
+        "called past the tap{}, or this process may not connect (docs/tap.md says how to tell)",
+        options_.socket,
+        info.identity.container_id.empty() ? ""
+                                           : ", or the socket is not mounted in its container");
+  }
+}
+
+std::string UntappedWorkers::ExplainNoTap(const ProcessWords& words, uint32_t pid) const {
+  const std::string_view preload = VariableOf(words.environment, kPreloadVariable);
+  if (preload.find(kTapName) != std::string_view::npos) {
+    return fmt::format(
+        "LD_PRELOAD names the tap, but it is not loaded: see that the file is there for this "
+        "process, in its container too, and readable. LD_PRELOAD={}",
+        Shown(preload));
+  }
+  std::string before;
+  const uint32_t ancestor = AncestorWithTap(pid, before);
+  if (ancestor != 0 && !preload.empty()) {
+    return fmt::format(
+        "the tap is not loaded: process {}, which started it, had LD_PRELOAD={}, and what it ran "
+        "replaced that by LD_PRELOAD={}: append to the variable there instead of setting it "
+        "(LD_PRELOAD=\"LIBRARY:$LD_PRELOAD\")",
+        ancestor, Shown(before), Shown(preload));
+  }
+  if (ancestor != 0) {
+    return fmt::format(
+        "the tap is not loaded: process {}, which started it, had LD_PRELOAD={}, and the variable "
+        "was dropped on the way (sudo, env -i, ssh and some launchers do that): pass it on",
+        ancestor, Shown(before));
+  }
+  if (!preload.empty()) {
+    return fmt::format(
+        "it uses the Neuron runtime without the tap: its LD_PRELOAD={} does not include the tap: "
+        "start it with LD_PRELOAD={}:{}",
+        Shown(preload), options_.tap_library, Shown(preload));
+  }
+  return fmt::format(
+      "it uses the Neuron runtime without the tap: start it with LD_PRELOAD={} in its environment",
+      options_.tap_library);
+}
+
+uint32_t UntappedWorkers::AncestorWithTap(uint32_t pid, std::string& preload) const {
+  const auto is_preload = [](std::string_view name) { return name == kPreloadVariable; };
+  std::vector<uint32_t> ancestors = processes_.AncestorsOf(pid);
+  if (ancestors.size() > kPreloadAncestorsMax) ancestors.resize(kPreloadAncestorsMax);
+  for (const uint32_t ancestor : ancestors) {
+    const ProcessWords words = ReadProcessWords(options_.proc_root, ancestor, is_preload);
+    const std::string_view value = VariableOf(words.environment, kPreloadVariable);
+    if (value.find(kTapName) == std::string_view::npos) continue;
+    preload = value;
+    return ancestor;
+  }
+  return 0;
+}
+
+void UntappedWorkers::StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                                   std::span<const StreamCursor>) {
+  if (!captures_.emplace(capture_id, spec).second) return;
+  for (const auto& [key, listed] : workers_) {
+    if (listed.info) Refuse(capture_id, spec, *listed.info);
+  }
+}
+
+void UntappedWorkers::Refuse(const CaptureId& capture_id, const CaptureSpec& spec,
+                             const WorkerInfo& worker) {
+  if (!Selects(spec, worker) || has_worker_(worker.identity.pid, worker.identity.start_time_ticks))
+    return;
+  const bool no_tap = worker.state == WorkerState::kNoTap;
+  CaptureWorkerStatus status;
+  status.capture_id = capture_id;
+  status.worker = worker.identity;
+  status.state = CaptureWorkerState::kRefused;
+  status.obstacle = no_tap ? CaptureObstacle::kNoTap : CaptureObstacle::kNotInitialised;
+  status.detail = worker.detail;
+  listener_.OnCaptureWorker(status);
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "agent/source/neuron/tap/peer_identity.h"
+#include "agent/source/neuron/tap/runtime_processes.h"
+#include "agent/source/source.h"
+#include "lib/base/clock.h"
+#include "lib/base/task_runner.h"
+#include "lib/base/weak_tasks.h"
+#include "lib/trace/capture_begin.h"
+
+namespace neurontrace {
+
+// The workers of this node that no tap speaks for, as a source that records nothing: processes that
+// use the runtime without a tap, and those whose tap has not connected. Each is in the inventory
+// with what to do about it, and in a capture that selects it, refused. Looks for them every few
+// seconds. Lives on the agent's sequence.
+class UntappedWorkers final : public Source {
+ public:
+  static constexpr uint64_t kFirstRoundNs = 1'000'000'000;
+  static constexpr uint64_t kRoundNs = 5'000'000'000;
+  // Between the looks of one round.
+  static constexpr uint64_t kLookNs = 20'000'000;
+  // Taps that lost their agent come back within this.
+  static constexpr uint64_t kReturnPatienceNs = 12'000'000'000;
+
+  struct Options {
+    std::string instance_id;
+    std::string boot_id;      // empty: the kernel's
+    std::string socket;       // of this agent: workers that look for another one are not its own
+    std::string tap_library;  // path for people to load
+    std::string proc_root = "/proc";
+    bool with_arguments = false;  // whether whole command lines are reported
+  };
+  // `has_worker`: whether a worker with a tap has this pid and start time. All but the options
+  // outlive this.
+  UntappedWorkers(Options options, TaskRunner& runner, const Clock& clock, SourceListener& listener,
+                  std::function<bool(uint32_t, uint64_t)> has_worker);
+
+  size_t size() const { return workers_.size(); }
+
+  // Source
+  void StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                    std::span<const StreamCursor> cursors) override;
+  void ArmCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                  std::span<const StreamCursor> cursors) override {
+    StartCapture(capture_id, spec, cursors);
+  }
+  void BeginCapture(const CaptureId&, const CaptureBegin&) override {}
+  void JoinCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                   std::span<const StreamCursor> cursors, const CaptureBegin&) override {
+    StartCapture(capture_id, spec, cursors);
+  }
+  // Nothing new begins.
+  void ResumeStopping(const CaptureId&, const CaptureSpec&, std::span<const StreamCursor>,
+                      const std::optional<CaptureBegin>&) override {}
+  void StopCapture(const CaptureId& capture_id) override { captures_.erase(capture_id); }
+  bool CaptureFinished(const CaptureId&) const override { return true; }
+  void Flush() override {}
+  void ForgetCapture(const CaptureId& capture_id) override { captures_.erase(capture_id); }
+
+ private:
+  using ProcessKey = std::pair<uint32_t, uint64_t>;  // pid, start time
+
+  void After(uint64_t delay_ns);
+  void Look();
+  void TakeRound();
+  bool IsListed(const RuntimeProcesses::Process& process) const;
+  // Whether its tap looks for another socket than this agent's, so that it is not awaited.
+  bool LooksElsewhere(uint32_t pid) const;
+  bool IsAnotherAgents(const RuntimeProcesses::Process& process, std::string_view socket) const;
+  std::optional<WorkerInfo> Describe(const RuntimeProcesses::Process& process) const;
+  // Why the tap of this process has not connected, or is not loaded: the values that were seen, and
+  // what to do.
+  void ExplainTap(const ProcessWords& words, WorkerInfo& info) const;
+  std::string ExplainNoTap(const ProcessWords& words, uint32_t pid) const;
+  // Of the processes that started this one, the nearest whose LD_PRELOAD names the tap; 0: none.
+  uint32_t AncestorWithTap(uint32_t pid, std::string& preload) const;
+  void Refuse(const CaptureId& capture_id, const CaptureSpec& spec, const WorkerInfo& worker);
+
+  const Options options_;
+  const std::string boot_id_;
+  const ProcFiles proc_;
+  TaskRunner& runner_;
+  const Clock& clock_;
+  SourceListener& listener_;
+  const std::function<bool(uint32_t, uint64_t)> has_worker_;
+  const uint64_t started_ns_;
+
+  RuntimeProcesses processes_;
+  struct Listed {
+    std::optional<WorkerInfo> info;  // nothing: another agent's
+    bool has_tap = false;            // when it was described
+  };
+  std::map<ProcessKey, Listed> workers_;
+  std::set<ProcessKey> had_tap_;  // of the processes at hand: whose tap was here once
+  std::map<CaptureId, CaptureSpec> captures_;
+  WeakTasks weak_tasks_;
+};
+
+}  // namespace neurontrace

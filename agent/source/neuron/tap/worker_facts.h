@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/source/neuron/tap/job_facts.h"
+#include "agent/source/neuron/tap/tap_buffer_reader.h"
+#include "lib/trace/rank_facts.h"
+#include "lib/trace/worker_info.h"
+
+namespace neurontrace {
+
+// Of a worker's command line that is reported.
+inline constexpr size_t kWorkerCommandBytesMax = 1'024;
+
+// What an agent reports of a command line: its first word, or all of it if `with_arguments`, as
+// arguments can hold secrets. Cleaned and at most kWorkerCommandBytesMax long.
+std::string ReportedCommand(std::string_view command_line, bool with_arguments);
+
+// A worker's facts, as its tap wrote them, sorted out. A plain value.
+struct WorkerFacts {
+  std::string command;
+  std::string job;                  // empty where nothing names one
+  std::vector<KeyValue> job_facts;  // as WorkerInfo has them
+  std::string runtime_version;
+  std::string detail;                    // what is wrong there, in words
+  std::vector<std::string> event_types;  // that the runtime knows; empty: not known yet
+  uint32_t visible_cores = 0;            // 0: not known yet
+  bool runtime_known = false;            // read, and written while the runtime was initialised
+  Environment environment;
+  uint32_t environment_left_out = 0;                   // variables that were too long for the tap
+  std::map<uint32_t, CommunicatorFact> communicators;  // by nc_idx
+  friend bool operator==(const WorkerFacts&, const WorkerFacts&) = default;
+};
+// Values that make no sense count as not there.
+WorkerFacts SortFacts(const TapBufferReader::Facts& facts);
+
+// Resolves the ranks of all workers of the node: agent/ranks in production, which sources may not
+// include. Pure.
+using RankResolver = std::function<std::vector<RankResolution>(std::span<const RankFacts>)>;
+
+}  // namespace neurontrace

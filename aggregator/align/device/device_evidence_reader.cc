@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/align/device/device_evidence_reader.h"
+
+#include <algorithm>
+
+#include "lib/trace/clock_limits.h"
+
+namespace neurontrace {
+namespace {
+
+// Of two cores, how much nearer in time one of them must have ended for a sync point to be its.
+constexpr uint64_t kMuchNearer = 8;
+
+uint64_t CounterDistance(uint64_t a, uint64_t b) { return a < b ? b - a : a - b; }
+
+// Leaves every second one.
+template <typename T>
+uint64_t Halve(std::vector<T>& items) {
+  const size_t before = items.size();
+  size_t kept = 0;
+  for (size_t i = 0; i < before; i += 2) items[kept++] = items[i];
+  items.resize(kept);
+  return before - kept;
+}
+
+// How far a counter's time is from the nearest end of a run of the core about that place.
+uint64_t DistanceOf(const DeviceEvidence& evidence, const DeviceSyncPoint& point) {
+  const auto after = std::upper_bound(
+      evidence.executions.begin(), evidence.executions.end(), point.sequence,
+      [](uint64_t sequence, const auto& execution) { return sequence < execution.first_sequence; });
+  uint64_t nearest = UINT64_MAX;
+  const auto look = [&](const DeviceExecution& execution) {
+    if (execution.device_end_ns) {
+      nearest = std::min(nearest, CounterDistance(*execution.device_end_ns, point.device_ns));
+    } else if (execution.device_start_ns) {
+      nearest = std::min(nearest, CounterDistance(*execution.device_start_ns, point.device_ns));
+    }
+  };
+  if (after != evidence.executions.begin()) look(*(after - 1));
+  if (after != evidence.executions.end()) look(*after);
+  return nearest;
+}
+
+}  // namespace
+
+void DeviceEvidenceReader::Add(std::span<const DeviceEvent> events) {
+  for (const DeviceEvent& event : events) Add(event);
+}
+
+void DeviceEvidenceReader::Add(const DeviceEvent& event) {
+  switch (event.type) {
+    case DeviceEventType::kOther:
+    case DeviceEventType::kDevice:
+    case DeviceEventType::kCollective:
+    case DeviceEventType::kBarrier:
+      return;
+    case DeviceEventType::kSyncPoint:
+      return AddSyncPoint(event);
+    default:
+      break;
+  }
+  if (event.type == DeviceEventType::kRunning && !event.nc_timestamp_ns) {
+    ++ignored_.without_counter;
+  } else if (event.phase == Phase::kStart) {
+    Start(event);
+  } else if (event.phase == Phase::kStop) {
+    Stop(event);
+  }
+}
+
+void DeviceEvidenceReader::AddSyncPoint(const DeviceEvent& event) {
+  if (!event.nc_timestamp_ns || !event.cpu_timestamp_ns) {
+    ++ignored_.without_counter;
+    return;
+  }
+  if (sync_points_seen_++ % sync_point_stride_ != 0) {
+    ++ignored_.thinned;
+    return;
+  }
+  DeviceSyncPoint point{.exec_id = event.exec_id.value_or(0),
+                        .sequence = event.sequence,
+                        .device_ns = *event.nc_timestamp_ns,
+                        .host_ns = *event.cpu_timestamp_ns};
+  // A version that stamps the event with the reading itself does not say when it wrote it down.
+  if (event.timestamp_ns != point.host_ns) point.recorded_ns = event.timestamp_ns;
+  sync_points_.push_back(point);
+  if (sync_points_.size() < limits::kDeviceSyncPointsMax) return;
+  ignored_.thinned += Halve(sync_points_);
+  sync_point_stride_ *= 2;
+}
+
+bool DeviceEvidenceReader::TakesStart(const Execution& execution, const DeviceEvent& event) const {
+  switch (event.type) {
+    case DeviceEventType::kPrepare:
+      return !execution.prepare_start_ns && execution.runs.empty();
+    case DeviceEventType::kCore:
+      return !execution.core_start_ns;
+    case DeviceEventType::kFinish:
+      return !execution.finish_start_ns;
+    case DeviceEventType::kRunning:
+      return std::none_of(execution.runs.begin(), execution.runs.end(),
+                          [&](const Run& run) { return run.core == event.device_core_idx; });
+    default:
+      return true;
+  }
+}
+
+uint64_t DeviceEvidenceReader::ExecutionFor(const DeviceEvent& event) {
+  const auto [at, is_new] = number_of_.try_emplace(*event.exec_id, 0);
+  if (!is_new) {
+    const Execution* execution = Find(at->second);
+    if (execution != nullptr && TakesStart(*execution, event)) return at->second;
+  }
+  at->second = first_open_ + open_.size();
+  const uint64_t number = at->second;
+  open_.push_back({.exec_id = *event.exec_id});
+  if (open_.size() > limits::kDeviceExecutionsOpenMax) CloseOldest();
+  return number;
+}
+
+DeviceEvidenceReader::Execution* DeviceEvidenceReader::Find(uint64_t number) {
+  if (number < first_open_ || number - first_open_ >= open_.size()) return nullptr;
+  return &open_[number - first_open_];
+}
+
+void DeviceEvidenceReader::Start(const DeviceEvent& event) {
+  if (!event.exec_id) {
+    ++ignored_.without_execution;
+    return;
+  }
+  const uint64_t number = ExecutionFor(event);
+  Execution& execution = *Find(number);
+  Span span{.execution = number};
+  switch (event.type) {
+    case DeviceEventType::kPrepare:
+      execution.prepare_start_ns = event.timestamp_ns;
+      break;
+    case DeviceEventType::kCore:
+      execution.core_start_ns = event.timestamp_ns;
+      return;
+    case DeviceEventType::kFinish:
+      execution.finish_start_ns = event.timestamp_ns;
+      return;
+    case DeviceEventType::kRunning:
+      if (execution.runs.size() >= limits::kDeviceCoresMax) {
+        ++ignored_.cores_beyond;
+        return;
+      }
+      span.run = execution.runs.size();
+      execution.runs.push_back({.core = event.device_core_idx,
+                                .start_ns = event.nc_timestamp_ns,
+                                .first_sequence = event.sequence,
+                                .last_sequence = event.sequence});
+      break;
+    default:
+      break;
+  }
+  const SpanKey key{event.type, event.tracking_id};
+  if (spans_.insert_or_assign(key, span).second) span_order_.push_back(key);
+  while (span_order_.size() > limits::kDeviceSpansOpenMax) {
+    spans_.erase(span_order_.front());
+    span_order_.pop_front();
+  }
+}
+
+void DeviceEvidenceReader::Stop(const DeviceEvent& event) {
+  if (event.type == DeviceEventType::kCore || event.type == DeviceEventType::kFinish) return;
+  const auto at = spans_.find(SpanKey{event.type, event.tracking_id});
+  if (at == spans_.end()) {
+    ++ignored_.stops_alone;
+    return;
+  }
+  const Span span = at->second;
+  spans_.erase(at);
+  Execution* execution = Find(span.execution);
+  if (execution == nullptr) {
+    ++ignored_.late;
+  } else if (event.type == DeviceEventType::kPrepare) {
+    execution->prepare_stop_ns = event.timestamp_ns;
+  } else if (event.type == DeviceEventType::kWait) {
+    execution->wait_stop_ns = event.timestamp_ns;
+  } else {
+    Run& run = execution->runs[span.run];
+    run.end_ns = event.nc_timestamp_ns;
+    run.last_sequence = std::max(run.last_sequence, event.sequence);
+    run.first_sequence = std::min(run.first_sequence, event.sequence);
+  }
+}
+
+// The latest that certainly comes before the submission.
+std::optional<uint64_t> DeviceEvidenceReader::BeforeOf(const Execution& e) {
+  if (!e.core_start_ns) return e.prepare_stop_ns ? e.prepare_stop_ns : e.prepare_start_ns;
+  const std::optional<uint64_t>& prepared =
+      e.prepare_stop_ns ? e.prepare_stop_ns : e.prepare_start_ns;
+  if (!prepared) return e.core_start_ns;
+  if (*prepared <= *e.core_start_ns) return prepared;
+  ++ignored_.inconsistent;
+  return std::nullopt;
+}
+
+// The earliest that certainly comes after the host knows of the end. Some versions of the runtime
+// write another execution's number on a wait, which then is not between its neighbours.
+std::optional<uint64_t> DeviceEvidenceReader::AfterOf(const Execution& e) {
+  if (!e.wait_stop_ns) return e.finish_start_ns;
+  const bool is_between = (!e.core_start_ns || *e.core_start_ns <= *e.wait_stop_ns) &&
+                          (!e.finish_start_ns || *e.wait_stop_ns <= *e.finish_start_ns);
+  if (is_between) return e.wait_stop_ns;
+  ++ignored_.inconsistent;
+  return e.finish_start_ns;
+}
+
+void DeviceEvidenceReader::CloseOldest() {
+  const Execution execution = std::move(open_.front());
+  open_.pop_front();
+  const uint64_t number = first_open_++;
+  const auto at = number_of_.find(execution.exec_id);
+  if (at != number_of_.end() && at->second == number) number_of_.erase(at);
+  if (execution.runs.empty()) return;
+  if (executions_seen_++ % execution_stride_ != 0) {
+    ++ignored_.thinned;
+    return;
+  }
+  const std::optional<uint64_t> before = BeforeOf(execution);
+  const std::optional<uint64_t> after = AfterOf(execution);
+  for (const Run& run : execution.runs) {
+    DeviceCoreEvidence* core = CoreOf(run.core);
+    if (core == nullptr) {
+      ++ignored_.cores_beyond;
+      continue;
+    }
+    core->evidence.executions.push_back({.exec_id = execution.exec_id,
+                                         .first_sequence = run.first_sequence,
+                                         .last_sequence = run.last_sequence,
+                                         .host_before_ns = before,
+                                         .device_start_ns = run.start_ns,
+                                         .device_end_ns = run.end_ns,
+                                         .host_after_ns = after});
+    if (core->evidence.executions.size() >= limits::kDeviceExecutionsMax) ThinExecutions();
+  }
+}
+
+void DeviceEvidenceReader::ThinExecutions() {
+  for (DeviceCoreEvidence& core : cores_) ignored_.thinned += Halve(core.evidence.executions);
+  execution_stride_ *= 2;
+}
+
+DeviceCoreEvidence* DeviceEvidenceReader::CoreOf(std::optional<uint64_t> index) {
+  const auto at = std::lower_bound(
+      cores_.begin(), cores_.end(), index,
+      [](const DeviceCoreEvidence& core, const auto& i) { return core.device_core_idx < i; });
+  if (at != cores_.end() && at->device_core_idx == index) return &*at;
+  if (cores_.size() >= limits::kDeviceCoresMax) return nullptr;
+  return &*cores_.insert(at, DeviceCoreEvidence{.device_core_idx = index, .evidence = {}});
+}
+
+// The core whose counter stood there: a sync point does not name it, but counters rarely agree.
+DeviceCoreEvidence* DeviceEvidenceReader::CoreNear(const DeviceSyncPoint& point) {
+  if (cores_.size() == 1) return &cores_.front();
+  DeviceCoreEvidence* nearest = nullptr;
+  uint64_t least = UINT64_MAX;
+  uint64_t second = UINT64_MAX;
+  for (DeviceCoreEvidence& core : cores_) {
+    const uint64_t distance = DistanceOf(core.evidence, point);
+    if (distance < least) {
+      second = least;
+      least = distance;
+      nearest = &core;
+    } else {
+      second = std::min(second, distance);
+    }
+  }
+  return least <= second / kMuchNearer ? nearest : nullptr;
+}
+
+DeviceExtraction DeviceEvidenceReader::Finish() {
+  while (!open_.empty()) CloseOldest();
+  // Without any execution there is one core to speak of, as far as anybody knows.
+  if (cores_.empty() && !sync_points_.empty()) CoreOf(std::nullopt);
+  for (DeviceCoreEvidence& core : cores_) {
+    std::stable_sort(core.evidence.executions.begin(), core.evidence.executions.end(),
+                     [](const DeviceExecution& a, const DeviceExecution& b) {
+                       return a.first_sequence < b.first_sequence;
+                     });
+  }
+  std::stable_sort(
+      sync_points_.begin(), sync_points_.end(),
+      [](const DeviceSyncPoint& a, const DeviceSyncPoint& b) { return a.sequence < b.sequence; });
+  for (const DeviceSyncPoint& point : sync_points_) {
+    DeviceCoreEvidence* core = CoreNear(point);
+    if (core == nullptr) {
+      ++ignored_.cores_unknown;
+    } else {
+      core->evidence.sync_points.push_back(point);
+    }
+  }
+  return {std::move(cores_), ignored_};
+}
+
+DeviceExtraction ExtractDeviceEvidence(std::span<const DeviceEvent> events) {
+  DeviceEvidenceReader reader;
+  reader.Add(events);
+  return reader.Finish();
+}
+
+}  // namespace neurontrace

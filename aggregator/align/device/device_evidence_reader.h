@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "aggregator/align/device/device_event.h"
+#include "aggregator/align/device/device_evidence.h"
+
+namespace neurontrace {
+
+// The evidence of one physical core: a logical core may be made of several, each with a counter of
+// its own.
+struct DeviceCoreEvidence {
+  std::optional<uint64_t> device_core_idx;  // nullopt: no event named a core
+  DeviceEvidence evidence;
+};
+
+// Events that could have told something, and why they do not.
+struct DeviceEventsIgnored {
+  uint64_t without_execution = 0;  // no exec_id
+  uint64_t without_counter = 0;    // a device's event without nc_timestamp_ns
+  uint64_t stops_alone = 0;        // their starts were lost, or are too long ago
+  uint64_t inconsistent = 0;       // host events that are not where their execution is
+  uint64_t late = 0;               // of executions too long ago
+  uint64_t cores_beyond = 0;       // of more cores than one logical core has
+  uint64_t cores_unknown = 0;      // sync points that may be of either of several cores
+  uint64_t thinned = 0;            // executions and sync points beyond what is kept
+  friend bool operator==(const DeviceEventsIgnored&, const DeviceEventsIgnored&) = default;
+};
+
+struct DeviceExtraction {
+  std::vector<DeviceCoreEvidence> cores;  // by index
+  DeviceEventsIgnored ignored;
+};
+
+// Finds the evidence of clocks in the events of one logical core of one process, which are added in
+// about the order of its ring. Bounded by limits.h: what is under way at a time by forgetting the
+// oldest, what is kept by keeping every second, every fourth ... execution. One thread at a time.
+class DeviceEvidenceReader {
+ public:
+  void Add(std::span<const DeviceEvent> events);
+  // All of it; nothing may be added after.
+  DeviceExtraction Finish();
+
+ private:
+  // An execution on one physical core.
+  struct Run {
+    std::optional<uint64_t> core;
+    std::optional<uint64_t> start_ns;
+    std::optional<uint64_t> end_ns;
+    uint64_t first_sequence = 0;
+    uint64_t last_sequence = 0;
+  };
+  struct Execution {
+    uint64_t exec_id = 0;
+    std::optional<uint64_t> prepare_start_ns;
+    std::optional<uint64_t> prepare_stop_ns;
+    std::optional<uint64_t> core_start_ns;
+    std::optional<uint64_t> wait_stop_ns;
+    std::optional<uint64_t> finish_start_ns;
+    std::vector<Run> runs;
+  };
+  // What a stop needs of its start.
+  struct Span {
+    uint64_t execution = 0;  // number
+    size_t run = 0;
+  };
+  using SpanKey = std::pair<DeviceEventType, uint64_t>;
+
+  void Add(const DeviceEvent& event);
+  void Start(const DeviceEvent& event);
+  void Stop(const DeviceEvent& event);
+  void AddSyncPoint(const DeviceEvent& event);
+  bool TakesStart(const Execution& execution, const DeviceEvent& event) const;
+  // The execution that is under way by this id; a new one if it has had such a start already.
+  uint64_t ExecutionFor(const DeviceEvent& event);
+  Execution* Find(uint64_t number);
+  void CloseOldest();
+  std::optional<uint64_t> BeforeOf(const Execution& execution);
+  std::optional<uint64_t> AfterOf(const Execution& execution);
+  DeviceCoreEvidence* CoreOf(std::optional<uint64_t> index);
+  DeviceCoreEvidence* CoreNear(const DeviceSyncPoint& point);
+  void ThinExecutions();
+
+  std::deque<Execution> open_;  // numbers from first_open_
+  uint64_t first_open_ = 0;
+  absl::flat_hash_map<uint64_t, uint64_t> number_of_;  // by exec_id
+  absl::flat_hash_map<SpanKey, Span> spans_;
+  std::deque<SpanKey> span_order_;
+  std::vector<DeviceSyncPoint> sync_points_;
+  std::vector<DeviceCoreEvidence> cores_;
+  uint64_t executions_seen_ = 0;
+  uint64_t execution_stride_ = 1;
+  uint64_t sync_points_seen_ = 0;
+  uint64_t sync_point_stride_ = 1;
+  DeviceEventsIgnored ignored_;
+};
+
+// All at once.
+DeviceExtraction ExtractDeviceEvidence(std::span<const DeviceEvent> events);
+
+}  // namespace neurontrace

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/align/utc/host_utc.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include "aggregator/align/core/clock_reading.h"
+#include "aggregator/align/utc/utc_trust.h"
+
+namespace neurontrace {
+namespace {
+
+// A reading as seen from the estimate that the probes give.
+struct Seen {
+  const HostUtcReading* reading = nullptr;
+  Interval offset;  // the truth is ahead of the estimate by so much, as the reading has it
+  double bound_ns = 0;
+  double likely_ns = 0;
+  // The same of a curve as good as the estimate but for a constant error: which error that is.
+  Interval error() const { return {offset.min - likely_ns, offset.max + likely_ns}; }
+  bool says_more() const { return offset.min > -likely_ns || offset.max < likely_ns; }
+};
+
+// How far one interval is beyond another, with its sign; 0: they meet.
+double Beyond(Interval of, Interval other) {
+  if (of.min > other.max) return of.min - other.max;
+  return std::min(0.0, of.max - other.min);
+}
+
+Interval Common(Interval a, Interval b) { return {std::max(a.min, b.min), std::min(a.max, b.max)}; }
+
+// What the most of the intervals have in common (Marzullo); of several such the one nearest to 0.
+struct Consensus {
+  Interval interval;
+  size_t count = 0;
+};
+Consensus ConsensusOf(std::span<const Seen> seen) {
+  std::vector<std::pair<double, int>> edges;  // a begin before an end at the same place
+  for (const Seen& one : seen) {
+    edges.push_back({one.error().min, -1});
+    edges.push_back({one.error().max, 1});
+  }
+  std::sort(edges.begin(), edges.end());
+  const auto distance = [](Interval i) { return std::abs(std::clamp(0.0, i.min, i.max)); };
+  Consensus best;
+  size_t count = 0;
+  for (size_t i = 0; i + 1 < edges.size(); ++i) {
+    count = edges[i].second < 0 ? count + 1 : count - 1;
+    const Interval here{edges[i].first, edges[i + 1].first};
+    const bool is_nearer = count == best.count && distance(here) < distance(best.interval);
+    if (edges[i].second < 0 && (count > best.count || is_nearer)) best = {here, count};
+  }
+  return best;
+}
+
+class Judge {
+ public:
+  Judge(std::span<const HostUtcReading> readings, const ClockSegment& by_probes,
+        std::span<const UtcSource> of_reference);
+
+  HostUtcJudgement Run();
+
+ private:
+  void HearSource(UtcSource source);
+  void LeaveOut(UtcSource source, std::span<const Seen> seen, std::span<const double> beyond,
+                const std::string& against);
+  void TellShift();
+  std::string Names(std::span<const UtcSource> sources) const;
+
+  std::vector<Seen> seen_;
+  const std::span<const UtcSource> of_reference_;
+  std::vector<Seen> kept_;
+  std::vector<UtcSource> sources_;  // of those
+  std::optional<Interval> error_;   // that all of those allow
+  HostUtcJudgement judgement_;
+};
+
+Judge::Judge(std::span<const HostUtcReading> readings, const ClockSegment& by_probes,
+             std::span<const UtcSource> of_reference)
+    : of_reference_(of_reference) {
+  for (const HostUtcReading& reading : readings) {
+    const ClockEstimate estimate = EvaluateSegment(by_probes, reading.x_ns);
+    const auto ahead = [&](uint64_t y_ns) {
+      return static_cast<double>(static_cast<int64_t>(y_ns - estimate.y_ns));
+    };
+    seen_.push_back({&reading,
+                     {ahead(reading.y_min_ns), ahead(reading.y_max_ns)},
+                     static_cast<double>(estimate.bound_ns),
+                     static_cast<double>(estimate.likely_bound_ns)});
+  }
+}
+
+std::string Judge::Names(std::span<const UtcSource> sources) const {
+  std::string names;
+  for (const UtcSource source : sources) {
+    if (!names.empty()) names += ", ";
+    names += NameOf(source);
+  }
+  return names;
+}
+
+// `beyond`: of each of `seen`, 0 where it is not left out.
+void Judge::LeaveOut(UtcSource source, std::span<const Seen> seen, std::span<const double> beyond,
+                     const std::string& against) {
+  size_t count = 0;
+  double worst = 0;
+  uint64_t begin_ns = 0;
+  uint64_t end_ns = 0;
+  for (size_t i = 0; i < seen.size(); ++i) {
+    if (beyond[i] == 0) continue;
+    if (count++ == 0) begin_ns = seen[i].reading->x_ns;
+    end_ns = seen[i].reading->x_ns;
+    if (std::abs(beyond[i]) > std::abs(worst)) worst = beyond[i];
+  }
+  if (count == 0) return;
+  judgement_.rejected += count;
+  judgement_.findings.push_back(
+      {ClockFindingKind::kRejectedEvidence, begin_ns, end_ns, std::llround(worst),
+       fmt::format("UTC by {} (the reference's by {}) contradicts {} by up to {:+.1f} us: {} of {} "
+                   "readings left out",
+                   NameOf(source), Names(of_reference_), against, worst / 1e3, count,
+                   seen.size())});
+}
+
+void Judge::HearSource(UtcSource source) {
+  std::vector<Seen> all;
+  std::copy_if(seen_.begin(), seen_.end(), std::back_inserter(all),
+               [&](const Seen& one) { return one.reading->source == source; });
+  std::vector<double> beyond;
+  std::vector<Seen> possible;
+  for (const Seen& one : all) {
+    beyond.push_back(Beyond(one.offset, {-one.bound_ns, one.bound_ns}));
+    if (beyond.back() == 0) possible.push_back(one);
+  }
+  LeaveOut(source, all, beyond, "what the probes prove");
+  if (possible.empty()) return;
+  const Consensus consensus = ConsensusOf(possible);
+  const bool contradicts_better = error_.has_value() && Beyond(consensus.interval, *error_) != 0;
+  const Interval agreed = contradicts_better ? *error_ : consensus.interval;
+  // Of a source whose readings contradict each other, by half or more, none counts.
+  const bool is_out = contradicts_better || consensus.count * 2 <= possible.size();
+  beyond.clear();
+  double worst = contradicts_better ? Beyond(consensus.interval, *error_) : 0;
+  for (const Seen& one : possible) {
+    beyond.push_back(Beyond(one.error(), agreed));
+    if (std::abs(beyond.back()) > std::abs(worst)) worst = beyond.back();
+  }
+  if (is_out) {
+    std::replace(beyond.begin(), beyond.end(), 0.0, worst);
+  }
+  LeaveOut(source, possible, beyond,
+           contradicts_better ? "UTC by " + Names(sources_) : "its other readings");
+  if (is_out) return;
+  for (size_t i = 0; i < possible.size(); ++i) {
+    if (beyond[i] == 0) kept_.push_back(possible[i]);
+  }
+  error_ = error_.has_value() ? Common(*error_, consensus.interval) : consensus.interval;
+  sources_.push_back(source);
+}
+
+void Judge::TellShift() {
+  const auto [first, last] = std::minmax_element(
+      kept_.begin(), kept_.end(),
+      [](const Seen& a, const Seen& b) { return a.reading->x_ns < b.reading->x_ns; });
+  judgement_.findings.push_back(
+      {ClockFindingKind::kRejectedEvidence, first->reading->x_ns, last->reading->x_ns,
+       std::llround(judgement_.shift_ns),
+       fmt::format("UTC by {} (the reference's by {}) shows that probes take {:.1f} us {} to the "
+                   "reference than back, to within {:.1f} us: the estimate moved by {:+.1f} us",
+                   Names(sources_), Names(of_reference_), 2 * std::abs(judgement_.shift_ns) / 1e3,
+                   judgement_.shift_ns < 0 ? "longer" : "less", 2 * judgement_.margin_ns / 1e3,
+                   judgement_.shift_ns / 1e3)});
+}
+
+HostUtcJudgement Judge::Run() {
+  for (const UtcSource source : kUtcSourcesByTrust) HearSource(source);
+  if (kept_.empty()) return std::move(judgement_);
+  if (error_->min > 0 || error_->max < 0) {
+    double likely_ns = kept_.front().likely_ns;
+    for (const Seen& one : kept_) likely_ns = std::min(likely_ns, one.likely_ns);
+    judgement_.shift_ns = error_->middle();
+    // The probes' own likely sides are as far apart as they were.
+    judgement_.margin_ns = std::max(0.0, error_->width() / 2 - likely_ns);
+    TellShift();
+  }
+  std::sort(kept_.begin(), kept_.end(), [](const Seen& a, const Seen& b) {
+    return std::tie(a.reading->x_ns, a.reading->source, a.reading->y_min_ns, a.reading->y_max_ns) <
+           std::tie(b.reading->x_ns, b.reading->source, b.reading->y_min_ns, b.reading->y_max_ns);
+  });
+  for (const Seen& one : kept_) {
+    judgement_.says_more = judgement_.says_more || one.says_more();
+    judgement_.constraints.push_back({.x_ns = one.reading->x_ns,
+                                      .likely_min_ns = one.reading->y_min_ns,
+                                      .likely_max_ns = one.reading->y_max_ns,
+                                      .source = HostUtcJudgement::kSource});
+  }
+  return std::move(judgement_);
+}
+
+}  // namespace
+
+std::vector<HostUtcReading> HostReadingsOf(std::span<const UtcReading> readings,
+                                           const ReferenceUtc::Epoch& epoch, uint64_t x_begin_ns,
+                                           uint64_t x_end_ns) {
+  std::vector<HostUtcReading> of;
+  for (const UtcReading& reading : readings) {
+    if (!IsSound(reading) || reading.raw_ns < x_begin_ns || reading.raw_ns > x_end_ns) continue;
+    const std::optional<ReferenceTimes> times = ReferenceTimesOf(epoch, reading);
+    if (!times.has_value()) continue;
+    of.push_back({reading.raw_ns, times->earliest_ns, times->latest_ns, reading.source});
+  }
+  std::sort(of.begin(), of.end(), [](const HostUtcReading& a, const HostUtcReading& b) {
+    return std::tie(a.x_ns, a.source, a.y_min_ns, a.y_max_ns) <
+           std::tie(b.x_ns, b.source, b.y_min_ns, b.y_max_ns);
+  });
+  return of;
+}
+
+HostUtcJudgement JudgeUtc(std::span<const HostUtcReading> readings, const ClockSegment& by_probes,
+                          std::span<const UtcSource> of_reference) {
+  if (readings.empty() || by_probes.knots.empty()) return {};
+  return Judge(readings, by_probes, of_reference).Run();
+}
+
+std::vector<ClockConstraint> WithUtc(std::vector<ClockConstraint> probes,
+                                     const HostUtcJudgement& utc) {
+  const auto up = static_cast<int64_t>(std::ceil(utc.shift_ns + utc.margin_ns));
+  const auto down = static_cast<int64_t>(std::floor(utc.shift_ns - utc.margin_ns));
+  for (ClockConstraint& probe : probes) {
+    if (probe.likely_max_ns != ClockConstraint::kNoMax) {
+      probe.likely_max_ns += static_cast<uint64_t>(up);
+    }
+    if (probe.likely_min_ns != ClockConstraint::kNoMin) {
+      probe.likely_min_ns += static_cast<uint64_t>(down);
+    }
+  }
+  std::vector<ClockConstraint> all;
+  all.reserve(probes.size() + utc.constraints.size());
+  std::merge(probes.begin(), probes.end(), utc.constraints.begin(), utc.constraints.end(),
+             std::back_inserter(all),
+             [](const ClockConstraint& a, const ClockConstraint& b) { return a.x_ns < b.x_ns; });
+  return all;
+}
+
+}  // namespace neurontrace

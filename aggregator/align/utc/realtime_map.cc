@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/align/utc/realtime_map.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+#include "aggregator/align/core/clock_reading.h"
+#include "aggregator/align/utc/snapshot_chain.h"
+#include "aggregator/align/core/wide.h"
+
+namespace neurontrace {
+namespace {
+
+// So many lines may be made again because a later list overlaps them: an hour's, second by second,
+// of a clock that was set back by an hour eighteen times.
+constexpr size_t kLinesRedoneMax = 65'536;
+
+// Makes `lines` their union with `second`, without a look at what ends before `second` begins.
+// Returns how many it made again.
+size_t Unite(std::vector<ClockLine>& lines, std::span<const ClockLine> second) {
+  if (second.empty()) return 0;
+  auto tail = std::partition_point(lines.begin(), lines.end(), [&](const ClockLine& line) {
+    return line.x_end_ns <= second.front().x_begin_ns;
+  });
+  if (tail == lines.end()) {
+    lines.insert(lines.end(), second.begin(), second.end());
+    return 0;
+  }
+  if (tail != lines.begin()) --tail;  // in a gap it is the line before that goes on
+  const std::vector<ClockLine> made = UnionOf(std::span(tail, lines.end()), second);
+  const auto redone = static_cast<size_t>(lines.end() - tail);
+  lines.erase(tail, lines.end());
+  lines.insert(lines.end(), made.begin(), made.end());
+  return redone;
+}
+
+std::vector<ClockLine> UniteByHalves(std::span<std::vector<ClockLine>> lists) {
+  if (lists.size() == 1) return std::move(lists.front());
+  const size_t half = lists.size() / 2;
+  const std::vector<ClockLine> first = UniteByHalves(lists.first(half));
+  return UnionOf(first, UniteByHalves(lists.subspan(half)));
+}
+
+// Raw may be so far off as REALTIME is: an eighth more, for slews.
+uint64_t WithSnapshots(uint64_t model_bound_ns, uint64_t snapshot_bound_ns) {
+  // At the end of the scale it is kNoBound.
+  return Saturate(Wide{model_bound_ns} + snapshot_bound_ns + snapshot_bound_ns / 8 + 2);
+}
+
+// The line of raw to REALTIME turned round, and continued by those of raw to the reference.
+void Compose(const ClockLine& realtime, std::span<const ClockLine> model,
+             std::vector<ClockLine>& lines) {
+  auto part = std::upper_bound(model.begin(), model.end(), realtime.x_begin_ns,
+                               [](uint64_t x, const ClockLine& line) { return x < line.x_end_ns; });
+  for (; part != model.end() && part->x_begin_ns < realtime.x_end_ns; ++part) {
+    const uint64_t begin = std::max(part->x_begin_ns, realtime.x_begin_ns);
+    const uint64_t end = std::min(part->x_end_ns, realtime.x_end_ns);
+    const ClockLine line{realtime.At(begin), realtime.At(end), part->At(begin), part->At(end),
+                         WithSnapshots(part->bound_ns, realtime.bound_ns)};
+    if (line.x_begin_ns < line.x_end_ns) lines.push_back(line);
+  }
+}
+
+// Of stamps from long before all evidence, as files of other days have them, nothing is known: they
+// stay what they are, rather than where a drift would have taken them in a year.
+ClockMap AsRecordedBefore(const ClockMap& map) {
+  if (map.is_identity()) return map;
+  const ClockMap::Piece& first = map.pieces().front();
+  std::vector<ClockMap::Piece> pieces = {{0, 0, 0, std::nullopt}};
+  if (first.reference_begin_ns < first.raw_begin_ns) {  // waits for the map, as none runs back
+    pieces.push_back(
+        {first.reference_begin_ns, first.reference_begin_ns, -ClockMap::kRateMax, std::nullopt});
+  }
+  if (first.raw_begin_ns <= pieces.back().raw_begin_ns) return map;
+  pieces.insert(pieces.end(), map.pieces().begin(), map.pieces().end());
+  absl::StatusOr<ClockMap> whole = ClockMap::FromPieces(std::move(pieces));
+  return whole.ok() ? *std::move(whole) : map;
+}
+
+}  // namespace
+
+std::vector<ClockLine> UnionOfAll(std::vector<std::vector<ClockLine>> lists) {
+  std::vector<ClockLine> lines;
+  size_t redone = 0;
+  size_t next = 0;
+  while (next < lists.size() && redone <= kLinesRedoneMax) redone += Unite(lines, lists[next++]);
+  if (next < lists.size()) Unite(lines, UniteByHalves(std::span(lists).subspan(next)));
+  return lines;
+}
+
+std::vector<RealtimeStretch> RealtimeStretchesOf(const ClockModel& model,
+                                                 std::span<const ClockSnapshot> snapshots,
+                                                 std::span<const ClockEvent> events) {
+  const std::vector<ClockLine> raw = LinesOf(model);
+  std::vector<RealtimeStretch> stretches;
+  for (const SnapshotChain& chain : ChainsOf(snapshots, events)) {
+    RealtimeStretch stretch{chain.raw_begin_ns, chain.raw_end_ns, {}};
+    for (const ClockLine& line : chain.lines) Compose(line, raw, stretch.lines);
+    if (!stretch.lines.empty()) stretches.push_back(std::move(stretch));
+  }
+  return stretches;
+}
+
+ClockMap RealtimeMapOf(const ClockModel& model, std::span<const ClockSnapshot> snapshots,
+                       std::span<const ClockEvent> events) {
+  std::vector<std::vector<ClockLine>> lists;
+  for (RealtimeStretch& stretch : RealtimeStretchesOf(model, snapshots, events)) {
+    lists.push_back(std::move(stretch.lines));
+  }
+  return AsRecordedBefore(MapAlong(UnionOfAll(std::move(lists))));
+}
+
+}  // namespace neurontrace

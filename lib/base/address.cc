@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/base/address.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "lib/base/clean_text.h"
+#include "lib/base/status.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr size_t kHostBytesMax = 253;  // RFC 1035, without the last dot
+constexpr size_t kShownAddressBytesMax = 300;
+
+constexpr std::string_view kHostCharacters =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._";
+
+bool IsIpv6(std::string_view host) {
+  const std::string number(host.substr(0, host.find('%')));  // a link-local one may name its link
+  in6_addr ignored = {};
+  return inet_pton(AF_INET6, number.c_str(), &ignored) == 1;
+}
+
+bool IsName(std::string_view host) {
+  return !host.empty() && host.size() <= kHostBytesMax && host.front() != '-' &&
+         host.find_first_not_of(kHostCharacters) == std::string_view::npos;
+}
+
+}  // namespace
+
+absl::StatusOr<uint16_t> ParsePort(std::string_view text) {
+  uint16_t port = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, port);
+  if (error != std::errc() || rest != end) {
+    return InvalidArgument("'{}' is not a port: it is a number from 0 to 65535",
+                           CleanText(text, kShownAddressBytesMax));
+  }
+  return port;
+}
+
+namespace {
+
+absl::StatusOr<HostPort> ParseAddress(std::string_view address, uint16_t lowest_port) {
+  const std::string shown = CleanText(address, kShownAddressBytesMax);
+  const size_t colon = address.rfind(':');
+  if (colon == std::string_view::npos) {
+    return InvalidArgument("'{}' has no port: write HOST:PORT, as 127.0.0.1:9400 or [::1]:9400",
+                           shown);
+  }
+  std::string_view host = address.substr(0, colon);
+  const bool is_bracketed = host.starts_with('[') && host.ends_with(']');
+  if (is_bracketed) host = host.substr(1, host.size() - 2);
+  if (is_bracketed ? !IsIpv6(host) : !IsName(host)) {
+    return InvalidArgument(
+        "'{}' is not an address: write HOST:PORT, as 127.0.0.1:9400 or [::1]:9400", shown);
+  }
+  const auto port = ParsePort(address.substr(colon + 1));
+  if (!port.ok()) {
+    return InvalidArgument("'{}': the port is a number from {} to 65535", shown, lowest_port);
+  }
+  return HostPort{std::string(host), *port};
+}
+
+}  // namespace
+
+absl::StatusOr<HostPort> ParseHostPort(std::string_view address) {
+  return ParseAddress(address, 0);
+}
+
+std::string CheckAddress(const std::string& address) {
+  return std::string(ParseHostPort(address).status().message());
+}
+
+std::string CheckPeerAddress(const std::string& address) {
+  const auto parsed = ParseAddress(address, 1);
+  if (!parsed.ok()) return std::string(parsed.status().message());
+  if (parsed->port != 0) return "";
+  return fmt::format("'{}': nothing can be reached at port 0: give the one that is listened on",
+                     address);
+}
+
+bool IsLoopback(const std::string& address) {
+  const std::string host = address.substr(0, address.rfind(':'));
+  if (host == "localhost" || host == "[::1]") return true;
+  // 127.0.0.0/8 as numbers: 127.example.org is a name that leads anywhere.
+  return host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string::npos;
+}
+
+}  // namespace neurontrace

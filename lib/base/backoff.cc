@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/base/backoff.h"
+
+#include <algorithm>
+
+namespace neurontrace {
+
+uint64_t Backoff::NextDelayNs() {
+  const uint64_t delay_ns = next_ns_;
+  next_ns_ = std::min(2 * next_ns_, longest_ns_);
+  return delay_ns - random_.Next64() % (delay_ns / 4 + 1);
+}
+
+}  // namespace neurontrace

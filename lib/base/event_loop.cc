@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/base/event_loop.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "lib/base/clock.h"
+
+namespace neurontrace {
+namespace {
+
+int CheckFd(int fd, const char* what) {
+  if (fd < 0) {
+    perror(what);  // Out of descriptors before anything runs: nothing to go on with.
+    abort();
+  }
+  return fd;
+}
+
+}  // namespace
+
+EventLoop::EventLoop()
+    : epoll_fd_(CheckFd(epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
+      wake_fd_(CheckFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = wake_fd_;
+  CheckFd(epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, wake_fd_, &event), "epoll_ctl");
+}
+
+EventLoop::~EventLoop() {
+  close(wake_fd_);
+  close(epoll_fd_);
+}
+
+void EventLoop::Run() {
+  {
+    std::lock_guard lock(mutex_);
+    thread_ = std::this_thread::get_id();
+  }
+  std::vector<Task> due;
+  for (;;) {
+    due.clear();
+    const int timeout_ms = TakeDueTasks(due);
+    for (Task& task : due) {
+      {
+        std::lock_guard lock(mutex_);
+        if (quit_) return;
+      }
+      task();
+      task = nullptr;
+    }
+    {
+      std::lock_guard lock(mutex_);
+      if (quit_) return;
+    }
+    RunReadyWatches(due.empty() ? timeout_ms : 0);
+  }
+}
+
+void EventLoop::Quit() {
+  {
+    std::lock_guard lock(mutex_);
+    quit_ = true;
+  }
+  Wake();
+}
+
+void EventLoop::PostTask(Task task) {
+  {
+    std::lock_guard lock(mutex_);
+    tasks_.push_back(std::move(task));
+  }
+  Wake();
+}
+
+void EventLoop::PostDelayedTask(Task task, uint64_t delay_ns) {
+  {
+    std::lock_guard lock(mutex_);
+    delayed_tasks_.emplace(SystemClock().MonotonicNs() + delay_ns, std::move(task));
+  }
+  Wake();
+}
+
+void EventLoop::AddReadableWatch(int fd, Task task) {
+  watches_[fd] = std::make_shared<Task>(std::move(task));
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = fd;
+  if (epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd, &event) != 0 && errno != EEXIST) {
+    perror("epoll_ctl");
+    abort();  // Only a descriptor that is not open comes here: a bug of the caller.
+  }
+}
+
+void EventLoop::RemoveReadableWatch(int fd) {
+  if (watches_.erase(fd) != 0) epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, fd, nullptr);
+}
+
+bool EventLoop::RunsTasksOnCurrentThread() const {
+  std::lock_guard lock(mutex_);
+  return thread_ == std::this_thread::get_id();
+}
+
+void EventLoop::Wake() {
+  const uint64_t one = 1;
+  // A full eventfd is readable, which is all that is wanted.
+  [[maybe_unused]] const ssize_t n = write(wake_fd_, &one, sizeof(one));
+}
+
+int EventLoop::TakeDueTasks(std::vector<Task>& out) {
+  std::lock_guard lock(mutex_);
+  out.swap(tasks_);
+  const uint64_t now = SystemClock().MonotonicNs();
+  while (!delayed_tasks_.empty() && delayed_tasks_.begin()->first <= now) {
+    out.push_back(std::move(delayed_tasks_.begin()->second));
+    delayed_tasks_.erase(delayed_tasks_.begin());
+  }
+  if (delayed_tasks_.empty()) return -1;
+  const uint64_t wait_ns = delayed_tasks_.begin()->first - now;
+  return static_cast<int>(std::min<uint64_t>(wait_ns / 1'000'000 + 1, 60'000));
+}
+
+void EventLoop::RunReadyWatches(int timeout_ms) {
+  epoll_event events[64];
+  const int n = epoll_wait(epoll_fd_, events, 64, timeout_ms);
+  for (int i = 0; i < n; ++i) {
+    const int fd = events[i].data.fd;
+    if (fd == wake_fd_) {
+      uint64_t count;
+      [[maybe_unused]] const ssize_t r = read(wake_fd_, &count, sizeof(count));
+      continue;
+    }
+    // A task may remove any watch, its own included: look it up again and hold it while it runs.
+    const auto it = watches_.find(fd);
+    if (it == watches_.end()) continue;
+    const std::shared_ptr<Task> task = it->second;
+    (*task)();
+  }
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "lib/base/task_runner.h"
+
+namespace neurontrace {
+
+// The TaskRunner of production: one thread on epoll(7). The thread that calls Run is the sequence;
+// Quit may be called from any thread and makes Run return after the task at hand. Destroy it on any
+// thread once Run has returned.
+class EventLoop final : public TaskRunner {
+ public:
+  EventLoop();
+  ~EventLoop() override;
+  EventLoop(const EventLoop&) = delete;
+  EventLoop& operator=(const EventLoop&) = delete;
+
+  void Run();
+  void Quit();
+
+  void PostTask(Task task) override;
+  void PostDelayedTask(Task task, uint64_t delay_ns) override;
+  void AddReadableWatch(int fd, Task task) override;
+  void RemoveReadableWatch(int fd) override;
+  bool RunsTasksOnCurrentThread() const override;
+
+ private:
+  void Wake();
+  // Moves what is due to `out` and returns how long epoll may sleep, in ms (-1: until woken).
+  int TakeDueTasks(std::vector<Task>& out);
+  void RunReadyWatches(int timeout_ms);
+
+  int epoll_fd_;
+  int wake_fd_;
+  std::map<int, std::shared_ptr<Task>> watches_;  // only on the sequence
+
+  mutable std::mutex mutex_;
+  std::vector<Task> tasks_;                      // guarded by mutex_
+  std::multimap<uint64_t, Task> delayed_tasks_;  // guarded by mutex_; by CLOCK_MONOTONIC ns
+  bool quit_ = false;                            // guarded by mutex_
+  std::thread::id thread_;                       // guarded by mutex_
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <utility>
+
+#include "lib/base/clock.h"
+#include "lib/base/task_runner.h"
+
+namespace neurontrace {
+
+// For tests: tasks run when the test says so, on its thread, and time passes only by AdvanceNs.
+class FakeTaskRunner final : public TaskRunner {
+ public:
+  explicit FakeTaskRunner(FakeClock& clock) : clock_(clock) {}
+
+  void PostTask(Task task) override { tasks_.emplace(clock_.MonotonicNs(), std::move(task)); }
+  void PostDelayedTask(Task task, uint64_t delay_ns) override {
+    tasks_.emplace(clock_.MonotonicNs() + delay_ns, std::move(task));
+  }
+  void AddReadableWatch(int fd, Task task) override { watches_[fd] = std::move(task); }
+  void RemoveReadableWatch(int fd) override { watches_.erase(fd); }
+  bool RunsTasksOnCurrentThread() const override { return true; }
+
+  // Runs what is due now, and what that posts, until nothing is due.
+  void RunUntilIdle() {
+    while (!tasks_.empty() && tasks_.begin()->first <= clock_.MonotonicNs()) {
+      Task task = std::move(tasks_.begin()->second);
+      tasks_.erase(tasks_.begin());
+      task();
+    }
+  }
+  // Moves time on, stopping at every task on the way.
+  void AdvanceNs(uint64_t ns) {
+    const uint64_t end = clock_.MonotonicNs() + ns;
+    RunUntilIdle();
+    while (!tasks_.empty() && tasks_.begin()->first <= end) {
+      clock_.AdvanceNs(tasks_.begin()->first - clock_.MonotonicNs());
+      RunUntilIdle();
+    }
+    clock_.AdvanceNs(end - clock_.MonotonicNs());
+  }
+  size_t watches() const { return watches_.size(); }
+  // As if `fd` had become readable.
+  void FireWatch(int fd) {
+    const auto it = watches_.find(fd);
+    if (it != watches_.end()) Task(it->second)();
+  }
+  // As if each of them had: for a test that cannot know which number a passed descriptor got.
+  void FireAllWatches() {
+    const std::map<int, Task> now = watches_;
+    for (const auto& watch : now) FireWatch(watch.first);
+  }
+
+ private:
+  FakeClock& clock_;
+  std::multimap<uint64_t, Task> tasks_;
+  std::map<int, Task> watches_;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/base/json_writer.h"
+
+#include <utility>
+
+#include "lib/base/json_string.h"
+
+namespace neurontrace {
+
+void JsonWriter::Begin() {
+  if (follows_) text_ += is_spaced_ && space_.empty() ? ", " : ",";
+  text_ += std::exchange(space_, {});
+  follows_ = false;
+}
+
+JsonWriter& JsonWriter::Open(char bracket) {
+  Begin();
+  text_ += bracket;
+  return *this;
+}
+
+JsonWriter& JsonWriter::Close(char bracket) {
+  text_ += std::exchange(space_, {});
+  text_ += bracket;
+  follows_ = true;
+  return *this;
+}
+
+JsonWriter& JsonWriter::Key(std::string_view key) {
+  Begin();
+  text_ += JsonText(key);
+  text_ += is_spaced_ ? ": " : ":";
+  return *this;
+}
+
+JsonWriter& JsonWriter::Space(std::string_view space) {
+  space_ = space;
+  return *this;
+}
+
+JsonWriter& JsonWriter::Value(std::string_view text) { return Json(JsonText(text)); }
+
+JsonWriter& JsonWriter::Value(const std::vector<std::string>& texts) {
+  Open('[');
+  for (const std::string& text : texts) Value(text);
+  return Close(']');
+}
+
+JsonWriter& JsonWriter::Json(std::string_view json) {
+  Begin();
+  text_ += json;
+  follows_ = true;
+  return *this;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lib/base/status.h"
+#include "lib/base/task_runner.h"
+
+namespace neurontrace {
+
+// What PostAndWait returns for a function that returns `T`: a Status or StatusOr stays as it is.
+template <typename T>
+struct PostedResult {
+  using Type = absl::StatusOr<T>;
+};
+template <typename T>
+struct PostedResult<absl::StatusOr<T>> {
+  using Type = absl::StatusOr<T>;
+};
+template <>
+struct PostedResult<absl::Status> {
+  using Type = absl::Status;
+};
+template <>
+struct PostedResult<void> {
+  using Type = absl::Status;
+};
+
+// Runs `function` on the sequence of `runner` and returns its result. Called on another thread.
+// Fails with DEADLINE_EXCEEDED, which says that `what` did not answer, if the function has not
+// begun within `timeout`; it is then never run. One that has begun is waited for, so that it may
+// refer to the caller's variables.
+template <typename Function>
+auto PostAndWait(TaskRunner& runner, std::string_view what, std::chrono::milliseconds timeout,
+                 Function function) {
+  using Value = decltype(function());
+  using Result = typename PostedResult<Value>::Type;
+  struct Call {
+    std::mutex mutex;
+    std::condition_variable done;
+    bool given_up = false;         // guarded by mutex
+    std::optional<Result> result;  // guarded by mutex
+  };
+  const auto call = std::make_shared<Call>();
+  runner.PostTask([call, &function] {
+    const std::lock_guard lock(call->mutex);
+    if (call->given_up) return;
+    if constexpr (std::is_void_v<Value>) {
+      function();
+      call->result.emplace(absl::OkStatus());
+    } else {
+      call->result.emplace(function());
+    }
+    call->done.notify_one();
+  });
+  std::unique_lock lock(call->mutex);
+  call->done.wait_for(lock, timeout, [&] { return call->result.has_value(); });
+  call->given_up = true;
+  if (call->result) return *std::move(call->result);
+  return Result(MakeStatus(absl::StatusCode::kDeadlineExceeded,
+                           "{} did not answer within {:g} s: try again", what,
+                           std::chrono::duration<double>(timeout).count()));
+}
+
+}  // namespace neurontrace

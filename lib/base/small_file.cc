@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/base/small_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "lib/base/status.h"
+#include "lib/base/time_units.h"
+#include "lib/base/unique_fd.h"
+
+namespace neurontrace {
+namespace {
+
+// The coarsest clock of a file system that is met: FAT's.
+constexpr uint64_t kTickNs = 2 * kNsPerSecond;
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t bytes_max) {
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat about = {};
+  if (!file.valid() || fstat(file.get(), &about) != 0) {
+    if (errno == ENOENT || errno == ENOTDIR) return NotFound("{}: there is no such file", path);
+    return FailedPrecondition("{} cannot be read: {}", path, std::strerror(errno));
+  }
+  if (!S_ISREG(about.st_mode)) return FailedPrecondition("{} is no regular file", path);
+  std::string text(bytes_max + 1, '\0');
+  size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t got = read(file.get(), text.data() + size, text.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return FailedPrecondition("{} cannot be read: {}", path, std::strerror(errno));
+    if (got == 0) break;
+    size += static_cast<size_t>(got);
+  }
+  if (size > bytes_max) return FailedPrecondition("{} is larger than {} bytes", path, bytes_max);
+  text.resize(size);
+  return text;
+}
+
+absl::StatusOr<std::string> ReadTokenFile(const std::string& path, size_t bytes_max) {
+  ASSIGN_OR_RETURN(std::string token, ReadSmallFile(path, bytes_max));
+  token.erase(token.find_last_not_of(" \t\r\n") + 1);
+  if (token.empty()) return FailedPrecondition("{} is empty: it has no token in it", path);
+  if (token.find('\n') != std::string::npos) {
+    return FailedPrecondition("{} has more than one line: a token is one line", path);
+  }
+  if (std::any_of(token.begin(), token.end(), [](char c) { return c < ' ' || c > '~'; })) {
+    return FailedPrecondition("{} has bytes that no token has: it is one line of printable ASCII",
+                              path);
+  }
+  return token;
+}
+
+bool FileMark::WasYoungAt(uint64_t read_realtime_ns) const {
+  return changed_ns > read_realtime_ns || read_realtime_ns - changed_ns < kTickNs;
+}
+
+FileMark MarkOf(const std::string& path) {
+  struct stat about = {};
+  if (stat(path.c_str(), &about) != 0) return {};
+  return {.device = about.st_dev,
+          .inode = about.st_ino,
+          .bytes = about.st_size,
+          // Of a file that says it is of before 1970 or of after 2554 any number will do.
+          .changed_ns = static_cast<uint64_t>(about.st_mtim.tv_sec) * kNsPerSecond +
+                        static_cast<uint64_t>(about.st_mtim.tv_nsec)};
+}
+
+bool WatchedFile::MayBeNew() {
+  const FileMark mark = MarkOf(path_);
+  const bool is_same = looked_ && mark == mark_ && !mark_.WasYoungAt(looked_realtime_ns_);
+  looked_ = true;
+  mark_ = mark;
+  looked_realtime_ns_ = clock_.RealtimeNs();
+  return !is_same;
+}
+
+}  // namespace neurontrace

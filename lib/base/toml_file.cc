@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/base/toml_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "lib/base/clean_text.h"
+#include "lib/base/status.h"
+
+#define TOML_EXCEPTIONS 0
+#define TOML_ENABLE_FORMATTERS 0
+#define TOML_MAX_NESTED_VALUES 16
+#include <toml++/toml.h>
+
+namespace neurontrace {
+namespace {
+
+// toml++ builds and destroys a table for each part of a dotted key, by recursion: with this, with
+// kTomlLineBytesMax and with TOML_MAX_NESTED_VALUES it takes at most some MiB of a thread's stack.
+constexpr std::ptrdiff_t kLineDotsMax = 512;
+constexpr size_t kShownBytesMax = 80;     // of a value in a message
+constexpr size_t kWordsBytesMax = 1'000;  // of a message about syntax
+constexpr size_t kHintLinesMax = 12;
+
+std::string_view TrimmedBlanks(std::string_view text) {
+  const size_t first = text.find_first_not_of(" \t\r");
+  if (first == std::string_view::npos) return "";
+  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+}
+
+// Cuts the first line off `text`.
+std::string_view TakeLine(std::string_view& text) {
+  const std::string_view line = text.substr(0, text.find('\n'));
+  text.remove_prefix(std::min(line.size() + 1, text.size()));
+  return line;
+}
+
+std::string_view WithoutIniComment(std::string_view value) {
+  if (value.starts_with('#') || value.starts_with(';')) return "";
+  for (const char* const mark : {" #", " ;", "\t#", "\t;"}) {
+    value = value.substr(0, value.find(mark));
+  }
+  return TrimmedBlanks(value);
+}
+
+bool IsNumberOrTruth(std::string_view value) {
+  if (value == "true" || value == "false") return true;
+  const bool is_numeric = value.find_first_not_of("0123456789.") == std::string_view::npos;
+  return is_numeric && std::count(value.begin(), value.end(), '.') <= 1 && !value.empty() &&
+         value.front() != '.' && value.back() != '.';
+}
+
+// A line of an INI file as TOML.
+std::string IniLineAsToml(std::string_view line, TomlSections sections) {
+  line = TrimmedBlanks(line);
+  if (line.empty() || line[0] == '#') return std::string(line);
+  if (line[0] == ';') return fmt::format("#{}", line.substr(1));
+  if (line[0] == '[') {
+    std::string name(TrimmedBlanks(line.substr(1, line.find(']') - 1)));
+    if (name.find(' ') != std::string::npos && !name.starts_with('"')) {
+      if (sections == TomlSections::kNest) std::replace(name.begin(), name.end(), ' ', '.');
+      if (sections == TomlSections::kAreNames) name = fmt::format("\"{}\"", name);
+    }
+    return fmt::format("[{}]", name);
+  }
+  const size_t equals = line.find('=');
+  if (equals == std::string_view::npos) return std::string(line);
+  const std::string_view key = TrimmedBlanks(line.substr(0, equals));
+  // Somebody may have taken a token for its hash.
+  const bool is_secret = key.starts_with("token");
+  return fmt::format("{} = {}", key,
+                     is_secret ? "\"...\"" : IniValueAsToml(line.substr(equals + 1)));
+}
+
+bool LooksLikeIni(std::string_view line) {
+  line = TrimmedBlanks(line);
+  if (line.starts_with(';')) return true;
+  if (line.starts_with('[')) {
+    return line.find(' ') < line.find(']') || line.find(';') != std::string_view::npos;
+  }
+  const size_t equals = line.find('=');
+  if (equals == std::string_view::npos) return false;
+  const std::string_view value = TrimmedBlanks(line.substr(equals + 1));
+  if (value.empty()) return false;
+  if (value[0] == '"') return value.find(" ;") != std::string_view::npos;
+  return value.find_first_of("\"'[{") == std::string_view::npos;
+}
+
+// How the place that TOML cannot read is written, if it is in the form of INI files; else empty.
+std::string Hint(std::string_view text, uint32_t line, TomlSections sections) {
+  std::vector<std::string_view> section;  // all lines up to the line, from its section's first on
+  for (; line > 0; --line) {
+    const std::string_view next = TakeLine(text);
+    if (TrimmedBlanks(next).starts_with('[')) section.clear();
+    section.push_back(next);
+  }
+  if (section.empty() || !LooksLikeIni(section.back())) return "";
+  if (!TrimmedBlanks(section.front()).starts_with('[')) {
+    return ": strings take quotes: " +
+           CleanText(IniLineAsToml(section.back(), sections), kWordsBytesMax);
+  }
+  while (!text.empty() && !TrimmedBlanks(text).starts_with('[')) section.push_back(TakeLine(text));
+  std::string hint = ": the file is TOML, in which this reads";
+  for (size_t i = 0; i < std::min(section.size(), kHintLinesMax); ++i) {
+    if (TrimmedBlanks(section[i]).empty()) continue;
+    hint += "\n" + CleanText(IniLineAsToml(section[i], sections), kWordsBytesMax);
+  }
+  return hint;
+}
+
+// Copies the tree of toml++ without recursion beyond kTomlDepthMax.
+class Copier {
+ public:
+  void Copy(const toml::node& from, size_t depth, TomlNode& to) {
+    if (to.line == 0) SetPlace(from.source(), to);
+    if (const auto* const words = from.as_string()) {
+      to.kind = TomlKind::kString;
+      to.text = words->get();
+    } else if (const auto* const whole = from.as_integer()) {
+      to.kind = TomlKind::kInteger;
+      to.text = std::to_string(whole->get());
+    } else if (const auto* const number = from.as_floating_point()) {
+      to.kind = TomlKind::kFloat;
+      to.text = fmt::format("{}", number->get());
+    } else if (const auto* const truth = from.as_boolean()) {
+      to.kind = TomlKind::kBoolean;
+      to.text = truth->get() ? "true" : "false";
+    } else if (const auto* const array = from.as_array()) {
+      to.kind = TomlKind::kArray;
+      if (IsTooDeep(to, depth)) return;
+      for (const toml::node& element : *array) Copy(element, depth + 1, to.children.emplace_back());
+    } else if (const auto* const table = from.as_table()) {
+      to.kind = TomlKind::kTable;
+      if (!IsTooDeep(to, depth)) CopyMembers(*table, depth, to);
+    } else {
+      to.kind = TomlKind::kOther;
+    }
+  }
+  // The first place that is too deep; line 0: none.
+  const TomlNode& too_deep() const { return too_deep_; }
+
+ private:
+  static void SetPlace(const toml::source_region& source, TomlNode& to) {
+    to.line = source.begin.line;
+    to.column = source.begin.column;
+  }
+  bool IsTooDeep(const TomlNode& to, size_t depth) {
+    if (depth <= kTomlDepthMax) return false;
+    if (too_deep_.line == 0) too_deep_ = {.line = to.line, .column = to.column};
+    return true;
+  }
+  void CopyMembers(const toml::table& table, size_t depth, TomlNode& to) {
+    for (const auto& [key, node] : table) {
+      TomlNode& child = to.children.emplace_back();
+      child.key = key.str();
+      SetPlace(key.source(), child);
+      Copy(node, depth + 1, child);
+    }
+    // As people read it, so that the first problem is the one that is reported first.
+    std::sort(to.children.begin(), to.children.end(), [](const TomlNode& a, const TomlNode& b) {
+      return std::tie(a.line, a.column, a.key) < std::tie(b.line, b.column, b.key);
+    });
+  }
+
+  TomlNode too_deep_;
+};
+
+absl::Status CheckLines(std::string_view text, const std::string& path) {
+  for (size_t line = 1; !text.empty(); ++line) {
+    const std::string_view words = TakeLine(text);
+    if (words.size() > kTomlLineBytesMax) {
+      return InvalidArgument("{}:{}:1: the line is longer than {} bytes", path, line,
+                             kTomlLineBytesMax);
+    }
+    if (std::count(words.begin(), words.end(), '.') > kLineDotsMax) {
+      return InvalidArgument("{}:{}:1: the line has more than {} dots: break it", path, line,
+                             kLineDotsMax);
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string Quoted(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    if (IsControl(c)) {
+      quoted += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + '"';
+}
+
+}  // namespace
+
+absl::StatusOr<TomlNode> ParseToml(std::string_view text, const std::string& path,
+                                   TomlSections sections) {
+  RETURN_IF_ERROR(CheckLines(text, path));
+  const toml::parse_result parsed = toml::parse(text, path);
+  if (!parsed) {
+    const toml::source_position at = parsed.error().source().begin;
+    return InvalidArgument("{}:{}:{}: {}{}", path, at.line, at.column,
+                           CleanText(parsed.error().description(), kWordsBytesMax),
+                           Hint(text, at.line, sections));
+  }
+  TomlNode root;
+  Copier copier;
+  copier.Copy(parsed.table(), 0, root);
+  const TomlNode& deep = copier.too_deep();
+  if (deep.line == 0) return root;
+  return InvalidArgument("{}:{}:{}: more than {} tables and arrays within each other", path,
+                         deep.line, deep.column, kTomlDepthMax);
+}
+
+std::string WriteToml(const TomlNode& node) {
+  if (node.kind == TomlKind::kString) return Quoted(node.text);
+  if (node.is_scalar()) return node.text;
+  std::string text;
+  for (const TomlNode& child : node.children) {
+    if (!text.empty()) text += ", ";
+    if (node.kind == TomlKind::kTable) text += Quoted(child.key) + " = ";
+    text += WriteToml(child);
+  }
+  return node.kind == TomlKind::kArray ? fmt::format("[{}]", text) : fmt::format("{{{}}}", text);
+}
+
+std::string IniValueAsToml(std::string_view value) {
+  value = WithoutIniComment(TrimmedBlanks(value));
+  if (IsNumberOrTruth(value)) return std::string(value);
+  if (value.size() > 1 && value.front() == '"' && value.back() == '"') {
+    value = value.substr(1, value.size() - 2);
+  }
+  if (value.find(',') == std::string_view::npos) return Quoted(value);
+  std::string array;
+  while (!value.empty()) {
+    const std::string_view one = value.substr(0, value.find(','));
+    value.remove_prefix(std::min(one.size() + 1, value.size()));
+    array += (array.empty() ? "" : ", ") + (IsNumberOrTruth(TrimmedBlanks(one))
+                                                ? std::string(TrimmedBlanks(one))
+                                                : Quoted(TrimmedBlanks(one)));
+  }
+  return fmt::format("[{}]", array);
+}
+
+void TomlProblems::Add(const TomlNode& at, std::string_view section, std::string_view words) {
+  if (problems_.size() >= kTomlProblemsMax) {
+    ++left_out_;
+    return;
+  }
+  const std::string name =
+      section.empty() ? "" : fmt::format("[{}]: ", CleanText(section, kShownBytesMax));
+  problems_.push_back(
+      {at.line, at.column, fmt::format("{}:{}:{}: {}{}", path_, at.line, at.column, name, words)});
+}
+
+absl::Status TomlProblems::status() const {
+  std::vector<Problem> sorted = problems_;
+  std::stable_sort(sorted.begin(), sorted.end(), [](const Problem& a, const Problem& b) {
+    return std::tie(a.line, a.column) < std::tie(b.line, b.column);
+  });
+  std::string lines;
+  for (const Problem& problem : sorted) lines += (lines.empty() ? "" : "\n") + problem.words;
+  if (left_out_ > 0) lines += fmt::format("\n{}: {} more problems", path_, left_out_);
+  return lines.empty() ? absl::OkStatus() : InvalidArgument("{}", lines);
+}
+
+bool TakeTomlSection(const TomlNode& section, const std::vector<TomlKey>& keys,
+                     TomlProblems& problems) {
+  bool is_good = true;
+  const auto complain = [&](const TomlNode& at, const std::string& words) {
+    is_good = false;
+    problems.Add(at, section.key, words);
+  };
+  const auto take = [&](const TomlKey& key, const TomlNode& value) {
+    std::string problem;
+    if (!value.is_scalar()) {
+      problem = key.is_list ? "is a value, or an array of values" : "is a single value";
+    } else if (value.text.empty()) {
+      problem = "has no value: give one, or remove it";
+    } else {
+      problem = key.take(value);
+    }
+    if (problem.empty()) return;
+    const bool is_shown = value.is_scalar() && !value.text.empty() && !key.is_secret;
+    const std::string shown =
+        is_shown ? fmt::format("{} = {}: ", key.name, CleanText(WriteToml(value), kShownBytesMax))
+                 : "";
+    complain(value, fmt::format("{}{} {}", shown, key.name, problem));
+  };
+  for (const TomlNode& member : section.children) {
+    const auto key = std::find_if(keys.begin(), keys.end(),
+                                  [&](const TomlKey& each) { return each.name == member.key; });
+    if (key == keys.end()) {
+      std::string names;
+      for (const TomlKey& each : keys) {
+        names += fmt::format("{}{}", names.empty() ? "" : ", ", each.name);
+      }
+      complain(member, fmt::format("there is no key '{}': the keys are {}",
+                                   CleanText(member.key, kShownBytesMax), names));
+    } else if (!key->is_list || member.kind != TomlKind::kArray) {
+      take(*key, member);
+    } else if (member.children.empty()) {
+      complain(member, fmt::format("{} has no value: give one, or remove it", key->name));
+    } else {
+      for (const TomlNode& element : member.children) take(*key, element);
+    }
+  }
+  return is_good;
+}
+
+std::function<std::string(const TomlNode& value)> TakeTomlString(std::string& to) {
+  return [&to](const TomlNode& value) -> std::string {
+    if (value.kind != TomlKind::kString) return "is a string, in quotes";
+    to = value.text;
+    return "";
+  };
+}
+
+}  // namespace neurontrace

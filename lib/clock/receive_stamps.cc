@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/clock/receive_stamps.h"
+
+#include <linux/errqueue.h>
+#include <linux/net_tstamp.h>
+#include <time.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "lib/base/status.h"
+
+namespace neurontrace {
+namespace {
+
+// A program that looks later than this is so late that its stamp is of no use anyway, and the less
+// is asked of REALTIME the better.
+constexpr uint64_t kStampAgeMaxNs = 20'000'000;
+// From one look to the next REALTIME may stray so far from what is known of its rate.
+constexpr double kStrayNs = 5'000;
+constexpr double kLookIntervalMaxNs = 5e9;
+
+}  // namespace
+
+absl::Status EnableReceiveStamps(int socket) {
+  const int flags = SOF_TIMESTAMPING_RX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE;
+  if (setsockopt(socket, SOL_SOCKET, SO_TIMESTAMPING, &flags, sizeof(flags)) == 0) {
+    return absl::OkStatus();
+  }
+  return Unavailable("SO_TIMESTAMPING: {}", strerror(errno));
+}
+
+std::optional<uint64_t> ReceiveStampNs(const msghdr& message) {
+  for (const cmsghdr* control = CMSG_FIRSTHDR(&message); control != nullptr;
+       control = CMSG_NXTHDR(const_cast<msghdr*>(&message), const_cast<cmsghdr*>(control))) {
+    if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_TIMESTAMPING) continue;
+    if (control->cmsg_len < CMSG_LEN(sizeof(scm_timestamping))) continue;
+    scm_timestamping stamps;
+    memcpy(&stamps, CMSG_DATA(control), sizeof(stamps));
+    const auto& software = stamps.ts[0];
+    if (software.tv_sec <= 0) return std::nullopt;
+    return static_cast<uint64_t>(software.tv_sec) * 1'000'000'000u +
+           static_cast<uint64_t>(software.tv_nsec);
+  }
+  return std::nullopt;
+}
+
+void ReceiveStamps::Look() {
+  if (now_.raw_end_ns != 0) before_ = now_;
+  now_ = ReadHostClocks(clocks_);
+  steady_ = false;
+  if (!before_) return;
+  const double passed = static_cast<double>(now_.raw_begin_ns - before_->raw_begin_ns);
+  if (passed > kLookIntervalMaxNs) return;
+  const double went = static_cast<double>(RealtimeMinusRaw(now_) - RealtimeMinusRaw(*before_));
+  const double slow = std::min(SteeringRate(*before_), SteeringRate(now_)) - kUnseenSlew;
+  const double fast = std::max(SteeringRate(*before_), SteeringRate(now_)) + kUnseenSlew;
+  steady_ = went >= slow * passed - kStrayNs && went <= fast * passed + kStrayNs;
+}
+
+uint64_t ReceiveStamps::OnRaw(std::optional<uint64_t> stamp_realtime_ns) {
+  const uint64_t age_ns = stamp_realtime_ns ? now_.realtime_ns - *stamp_realtime_ns : ~uint64_t{0};
+  if (!steady_ || age_ns > kStampAgeMaxNs) {  // also where the stamp is of the future
+    ++without_kernel_;
+    return now_.raw_end_ns;
+  }
+  // REALTIME went `age_ns` since the stamp; raw went at least so much.
+  const double rate = std::abs(SteeringRate(now_)) + kUnseenSlew;
+  const double raw_age_ns = static_cast<double>(age_ns) * (1 - rate);
+  return now_.raw_end_ns - static_cast<uint64_t>(std::max(raw_age_ns, 0.0));
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <signal.h>
+#include <spdlog/spdlog.h>
+
+#include <cstdio>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lib/base/standard_streams.h"
+#include "lib/base/status.h"
+#include "lib/daemon/option_texts.h"
+#include "lib/daemon/program_log.h"
+
+namespace neurontrace {
+
+// Raises the process's limit of open files to what it may have, at most limits::kDescriptorsMax:
+// shells and container engines start programs with 1,024, and a fleet has more connections.
+// FAILED_PRECONDITION, with the way out, where that is less than limits::kDescriptorsMin.
+absl::Status RaiseDescriptorLimit();
+
+// A daemon that works: it has its log, and no thread but this one takes signals.
+template <typename Config>
+struct RunningDaemon {
+  const Config& config;
+  ProgramLog& log;
+  const sigset_t& signals;  // blocked: SIGTERM and SIGINT end it, SIGHUP reads its files again
+  // Returns the configuration as the command line and the files say it now.
+  std::function<absl::StatusOr<Config>()> read_config;
+};
+
+// What tells one daemon from another. `Config` has log_level, log_format, validate_config, options.
+template <typename Config>
+struct DaemonProgram {
+  const char* name;      // "neurontrace-agent"
+  const char* log_name;  // "agent"
+  // Returns nothing if the program is to end at once, with `exit_code`.
+  std::optional<Config> (*parse)(int argc, char** argv, int& exit_code);
+  // Parses again, with the files as they are now.
+  absl::StatusOr<Config> (*read)(int argc, char** argv);
+  // Checks what the configuration names.
+  absl::Status (*check)(const Config& config);
+  // Prints for --validate-config, on stderr, what is allowed and probably not meant.
+  void (*warn)(const Config& config);
+  // Runs what the options ask for instead of working, and returns the exit code.
+  std::optional<int> (*run_command)(const Config& config);
+  // Works until a signal, and returns the exit code. A failure is logged, and the exit code is 1.
+  absl::StatusOr<int> (*work)(const RunningDaemon<Config>& daemon);
+};
+
+// Returns 0 and prints the options if `status` is OK, else 2, with the problem on stderr.
+int PrintValidation(const char* program, const absl::Status& status, const OptionTexts& options);
+
+// Prepares the process for work, before any thread is made: limits, gRPC, and `signals`, which are
+// blocked. Fails if the limit of open files is too low.
+absl::Status PrepareDaemon(sigset_t& signals);
+
+// The main function of a daemon.
+template <typename Config>
+int DaemonMain(const DaemonProgram<Config>& program, int argc, char** argv) {
+  OpenStandardDescriptors();
+  int exit_code = 0;
+  const std::optional<Config> config = program.parse(argc, argv, exit_code);
+  if (!config) return ExitCodeAfterOutput(program.name, exit_code);
+  ProgramLog log(program.log_name);
+  log.SetLevel(config->log_level);
+  log.SetFormat(config->log_format);
+  if (config->validate_config) {
+    const absl::Status checked = program.check(*config);
+    if (checked.ok()) program.warn(*config);
+    exit_code = PrintValidation(program.name, checked, config->options);
+    return ExitCodeAfterOutput(program.name, exit_code);
+  }
+  if (const std::optional<int> ended = program.run_command(*config)) {
+    return ExitCodeAfterOutput(program.name, *ended);
+  }
+  sigset_t signals;
+  if (const absl::Status status = PrepareDaemon(signals); !status.ok()) {
+    std::fprintf(stderr, "%s: %s\n", program.name, std::string(status.message()).c_str());
+    return 1;
+  }
+  const auto read_config = [&]() -> absl::StatusOr<Config> {
+    ASSIGN_OR_RETURN(Config read, program.read(argc, argv));
+    RETURN_IF_ERROR(program.check(read));
+    return read;
+  };
+  const absl::StatusOr<int> ended = program.work({*config, log, signals, read_config});
+  if (!ended.ok()) SPDLOG_CRITICAL("{}", std::string(ended.status().message()));
+  return ended.value_or(1);
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/daemon/daemon_process.h"
+
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <optional>
+
+#include "lib/base/build_facts.h"
+#include "lib/base/post_and_wait.h"
+#include "lib/health/daemon_metrics.h"
+#include "lib/health/metric_builders.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr std::chrono::seconds kStatusTimeout{2};
+constexpr char kCertificateCondition[] = "certificate";
+
+}  // namespace
+
+ConfigReload::ConfigReload(std::string path, OptionTexts in_force, std::set<std::string> at_once,
+                           Hooks hooks, const Clock& clock)
+    : file_(std::move(path), clock),
+      at_once_(std::move(at_once)),
+      hooks_(std::move(hooks)),
+      in_force_(std::move(in_force)) {
+  if (!file_.path().empty()) file_.MayBeNew();
+}
+
+void ConfigReload::Refuse(const std::string& problem) {
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(state_.problem, problem) == problem) return;
+  ++state_.refused;
+  const bool names_file = problem.starts_with(file_.path());
+  SPDLOG_ERROR("{}{}; what was in force before stays", names_file ? "" : file_.path() + ": ",
+               problem);
+}
+
+void ConfigReload::Look(bool anyway) {
+  if (file_.path().empty()) return;
+  if (!file_.MayBeNew() && !anyway) return;
+  const absl::StatusOr<OptionTexts> read = hooks_.read();
+  if (!read.ok()) return Refuse(std::string(read.status().message()));
+  const OptionTexts before = in_force();
+  std::vector<OptionChange> taken;
+  std::vector<OptionChange> later;
+  for (OptionChange& change : ChangesBetween(before, *read)) {
+    (at_once_.contains(change.name) ? taken : later).push_back(std::move(change));
+  }
+  if (!taken.empty()) {
+    const absl::Status status = hooks_.apply();
+    if (!status.ok()) return Refuse(std::string(status.message()));
+  }
+  const std::lock_guard lock(mutex_);
+  const bool is_news = !taken.empty() || later != state_.after_restart || !state_.problem.empty();
+  state_.problem.clear();
+  for (const OptionChange& change : taken) {
+    in_force_[change.name] = change.after;
+    SPDLOG_INFO("{}: {} is now '{}' (was '{}')", file_.path(), change.name, change.after,
+                change.before);
+  }
+  if (!is_news) return;
+  ++state_.taken;
+  for (const OptionChange& change : later) {
+    SPDLOG_WARN("{}: {} = '{}' takes a restart; '{}' stays in force until then", file_.path(),
+                change.name, change.after, change.before);
+  }
+  if (taken.empty() && later.empty()) {
+    SPDLOG_INFO("{}: it says what is in force", file_.path());
+  }
+  state_.after_restart = std::move(later);
+}
+
+ConfigReload::State ConfigReload::state() const {
+  const std::lock_guard lock(mutex_);
+  return state_;
+}
+
+OptionTexts ConfigReload::in_force() const {
+  const std::lock_guard lock(mutex_);
+  return in_force_;
+}
+
+DaemonProcess::DaemonProcess(Deps deps, const Options& options, ConfigReload::Hooks hooks)
+    : deps_(std::move(deps)),
+      program_(options.program),
+      names_(options.metrics),
+      labels_(options.labels),
+      security_(options.security),
+      reload_(options.config_file, options.options, options.at_once, std::move(hooks), deps_.clock),
+      security_watch_(options.security, options.address, options.side, deps_.clock),
+      log_lines_left_out_(
+          MakeCounter(*deps_.registry, names_.log_lines_left_out,
+                      "Log lines that were not written, as there were too many alike", labels_)),
+      config_taken_(MakeCounter(*deps_.registry, names_.config_taken,
+                                "Changed versions of the file of --config that were taken",
+                                labels_)),
+      config_refused_(MakeCounter(*deps_.registry, names_.config_refused,
+                                  "Changed versions of the file of --config that were bad",
+                                  labels_)),
+      config_good_(MakeGauge(*deps_.registry, names_.config_good,
+                             "0 while the file of --config is bad: what was before is in force",
+                             labels_)),
+      options_after_restart_(MakeGauge(*deps_.registry, names_.options_after_restart,
+                                       "Options that wait for a restart to be as the file says",
+                                       labels_)) {}
+
+void DaemonProcess::DeclareCertificates() {
+  for (const std::string& sentence : DescribeOpenSecrets(security_)) SPDLOG_WARN("{}", sentence);
+  if (!security_.has_tls()) return;
+  deps_.health.Declare(kCertificateCondition, HealthState::Severity::kReadiness, "");
+  deps_.health.Set(kCertificateCondition, true);
+}
+
+absl::Status DaemonProcess::StartPages(const std::string& address,
+                                       const std::vector<std::string>& names) {
+  const auto metrics = std::make_shared<DaemonMetrics>(
+      deps_.registry, deps_.health,
+      DaemonMetrics::Options{program_, names_.ready_condition, labels_, names_.sequence_age,
+                             &deps_.turns});
+  ASSIGN_OR_RETURN(pages_, HealthServer::Start(address, metrics, deps_.health, names));
+  return absl::OkStatus();
+}
+
+void DaemonProcess::AddStatusPage(TaskRunner& sequence,
+                                  std::function<std::vector<StatusTable>()> tables) {
+  pages_->AddStatusPage({.program = program_,
+                         .build = BuildFacts(program_, {}),
+                         .tables = [this, &sequence, make = std::move(tables)](bool is_local) {
+                           auto tables = PostAndWait(sequence, program_, kStatusTimeout, make);
+                           if (!tables.ok()) {
+                             return std::vector<StatusTable>{
+                                 {"Busy", {}, {{std::string(tables.status().message())}}}};
+                           }
+                           AppendTables(is_local, *tables);
+                           return *std::move(tables);
+                         }});
+}
+
+// Lines of the log can name jobs, and options paths, so that they are for this machine alone.
+void DaemonProcess::AppendTables(bool is_local, std::vector<StatusTable>& tables) const {
+  if (!is_local) {
+    tables.push_back({"Configuration and warnings",
+                      {},
+                      {{"are shown to this machine alone: ask there, or through a port-forward"}}});
+    return;
+  }
+  StatusTable warnings{"Newest warnings and errors", {}, {}};
+  for (std::string& line : deps_.log.RecentWarnings()) warnings.rows.push_back({std::move(line)});
+  tables.push_back(std::move(warnings));
+  const ConfigReload::State state = reload_.state();
+  StatusTable options{"Configuration", {"option", "is", "after a restart"}, {}};
+  if (!state.problem.empty()) options.rows.push_back({"the file is bad", state.problem, ""});
+  for (const auto& [name, text] : reload_.in_force()) {
+    std::string later;
+    for (const OptionChange& change : state.after_restart) {
+      if (change.name == name) later = change.after;
+    }
+    if (!text.empty() || !later.empty()) options.rows.push_back({name, text, std::move(later)});
+  }
+  tables.push_back(std::move(options));
+}
+
+void DaemonProcess::LookAtFiles(bool anyway) {
+  reload_.Look(anyway);
+  const std::optional<absl::Status> news = security_watch_.Look();
+  if (!news) return;
+  deps_.health.Set(kCertificateCondition, news->ok(), std::string(news->message()));
+  if (news->ok()) {
+    SPDLOG_INFO("new connections see the new files of TLS");
+  } else {
+    SPDLOG_ERROR("new connections fail: {}", std::string(news->message()));
+  }
+}
+
+void DaemonProcess::Publish() {
+  const ConfigReload::State state = reload_.state();
+  RaiseCounter(log_lines_left_out_, static_cast<double>(deps_.log.left_out()));
+  RaiseCounter(config_taken_, static_cast<double>(state.taken));
+  RaiseCounter(config_refused_, static_cast<double>(state.refused));
+  config_good_.Set(state.problem.empty() ? 1 : 0);
+  options_after_restart_.Set(static_cast<double>(state.after_restart.size()));
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/labels.h>
+#include <prometheus/registry.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lib/base/clock.h"
+#include "lib/base/small_file.h"
+#include "lib/base/status.h"
+#include "lib/base/task_runner.h"
+#include "lib/daemon/option_texts.h"
+#include "lib/daemon/program_log.h"
+#include "lib/health/health_server.h"
+#include "lib/health/health_state.h"
+#include "lib/health/turn_watch.h"
+#include "lib/wire/security_watch.h"
+
+namespace neurontrace {
+
+// Follows the file of --config while a program runs. A new version is read and checked as a whole,
+// as at a start: a good one is taken, each difference is logged, and what takes a restart is said;
+// a bad one changes nothing, and the log says once what is wrong.
+//
+// Look by one thread, which it keeps waiting for the disk; state by any.
+class ConfigReload {
+ public:
+  struct Hooks {
+    // Reads the command line again, with the file as it is now, and keeps what it gives.
+    std::function<absl::StatusOr<OptionTexts>()> read;
+    // Brings into force, of what was read last, the options of `at_once`. An error is one of the
+    // configuration: nothing is in force then that was not before.
+    std::function<absl::Status()> apply;
+  };
+  // `path` empty: there is no file, and nothing ever changes. `at_once`: the options that `apply`
+  // knows. `clock` outlives this.
+  ConfigReload(std::string path, OptionTexts in_force, std::set<std::string> at_once, Hooks hooks,
+               const Clock& clock);
+
+  // Takes what the file says now, where it is another one than before, or in any case.
+  void Look(bool anyway);
+
+  struct State {
+    uint64_t taken = 0;    // good versions that said something new
+    uint64_t refused = 0;  // versions that were bad
+    std::string problem;   // of the file as it is now; empty: it is good
+    // Options that the file sets otherwise than they are, until a restart.
+    std::vector<OptionChange> after_restart;
+  };
+  State state() const;
+  // What each option is now.
+  OptionTexts in_force() const;
+
+ private:
+  void Refuse(const std::string& problem);
+
+  WatchedFile file_;
+  const std::set<std::string> at_once_;
+  const Hooks hooks_;
+
+  mutable std::mutex mutex_;
+  OptionTexts in_force_;  // guarded by mutex_, as the next
+  State state_;
+};
+
+// What every daemon of neurontrace is as a process: its log, the configuration file that may change
+// while it runs, the state of its certificates, and its HTTP port.
+class DaemonProcess {
+ public:
+  // All outlive it.
+  struct Deps {
+    ProgramLog& log;
+    HealthState& health;
+    std::shared_ptr<prometheus::Registry> registry;
+    const TurnWatch& turns;  // of the daemon's sequence
+    const Clock& clock;
+  };
+  struct MetricNames {
+    const char* log_lines_left_out;
+    const char* config_taken;
+    const char* config_refused;
+    const char* config_good;
+    const char* options_after_restart;
+    const char* ready_condition;
+    const char* sequence_age;
+  };
+  struct Options {
+    std::string program;  // "neurontrace-agent"
+    MetricNames metrics;
+    prometheus::Labels labels;  // of these metrics
+    std::string config_file;    // see ConfigReload, as the next two
+    OptionTexts options;        // in force
+    std::set<std::string> at_once;
+    ChannelSecurity security;
+    std::string address;  // see SecurityWatch, as the next
+    ChannelSide side;
+  };
+  DaemonProcess(Deps deps, const Options& options, ConfigReload::Hooks hooks);
+  DaemonProcess(const DaemonProcess&) = delete;
+  DaemonProcess& operator=(const DaemonProcess&) = delete;
+
+  // Logs which private files others may read. With TLS declares the condition of the certificates.
+  void DeclareCertificates();
+  // Listens on HOST:PORT; fails as HealthServer::Start.
+  absl::Status StartPages(const std::string& address, const std::vector<std::string>& names);
+  // Adds /statusz: the tables that `tables` returns on `sequence`, the log and the configuration.
+  void AddStatusPage(TaskRunner& sequence, std::function<std::vector<StatusTable>()> tables);
+  // Serves no page any more. Called before what the pages show is destroyed.
+  void StopPages() { pages_.reset(); }
+  HealthServer& pages() { return *pages_; }
+  int health_port() const { return pages_->port(); }
+
+  // Called every few seconds, on one thread, which waits for the disk: takes a changed file of
+  // options (`anyway`: in any case), and reports certificates that became bad or good.
+  void LookAtFiles(bool anyway);
+  // Publishes the metrics of log and configuration. One thread.
+  void Publish();
+
+ private:
+  void AppendTables(bool is_local, std::vector<StatusTable>& tables) const;
+
+  const Deps deps_;
+  const std::string program_;
+  const MetricNames names_;
+  const prometheus::Labels labels_;
+  const ChannelSecurity security_;
+  ConfigReload reload_;
+  SecurityWatch security_watch_;
+  prometheus::Counter& log_lines_left_out_;
+  prometheus::Counter& config_taken_;
+  prometheus::Counter& config_refused_;
+  prometheus::Gauge& config_good_;
+  prometheus::Gauge& options_after_restart_;
+  std::unique_ptr<HealthServer> pages_;
+};
+
+// Reads the configuration with `read`; brings the options of the log into force, and with `apply`
+// the daemon's own.
+template <typename Config>
+ConfigReload::Hooks MakeReloadHooks(ProgramLog& log, std::function<absl::StatusOr<Config>()> read,
+                                    std::function<void(const Config&)> apply) {
+  const auto config = std::make_shared<Config>();
+  return {.read = [config, read = std::move(read)]() -> absl::StatusOr<OptionTexts> {
+            ASSIGN_OR_RETURN(*config, read());
+            return config->options;
+          },
+          .apply =
+              [config, &log, apply = std::move(apply)] {
+                log.SetLevel(config->log_level);
+                log.SetFormat(config->log_format);
+                apply(*config);
+                return absl::OkStatus();
+              }};
+}
+
+}  // namespace neurontrace

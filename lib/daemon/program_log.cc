@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/daemon/program_log.h"
+
+#include <fmt/format.h>
+#include <spdlog/formatter.h>
+#include <spdlog/logger.h>
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/base_sink.h>
+#include <spdlog/sinks/ringbuffer_sink.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <ctime>
+#include <mutex>
+#include <utility>
+
+#include "lib/base/clean_text.h"
+#include "lib/base/json_string.h"
+
+namespace neurontrace {
+namespace {
+
+// FNV-1a over all but the digits: times, ids and counts do not make another kind of line.
+uint64_t KindOf(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) {
+    if (c >= '0' && c <= '9') continue;
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  }
+  return std::max<uint64_t>(hash, 1);
+}
+
+std::string_view View(spdlog::string_view_t text) { return {text.data(), text.size()}; }
+
+class JsonFormatter final : public spdlog::formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& out) override {
+    const auto since_epoch = message.time.time_since_epoch();
+    const auto second = std::chrono::duration_cast<std::chrono::seconds>(since_epoch);
+    const auto us =
+        std::chrono::duration_cast<std::chrono::microseconds>(since_epoch - second).count();
+    const std::time_t time = second.count();
+    std::tm utc = {};
+    gmtime_r(&time, &utc);
+    std::string line = fmt::format(
+        R"({{"time":"{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z","level":"{}","program":)",
+        utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, us,
+        View(spdlog::level::to_string_view(message.level)));
+    AppendJsonString(View(message.logger_name), line);
+    line += fmt::format(R"(,"thread":{})", message.thread_id);
+    if (!message.source.empty()) {
+      const std::string_view file(message.source.filename);
+      line += R"(,"source":)";
+      AppendJsonString(fmt::format("{}:{}", file.substr(file.rfind('/') + 1), message.source.line),
+                       line);
+    }
+    line += R"(,"message":)";
+    AppendJsonString(View(message.payload), line);
+    line += "}\n";
+    out.append(line.data(), line.data() + line.size());
+  }
+  std::unique_ptr<spdlog::formatter> clone() const override {
+    return std::make_unique<JsonFormatter>();
+  }
+};
+
+}  // namespace
+
+bool LineLimiter::Bucket::Take(uint64_t monotonic_ns, uint32_t at_once, uint32_t per_second) {
+  tokens += static_cast<double>(monotonic_ns - filled_ns) * 1e-9 * per_second;
+  tokens = std::min<double>(tokens, at_once);
+  filled_ns = monotonic_ns;
+  if (tokens < 1) return false;
+  tokens -= 1;
+  return true;
+}
+
+LineLimiter::Verdict LineLimiter::Judge(std::string_view text, uint64_t monotonic_ns) {
+  if (!began_) all_ = {.tokens = limits::kLogLinesAtOnce, .filled_ns = monotonic_ns};
+  began_ = true;
+  const uint64_t hash = KindOf(text);
+  Kind& kind = kinds_[hash % kinds_.size()];
+  if (kind.hash != hash) {
+    kind = {.hash = hash,
+            .bucket = {.tokens = limits::kLogLinesOfKindAtOnce, .filled_ns = monotonic_ns}};
+  }
+  // The kind first: what it holds back takes nothing from the others.
+  const bool passes = kind.bucket.Take(monotonic_ns, limits::kLogLinesOfKindAtOnce, 1) &&
+                      all_.Take(monotonic_ns, limits::kLogLinesAtOnce, limits::kLogLinesPerSecond);
+  if (!passes) {
+    ++kind.left_out;
+    ++left_out_;
+    return {};
+  }
+  const Verdict verdict = {.passes = true, .left_out = kind.left_out};
+  kind.left_out = 0;
+  return verdict;
+}
+
+std::unique_ptr<spdlog::formatter> MakeJsonFormatter() { return std::make_unique<JsonFormatter>(); }
+
+// What passes the limiter goes to stderr, and warnings to the ring too.
+class ProgramLog::Sink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  uint64_t left_out() const { return left_out_; }
+  std::vector<std::string> RecentWarnings() { return warnings_.last_formatted(); }
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    const std::string_view text = View(message.payload);
+    if (message.level < spdlog::level::info) return Write(message);
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    const LineLimiter::Verdict verdict =
+        limiter_.Judge(text, static_cast<uint64_t>(std::chrono::nanoseconds(now).count()));
+    left_out_ = limiter_.left_out();
+    if (!verdict.passes) return;
+    if (verdict.left_out == 0) return Write(message);
+    const std::string more =
+        fmt::format("{} ({} more like it were not written)", text, verdict.left_out);
+    spdlog::details::log_msg told = message;
+    told.payload = more;
+    Write(told);
+  }
+  void flush_() override { stderr_.flush(); }
+  void set_formatter_(std::unique_ptr<spdlog::formatter> formatter) override {
+    stderr_.set_formatter(std::move(formatter));
+  }
+
+ private:
+  void Write(const spdlog::details::log_msg& message) {
+    // Lines quote what others say, who could begin one of their own, or move a terminal's cursor.
+    const std::string clean = CleanText(View(message.payload), limits::kLogLineBytesMax);
+    spdlog::details::log_msg fit = message;
+    fit.payload = clean;
+    stderr_.log(fit);
+    if (fit.level >= spdlog::level::warn) warnings_.log(fit);
+  }
+
+  LineLimiter limiter_;
+  spdlog::sinks::ansicolor_stderr_sink_st stderr_;
+  // With a lock of its own, as it is read without this sink's.
+  spdlog::sinks::ringbuffer_sink_mt warnings_{limits::kLogWarningsKept};
+  std::atomic<uint64_t> left_out_ = 0;
+};
+
+ProgramLog::ProgramLog(const std::string& program) : sink_(std::make_shared<Sink>()) {
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>(program, sink_));
+}
+
+void ProgramLog::SetLevel(const std::string& level) {
+  spdlog::set_level(spdlog::level::from_str(level));
+}
+
+void ProgramLog::SetFormat(LogFormat format) {
+  // Of the sink, and not of the logger: the ring keeps text.
+  sink_->set_formatter(format == LogFormat::kJson ? MakeJsonFormatter()
+                                                  : std::make_unique<spdlog::pattern_formatter>());
+}
+
+uint64_t ProgramLog::left_out() const { return sink_->left_out(); }
+
+std::vector<std::string> ProgramLog::RecentWarnings() const {
+  std::vector<std::string> lines = sink_->RecentWarnings();
+  for (std::string& line : lines) line.erase(line.find_last_not_of('\n') + 1);
+  return lines;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/health/health_server.h"
+
+#include <arpa/inet.h>
+#include <prometheus/client_metric.h>
+#include <prometheus/metric_family.h>
+#include <prometheus/metric_type.h>
+#include <prometheus/text_serializer.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cctype>
+#include <climits>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "lib/base/status.h"
+#include "lib/health/http_server.h"
+#include "lib/trace/daemon_limits.h"
+
+namespace neurontrace {
+namespace {
+
+std::string LowerHostName(std::string_view host) {
+  std::string name(host);
+  std::ranges::transform(name, name.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (name.size() > 1 && name.ends_with('.')) name.pop_back();
+  return name;
+}
+
+bool IsAddress(const std::string& host) {
+  std::array<unsigned char, sizeof(in6_addr)> ignored = {};
+  return inet_pton(AF_INET, host.c_str(), ignored.data()) == 1 ||
+         inet_pton(AF_INET6, host.c_str(), ignored.data()) == 1;
+}
+
+bool IsPort(std::string_view text) {
+  return text.size() <= 5 && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+bool IsUnregistrable(const std::string& name) {
+  if (name.find('.') == std::string::npos) return true;
+  constexpr std::array<std::string_view, 5> kSuffixes = {".localhost", ".local", ".internal",
+                                                         ".home.arpa", ".test"};
+  return std::ranges::any_of(kSuffixes,
+                             [&name](std::string_view suffix) { return name.ends_with(suffix); });
+}
+
+constexpr char kMetricsType[] = "text/plain; version=0.0.4; charset=utf-8";
+constexpr char kBusy[] = "busy: try again\n";
+
+// Nothing on the page may load anything, or run.
+constexpr char kContentSecurity[] = "default-src 'none'; style-src 'unsafe-inline'";
+
+// Empty where it has none.
+std::string MachineName() {
+  char name[HOST_NAME_MAX + 1] = {};
+  return gethostname(name, sizeof name - 1) == 0 ? name : "";
+}
+
+HttpAnswer Words(int code, std::string body) { return {.code = code, .body = std::move(body)}; }
+
+prometheus::ClientMetric CounterOf(const char* reason, uint64_t value) {
+  prometheus::ClientMetric metric;
+  metric.label.push_back({"reason", reason});
+  metric.counter.value = static_cast<double>(value);
+  return metric;
+}
+
+HttpAnswer AnswerOf(PostAnswer answer) {
+  return {.code = answer.code,
+          .body = std::move(answer.body),
+          .retry_after_seconds = answer.retry_after_seconds};
+}
+
+}  // namespace
+
+bool IsOwnHost(std::string_view host, std::span<const std::string> names) {
+  if (host.empty()) return true;
+  if (host.starts_with('[')) {
+    const size_t end = host.find(']');
+    if (end == std::string_view::npos) return false;
+    const std::string_view rest = host.substr(end + 1);
+    const bool is_port = rest.empty() || (rest.starts_with(':') && IsPort(rest.substr(1)));
+    return is_port && IsAddress(std::string(host.substr(1, end - 1)));
+  }
+  if (const size_t colon = host.find(':'); colon != std::string_view::npos) {
+    if (!IsPort(host.substr(colon + 1))) return false;
+    host = host.substr(0, colon);
+  }
+  const std::string name = LowerHostName(host);
+  // Names have letters, digits, hyphens, dots, and in practice underscores.
+  const bool is_name = !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '.' || c == '_';
+  });
+  if (!is_name) return false;
+  if (IsAddress(name) || IsUnregistrable(name)) return true;
+  return std::ranges::any_of(
+      names, [&name](const std::string& own) { return LowerHostName(own) == name; });
+}
+
+class HealthServer::Impl {
+ public:
+  Impl(std::shared_ptr<prometheus::Collectable> metrics, const HealthState& state,
+       std::vector<std::string> names)
+      : metrics_(std::move(metrics)), state_(state), names_(std::move(names)) {}
+
+  absl::Status Start(const std::string& address) {
+    ASSIGN_OR_RETURN(
+        server_,
+        HttpServer::Start(
+            {.address = address,
+             .body_bytes_max =
+                 [this](const HttpServerRequest& request) {
+                   const auto page = PostPageOf(request);
+                   return IsForUs(request) && request.method == "POST" && page != nullptr &&
+                                  !Refusal(*page, request)
+                              ? page->body_bytes_max
+                              : 0;
+                 },
+             .answer = [this](const HttpServerRequest& request) { return Answer(request); },
+             .crowded_out = [this] { ++crowded_out_; }}));
+    return absl::OkStatus();
+  }
+
+  void Add(PostPage page) {
+    const std::lock_guard lock(mutex_);
+    posts_.push_back(std::make_shared<const PostPage>(std::move(page)));
+  }
+  void Add(StatusPage page) {
+    const std::lock_guard lock(mutex_);
+    status_ = std::make_shared<const StatusPage>(std::move(page));
+  }
+  int port() const { return server_->port(); }
+
+ private:
+  std::shared_ptr<const PostPage> PostPageOf(const HttpServerRequest& request) const {
+    const std::lock_guard lock(mutex_);
+    for (const auto& page : posts_) {
+      if (request.path.starts_with(page->prefix)) return page;
+    }
+    return nullptr;
+  }
+
+  // Why it is not taken, whatever its body is.
+  static std::optional<HttpAnswer> Refusal(const PostPage& page, const HttpServerRequest& request) {
+    if (!page.is_for_anybody && !request.is_local) return Words(403, "only from this machine\n");
+    if (request.is_of_web_page) return Words(403, "not for web pages\n");
+    return std::nullopt;
+  }
+
+  // Whether the answer is for somebody who asked this machine, and not for a web page whose name
+  // leads here. Probes may use any name: what /healthz says is no secret.
+  bool IsForUs(const HttpServerRequest& request) const {
+    return request.path == "/healthz" || request.path == "/readyz" ||
+           IsOwnHost(request.host, names_);
+  }
+
+  HttpAnswer Answer(const HttpServerRequest& request) {
+    if (!IsForUs(request)) {
+      ++foreign_hosts_;
+      return Words(421,
+                   "this port is not known by the name in the Host header: ask by address, or name "
+                   "it with --health-names\n");
+    }
+    if (const auto page = PostPageOf(request); page != nullptr) return Take(*page, request);
+    if (request.method != "GET" && request.method != "HEAD") return Words(405, "GET it\n");
+    const std::string& path = request.path;
+    if (path == "/metrics") {
+      return {.body = prometheus::TextSerializer().Serialize(Collect()),
+              .content_type = kMetricsType};
+    }
+    if (path == "/healthz") return Words(state_.live() ? 200 : 503, state_.Describe(true));
+    if (path == "/readyz") return Words(state_.ready() ? 200 : 503, state_.Describe(false));
+    if (path == "/") return Words(200, "neurontrace: /statusz /metrics /healthz /readyz\n");
+    if (path == "/statusz") return Status(request);
+    return Words(404, "there is no such page; / says which there are\n");
+  }
+
+  HttpAnswer Take(const PostPage& page, const HttpServerRequest& request) {
+    if (request.method != "POST") return Words(405, "POST to it\n");
+    if (auto refusal = Refusal(page, request)) return *std::move(refusal);
+    return Waiting([&] {
+      return AnswerOf(
+          page.take({.name = request.path.substr(page.prefix.size()), .body = request.body}));
+    });
+  }
+
+  HttpAnswer Status(const HttpServerRequest& request) {
+    std::shared_ptr<const StatusPage> page;
+    {
+      const std::lock_guard lock(mutex_);
+      page = status_;
+    }
+    if (page == nullptr) return Words(404, "not yet\n");
+    return Waiting([&]() -> HttpAnswer {
+      return {.body = RenderStatusPage(*page, state_.Describe(false), request.is_local, Collect()),
+              .content_type = "text/html; charset=utf-8",
+              .content_security_policy = kContentSecurity};
+    });
+  }
+
+  // What may wait for the rest of the process leaves threads for what does not.
+  HttpAnswer Waiting(const std::function<HttpAnswer()>& make) {
+    HttpAnswer answer{.code = 503, .body = kBusy, .retry_after_seconds = 1};
+    if (waiting_.fetch_add(1) < limits::kHealthWaitingMax) {
+      answer = make();
+    } else {
+      ++busy_;
+    }
+    waiting_.fetch_sub(1);
+    return answer;
+  }
+
+  // The process's metrics, and what this port could not do.
+  std::vector<prometheus::MetricFamily> Collect() const {
+    std::vector<prometheus::MetricFamily> families = metrics_->Collect();
+    families.push_back({"neurontrace_health_refused_total",
+                        "Questions to this port that were not answered",
+                        prometheus::MetricType::Counter,
+                        {CounterOf("connections", crowded_out_), CounterOf("busy", busy_),
+                         CounterOf("host", foreign_hosts_)}});
+    return families;
+  }
+
+  const std::shared_ptr<prometheus::Collectable> metrics_;
+  const HealthState& state_;
+  const std::vector<std::string> names_;
+  std::atomic<int> waiting_ = 0;
+  std::atomic<uint64_t> busy_ = 0;
+  std::atomic<uint64_t> crowded_out_ = 0;
+  std::atomic<uint64_t> foreign_hosts_ = 0;
+  mutable std::mutex mutex_;
+  std::vector<std::shared_ptr<const PostPage>> posts_;  // guarded by mutex_
+  std::shared_ptr<const StatusPage> status_;            // likewise; null: there is none yet
+  std::unique_ptr<HttpServer> server_;                  // gone first: it asks the rest
+};
+
+absl::StatusOr<std::unique_ptr<HealthServer>> HealthServer::Start(
+    const std::string& address, std::shared_ptr<prometheus::Collectable> metrics,
+    const HealthState& state, std::vector<std::string> names) {
+  names.push_back(address.substr(0, address.rfind(':')));
+  names.push_back(MachineName());
+  auto impl = std::make_unique<Impl>(std::move(metrics), state, std::move(names));
+  if (const absl::Status status = impl->Start(address); !status.ok()) {
+    return FailedPrecondition(
+        "cannot serve metrics and health on {}: {}. Choose another address with --health-address "
+        "HOST:PORT",
+        address, std::string(status.message()));
+  }
+  return std::unique_ptr<HealthServer>(new HealthServer(std::move(impl)));
+}
+
+HealthServer::HealthServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+HealthServer::~HealthServer() = default;
+
+void HealthServer::AddPostPage(PostPage page) { impl_->Add(std::move(page)); }
+void HealthServer::AddStatusPage(StatusPage page) { impl_->Add(std::move(page)); }
+int HealthServer::port() const { return impl_->port(); }
+
+}  // namespace neurontrace

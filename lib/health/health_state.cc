@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/health/health_state.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace neurontrace {
+
+void HealthState::Declare(const std::string& name, Severity severity, const std::string& reason) {
+  std::lock_guard lock(mutex_);
+  conditions_[name] = {severity, severity == Severity::kLiveness, reason, nullptr};
+}
+
+void HealthState::Watch(const std::string& name, Severity severity,
+                        std::function<std::string()> look) {
+  std::lock_guard lock(mutex_);
+  conditions_[name] = {severity, true, "", std::move(look)};
+}
+
+HealthState::View HealthState::Look(const std::string& name, const Condition& condition) const {
+  if (!condition.look) return {name, condition.severity, condition.good, condition.reason};
+  std::string reason = condition.look();
+  return {name, condition.severity, reason.empty(), std::move(reason)};
+}
+
+void HealthState::Set(const std::string& name, bool good, const std::string& reason) {
+  std::lock_guard lock(mutex_);
+  const auto it = conditions_.find(name);
+  if (it == conditions_.end()) return;
+  it->second.good = good;
+  it->second.reason = reason;
+}
+
+bool HealthState::live() const {
+  const std::vector<View> views = conditions();
+  return std::all_of(views.begin(), views.end(), [](const View& view) {
+    return view.good || view.severity != Severity::kLiveness;
+  });
+}
+
+bool HealthState::ready() const {
+  const std::vector<View> views = conditions();
+  return std::all_of(views.begin(), views.end(), [](const View& view) { return view.good; });
+}
+
+std::string HealthState::Describe(bool liveness_only) const {
+  std::string text;
+  for (const View& view : conditions()) {
+    if (liveness_only && view.severity != Severity::kLiveness) continue;
+    text += view.good ? "ok " + view.name + "\n" : "NOT " + view.name + ": " + view.reason + "\n";
+  }
+  return text.empty() ? "ok\n" : text;
+}
+
+std::vector<HealthState::View> HealthState::conditions() const {
+  std::lock_guard lock(mutex_);
+  std::vector<View> views;
+  views.reserve(conditions_.size());
+  for (const auto& [name, condition] : conditions_) views.push_back(Look(name, condition));
+  return views;
+}
+
+}  // namespace neurontrace

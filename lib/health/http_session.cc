@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/health/http_session.h"
+
+#include <boost/asio/post.hpp>
+
+#include <iterator>
+#include <limits>
+#include <string>
+
+namespace neurontrace {
+namespace {
+
+namespace asio = boost::asio;
+namespace http = boost::beast::http;
+using asio::ip::tcp;
+using boost::system::error_code;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kCancelAgain{20};
+
+bool IsOfThisMachine(const asio::ip::address& address) {
+  if (address.is_v6() && address.to_v6().is_v4_mapped()) {
+    return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).is_loopback();
+  }
+  return address.is_loopback();
+}
+
+}  // namespace
+
+Sessions::Place Sessions::Add(const std::shared_ptr<Session>& session,
+                              std::shared_ptr<Session>& too_many) {
+  const std::lock_guard lock(mutex_);
+  const Place place = sessions_.insert(sessions_.end(), session);
+  if (sessions_.size() > limits::kHealthConnectionsMax) {
+    too_many = sessions_.front().lock();  // none: it is at its end already
+    // Until it is gone it must not be found again.
+    sessions_.splice(place, sessions_, sessions_.begin());
+  }
+  return place;
+}
+
+void Sessions::Remove(Place place) {
+  const std::lock_guard lock(mutex_);
+  sessions_.erase(place);
+}
+
+Session::~Session() {
+  if (place_) sessions_.Remove(*place_);
+}
+
+void Session::Begin() {
+  std::shared_ptr<Session> too_many;
+  place_ = sessions_.Add(shared_from_this(), too_many);
+  if (too_many != nullptr) {
+    options_.crowded_out();
+    asio::post(too_many->executor(), [too_many] { too_many->Close(); });
+  }
+  parser_.header_limit(limits::kHealthHeadBytesMax);
+  parser_.body_limit(std::numeric_limits<uint64_t>::max());  // judged by the head
+  EndWithin(milliseconds(limits::kHealthRequestMsMax));
+  http::async_read_header(
+      socket_, buffer_, parser_,
+      [self = shared_from_this()](error_code error, size_t) { self->TakeHead(error); });
+}
+
+void Session::EndWithin(milliseconds time) {
+  ++step_;
+  CancelAfter(time);
+}
+
+void Session::CancelAfter(milliseconds time) {
+  timer_.expires_after(time);
+  timer_.async_wait([weak = weak_from_this(), step = step_](error_code error) {
+    const auto self = weak.lock();
+    // One that had expired already is told of as if it had not been set anew.
+    if (error || self == nullptr || self->step_ != step) return;
+    self->step_over_ = step;
+    error_code ignored;
+    self->socket_.cancel(ignored);
+    // Bytes that were there already let what is pending go on: until it ends.
+    self->CancelAfter(kCancelAgain);
+  });
+}
+
+void Session::TakeHead(error_code error) {
+  if (error == http::error::header_limit) return Answer({.code = 431, .body = "too long\n"});
+  if (error == asio::error::operation_aborted || error == http::error::end_of_stream) {
+    return Close();
+  }
+  if (error) return Answer({.code = 400, .body = "no request of HTTP\n"});
+  const auto& head = parser_.get();
+  request_.method = std::string(head.method_string());
+  const auto target = head.target();
+  request_.path = std::string(target.substr(0, target.find('?')));
+  error_code unknown;
+  const auto peer = socket_.remote_endpoint(unknown);
+  request_.is_local = !unknown && IsOfThisMachine(peer.address());
+  const auto [first_host, last_host] = head.equal_range(http::field::host);
+  for (auto host = first_host; host != last_host; ++host) {
+    request_.host += (request_.host.empty() ? "" : ",") + std::string(host->value());
+  }
+  request_.is_of_web_page = head.find(http::field::origin) != head.end();
+  const size_t bytes_max = options_.body_bytes_max(request_);
+  // A body that nobody wants is left where it is.
+  if (bytes_max == 0) return Reply();
+  if (parser_.chunked()) return Answer({.code = 411, .body = "say how long the body is\n"});
+  if (parser_.content_length().value_or(0) > bytes_max) {
+    return Answer({.code = 413, .body = "at most " + std::to_string(bytes_max) + " bytes\n"});
+  }
+  EndWithin(milliseconds(limits::kHealthRequestMsMax));
+  http::async_read(
+      socket_, buffer_, parser_,
+      [self = shared_from_this()](error_code read_error, size_t) { self->TakeBody(read_error); });
+}
+
+void Session::TakeBody(error_code error) {
+  if (error) return Answer({.code = 408, .body = "the body did not come in time\n"});
+  request_.body = std::move(parser_.get().body());
+  Reply();
+}
+
+void Session::Reply() {
+  ++step_;  // making the answer takes what it takes
+  Answer(options_.answer(request_));
+}
+
+void Session::Answer(HttpAnswer answer) {
+  reply_.version(11);
+  reply_.result(static_cast<unsigned>(answer.code));
+  reply_.set(http::field::content_type, answer.content_type);
+  reply_.set(http::field::cache_control, "no-store");
+  if (!answer.content_security_policy.empty()) {
+    reply_.set("Content-Security-Policy", answer.content_security_policy);
+    reply_.set("X-Content-Type-Options", "nosniff");
+  }
+  if (answer.retry_after_seconds != 0) {
+    reply_.set(http::field::retry_after, std::to_string(answer.retry_after_seconds));
+  }
+  reply_.keep_alive(false);
+  reply_.content_length(answer.body.size());
+  if (request_.method != "HEAD") reply_.body() = std::move(answer.body);
+  EndWithin(milliseconds(limits::kHealthAnswerMsMax));
+  // The body of an answer to HEAD is left out, and its length said all the same.
+  serializer_.emplace(reply_);
+  auto done = [self = shared_from_this()](error_code error, size_t) { self->Finish(error); };
+  if (request_.method == "HEAD") {
+    http::async_write_header(socket_, *serializer_, std::move(done));
+  } else {
+    http::async_write(socket_, *serializer_, std::move(done));
+  }
+}
+
+void Session::Finish(error_code error) {
+  if (error) return Close();
+  error_code ignored;
+  socket_.shutdown(tcp::socket::shutdown_send, ignored);
+  EndWithin(milliseconds(limits::kHealthLingerMsMax));
+  Linger();
+}
+
+void Session::Linger() {
+  socket_.async_read_some(asio::buffer(unwanted_),
+                          [self = shared_from_this()](error_code error, size_t) {
+                            // Where bytes are always there already, nothing is ever pending.
+                            if (error || self->step_over_ == self->step_) return self->Close();
+                            self->Linger();
+                          });
+}
+
+void Session::Close() {
+  ++step_;
+  timer_.cancel();
+  error_code ignored;
+  socket_.close(ignored);
+}
+
+}  // namespace neurontrace

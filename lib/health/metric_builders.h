@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/labels.h>
+#include <prometheus/registry.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "lib/trace/loss_table.h"
+
+namespace neurontrace {
+
+// Makes Prometheus metrics, which their registry owns. The labels of a family are on every metric
+// of it. Making a metric that exists returns that one.
+inline prometheus::Family<prometheus::Counter>& MakeCounterFamily(
+    prometheus::Registry& registry, const std::string& name, const std::string& help,
+    const prometheus::Labels& labels = {}) {
+  return prometheus::BuildCounter().Name(name).Help(help).Labels(labels).Register(registry);
+}
+
+inline prometheus::Family<prometheus::Gauge>& MakeGaugeFamily(
+    prometheus::Registry& registry, const std::string& name, const std::string& help,
+    const prometheus::Labels& labels = {}) {
+  return prometheus::BuildGauge().Name(name).Help(help).Labels(labels).Register(registry);
+}
+
+inline prometheus::Counter& MakeCounter(prometheus::Registry& registry, const std::string& name,
+                                        const std::string& help,
+                                        const prometheus::Labels& labels = {}) {
+  return MakeCounterFamily(registry, name, help).Add(labels);
+}
+
+inline prometheus::Gauge& MakeGauge(prometheus::Registry& registry, const std::string& name,
+                                    const std::string& help,
+                                    const prometheus::Labels& labels = {}) {
+  return MakeGaugeFamily(registry, name, help).Add(labels);
+}
+
+// `bounds` are the upper ends of all buckets but the last.
+inline prometheus::Histogram& MakeHistogram(prometheus::Registry& registry, const std::string& name,
+                                            const std::string& help,
+                                            const prometheus::Histogram::BucketBoundaries& bounds,
+                                            const prometheus::Labels& labels = {}) {
+  return prometheus::BuildHistogram().Name(name).Help(help).Register(registry).Add(labels, bounds);
+}
+
+// Raises a counter to a sum that is kept elsewhere.
+inline void RaiseCounter(prometheus::Counter& counter, double sum) {
+  const double more = sum - counter.Value();
+  if (more > 0) counter.Increment(more);
+}
+
+// Raises counters by place and reason to the numbers of `table`. The usual losses up to `last`
+// exist from the first call on, so that the first loss is an increase.
+inline void RaiseLosses(prometheus::Family<prometheus::Counter>& counters, const LossTable& table,
+                        LossPlace last) {
+  table.ForEach(last, [&counters](LossPlace place, LossReason reason, uint64_t events) {
+    RaiseCounter(counters.Add({{"place", std::string(ToString(place))},
+                               {"reason", std::string(ToString(reason))}}),
+                 static_cast<double>(events));
+  });
+}
+
+// A gauge that exists while its value is known. One thread.
+struct OptionalGauge {
+  prometheus::Family<prometheus::Gauge>& family;
+  prometheus::Gauge* gauge = nullptr;  // while it is known
+
+  void Set(std::optional<double> value) {
+    if (value) {
+      if (gauge == nullptr) gauge = &family.Add({});
+      gauge->Set(*value);
+    } else if (gauge != nullptr) {
+      family.Remove(gauge);
+      gauge = nullptr;
+    }
+  }
+  // In seconds.
+  void SetNs(std::optional<uint64_t> ns) {
+    Set(ns ? std::optional(static_cast<double>(*ns) * 1e-9) : std::nullopt);
+  }
+};
+
+// A gauge for each value of one label, which exists while its value is known. One thread.
+template <typename Key>
+struct GaugesByLabel {
+  prometheus::Family<prometheus::Gauge>& family;
+  const char* label;
+  std::map<Key, prometheus::Gauge*> gauges;
+
+  // `scale` is what the values are multiplied with.
+  template <typename Value>
+  void Set(const std::map<Key, Value>& values, double scale = 1) {
+    std::erase_if(gauges, [&](const auto& gauge) {
+      if (values.contains(gauge.first)) return false;
+      family.Remove(gauge.second);
+      return true;
+    });
+    for (const auto& [key, value] : values) {
+      prometheus::Gauge*& gauge = gauges[key];
+      if (gauge == nullptr) gauge = &family.Add({{label, Text(key)}});
+      gauge->Set(static_cast<double>(value) * scale);
+    }
+  }
+
+ private:
+  static std::string Text(const std::string& key) { return key; }
+  static std::string Text(uint32_t key) { return std::to_string(key); }
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/trace/artifact.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "lib/base/clean_text.h"
+#include "lib/base/sha256.h"
+#include "lib/base/status.h"
+#include "lib/trace/artifact_limits.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr std::string_view kSharedNeffs = "neffs";
+constexpr std::string_view kPidMark = "_pid_";
+constexpr size_t kRootDigits = 12;
+constexpr size_t kSessionDigitsMin = 10;
+constexpr size_t kSessionDigitsMax = 20;
+// What the name of a wrong thing is told with.
+constexpr size_t kToldMax = 80;
+
+constexpr std::array<std::pair<std::string_view, ArtifactKind>, 4> kFixedNames = {{
+    {"ntrace.pb", ArtifactKind::kSystemTrace},
+    {"trace_info.pb", ArtifactKind::kTraceInfo},
+    {"cpu_util.pb", ArtifactKind::kCpuUtil},
+    {"host_mem.pb", ArtifactKind::kHostMemory},
+}};
+
+bool IsPlainCharacter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         std::string_view("._-+=@,:").find(c) != std::string_view::npos;
+}
+
+bool IsPlainName(std::string_view name) {
+  return !name.empty() && name.size() <= limits::kArtifactNameBytesMax && name.front() != '.' &&
+         std::all_of(name.begin(), name.end(), IsPlainCharacter);
+}
+
+bool IsDigits(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+ArtifactKind KindOf(std::string_view name) {
+  for (const auto& [fixed, kind] : kFixedNames) {
+    if (name == fixed) return kind;
+  }
+  const auto is_a = [name](std::string_view end) {
+    return name.size() > end.size() && name.ends_with(end);
+  };
+  if (is_a(".neff")) return ArtifactKind::kNeff;
+  if (is_a(".ntff")) return ArtifactKind::kNtff;
+  return ArtifactKind::kUnspecified;
+}
+
+// "<instance>_pid_<pid>[_<container>]" of a plain name. An instance id has no "_pid_" in it, so the
+// first one counts.
+bool ParseDirectory(std::string_view name, ArtifactPlace& place) {
+  const size_t mark = name.find(kPidMark);
+  if (mark == std::string_view::npos || mark == 0) return false;
+  place.instance_id = name.substr(0, mark);
+  const std::string_view rest = name.substr(mark + kPidMark.size());
+  const std::string_view digits = rest.substr(0, rest.find('_'));
+  const char* const end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, place.pid);
+  const bool is_pid = error == std::errc() && stop == end && place.pid > 0 && digits[0] != '0';
+  if (!is_pid) return false;
+  if (digits.size() == rest.size()) return true;
+  place.container = rest.substr(digits.size() + 1);
+  return !place.container.empty();
+}
+
+}  // namespace
+
+std::string_view ToString(ArtifactKind kind) {
+  switch (kind) {
+    case ArtifactKind::kNeff:
+      return "neff";
+    case ArtifactKind::kNtff:
+      return "ntff";
+    case ArtifactKind::kSystemTrace:
+      return "ntrace";
+    case ArtifactKind::kTraceInfo:
+      return "trace_info";
+    case ArtifactKind::kCpuUtil:
+      return "cpu_util";
+    case ArtifactKind::kHostMemory:
+      return "host_mem";
+    case ArtifactKind::kUnspecified:
+      break;
+  }
+  return "unknown";
+}
+
+std::string ArtifactPlace::path() const {
+  return session.empty() ? directory + "/" + name : directory + "/" + session + "/" + name;
+}
+
+bool IsInspectDirectory(std::string_view name) {
+  ArtifactPlace place;
+  return IsPlainName(name) && (name == kSharedNeffs || ParseDirectory(name, place));
+}
+
+bool IsInspectSession(std::string_view name) {
+  return name.size() >= kSessionDigitsMin && name.size() <= kSessionDigitsMax && IsDigits(name);
+}
+
+std::string ArtifactRootOf(std::string_view inspect_directory) {
+  return Sha256HexOf(inspect_directory).substr(0, kRootDigits);
+}
+
+bool IsArtifactRoot(std::string_view text) {
+  return text.size() == kRootDigits && std::all_of(text.begin(), text.end(), [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+         });
+}
+
+absl::StatusOr<ArtifactPlace> MakeArtifactPlace(std::string_view directory,
+                                                std::string_view session, std::string_view name) {
+  ArtifactPlace place;
+  const bool is_shared = directory == kSharedNeffs;
+  if (!IsPlainName(directory) || (!is_shared && !ParseDirectory(directory, place))) {
+    return InvalidArgument("artifact: '{}' is no inspect directory",
+                           CleanText(directory, kToldMax));
+  }
+  if (!session.empty() && (is_shared || !IsInspectSession(session))) {
+    return InvalidArgument("artifact: '{}' is no time of a session", CleanText(session, kToldMax));
+  }
+  place.kind = IsPlainName(name) ? KindOf(name) : ArtifactKind::kUnspecified;
+  if (place.kind == ArtifactKind::kUnspecified ||
+      (is_shared && place.kind != ArtifactKind::kNeff)) {
+    return InvalidArgument("artifact: '{}' is no file of one", CleanText(name, kToldMax));
+  }
+  place.directory = directory;
+  place.session = session;
+  place.name = name;
+  return place;
+}
+
+}  // namespace neurontrace

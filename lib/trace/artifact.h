@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "lib/trace/ids.h"
+
+// Files that the Neuron runtime's own profiler leaves in its output directory
+// (NEURON_RT_INSPECT_OUTPUT_DIR) and that captures keep, byte for byte.
+namespace neurontrace {
+
+// Values are on the wire and in stores: never change one.
+enum class ArtifactKind : uint8_t {
+  kUnspecified = 0,
+  kNeff = 1,         // *.neff: a compiled model
+  kNtff = 2,         // *.ntff: a device profile
+  kSystemTrace = 3,  // ntrace.pb
+  kTraceInfo = 4,    // trace_info.pb
+  kCpuUtil = 5,      // cpu_util.pb
+  kHostMemory = 6,   // host_mem.pb
+};
+inline constexpr ArtifactKind kArtifactKindMax = ArtifactKind::kHostMemory;
+// "neff", "ntff", "ntrace", …
+std::string_view ToString(ArtifactKind kind);
+
+// Where a file stands in the vendor's layout:
+//
+//   <instance>_pid_<pid>[_<container>]/[<timestamp>/]<file>
+//   neffs/<file>.neff
+//
+// Every part is a plain name: of 1 to 255 letters, digits and . _ - + = @ , : without a dot at the
+// beginning. So a place is a relative path that leads nowhere else.
+struct ArtifactPlace {
+  std::string directory;
+  std::string session;  // decimal digits, nanoseconds since the epoch; empty: there is none
+  std::string name;
+
+  // What they say.
+  ArtifactKind kind = ArtifactKind::kUnspecified;
+  std::string instance_id;  // empty in neffs/
+  uint32_t pid = 0;         // in the pid namespace of its process; 0 in neffs/
+  std::string container;    // empty where there is none
+
+  std::string path() const;
+  friend bool operator==(const ArtifactPlace&, const ArtifactPlace&) = default;
+};
+
+// INVALID_ARGUMENT, with the part that is wrong, for what is no such place. Text from outside is
+// for this function.
+absl::StatusOr<ArtifactPlace> MakeArtifactPlace(std::string_view directory,
+                                                std::string_view session, std::string_view name);
+// True for a name that a directory of the layout can have, whatever stands in it.
+bool IsInspectDirectory(std::string_view name);
+bool IsInspectSession(std::string_view name);
+
+// What an inspect directory is known by beyond its host: the first 12 hexadecimal digits of the
+// SHA-256 of its path. Jobs of one host can have the same places in directories of their own.
+std::string ArtifactRootOf(std::string_view inspect_directory);
+bool IsArtifactRoot(std::string_view text);
+
+// One file of one capture: which content stood where. The content itself is kept once, however many
+// captures and workers refer to it.
+struct ArtifactReference {
+  CaptureId capture_id;
+  std::string agent_id;
+  std::string root;  // ArtifactRootOf its inspect directory; empty: not known
+  ArtifactPlace place;
+  std::string sha256;  // of the content, 32 bytes
+  uint64_t bytes = 0;
+  uint64_t modified_realtime_ns = 0;  // of the file, by its host
+  friend bool operator==(const ArtifactReference&, const ArtifactReference&) = default;
+};
+
+// One file that a capture should have and does not: refused, or not handed over in time.
+struct ArtifactForgone {
+  CaptureId capture_id;
+  std::string agent_id;
+  std::string root;  // as of a reference
+  ArtifactPlace place;
+  uint64_t bytes = 0;
+  std::string reason;  // clean text of at most limits::kArtifactReasonBytesMax
+  friend bool operator==(const ArtifactForgone&, const ArtifactForgone&) = default;
+};
+
+}  // namespace neurontrace

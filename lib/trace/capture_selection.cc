@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/trace/capture_selection.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace neurontrace {
+namespace {
+
+// Facts whose value is a name of the whole job; the others are of a part of it or of its pods.
+constexpr std::array<std::string_view, 4> kJobKeys = {"job", "slurm", "torchelastic", "comm"};
+
+bool HasFact(const WorkerInfo& worker, const KeyValue& fact) {
+  return std::find(worker.job_facts.begin(), worker.job_facts.end(), fact) !=
+         worker.job_facts.end();
+}
+
+bool HasCore(const CaptureSpec& spec, const CoreInfo& core) {
+  const auto& cores = spec.neuron_cores;
+  return cores.empty() || std::find(cores.begin(), cores.end(), core.nc_idx) != cores.end();
+}
+
+}  // namespace
+
+std::vector<std::string_view> JobNamesOf(const WorkerInfo& worker) {
+  std::vector<std::string_view> names;
+  if (!worker.job.empty()) names.push_back(worker.job);
+  for (const KeyValue& fact : worker.job_facts) {
+    const bool names_job = std::find(kJobKeys.begin(), kJobKeys.end(), fact.key) != kJobKeys.end();
+    if (names_job && !fact.value.empty() && fact.value != worker.job) names.push_back(fact.value);
+  }
+  return names;
+}
+
+bool IsOfJob(std::string_view job, const WorkerInfo& worker) {
+  if (worker.job == job) return true;
+  const std::vector<std::string_view> names = JobNamesOf(worker);
+  return !job.empty() && std::find(names.begin(), names.end(), job) != names.end();
+}
+
+bool SelectsCore(const CaptureSpec& spec, const CoreInfo& core) {
+  if (!HasCore(spec, core)) return false;
+  if (spec.worker_gids.empty()) return true;
+  const RankEvidence* const best = BestEvidence(core.rank_evidence);
+  return best != nullptr &&
+         std::any_of(spec.worker_gids.begin(), spec.worker_gids.end(),
+                     [best](const GidRange& range) { return range.contains(best->worker_gid); });
+}
+
+std::string WhyNotSelected(const CaptureSpec& spec, const WorkerInfo& worker) {
+  const auto& ids = spec.instance_ids;
+  if (!ids.empty() && std::find(ids.begin(), ids.end(), worker.identity.instance_id) == ids.end()) {
+    return fmt::format("the capture does not select instance {}", worker.identity.instance_id);
+  }
+  if (!spec.job.empty() && !IsOfJob(spec.job, worker)) {
+    return fmt::format("the capture selects job {}, this is {}", spec.job,
+                       worker.job.empty() ? "of no known job" : "job " + worker.job);
+  }
+  for (const KeyValue& fact : spec.job_facts) {
+    if (!HasFact(worker, fact)) {
+      return fmt::format("the capture selects {} {}, which this has not", fact.key, fact.value);
+    }
+  }
+  if (!spec.include_neuron) return "the capture leaves the runtime's events out";
+  const auto any_core = [&](auto&& selects) {
+    return std::any_of(worker.cores.begin(), worker.cores.end(),
+                       [&](const CoreInfo& core) { return selects(spec, core); });
+  };
+  if (!worker.cores.empty() && !any_core(HasCore)) {
+    return "it has none of the cores that the capture selects";
+  }
+  if (!spec.worker_gids.empty() && !any_core(SelectsCore)) {
+    return "no known worker_gid of it is among those that the capture selects";
+  }
+  return "";
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/trace/ids.h"
+#include "lib/trace/loss.h"
+#include "lib/trace/rank_evidence.h"
+#include "lib/trace/remark.h"
+
+namespace neurontrace {
+
+// Values are on the wire: never change one.
+enum class ClockDomain : uint8_t {
+  kUnspecified = 0,
+  kHostRealtime = 1,
+  // ns since a moment that nobody knows, such as a profiler's start: comparable with no other
+  // stream. Framework streams only.
+  kOwn = 2,
+};
+
+// What a chunk says about itself beside its columns; the fields are those of
+// neurontrace.v1.ChunkHeader, and proto/neurontrace/v1/chunk.proto documents them.
+struct ChunkHeader {
+  CaptureId capture_id;
+  StreamIdentity stream;
+  uint64_t sequence = 0;
+  uint32_t event_count = 0;
+  uint64_t first_timestamp_ns = 0;
+  uint64_t last_timestamp_ns = 0;
+  ClockDomain clock_domain = ClockDomain::kHostRealtime;
+  std::vector<RankEvidence> rank_evidence;
+  std::vector<Loss> losses;
+  std::string producer_version;
+  uint64_t source_position = 0;
+  uint32_t source_skip = 0;
+  bool end_of_stream = false;
+  uint32_t columns_bytes = 0;
+  uint64_t events_before = 0;
+  std::vector<Loss> losses_before;
+  std::optional<Loss> replaced;
+  uint64_t canary_realtime_ns = 0;
+  uint64_t sequence_mark = 0;
+  std::vector<Remark> remarks;
+
+  bool is_canary() const { return canary_realtime_ns != 0; }
+  // Events this chunk has, or had before it was replaced.
+  uint64_t events_accounted() const { return event_count + (replaced ? replaced->events : 0); }
+
+  friend bool operator==(const ChunkHeader&, const ChunkHeader&) = default;
+};
+
+// What lies between a receiver's cursor and a chunk is gone, and where and why.
+struct GoneBefore {
+  LossPlace place = LossPlace::kSpool;
+  LossReason reason = LossReason::kUnknown;
+
+  friend bool operator==(const GoneBefore&, const GoneBefore&) = default;
+};
+
+// A header with its zstd-compressed columns: what a producer hands over and a store keeps.
+struct Chunk {
+  ChunkHeader header;
+  std::string columns;
+};
+
+}  // namespace neurontrace

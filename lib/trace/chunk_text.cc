@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/trace/chunk_text.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "lib/base/status.h"
+#include "lib/trace/chunk_format.h"
+#include "lib/trace/chunk_limits.h"
+
+namespace neurontrace {
+namespace {
+
+using chunk_format::IsText;
+
+// At most 8,192 events of 64 texts and names of 64 KiB: no sum of these overflows.
+struct Names {
+  std::vector<size_t> bytes;  // per shape
+  size_t total = 0;
+  size_t most = 0;        // of one shape
+  size_t texts_most = 0;  // keys of one shape whose values are text
+};
+
+Names NamesOf(const DecodedChunk& chunk) {
+  Names names;
+  names.bytes.reserve(chunk.shapes().size());
+  for (const Shape& shape : chunk.shapes()) {
+    const size_t bytes = NameBytes(shape);
+    const size_t texts = std::count_if(shape.keys.begin(), shape.keys.end(),
+                                       [](const ShapeKey& key) { return IsText(key.type); });
+    names.bytes.push_back(bytes);
+    names.total += bytes;
+    names.most = std::max(names.most, bytes);
+    names.texts_most = std::max(names.texts_most, texts);
+  }
+  return names;
+}
+
+size_t TextBytes(const DecodedChunk& chunk, const Names& names) {
+  size_t bytes = 0;
+  for (const uint16_t shape : chunk.shape_of()) bytes += names.bytes[shape];
+  const auto strings = chunk.strings();
+  for (uint32_t s = 0; s < chunk.shapes().size(); ++s) {
+    const auto& keys = chunk.shapes()[s].keys;
+    for (uint32_t k = 0; k < keys.size(); ++k) {
+      if (!IsText(keys[k].type)) continue;
+      for (const uint64_t text : chunk.column(s, k)) bytes += strings[text].size();
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+size_t NameBytes(const Shape& shape) {
+  size_t bytes = shape.event_type.size();
+  for (const ShapeKey& key : shape.keys) bytes += key.name.size();
+  return bytes;
+}
+
+absl::Status CheckChunkText(const DecodedChunk& chunk) {
+  const Names names = NamesOf(chunk);
+  if (names.total > limits::kChunkNameBytesMax) {
+    return InvalidArgument("columns: names of {} bytes in all shapes are over the limit of {}",
+                           names.total, limits::kChunkNameBytesMax);
+  }
+  size_t strings = 0, longest = 0;
+  for (const std::string_view text : chunk.strings()) {
+    strings += text.size();
+    longest = std::max(longest, text.size());
+  }
+  if (strings > limits::kChunkStringBytesMax) {
+    return InvalidArgument("columns: strings of {} bytes are over the limit of {}", strings,
+                           limits::kChunkStringBytesMax);
+  }
+  const size_t bound = chunk.size() * (names.most + names.texts_most * longest);
+  if (bound <= limits::kChunkTextBytesMax) return absl::OkStatus();
+  if (const size_t bytes = TextBytes(chunk, names); bytes > limits::kChunkTextBytesMax) {
+    return InvalidArgument(
+        "columns: names and texts of {} bytes in all events are over the limit "
+        "of {}",
+        bytes, limits::kChunkTextBytesMax);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace neurontrace

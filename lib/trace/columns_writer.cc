@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/trace/columns_writer.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <numeric>
+
+#include "lib/base/status.h"
+#include "lib/trace/chunk_format.h"
+#include "lib/trace/limits.h"
+#include "lib/trace/varint.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr int kPositionBits = std::bit_width(limits::kChunkEventsMax - 1);
+constexpr int kDigitBits = 11;
+constexpr size_t kDigits = size_t{1} << kDigitBits;
+
+// One stable pass over the digit that starts at `shift`.
+void SortByDigit(const std::vector<uint64_t>& from, std::vector<uint64_t>& to, int shift) {
+  std::array<uint32_t, kDigits> starts{};
+  for (const uint64_t key : from) ++starts[(key >> shift) & (kDigits - 1)];
+  std::exclusive_scan(starts.begin(), starts.end(), starts.begin(), 0u);
+  for (const uint64_t key : from) to[starts[(key >> shift) & (kDigits - 1)]++] = key;
+}
+
+// The fields whose values are few and come in any order.
+IntegerEncoding EncodingOf(Field field) {
+  return field == Field::kThreadId || field == Field::kWorkerGid ? IntegerEncoding::kDictionary
+                                                                 : IntegerEncoding::kDelta;
+}
+
+// from[order[i]], or from[i] without an order.
+template <typename Value>
+void Gather(std::span<const uint32_t> order, const std::vector<Value>& from, std::span<Value> to) {
+  if (order.empty()) {
+    std::copy_n(from.begin(), to.size(), to.begin());
+    return;
+  }
+  for (size_t i = 0; i < to.size(); ++i) to[i] = from[order[i]];
+}
+
+}  // namespace
+
+std::span<const uint32_t> TimestampOrder::Sort(std::span<const uint64_t> timestamps) {
+  if (std::is_sorted(timestamps.begin(), timestamps.end())) return {};
+  const auto [min, max] = std::minmax_element(timestamps.begin(), timestamps.end());
+  const uint64_t base = *min;
+  const int span_bits = std::bit_width(*max - base);
+  order_.resize(timestamps.size());
+  if (span_bits + kPositionBits > 64) {  // over half a month inside one chunk
+    std::iota(order_.begin(), order_.end(), 0u);
+    std::stable_sort(order_.begin(), order_.end(),
+                     [&](uint32_t a, uint32_t b) { return timestamps[a] < timestamps[b]; });
+    return order_;
+  }
+  // Time since the first in the high bits, position in the low ones: a radix sort over the time
+  // alone is stable and costs three or four passes for a usual chunk.
+  keys_.resize(timestamps.size());
+  spare_.resize(timestamps.size());
+  for (size_t i = 0; i < timestamps.size(); ++i) {
+    keys_[i] = ((timestamps[i] - base) << kPositionBits) | i;
+  }
+  for (int shift = kPositionBits; shift < kPositionBits + span_bits; shift += kDigitBits) {
+    SortByDigit(keys_, spare_, shift);
+    keys_.swap(spare_);
+  }
+  constexpr uint64_t kPositionMask = (uint64_t{1} << kPositionBits) - 1;
+  std::transform(keys_.begin(), keys_.end(), order_.begin(),
+                 [](uint64_t key) { return static_cast<uint32_t>(key & kPositionMask); });
+  return order_;
+}
+
+void ChunkRows::Reserve(uint32_t events) {
+  shape_of.resize(events);
+  timestamps.resize(events);
+  for (auto& field : fields) field.resize(events);
+  values_at.resize(events);
+}
+
+void ChunkRows::Put(uint16_t shape, const EventFields& event, uint32_t first_value) {
+  shape_of[count] = shape;
+  timestamps[count] = event.timestamp_ns;
+  fields[0][count] = event.id;
+  fields[1][count] = event.nc_local_id;
+  fields[2][count] = event.tracking_id;
+  fields[3][count] = event.thread_id;
+  fields[4][count] = event.nrta_seq_id;
+  fields[5][count] = static_cast<uint64_t>(event.worker_gid);
+  values_at[count] = first_value;
+  ++count;
+}
+
+void ChunkRows::Clear() {
+  constexpr size_t kValuesKept = 65'536;
+  shapes.clear();
+  keys.clear();
+  values.clear();
+  if (values.capacity() > kValuesKept) values.shrink_to_fit();
+  count = 0;
+}
+
+absl::StatusOr<size_t> CheckValues(const ChunkRows& rows, const ChunkShape& shape,
+                                   std::span<const AttributeValue> values) {
+  size_t text_bytes = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const ValueType type = rows.keys[shape.first_key + i].type;
+    if (type == ValueType::kDouble && !chunk_format::IsFinite(values[i].bits)) {
+      return InvalidArgument("attribute {}: a double that is not finite", i);
+    }
+    if (!chunk_format::IsText(type)) continue;
+    text_bytes += values[i].text.size();
+    if (values[i].text.size() > limits::kStringBytesMax) {
+      return InvalidArgument("attribute {}: a string of {} bytes is over the limit of {}", i,
+                             values[i].text.size(), limits::kStringBytesMax);
+    }
+  }
+  if (text_bytes > chunk_format::kBuilderItemBytesMax - 64 * limits::kAttributesPerEventMax) {
+    return InvalidArgument("strings of {} bytes in one event are too long for any chunk",
+                           text_bytes);
+  }
+  return text_bytes;
+}
+
+uint8_t* ColumnsWriter::Room(size_t bytes) {
+  if (bytes_.size() < bytes) bytes_.resize(bytes);
+  return bytes_.data();
+}
+
+void ColumnsWriter::PutVarint(uint64_t value) {
+  uint8_t bytes[kVarintBytesMax];
+  out_.append(reinterpret_cast<char*>(bytes), WriteVarint(value, bytes) - bytes);
+}
+
+void ColumnsWriter::PutColumn(const uint8_t* end) {
+  const size_t size = end - bytes_.data();
+  PutVarint(size);
+  out_.append(reinterpret_cast<const char*>(bytes_.data()), size);
+}
+
+void ColumnsWriter::PutIntegers(std::span<const uint64_t> values, IntegerEncoding encoding) {
+  uint8_t* const room = Room(IntegerColumnBytesMax(values.size()));
+  PutColumn(EncodeIntegers(values, encoding, room));
+}
+
+void ColumnsWriter::PutStrings(const StringTable& strings) {
+  uint8_t* at = Room(size_t{strings.size()} * 3);
+  for (uint32_t i = 0; i < strings.size(); ++i) at = WriteVarint(strings[i].size(), at);
+  PutColumn(at);
+  PutVarint(strings.bytes().size());
+  out_.append(strings.bytes());
+}
+
+void ColumnsWriter::PutShapes(const ChunkRows& rows) {
+  uint8_t* at = Room(rows.shapes.size() * 16 + rows.keys.size() * 8);
+  for (const ChunkShape& shape : rows.shapes) {
+    at = WriteVarint(shape.event_type, at);
+    *at++ = static_cast<uint8_t>(shape.phase);
+    *at++ = shape.present;
+    *at++ = shape.quoted;
+    at = WriteVarint(shape.key_count, at);
+    for (uint32_t k = shape.first_key; k < shape.first_key + shape.key_count; ++k) {
+      at = WriteVarint(rows.keys[k].name, at);
+      *at++ = chunk_format::PackKey(rows.keys[k].type, rows.keys[k].scope);
+    }
+  }
+  PutColumn(at);
+}
+
+void ColumnsWriter::PutShapeOf(const ChunkRows& rows) {
+  shape_of_.resize(rows.count);
+  Gather(order_, rows.shape_of, std::span(shape_of_));
+  uint8_t* at = Room(size_t{rows.count} * 2);
+  if (rows.shapes.size() <= chunk_format::kByteShapesMax) {
+    at = std::transform(shape_of_.begin(), shape_of_.end(), at,
+                        [](uint16_t shape) { return static_cast<uint8_t>(shape); });
+  } else {
+    memcpy(at, shape_of_.data(), size_t{rows.count} * 2);
+    at += size_t{rows.count} * 2;
+  }
+  PutColumn(at);
+}
+
+void ColumnsWriter::PutField(const ChunkRows& rows, size_t column) {
+  const Field field = chunk_format::kFieldColumns[column];
+  const std::vector<uint64_t>& from = rows.fields[column];
+  const auto has = [field](const ChunkShape& shape) {
+    return (shape.present & FieldBit(field)) != 0;
+  };
+  column_.resize(rows.count);
+  size_t present = 0;
+  if (std::any_of(rows.shapes.begin(), rows.shapes.end(), has)) {
+    Gather(order_, from, std::span(column_));
+    present = rows.count;
+  }
+  if (!std::all_of(rows.shapes.begin(), rows.shapes.end(), has) && present != 0) {
+    present = 0;
+    for (size_t i = 0; i < rows.count; ++i) {
+      column_[present] = column_[i];
+      present += has(rows.shapes[shape_of_[i]]);
+    }
+  }
+  PutIntegers(std::span(column_).first(present), EncodingOf(field));
+}
+
+void ColumnsWriter::GroupByShape(const ChunkRows& rows) {
+  shape_ends_.assign(rows.shapes.size() + 1, 0);
+  for (const uint16_t shape : shape_of_) ++shape_ends_[shape + 1];
+  for (size_t s = 1; s <= rows.shapes.size(); ++s) shape_ends_[s] += shape_ends_[s - 1];
+  // Each entry is the beginning of its shape's rows now, and moves to their end.
+  values_at_.resize(rows.count);
+  for (size_t i = 0; i < rows.count; ++i) {
+    const uint32_t event = order_.empty() ? static_cast<uint32_t>(i) : order_[i];
+    values_at_[shape_ends_[shape_of_[i]]++] = rows.values_at[event];
+  }
+}
+
+void ColumnsWriter::PutAttribute(ValueType type, std::span<const uint32_t> values_at, uint32_t key,
+                                 const std::vector<uint64_t>& values) {
+  const size_t count = values_at.size();
+  if (type == ValueType::kBool) {
+    uint8_t* const room = Room((count + 7) / 8);
+    std::fill_n(room, (count + 7) / 8, uint8_t{0});
+    for (size_t i = 0; i < count; ++i) {
+      room[i / 8] |= static_cast<uint8_t>((values[values_at[i] + key] != 0) << (i % 8));
+    }
+    return PutColumn(room + (count + 7) / 8);
+  }
+  column_.resize(count);
+  for (size_t i = 0; i < count; ++i) column_[i] = values[values_at[i] + key];
+  if (type == ValueType::kDouble) {
+    uint8_t* const room = Room(count * 8);
+    if (count != 0) memcpy(room, column_.data(), count * 8);
+    return PutColumn(room + count * 8);
+  }
+  PutIntegers(column_, IntegerEncoding::kDelta);
+}
+
+void ColumnsWriter::PutAttributes(const ChunkRows& rows) {
+  GroupByShape(rows);
+  uint32_t begin = 0;
+  for (size_t s = 0; s < rows.shapes.size(); ++s) {
+    const ChunkShape& shape = rows.shapes[s];
+    const auto values_at = std::span(values_at_).subspan(begin, shape_ends_[s] - begin);
+    begin = shape_ends_[s];
+    for (uint32_t k = 0; k < shape.key_count; ++k) {
+      const ValueType type = rows.keys[shape.first_key + k].type;
+      if (type != ValueType::kNull) PutAttribute(type, values_at, k, rows.values);
+    }
+  }
+}
+
+EncodedColumns ColumnsWriter::Write(const StringTable& strings, const ChunkRows& rows) {
+  EncodedColumns encoded;
+  if (rows.count == 0) return encoded;
+  order_ = sorter_.Sort(std::span(rows.timestamps).first(rows.count));
+  out_.clear();
+  out_.push_back(static_cast<char>(chunk_format::kVersion));
+  PutVarint(rows.count);
+  PutVarint(strings.size());
+  PutVarint(rows.shapes.size());
+  PutStrings(strings);
+  PutShapes(rows);
+  PutShapeOf(rows);
+  column_.resize(rows.count);
+  Gather(order_, rows.timestamps, std::span(column_));
+  encoded.first_timestamp_ns = column_.front();
+  encoded.last_timestamp_ns = column_.back();
+  PutIntegers(column_, IntegerEncoding::kDeltaOfDelta);
+  for (size_t column = 0; column < rows.fields.size(); ++column) PutField(rows, column);
+  PutAttributes(rows);
+  encoded.event_count = rows.count;
+  encoded.bytes = out_;
+  return encoded;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/trace/event.h"
+#include "lib/trace/event_chunk_builder.h"
+#include "lib/trace/integer_column.h"
+#include "lib/trace/string_table.h"
+
+// The second half of EventChunkBuilder: what it collected, and how that becomes columns.
+namespace neurontrace {
+
+// Finds the order of a chunk's events by timestamp; equal ones stay as they came. Keeps its memory
+// from call to call. One thread at a time.
+class TimestampOrder {
+ public:
+  // Positions of `timestamps` (at most limits::kChunkEventsMax) in ascending order, valid until the
+  // next call; empty where they are ascending already.
+  std::span<const uint32_t> Sort(std::span<const uint64_t> timestamps);
+
+ private:
+  std::vector<uint64_t> keys_;
+  std::vector<uint64_t> spare_;
+  std::vector<uint32_t> order_;
+};
+
+// Names are numbers of a StringTable.
+struct ChunkKey {
+  uint32_t name = 0;
+  ValueType type = ValueType::kNull;
+  KeyScope scope = KeyScope::kData;
+};
+
+struct ChunkShape {
+  uint32_t event_type = 0;
+  Phase phase = Phase::kOther;
+  uint8_t present = 0;
+  uint8_t quoted = 0;
+  bool plain = true;  // neither text nor doubles: values need no check and no look-up
+  uint32_t first_key = 0;
+  uint32_t key_count = 0;
+  uint32_t name_bytes = 0;  // of its event type and keys
+  uint32_t next_same_hash = EventChunkBuilder::kNoShape;
+};
+
+// Events as they were appended: standard fields in columns, attribute values row by row.
+struct ChunkRows {
+  std::vector<ChunkShape> shapes;
+  std::vector<ChunkKey> keys;
+  uint32_t count = 0;
+  std::vector<uint16_t> shape_of;
+  std::vector<uint64_t> timestamps;
+  std::array<std::vector<uint64_t>, 6> fields;  // as chunk_format::kFieldColumns
+  std::vector<uint32_t> values_at;              // per event: its first entry in `values`
+  std::vector<uint64_t> values;                 // bits, or the number of a string
+
+  void Reserve(uint32_t events);
+  // There is room for one more event.
+  void Put(uint16_t shape, const EventFields& event, uint32_t first_value);
+  void Clear();
+};
+
+// The bytes of the values' texts; INVALID_ARGUMENT for a value that no chunk may hold.
+absl::StatusOr<size_t> CheckValues(const ChunkRows& rows, const ChunkShape& shape,
+                                   std::span<const AttributeValue> values);
+
+// Encodes rows. Keeps its memory, and nothing else, from chunk to chunk. One thread at a time.
+class ColumnsWriter {
+ public:
+  EncodedColumns Write(const StringTable& strings, const ChunkRows& rows);
+
+ private:
+  void PutVarint(uint64_t value);
+  void PutColumn(const uint8_t* end);  // what stands in bytes_ before `end`
+  void PutIntegers(std::span<const uint64_t> values, IntegerEncoding encoding);
+  void PutStrings(const StringTable& strings);
+  void PutShapes(const ChunkRows& rows);
+  void PutShapeOf(const ChunkRows& rows);
+  void PutField(const ChunkRows& rows, size_t column);
+  void GroupByShape(const ChunkRows& rows);
+  void PutAttributes(const ChunkRows& rows);
+  void PutAttribute(ValueType type, std::span<const uint32_t> values_at, uint32_t key,
+                    const std::vector<uint64_t>& values);
+  uint8_t* Room(size_t bytes);
+
+  std::string out_;
+  TimestampOrder sorter_;
+  std::span<const uint32_t> order_;   // empty: as appended
+  std::vector<uint8_t> bytes_;        // the column at hand
+  std::vector<uint64_t> column_;      // its values
+  std::vector<uint16_t> shape_of_;    // in order
+  std::vector<uint32_t> shape_ends_;  // per shape: end of its rows in rows_
+  std::vector<uint32_t> values_at_;   // events' first values, grouped by shape
+};
+
+}  // namespace neurontrace

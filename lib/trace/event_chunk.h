@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+// The columns of one chunk: writing them, compressing them, reading them.
+#pragma once
+
+#include "lib/trace/columns_compression.h"  // IWYU pragma: export
+#include "lib/trace/decoded_chunk.h"        // IWYU pragma: export
+#include "lib/trace/event_chunk_builder.h"  // IWYU pragma: export

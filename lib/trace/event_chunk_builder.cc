@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/trace/event_chunk_builder.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "lib/base/status.h"
+#include "lib/trace/chunk_format.h"
+#include "lib/trace/chunk_limits.h"
+#include "lib/trace/chunk_text.h"
+#include "lib/trace/columns_writer.h"
+#include "lib/trace/limits.h"
+#include "lib/trace/string_table.h"
+
+namespace neurontrace {
+namespace {
+
+using chunk_format::IsText;
+using chunk_format::kBuilderBytesMax;
+using chunk_format::kBuilderItemBytesMax;
+
+constexpr size_t kEventsInitial = 256;
+constexpr uint32_t kFieldsAll = (1u << kFieldCount) - 1;
+
+// Upper bounds of what things take in the columns; integer columns may each start with a
+// dictionary.
+constexpr size_t kChunkBytes = 8192;
+constexpr size_t kEventBytes = 2 + 10 * (1 + chunk_format::kFieldColumns.size());
+constexpr size_t kShapeBytes = 16;
+constexpr size_t kKeyBytes = 16;
+constexpr size_t kValueBytes = 10;
+constexpr size_t kStringLengthBytes = 3;
+
+absl::Status CheckShape(const Shape& shape) {
+  if (shape.keys.size() > limits::kAttributesPerEventMax) {
+    return InvalidArgument("event \"{:.64}\": {} attributes are over the limit of {}",
+                           shape.event_type, shape.keys.size(), limits::kAttributesPerEventMax);
+  }
+  if (static_cast<uint8_t>(shape.phase) > kPhaseMax) {
+    return InvalidArgument("event \"{:.64}\": no phase {}", shape.event_type,
+                           static_cast<int>(shape.phase));
+  }
+  const uint32_t present = shape.present | FieldBit(Field::kTimestamp);
+  if ((present & ~kFieldsAll) != 0 || (shape.quoted & ~present) != 0) {
+    return InvalidArgument("event \"{:.64}\": fields {:#x}, of which {:#x} quoted, cannot be",
+                           shape.event_type, present, shape.quoted);
+  }
+  size_t bytes = shape.event_type.size() + kStringLengthBytes + kShapeBytes;
+  size_t longest = shape.event_type.size();
+  for (const ShapeKey& key : shape.keys) {
+    if (static_cast<uint8_t>(key.type) > kValueTypeMax ||
+        static_cast<uint8_t>(key.scope) > static_cast<uint8_t>(KeyScope::kTop)) {
+      return InvalidArgument("event \"{:.64}\": key \"{:.64}\" has no known type or scope",
+                             shape.event_type, key.name);
+    }
+    bytes += key.name.size() + kStringLengthBytes + kKeyBytes;
+    longest = std::max(longest, key.name.size());
+  }
+  if (longest > limits::kStringBytesMax || bytes > kBuilderItemBytesMax) {
+    return InvalidArgument("event \"{:.64}\": names of {} bytes (the longest {}) are too long",
+                           shape.event_type, bytes, longest);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+struct EventChunkBuilder::Impl {
+  StringTable strings;
+  ChunkRows rows;
+  absl::flat_hash_map<uint64_t, ShapeId> shape_by_hash;
+  std::vector<uint32_t> last_text;  // per key of `rows`: the text that its last row had
+  std::vector<uint32_t> candidate;
+  size_t bytes_max = kChunkBytes;  // upper bound of what Finish gives
+  size_t name_bytes = 0;           // of all shapes, as lib/trace/chunk_limits.h counts them
+  size_t text_bytes = 0;           // of all events, likewise
+  uint32_t capacity = 0;           // events that the vectors of `rows` have room for
+
+  void Reset() {
+    strings.Clear();
+    rows.Clear();
+    shape_by_hash.clear();
+    last_text.clear();
+    bytes_max = kChunkBytes;
+    name_bytes = text_bytes = 0;
+  }
+  bool Reserve(size_t bytes);
+  bool InternText(std::string_view text, uint32_t& number);
+  bool InternNames(const Shape& shape);
+  uint64_t HashCandidate(const Shape& shape) const;
+  ShapeId FindShape(const Shape& shape, uint64_t hash) const;
+  ShapeId AddShape(const Shape& shape, uint64_t hash);
+  bool AppendTexts(const ChunkShape& shape, std::span<const AttributeValue> values);
+  void Grow();
+};
+
+// Counts bytes against the bound. False when they are too many.
+bool EventChunkBuilder::Impl::Reserve(size_t bytes) {
+  if (bytes_max + bytes > kBuilderBytesMax) return false;
+  bytes_max += bytes;
+  return true;
+}
+
+// False when the chunk cannot take it.
+bool EventChunkBuilder::Impl::InternText(std::string_view text, uint32_t& number) {
+  const uint32_t before = strings.size();
+  const size_t room = kBuilderBytesMax - bytes_max;
+  number = strings.Intern(text, room < kStringLengthBytes ? 0 : room - kStringLengthBytes);
+  if (number == StringTable::kFull) return false;
+  if (strings.size() != before) bytes_max += text.size() + kStringLengthBytes;
+  return true;
+}
+
+// Puts the numbers of type and keys into `candidate`.
+bool EventChunkBuilder::Impl::InternNames(const Shape& shape) {
+  candidate.resize(1 + shape.keys.size());
+  if (!InternText(shape.event_type, candidate[0])) return false;
+  for (size_t i = 0; i < shape.keys.size(); ++i) {
+    if (!InternText(shape.keys[i].name, candidate[1 + i])) return false;
+  }
+  return true;
+}
+
+uint64_t EventChunkBuilder::Impl::HashCandidate(const Shape& shape) const {
+  uint64_t hash = shape.keys.size() << 32 | static_cast<uint64_t>(shape.phase) << 16 |
+                  shape.present << 8 | shape.quoted;
+  for (size_t i = 0; i < candidate.size(); ++i) {
+    const uint64_t key =
+        i == 0 ? 0 : chunk_format::PackKey(shape.keys[i - 1].type, shape.keys[i - 1].scope);
+    hash = (hash ^ (uint64_t{candidate[i]} << 8 | key)) * 0x9e3779b97f4a7c15u;
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
+EventChunkBuilder::ShapeId EventChunkBuilder::Impl::FindShape(const Shape& shape,
+                                                              uint64_t hash) const {
+  const auto found = shape_by_hash.find(hash);
+  ShapeId id = found == shape_by_hash.end() ? kNoShape : found->second;
+  for (; id != kNoShape; id = rows.shapes[id].next_same_hash) {
+    const ChunkShape& known = rows.shapes[id];
+    if (known.event_type != candidate[0] || known.phase != shape.phase ||
+        known.present != (shape.present | FieldBit(Field::kTimestamp)) ||
+        known.quoted != shape.quoted || known.key_count != shape.keys.size()) {
+      continue;
+    }
+    const auto same = [&](size_t i) {
+      const ChunkKey& key = rows.keys[known.first_key + i];
+      return key.name == candidate[1 + i] && key.type == shape.keys[i].type &&
+             key.scope == shape.keys[i].scope;
+    };
+    size_t i = 0;
+    while (i < shape.keys.size() && same(i)) ++i;
+    if (i == shape.keys.size()) return id;
+  }
+  return kNoShape;
+}
+
+EventChunkBuilder::ShapeId EventChunkBuilder::Impl::AddShape(const Shape& shape, uint64_t hash) {
+  const auto id = static_cast<ShapeId>(rows.shapes.size());
+  ChunkShape added;
+  added.event_type = candidate[0];
+  added.phase = shape.phase;
+  added.present = static_cast<uint8_t>(shape.present | FieldBit(Field::kTimestamp));
+  added.quoted = static_cast<uint8_t>(shape.quoted);
+  added.first_key = static_cast<uint32_t>(rows.keys.size());
+  added.key_count = static_cast<uint32_t>(shape.keys.size());
+  added.name_bytes = static_cast<uint32_t>(NameBytes(shape));
+  name_bytes += added.name_bytes;
+  for (size_t i = 0; i < shape.keys.size(); ++i) {
+    const ValueType type = shape.keys[i].type;
+    rows.keys.push_back({candidate[1 + i], type, shape.keys[i].scope});
+    last_text.push_back(StringTable::kFull);
+    added.plain = added.plain && !IsText(type) && type != ValueType::kDouble;
+  }
+  const auto [slot, inserted] = shape_by_hash.try_emplace(hash, id);
+  if (!inserted) added.next_same_hash = std::exchange(slot->second, id);
+  rows.shapes.push_back(added);
+  return id;
+}
+
+void EventChunkBuilder::Impl::Grow() {
+  capacity =
+      std::min<uint32_t>(std::max<uint32_t>(kEventsInitial, capacity * 2), limits::kChunkEventsMax);
+  rows.Reserve(capacity);
+}
+
+// Appends the values of a shape that has text or doubles. False when the chunk cannot take them.
+bool EventChunkBuilder::Impl::AppendTexts(const ChunkShape& shape,
+                                          std::span<const AttributeValue> values) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!IsText(rows.keys[shape.first_key + i].type)) {
+      rows.values.push_back(values[i].bits);
+      continue;
+    }
+    // Most attributes repeat: a model's name, a type of memory.
+    uint32_t& number = last_text[shape.first_key + i];
+    if (number == StringTable::kFull || strings[number] != values[i].text) {
+      if (!InternText(values[i].text, number)) {
+        number = StringTable::kFull;
+        return false;
+      }
+    }
+    rows.values.push_back(number);
+  }
+  return true;
+}
+
+EventChunkBuilder::EventChunkBuilder() : impl_(std::make_unique<Impl>()) {}
+EventChunkBuilder::~EventChunkBuilder() = default;
+EventChunkBuilder::EventChunkBuilder(EventChunkBuilder&&) noexcept = default;
+EventChunkBuilder& EventChunkBuilder::operator=(EventChunkBuilder&&) noexcept = default;
+
+absl::StatusOr<EventChunkBuilder::ShapeId> EventChunkBuilder::InternShape(const Shape& shape) {
+  RETURN_IF_ERROR(CheckShape(shape));
+  Impl& impl = *impl_;
+  const size_t bytes = kShapeBytes + kKeyBytes * shape.keys.size();
+  if (!impl.Reserve(bytes)) return ResourceExhausted("chunk: no room for a further shape");
+  if (!impl.InternNames(shape)) {
+    impl.bytes_max -= bytes;
+    return ResourceExhausted("chunk: no room for the names of a further shape");
+  }
+  const uint64_t hash = impl.HashCandidate(shape);
+  const ShapeId known = impl.FindShape(shape, hash);
+  if (known == kNoShape && impl.rows.shapes.size() < limits::kChunkShapesMax &&
+      impl.name_bytes + NameBytes(shape) <= limits::kChunkNameBytesMax) {
+    return impl.AddShape(shape, hash);
+  }
+  impl.bytes_max -= bytes;
+  if (known != kNoShape) return known;
+  return ResourceExhausted("chunk: no room for more than {} shapes", impl.rows.shapes.size());
+}
+
+absl::Status EventChunkBuilder::Append(ShapeId shape, const EventFields& fields,
+                                       std::span<const AttributeValue> values) {
+  Impl& impl = *impl_;
+  ChunkRows& rows = impl.rows;
+  if (shape >= rows.shapes.size() || values.size() != rows.shapes[shape].key_count) {
+    return InvalidArgument("event of shape {} with {} values: no such shape in this chunk", shape,
+                           values.size());
+  }
+  const ChunkShape& at = rows.shapes[shape];
+  size_t text_bytes = at.name_bytes;
+  if (!at.plain) {
+    ASSIGN_OR_RETURN(const size_t value_bytes, CheckValues(rows, at, values));
+    text_bytes += value_bytes;
+  }
+  const size_t bytes = kEventBytes + kValueBytes * values.size();
+  if (rows.count == limits::kChunkEventsMax ||
+      impl.text_bytes + text_bytes > limits::kChunkTextBytesMax || !impl.Reserve(bytes)) {
+    return ResourceExhausted("chunk: full with {} events", rows.count);
+  }
+  const size_t values_before = rows.values.size();
+  if (at.plain) {
+    for (const AttributeValue& value : values) rows.values.push_back(value.bits);
+  } else if (!impl.AppendTexts(at, values)) {
+    rows.values.resize(values_before);
+    impl.bytes_max -= bytes;
+    return ResourceExhausted("chunk: no room for further strings after {} events", rows.count);
+  }
+  impl.text_bytes += text_bytes;
+  if (rows.count == impl.capacity) impl.Grow();
+  rows.Put(static_cast<uint16_t>(shape), fields, static_cast<uint32_t>(values_before));
+  return absl::OkStatus();
+}
+
+uint32_t EventChunkBuilder::event_count() const { return impl_->rows.count; }
+
+size_t EventChunkBuilder::approximate_bytes() const {
+  const Impl& impl = *impl_;
+  return impl.strings.bytes().size() + impl.strings.size() + 10 * size_t{impl.rows.count} +
+         2 * impl.rows.values.size() + 4 * impl.rows.keys.size();
+}
+
+EncodedColumns EventChunkBuilder::Finish() {
+  // One for all builders of a thread: what it works in, some 200 KiB, stays in the processor's
+  // cache and is not there once for each of hundreds of streams.
+  static thread_local ColumnsWriter writer;
+  EncodedColumns encoded = writer.Write(impl_->strings, impl_->rows);
+  assert(encoded.bytes.size() <= impl_->bytes_max);
+  impl_->Reset();
+  return encoded;
+}
+
+}  // namespace neurontrace

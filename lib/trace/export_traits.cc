@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/trace/export_traits.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string>
+
+#include "lib/base/status.h"
+
+namespace neurontrace {
+namespace {
+
+using enum ExportOption;
+
+template <typename... Options>
+constexpr unsigned Bits(Options... options) {
+  return (0u | ... | (1u << static_cast<unsigned>(options)));
+}
+
+constexpr std::array<ExportTraits, 8> kTraits = {
+    ExportTraits({.name = "perfetto",
+                  .options = Bits(kGzip, kPackets, kMaxSize, kSplitByWorker, kPrimaryGroup,
+                                  kSecondaryGroup, kNoFlows, kClockArguments)}),
+    ExportTraits({.name = "events", .options = Bits(kGzip)}),
+    ExportTraits({.name = "summary-json", .options = Bits(kGzip)}),
+    ExportTraits({.name = "summary-text", .options = Bits(kGzip)}),
+    ExportTraits(
+        {.name = "chrome-json",
+         .options = Bits(kGzip, kPrimaryGroup, kSecondaryGroup, kNoFlows, kClockArguments)}),
+    ExportTraits({.name = "parquet",
+                  .is_directory = true,
+                  .options = Bits(kMaxSize, kNoFlows, kClockArguments),
+                  .why_not_compressed = "its tables are compressed as they are",
+                  .instead_of_groups = "group its rows in SQL"}),
+    ExportTraits({.name = "xspace",
+                  .is_directory = true,
+                  .options = Bits(kMaxSize, kSecondaryGroup, kNoFlows, kClockArguments),
+                  .why_not_compressed = "its viewer reads plain files",
+                  .instead_of_groups = "it has a file an instance and a plane a process"}),
+    ExportTraits({.name = "json", .options = Bits(kGzip, kClockArguments)}),
+};
+
+// The formats that have it, for who can choose another.
+std::string NamesOfThoseThatTake(ExportOption option) {
+  std::string names;
+  for (const ExportTraits& traits : kTraits) {
+    if (!traits.Takes(option)) continue;
+    names += (names.empty() ? "" : ", ") + std::string(traits.name());
+  }
+  return names;
+}
+
+}  // namespace
+
+absl::Status ExportTraits::Check(ExportOption option) const {
+  if (Takes(option)) return absl::OkStatus();
+  const auto refuse = [&](std::string_view what, std::string_view instead) {
+    return InvalidArgument("{} {}: {}; {} can", name(), what, instead,
+                           NamesOfThoseThatTake(option));
+  };
+  switch (option) {
+    case kGzip: {
+      const std::string why =
+          row_.why_not_compressed.empty() ? "" : fmt::format(" ({})", row_.why_not_compressed);
+      return refuse("cannot be compressed as a whole" + why,
+                    "leave out --compress gzip, and .gz at the end of the name");
+    }
+    case kPackets:
+      return refuse("cannot be compressed within the file",
+                    Takes(kGzip) ? "write --compress gzip" : "leave out --compress packets");
+    case kMaxSize:
+      return refuse("cannot be split into parts of a size",
+                    "leave out --max-size; --from, --to, --instance and --worker-gid take less");
+    case kSplitByWorker:
+      return refuse("cannot be split by ranges of workers",
+                    "leave out --split worker; --worker-gid takes some");
+    case kPrimaryGroup:
+    case kSecondaryGroup:
+      return refuse(
+          fmt::format("has no {} group to choose",
+                      option == kPrimaryGroup ? "primary" : "secondary"),
+          fmt::format("leave out --system-trace-{}-group{}{}",
+                      option == kPrimaryGroup ? "primary" : "secondary",
+                      row_.instead_of_groups.empty() ? "" : ", ", row_.instead_of_groups));
+    case kNoFlows:
+      return refuse("has no arrows", "leave out --no-flows");
+    case kClockArguments:
+      return refuse("has no room for stamps and bounds beside events",
+                    "leave out --clock-arguments");
+  }
+  return InvalidArgument("option {} of exports is not known", static_cast<int>(option));
+}
+
+std::span<const ExportTraits> AllExportTraits() { return kTraits; }
+
+const ExportTraits* FindExportTraits(std::string_view name) {
+  for (const ExportTraits& traits : kTraits) {
+    if (traits.name() == name) return &traits;
+  }
+  return nullptr;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+#include "lib/trace/capture_record.h"
+#include "lib/trace/capture_spec.h"
+#include "lib/trace/worker_info.h"
+
+// States in words, for people.
+namespace neurontrace {
+
+constexpr std::string_view WordsOf(WorkerState state) {
+  switch (state) {
+    case WorkerState::kUnspecified:
+      break;
+    case WorkerState::kNotInitialised:
+      return "not initialised";
+    case WorkerState::kIdle:
+      return "idle";
+    case WorkerState::kStreaming:
+      return "recording";
+    case WorkerState::kBusyOtherProfiler:
+      return "busy: other profiler";
+    case WorkerState::kRuntimeTooOld:
+      return "runtime too old";
+    case WorkerState::kClosed:
+      return "closed";
+    case WorkerState::kFailed:
+      return "failed";
+    case WorkerState::kNoTap:
+      return "no tap";
+  }
+  return "not known";
+}
+
+constexpr std::string_view WordsOf(CaptureState state) {
+  switch (state) {
+    case CaptureState::kUnspecified:
+      break;
+    case CaptureState::kArming:
+      return "arming";
+    case CaptureState::kRecording:
+      return "recording";
+    case CaptureState::kStopping:
+      return "stopping";
+    case CaptureState::kComplete:
+      return "complete";
+    case CaptureState::kIncomplete:
+      return "incomplete";
+    case CaptureState::kNotBegun:
+      return "not begun";
+  }
+  return "not known";
+}
+
+constexpr std::string_view WordsOf(CaptureMode mode) {
+  switch (mode) {
+    case CaptureMode::kStream:
+      break;
+    case CaptureMode::kFlightRecorder:
+      return "flight recorder";
+    case CaptureMode::kSnapshot:
+      return "snapshot";
+    case CaptureMode::kContinuous:
+      return "continuous";
+    case CaptureMode::kPreview:
+      return "preview";
+  }
+  return "stream";
+}
+
+}  // namespace neurontrace

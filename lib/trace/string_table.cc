@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/trace/string_table.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/hash/hash.h"
+#include "absl/strings/string_view.h"
+#include "lib/trace/limits.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr size_t kSlotsInitial = 256;
+// What Clear keeps: more is given back, so that one odd chunk does not cost memory for ever.
+constexpr size_t kSlotsKept = 8192;
+constexpr size_t kBytesKept = 256u << 10;
+
+// Seeded in each process: a worker cannot choose strings that collide.
+uint32_t Hash(std::string_view text) {
+  return static_cast<uint32_t>(
+      absl::Hash<absl::string_view>{}(absl::string_view(text.data(), text.size())));
+}
+
+}  // namespace
+
+StringTable::StringTable() : ends_(1, 0), slots_(kSlotsInitial) {}
+
+uint32_t StringTable::Intern(std::string_view text, size_t room) {
+  const uint32_t hash = Hash(text);
+  size_t at = hash & (slots_.size() - 1);
+  for (; slots_[at].number != 0; at = (at + 1) & (slots_.size() - 1)) {
+    if (slots_[at].hash != hash) continue;
+    const uint32_t index = slots_[at].number - 1;
+    if ((*this)[index] == text) return index;
+  }
+  if (size() >= limits::kChunkStringsMax || text.size() > room) return kFull;
+  const uint32_t index = size();
+  bytes_.append(text);
+  ends_.push_back(static_cast<uint32_t>(bytes_.size()));
+  slots_[at] = {hash, index + 1};
+  if (size_t{size()} * 2 > slots_.size()) Grow();
+  return index;
+}
+
+void StringTable::Grow() {
+  std::vector<Slot> old(slots_.size() * 2);
+  old.swap(slots_);
+  for (const Slot& slot : old) {
+    if (slot.number == 0) continue;
+    size_t at = slot.hash & (slots_.size() - 1);
+    while (slots_[at].number != 0) at = (at + 1) & (slots_.size() - 1);
+    slots_[at] = slot;
+  }
+}
+
+void StringTable::Clear() {
+  bytes_.clear();
+  if (bytes_.capacity() > kBytesKept) bytes_.shrink_to_fit();
+  ends_.resize(1);
+  if (slots_.size() > kSlotsKept) {
+    std::vector<Slot>(kSlotsInitial).swap(slots_);
+    ends_.shrink_to_fit();
+  } else {
+    std::fill(slots_.begin(), slots_.end(), Slot{});
+  }
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lib/trace/capture_spec.h"
+#include "lib/trace/ids.h"
+#include "lib/trace/loss.h"
+#include "lib/trace/rank_evidence.h"
+#include "lib/trace/remark.h"
+
+namespace neurontrace {
+
+// Values of both enums are on the wire and equal those of neurontrace.v1: never change one.
+enum class WorkerState : uint8_t {
+  kUnspecified = 0,
+  kNotInitialised = 1,
+  kIdle = 2,
+  kStreaming = 3,
+  kBusyOtherProfiler = 4,
+  kRuntimeTooOld = 5,
+  kClosed = 6,
+  kFailed = 7,
+  kNoTap = 8,  // it uses the runtime, and has no tap loaded
+};
+enum class CaptureWorkerState : uint8_t {
+  kUnspecified = 0,
+  kStarting = 1,
+  kRecording = 2,
+  kStopping = 3,
+  kComplete = 4,
+  kRefused = 5,
+  kLost = 6,
+  kArmed = 7,
+  kSuspended = 8,  // a standing capture that gives way to another one meanwhile
+};
+// Why a worker does not take part. Values as above.
+enum class CaptureObstacle : uint8_t {
+  kNone = 0,
+  kOtherProfiler = 1,
+  kRuntimeTooOld = 2,
+  kNoTap = 3,
+  kNotInitialised = 4,
+  kAgentLost = 5,
+  kOtherCapture = 6,
+  kNoEventType = 7,  // its runtime has none of those asked for
+  kRuntimeRefused = 8,
+  kNotArmed = 9,  // a snapshot: its rings were not kept
+  kEnded = 10,    // the process ended first
+  kNoAnswer = 11,
+};
+
+struct CoreInfo {
+  uint32_t nc_idx = 0;
+  std::vector<RankEvidence> rank_evidence;  // best first
+  friend bool operator==(const CoreInfo&, const CoreInfo&) = default;
+};
+
+// One worker as its agent knows it: the fields of neurontrace.v1.WorkerInventory.
+struct WorkerInfo {
+  WorkerIdentity identity;
+  WorkerState state = WorkerState::kUnspecified;
+  std::string detail;
+  std::string command;
+  std::string job;
+  std::vector<CoreInfo> cores;
+  std::string runtime_version;
+  bool pid_claimed = false;
+  std::vector<std::string> warnings;
+  std::vector<std::string> event_types;  // that its runtime knows; empty: not known
+  // Sorted. Keys: job, slurm, torchelastic, comm, namespace, pod, container, uid, label:KEY.
+  std::vector<KeyValue> job_facts;
+  CaptureId tap_capture;  // what its tap records now; empty: nothing
+  friend bool operator==(const WorkerInfo&, const WorkerInfo&) = default;
+};
+
+// What came of one worker, or of an instance's framework files, in one capture: the fields of
+// neurontrace.v1.CaptureWorkerStatus.
+struct CaptureWorkerStatus {
+  CaptureId capture_id;
+  WorkerIdentity worker;
+  CaptureWorkerState state = CaptureWorkerState::kUnspecified;
+  std::string detail;
+  uint64_t events_read = 0;
+  uint64_t events_stored = 0;
+  uint64_t events_lost = 0;
+  bool events_lost_unknown = false;  // and events of an unknown number
+  bool framework = false;
+  uint32_t streams = 0;
+  // Set by the aggregator: how the worker was when it last did not record.
+  WorkerState worker_state = WorkerState::kUnspecified;
+  CaptureObstacle obstacle = CaptureObstacle::kNone;
+  uint64_t bytes_read = 0;         // of chunks, encoded
+  uint64_t begun_realtime_ns = 0;  // of its host's clock; 0: it has not, or it is not known
+  int64_t begin_offset_ns = 0;     // how much later than planned; only with begun_as_planned
+  bool begun_as_planned = false;   // it was told a time
+  uint64_t first_execution = 0;    // the lowest of its cores' first; 0: none seen
+  uint64_t newest_execution = 0;   // the highest of its cores' newest
+  uint64_t reaches_back_ns = 0;    // kSnapshot: from the cut to its youngest core's first event
+  bool joined_late = false;        // after the others had begun
+  std::vector<Remark> remarks;     // of what has no stream
+  friend bool operator==(const CaptureWorkerStatus&, const CaptureWorkerStatus&) = default;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/triggers/trigger_file.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "lib/base/small_file.h"
+#include "lib/base/status.h"
+#include "lib/base/time_units.h"
+#include "lib/base/toml_file.h"
+#include "lib/trace/trigger_limits.h"
+#include "lib/triggers/trigger_rule_check.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kCoolDownDefaultNs = 600 * kNsPerSecond;
+constexpr uint32_t kPerHourDefault = 4;
+constexpr uint64_t kLastDefaultNs = 20 * kNsPerSecond;
+constexpr uint64_t kForDefaultNs = 10 * kNsPerSecond;
+
+// Up to 9 digits before the point and 6 behind it.
+std::optional<double> ParseNumber(std::string_view text) {
+  const size_t point = std::min(text.find('.'), text.size());
+  const bool digits_only =
+      std::count_if(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; }) ==
+      static_cast<ptrdiff_t>(text.size() - (point < text.size() ? 1 : 0));
+  if (!digits_only || point == 0 || point > 9 || text.size() - point > 7 ||
+      point + 1 == text.size()) {
+    return std::nullopt;
+  }
+  double value = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || rest != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<uint64_t> ParseDuration(std::string_view text) {
+  constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3'600e9}, {"d", 86'400e9}};
+  const size_t unit_at = std::min(text.find_first_not_of("0123456789."), text.size());
+  std::string_view unit = text.substr(unit_at);
+  unit.remove_prefix(std::min(unit.find_first_not_of(' '), unit.size()));
+  const std::optional<double> number = ParseNumber(text.substr(0, unit_at));
+  if (!number) return std::nullopt;
+  if (*number == 0 && unit.empty()) return 0;
+  for (const auto& [word, ns] : kUnits) {
+    if (unit != word) continue;
+    const double whole_ns = std::round(*number * ns);
+    return whole_ns < 0x1p63 ? static_cast<uint64_t>(whole_ns) : UINT64_MAX;  // out of any range
+  }
+  return std::nullopt;
+}
+
+std::function<std::string(const TomlNode&)> TakeDuration(uint64_t& ns) {
+  return [&ns](const TomlNode& value) -> std::string {
+    const std::optional<uint64_t> parsed = ParseDuration(value.text);
+    if (!parsed) return "is a number and a unit: \"500ms\", \"20s\", \"10m\", \"2h\" or \"1d\"";
+    ns = *parsed;
+    return "";
+  };
+}
+
+std::vector<TomlKey> KeysOf(TriggerRule& rule) {
+  const auto take_kind = [&rule](const TomlNode& value) -> std::string {
+    rule.kind = TriggerKindOf(value.text);
+    if (rule.kind != TriggerKind::kUnspecified) return "";
+    if (value.text == "event" || value.text == "file") {
+      return fmt::format(
+          "is one of {}: write `when = \"post\"`, and let what sees the {} run `curl -d CAUSE "
+          "http://127.0.0.1:9402/triggers/{}`",
+          TriggerKindWords(), value.text, rule.name);
+    }
+    return fmt::format("is one of {}", TriggerKindWords());
+  };
+  const auto take_times = [&rule](const TomlNode& value) -> std::string {
+    const std::optional<double> number = ParseNumber(value.text);
+    if (!number || value.kind == TomlKind::kString) return "is a number, as 3 or 2.5";
+    rule.times_median = *number;
+    return "";
+  };
+  const auto take_per_hour = [&rule](const TomlNode& value) -> std::string {
+    const std::optional<double> number = ParseNumber(value.text);
+    if (!number || value.kind != TomlKind::kInteger) return "is a whole number, as 4";
+    rule.per_hour_max = static_cast<uint32_t>(*number);
+    return "";
+  };
+  return {{"when", take_kind},
+          {"job", TakeTomlString(rule.job)},
+          {"times-median", take_times},
+          {"silent-for", TakeDuration(rule.silent_ns)},
+          {"cool-down", TakeDuration(rule.cool_down_ns)},
+          {"per-hour", take_per_hour},
+          {"record-last", TakeDuration(rule.last_ns)},
+          {"record-for", TakeDuration(rule.duration_ns)}};
+}
+
+// Reports the first thing that is wrong with the rule as a whole, as the next may follow from it,
+// at the key that it is about.
+void CheckWhole(const TriggerRule& rule, const TomlNode& section, TomlProblems& problems) {
+  for (const TriggerRuleCheck& check : TriggerRuleChecks()) {
+    const std::string words = check.words(rule);
+    if (words.empty()) continue;
+    const auto at = std::find_if(section.children.begin(), section.children.end(),
+                                 [&](const TomlNode& member) { return member.key == check.key; });
+    const bool is_there = at != section.children.end();
+    if (check.key.empty() || check.key == "when") {
+      problems.Add(section, rule.name, words);
+    } else if (is_there) {
+      problems.Add(*at, rule.name, fmt::format("{} {}", check.key, words));
+    } else {
+      problems.Add(section, rule.name,
+                   fmt::format("there has to be {}, which {}", check.key, words));
+    }
+    return;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<TriggerRule>> ParseTriggerFile(std::string_view text,
+                                                          const std::string& path) {
+  if (text.size() > limits::kTriggerFileBytesMax) {
+    return InvalidArgument("{}: the file is larger than {} bytes", path,
+                           limits::kTriggerFileBytesMax);
+  }
+  ASSIGN_OR_RETURN(const TomlNode root, ParseToml(text, path));
+  std::vector<TriggerRule> rules;
+  TomlProblems problems(path);
+  for (const TomlNode& section : root.children) {
+    if (section.kind != TomlKind::kTable) {
+      problems.Add(section, "", "is in no rule: a rule begins with [NAME]");
+      continue;
+    }
+    if (rules.size() == limits::kTriggerRulesMax) {
+      problems.Add(section, "", fmt::format("more than {} rules", limits::kTriggerRulesMax));
+      break;
+    }
+    TriggerRule& rule = rules.emplace_back(TriggerRule{.name = section.key,
+                                                       .cool_down_ns = kCoolDownDefaultNs,
+                                                       .per_hour_max = kPerHourDefault,
+                                                       .last_ns = kLastDefaultNs,
+                                                       .duration_ns = kForDefaultNs});
+    if (TakeTomlSection(section, KeysOf(rule), problems)) CheckWhole(rule, section, problems);
+  }
+  RETURN_IF_ERROR(problems.status());
+  return rules;
+}
+
+absl::StatusOr<std::vector<TriggerRule>> ReadTriggerFile(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, limits::kTriggerFileBytesMax));
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
+    return InvalidArgument(
+        "{} is empty: was it cut off while it was written? A file without rules has at least a "
+        "comment",
+        path);
+  }
+  return ParseTriggerFile(text, path);
+}
+
+}  // namespace neurontrace

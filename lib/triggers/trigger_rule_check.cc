@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/triggers/trigger_rule_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "lib/base/clean_text.h"
+#include "lib/base/status.h"
+#include "lib/trace/trigger_limits.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kMillisecondNs = 1'000'000;
+
+constexpr std::pair<std::string_view, TriggerKind> kKinds[] = {
+    {"slow-execution", TriggerKind::kSlowExecution},
+    {"silent-core", TriggerKind::kSilentCore},
+    {"worker-died", TriggerKind::kWorkerDied},
+    {"post", TriggerKind::kPost},
+};
+
+bool IsNameCharacter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+         c == '_' || c == '.';
+}
+
+std::string CheckName(const TriggerRule& rule) {
+  const std::string& name = rule.name;
+  const bool good = !name.empty() && name.size() <= limits::kTriggerNameBytesMax &&
+                    name[0] != '.' && name[0] != '-' &&
+                    std::all_of(name.begin(), name.end(), IsNameCharacter);
+  if (good) return "";
+  return fmt::format(
+      "a rule's name is 1 to {} letters, digits and - _ . that begin with neither - nor .",
+      limits::kTriggerNameBytesMax);
+}
+
+std::string CheckKind(const TriggerRule& rule) {
+  if (!WordOf(rule.kind).empty()) return "";
+  return fmt::format("the rule does not say when it fires: add `when = \"KIND\"` with one of {}",
+                     TriggerKindWords());
+}
+
+std::string CheckText(std::string_view text, size_t bytes_max) {
+  if (text.size() > bytes_max) return fmt::format("is longer than {} bytes", bytes_max);
+  if (CleanText(text, bytes_max) != text || text.find('"') != std::string_view::npos) {
+    return "has characters that are not printable, or quotes";
+  }
+  return "";
+}
+
+std::string CheckJob(const TriggerRule& rule) {
+  return CheckText(rule.job, limits::kIdentityStringBytesMax);
+}
+
+// What a key says where the kind has no use for it.
+std::string NotOfKind(const TriggerRule& rule, TriggerKind kind) {
+  return fmt::format("is for `when = \"{}\"`, and this rule says `when = \"{}\"`: remove the line",
+                     WordOf(kind), WordOf(rule.kind));
+}
+
+std::string CheckTimesMedian(const TriggerRule& rule) {
+  if (rule.kind != TriggerKind::kSlowExecution) {
+    return rule.times_median == 0 ? "" : NotOfKind(rule, TriggerKind::kSlowExecution);
+  }
+  if (std::isfinite(rule.times_median) && rule.times_median >= limits::kTriggerTimesMedianMin &&
+      rule.times_median <= limits::kTriggerTimesMedianMax) {
+    return "";
+  }
+  return fmt::format("is a number from {} to {}: how many times its median an execution takes",
+                     limits::kTriggerTimesMedianMin, limits::kTriggerTimesMedianMax);
+}
+
+std::string CheckDuration(uint64_t ns, uint64_t min_ns, uint64_t max_ns) {
+  if (ns < min_ns || ns > max_ns) {
+    return fmt::format("is a time from {} to {}", DurationWords(min_ns), DurationWords(max_ns));
+  }
+  if (ns % kMillisecondNs != 0) return "is a number of whole milliseconds";
+  return "";
+}
+
+std::string CheckSilence(const TriggerRule& rule) {
+  if (rule.kind != TriggerKind::kSilentCore) {
+    return rule.silent_ns == 0 ? "" : NotOfKind(rule, TriggerKind::kSilentCore);
+  }
+  return CheckDuration(rule.silent_ns, limits::kTriggerSilenceMinNs, limits::kTriggerSilenceMaxNs);
+}
+
+std::string CheckCoolDown(const TriggerRule& rule) {
+  return CheckDuration(rule.cool_down_ns, limits::kTriggerCoolDownMinNs,
+                       limits::kTriggerCoolDownMaxNs);
+}
+
+std::string CheckPerHour(const TriggerRule& rule) {
+  if (rule.per_hour_max >= 1 && rule.per_hour_max <= limits::kTriggerPerHourMax) return "";
+  return fmt::format("is a number from 1 to {}", limits::kTriggerPerHourMax);
+}
+
+std::string CheckRecording(uint64_t ns) {
+  if (ns == 0) return "";
+  return CheckDuration(ns, limits::kTriggerRecordMinNs, limits::kTriggerRecordMaxNs);
+}
+
+std::string CheckLast(const TriggerRule& rule) { return CheckRecording(rule.last_ns); }
+
+std::string CheckFor(const TriggerRule& rule) {
+  if (rule.last_ns == 0 && rule.duration_ns == 0) {
+    return "and record-last are both 0: the rule would record nothing";
+  }
+  return CheckRecording(rule.duration_ns);
+}
+
+}  // namespace
+
+std::string_view WordOf(TriggerKind kind) {
+  for (const auto& [word, value] : kKinds) {
+    if (value == kind) return word;
+  }
+  return "";
+}
+
+TriggerKind TriggerKindOf(std::string_view word) {
+  for (const auto& [name, value] : kKinds) {
+    if (name == word) return value;
+  }
+  return TriggerKind::kUnspecified;
+}
+
+std::string TriggerKindWords() {
+  std::string words;
+  for (const auto& [word, value] : kKinds) {
+    if (!words.empty()) words += ", ";
+    words += word;
+  }
+  return words;
+}
+
+const std::vector<TriggerRuleCheck>& TriggerRuleChecks() {
+  static const std::vector<TriggerRuleCheck> checks = {
+      {"", CheckName},
+      {"when", CheckKind},
+      {"job", CheckJob},
+      {"times-median", CheckTimesMedian},
+      {"silent-for", CheckSilence},
+      {"cool-down", CheckCoolDown},
+      {"per-hour", CheckPerHour},
+      {"record-last", CheckLast},
+      {"record-for", CheckFor},
+  };
+  return checks;
+}
+
+absl::Status CheckTriggerRule(const TriggerRule& rule) {
+  for (const TriggerRuleCheck& check : TriggerRuleChecks()) {
+    const std::string words = check.words(rule);
+    if (words.empty()) continue;
+    return InvalidArgument("rule '{}': {}{}{}", CleanText(rule.name, limits::kTriggerNameBytesMax),
+                           check.key, check.key.empty() ? "" : " ", words);
+  }
+  return absl::OkStatus();
+}
+
+std::string DurationWords(uint64_t ns) {
+  constexpr std::pair<uint64_t, const char*> kUnits[] = {
+      {86'400'000, "d"}, {3'600'000, "h"}, {60'000, "m"}, {1'000, "s"}};
+  const uint64_t ms = ns / kMillisecondNs;
+  if (ms == 0) return "0s";
+  for (const auto& [unit_ms, word] : kUnits) {
+    if (ms % unit_ms == 0) return fmt::format("{}{}", ms / unit_ms, word);
+  }
+  return fmt::format("{}ms", ms);
+}
+
+}  // namespace neurontrace

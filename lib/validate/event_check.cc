@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/validate/event_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <iterator>
+#include <tuple>
+
+#include "lib/base/clean_text.h"
+#include "lib/validate/limits.h"
+#include "lib/validate/perfetto_numbers.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr uint32_t kKindBits = 2;
+
+namespace event = perfetto_read::event;
+namespace legacy = perfetto_read::legacy;
+
+constexpr size_t kNamesMax = 65'536;
+
+std::string ShownName(std::string_view name) {
+  return CleanText(name, validate_limits::kNameBytesMax);
+}
+
+}  // namespace
+
+void FlowPoints::Take(uint64_t id, uint64_t time_ns, Kind kind) {
+  ++summary_.flow_points;
+  if (points_.size() >= validate_limits::kFlowPointsMax) {
+    log_.Add(TraceCheck::kLimit, "More than {} ends of flows: further ones are not followed.",
+             validate_limits::kFlowPointsMax);
+    return;
+  }
+  const TracePosition& at = log_.position();
+  points_.push_back({id, time_ns, at.packet, at.offset << kKindBits | static_cast<uint64_t>(kind)});
+}
+
+void FlowPoints::Follow(const Point* begin, const Point* end) {
+  size_t drawn = 0;  // points since the flow began
+  for (const Point* point = begin; point != end; ++point) {
+    const auto kind = static_cast<Kind>(point->offset_and_kind & ((1u << kKindBits) - 1));
+    if (drawn == 0 && kind != Kind::kStep) {
+      ++summary_.lone_flow_points;
+      log_.MoveTo({point->packet, point->offset_and_kind >> kKindBits});
+      log_.Add(TraceCheck::kFlow, "Flow {} ends here, and has not begun: no arrow is drawn.",
+               point->id);
+      continue;
+    }
+    if (drawn > 0) ++summary_.flow_arrows;
+    drawn = kind == Kind::kTerminating ? 0 : drawn + 1;
+  }
+  if (drawn == 1) ++summary_.lone_flow_points;  // nothing continues it
+}
+
+void FlowPoints::Finish() {
+  const auto key = [](const Point& point) {
+    return std::tie(point.id, point.time_ns, point.packet, point.offset_and_kind);
+  };
+  std::sort(points_.begin(), points_.end(),
+            [&](const Point& a, const Point& b) { return key(a) < key(b); });
+  const Point* const end = points_.data() + points_.size();
+  for (const Point* begin = points_.data(); begin != end;) {
+    const Point* const next =
+        std::find_if(begin, end, [&](const Point& point) { return point.id != begin->id; });
+    Follow(begin, next);
+    begin = next;
+  }
+}
+
+bool EventCheck::IsUnchecked(const TraceSequence& sequence, uint64_t uuid) {
+  const uint64_t type = event_.Number(event::kType, 0);
+  legacy_.Parse(event_.Text(event::kLegacy));
+  if (event_.Has(event::kLegacy) && (type == 0 || legacy_.Has(legacy::kPhase))) {
+    log_.AddUnchecked("events of a phase, not a type (LegacyEvent), and slices of their tracks");
+    if (Track* const track = uuid == 0 ? nullptr : tracks_.ForEvent(uuid)) StopFollowing(*track);
+    return true;
+  }
+  if (event_.Has(event::kTimestampDeltaUs) || event_.Has(event::kTimestampAbsoluteUs)) {
+    log_.AddUnchecked("events that count their time from a ThreadDescriptor's");
+    return true;
+  }
+  const bool is_by_thread =
+      sequence.has_thread ? !event_.Has(event::kTrackUuid)
+                          : legacy_.Has(legacy::kPidOverride) || legacy_.Has(legacy::kTidOverride);
+  if (uuid != 0 || !is_by_thread || type >= perfetto_read::kCounter) return false;
+  log_.AddUnchecked("events on the track of a ThreadDescriptor, or of a LegacyEvent's thread");
+  return true;
+}
+
+const InternedText* EventCheck::Resolve(const TraceSequence& sequence, uint32_t table, uint64_t iid,
+                                        std::string_view what) {
+  const auto found = sequence.texts.find({table, iid});
+  if (found != sequence.texts.end()) return &found->second;
+  if (!sequence.is_cut) {
+    log_.Add(TraceCheck::kInternedMissing, "The event's {} has number {}, which is not interned.",
+             what, iid);
+  }
+  return nullptr;
+}
+
+EventCheck::Names EventCheck::NamesOf(const TraceSequence& sequence) {
+  Names names;
+  if (const uint64_t iid = event_.Number(event::kNameIid, 0); iid != 0) {
+    const auto* text = Resolve(sequence, perfetto_read::interned::kEventNames, iid, "name");
+    if (text != nullptr) names = {.name = text->hash, .shown = text->beginning};
+  } else if (event_.Has(event::kName)) {
+    names.name = HashText(event_.Text(event::kName));
+    names.shown = event_.Text(event::kName);
+  }
+  names.category = CategoryOf(sequence);
+  return names;
+}
+
+// Joins the categories as Perfetto does: with commas, interned ones first, one that was not
+// interned left out unless it is alone. Compares the beginnings that are kept of them.
+uint64_t EventCheck::CategoryOf(const TraceSequence& sequence) {
+  joined_.clear();
+  size_t count = 0;
+  const auto join = [this](std::string_view text) {
+    if (joined_.size() >= validate_limits::kCategoriesBytesMax) return;
+    if (!joined_.empty()) joined_ += ',';
+    joined_ += text;
+  };
+  uint64_t missing = 0;
+  for (const TraceMessage::Field& field : event_) {
+    if (field.tag != event::kCategoryIid) continue;
+    ++count;
+    const auto* text =
+        Resolve(sequence, perfetto_read::interned::kCategories, field.number, "category");
+    if (text == nullptr) missing = field.number;
+    if (text != nullptr) join(text->beginning);
+  }
+  for (const TraceMessage::Field& field : event_) {
+    if (field.tag != event::kCategory) continue;
+    ++count;
+    join(ShownName(field.text));
+  }
+  if (count == 0) return 0;
+  if (count == 1 && missing != 0) joined_ = fmt::format("unknown({})", missing);
+  if (joined_.size() >= validate_limits::kCategoriesBytesMax) {
+    log_.Add(TraceCheck::kLimit, "The event's categories have over {} bytes: others are not read.",
+             validate_limits::kCategoriesBytesMax);
+  }
+  return joined_.empty() && count > 1 ? 0 : HashText(joined_);
+}
+
+EventCheck::Said EventCheck::ReadArguments(const TraceSequence& sequence) {
+  namespace annotation = perfetto_read::annotation;
+  static const uint64_t kDuration = HashText("duration");
+  static const uint64_t kSqueezed = HashText("squeezed");
+  static const uint64_t kEvents = HashText("events");
+  Said said;
+  for (const TraceMessage::Field& field : event_) {
+    if (field.tag != event::kAnnotation) continue;
+    ++summary_.arguments;
+    argument_.Parse(field.text);
+    const InternedText* name = nullptr;
+    if (const uint64_t iid = argument_.Number(annotation::kNameIid, 0); iid != 0) {
+      name = Resolve(sequence, perfetto_read::interned::kAnnotationNames, iid, "argument");
+    }
+    if (const uint64_t iid = argument_.Number(annotation::kStringValueIid, 0); iid != 0) {
+      Resolve(sequence, perfetto_read::interned::kStringValues, iid, "argument's text");
+    }
+    if (name == nullptr || !are_arguments_known_) continue;
+    std::optional<uint64_t> number = argument_.Number(annotation::kIntValue);
+    if (!number) number = argument_.Number(annotation::kUintValue);
+    if (number && name->hash == kDuration) said.duration_ns = number;
+    if (number && name->hash == kEvents) said.events = number;
+    if (name->hash == kSqueezed) said.is_squeezed = true;
+  }
+  return said;
+}
+
+void EventCheck::StopFollowing(Track& track) {
+  track.is_unfollowed = true;
+  open_slices_ -= track.open.size();
+  track.open.Clear();
+}
+
+void EventCheck::Settle(Track& track, uint64_t time_ns) {
+  const size_t before = track.open.size();
+  const TracePosition here = log_.position();
+  while (const auto cut = track.open.Settle(time_ns)) {
+    log_.MoveTo(cut->slice.at);
+    log_.Add(
+        TraceCheck::kMisplacedEnd,
+        "The slice from {} to {} ns on track {} ('{}') ends here, and {} in it later or never: "
+        "cut short.",
+        cut->slice.start_ns, cut->slice.end_ns, track.track.uuid, track.track.name,
+        CountedWords(cut->slices, "slice"));
+  }
+  log_.MoveTo(here);
+  open_slices_ -= before - track.open.size();
+}
+
+bool EventCheck::IsInOrder(Track& track, uint64_t time_ns) {
+  if (track.is_unfollowed) return false;
+  if (time_ns < track.last_ns) {
+    log_.Add(TraceCheck::kOrder,
+             "Time runs backwards by {} ns on track {} ('{}'): how its slices nest is not checked "
+             "from here on.",
+             track.last_ns - time_ns, track.track.uuid, track.track.name);
+    StopFollowing(track);
+    return false;
+  }
+  track.last_ns = time_ns;
+  Settle(track, time_ns);
+  return true;
+}
+
+void EventCheck::TakeBegin(Track& track, const Names& names, const Said& said, uint64_t time_ns) {
+  ++summary_.slices;
+  ++track.track.slices;
+  if (!IsInOrder(track, time_ns)) return;
+  if (track.open.size() >= validate_limits::kDepthMax) {
+    log_.Add(TraceCheck::kDepth,
+             "Slice '{}' on track {} ('{}') is nested deeper than {}: it is dropped.",
+             ShownName(names.shown), track.track.uuid, track.track.name,
+             validate_limits::kDepthMax);
+    return StopFollowing(track);
+  }
+  if (open_slices_ >= validate_limits::kOpenSlicesMax) {
+    log_.Add(TraceCheck::kLimit, "More than {} slices are open: on track {} they are not followed.",
+             validate_limits::kOpenSlicesMax, track.track.uuid);
+    return StopFollowing(track);
+  }
+  ++open_slices_;
+  if (names_.size() < kNamesMax && !names_.contains(names.name)) {
+    names_.emplace(names.name, ShownName(names.shown));
+  }
+  track.open.Begin({.start_ns = time_ns,
+                    .name = names.name,
+                    .category = names.category,
+                    .at = log_.position(),
+                    .duration_ns = said.is_squeezed ? std::nullopt : said.duration_ns});
+}
+
+bool EventCheck::TakeEnd(Track& track, const Names& names, const Said& said, uint64_t time_ns) {
+  if (!IsInOrder(track, time_ns)) return true;
+  const size_t before = track.open.size();
+  const auto slice = track.open.End(names.name, names.category, time_ns, log_.position());
+  open_slices_ -= before - track.open.size();
+  if (!slice) {
+    const bool is_thread = track.track.kind == TrackKind::kThread;
+    const std::string of =
+        names.shown.empty() ? "" : fmt::format(" of '{}'", ShownName(names.shown));
+    log_.Add(is_thread ? TraceCheck::kThreadEndWithoutBegin : TraceCheck::kEndWithoutBegin,
+             "An end{} on track {} ('{}') has no begin.", of, track.track.uuid, track.track.name);
+    return false;
+  }
+  const auto duration_ns = said.duration_ns ? said.duration_ns : slice->duration_ns;
+  if (duration_ns && *duration_ns != time_ns - slice->start_ns) {
+    log_.Add(TraceCheck::kDuration,
+             "The slice on track {} ('{}') that begins in packet {} says that it lasts {} ns, and "
+             "ends after {} ns: it overlaps another of its track, and their ends are exchanged.",
+             track.track.uuid, track.track.name, slice->at.packet, *duration_ns,
+             time_ns - slice->start_ns);
+  }
+  return true;
+}
+
+void EventCheck::TakeCounter(Track& track) {
+  ++summary_.counter_values;
+  ++track.track.counter_values;
+  if (track.track.kind != TrackKind::kCounter || !track.track.is_described) {
+    log_.Add(TraceCheck::kCounterTrack,
+             "A counter's value is on track {} ('{}'), which was not described as a counter.",
+             track.track.uuid, track.track.name);
+  }
+  const auto real = event_.Number(event::kDoubleCounterValue);
+  const bool is_finite = !real || std::isfinite(std::bit_cast<double>(*real));
+  if ((!real && !event_.Has(event::kCounterValue)) || !is_finite) {
+    log_.Add(TraceCheck::kCounterValue, "A counter's event on track {} ('{}') has no {}value.",
+             track.track.uuid, track.track.name, is_finite ? "" : "finite ");
+  }
+}
+
+void EventCheck::CheckExtraCounters(uint32_t value_tag, uint32_t uuid_tag, uint64_t default_uuids) {
+  const auto count = [this](uint32_t tag) {
+    return static_cast<uint64_t>(std::count_if(
+        event_.begin(), event_.end(), [tag](const auto& field) { return field.tag == tag; }));
+  };
+  const uint64_t values = count(value_tag);
+  if (values == 0) return;
+  const uint64_t uuids = count(uuid_tag);
+  const uint64_t tracks = uuids == 0 ? default_uuids : uuids;
+  if (values > validate_limits::kExtraCountersMax || values > tracks) {
+    log_.Add(TraceCheck::kExtraCounters,
+             "The event has {} extra counter values for {} tracks, {} at most.", values, tracks,
+             validate_limits::kExtraCountersMax);
+  }
+  for (const TraceMessage::Field& field : event_) {
+    if (field.tag != uuid_tag) continue;
+    Track* const track = tracks_.ForEvent(field.number);
+    if (track == nullptr) return;
+    ++summary_.counter_values;
+    ++track->track.counter_values;
+    if (track->track.kind != TrackKind::kCounter) {
+      log_.Add(TraceCheck::kCounterTrack,
+               "An extra counter value is on track {}, which was not described as a counter.",
+               field.number);
+    }
+  }
+}
+
+void EventCheck::TakeExtraCounters(const TraceSequence& sequence) {
+  CheckExtraCounters(event::kExtraCounterValue, event::kExtraCounterUuid,
+                     sequence.default_extra_uuids);
+  CheckExtraCounters(event::kExtraDoubleCounterValue, event::kExtraDoubleCounterUuid,
+                     sequence.default_extra_double_uuids);
+}
+
+void EventCheck::TakeFlows(const Track& track, uint64_t time_ns, bool has_slice) {
+  using Kind = FlowPoints::Kind;
+  const auto is_flow = [](const TraceMessage::Field& field) {
+    return field.tag == event::kFlowId || field.tag == event::kTerminatingFlowId;
+  };
+  const auto bind_id = legacy_.Number(legacy::kBindId);
+  if (!has_slice) {
+    const auto count =
+        std::count_if(event_.begin(), event_.end(), is_flow) + (bind_id.has_value() ? 1 : 0);
+    if (count == 0) return;
+    log_.Add(TraceCheck::kFlowSlice,
+             "An event on track {} ('{}') has {}, and begins or ends no slice: no arrow is drawn.",
+             track.track.uuid, track.track.name,
+             CountedWords(static_cast<uint64_t>(count), "flow"));
+    return;
+  }
+  if (bind_id) {
+    const uint64_t direction = legacy_.Number(legacy::kFlowDirection, 0);
+    if (direction == 0 || direction > legacy::kFlowInOut) {
+      log_.Add(TraceCheck::kFlowLegacy, "The event has flow {} without a direction: no arrow.",
+               *bind_id);
+    } else if (direction == legacy::kFlowIn) {
+      flows_.Take(*bind_id, time_ns, Kind::kBoundIn);
+    } else {
+      log_.AddUnchecked("whether flows of LegacyEvents that go out begin twice");
+      flows_.Take(*bind_id, time_ns, Kind::kStep);
+    }
+  }
+  for (const TraceMessage::Field& field : event_) {
+    if (!is_flow(field)) continue;
+    const bool ends = field.tag == event::kTerminatingFlowId;
+    flows_.Take(field.number, time_ns, ends ? Kind::kTerminating : Kind::kStep);
+  }
+}
+
+bool EventCheck::TakeByType(Track& track, uint64_t type, const TraceSequence& sequence,
+                            uint64_t time_ns) {
+  static const uint64_t kEventsLost = HashText("events lost");
+  const Names names = NamesOf(sequence);
+  const Said said = ReadArguments(sequence);
+  switch (type) {
+    case perfetto_read::kBegin:
+      TakeBegin(track, names, said, time_ns);
+      return true;
+    case perfetto_read::kEnd:
+      return TakeEnd(track, names, said, time_ns);
+    case perfetto_read::kInstant:
+      ++summary_.instants;
+      ++track.track.instants;
+      IsInOrder(track, time_ns);
+      if (are_arguments_known_ && names.name == kEventsLost) {
+        ++summary_.loss_instants;
+        summary_.lost_events += said.events.value_or(0);
+      }
+      return true;
+    case perfetto_read::kCounter:
+      TakeCounter(track);
+      IsInOrder(track, time_ns);
+      return false;
+    case perfetto_read::kState:
+      break;
+    default:
+      log_.Add(TraceCheck::kEventType, "The event is of type {}, which is none.", type);
+  }
+  ++summary_.other_events;
+  return true;
+}
+
+void EventCheck::Take(std::string_view bytes, const TraceSequence& sequence,
+                      std::optional<uint64_t> time_ns) {
+  event_.Parse(bytes);
+  const auto own_uuid = event_.Number(event::kTrackUuid);
+  const auto said_uuid = own_uuid ? own_uuid : sequence.default_track_uuid;
+  const uint64_t uuid = said_uuid.value_or(0);
+  if (IsUnchecked(sequence, uuid)) {
+    ++summary_.other_events;
+    return;
+  }
+  if (!time_ns) {
+    log_.Add(TraceCheck::kTimestamp, "The event has no time: it is dropped.");
+    return;
+  }
+  const uint64_t type = event_.Number(event::kType, 0);
+  if (type == perfetto_read::kState && !said_uuid) {
+    log_.Add(TraceCheck::kStateTrack, "A state's event says no track: it is dropped.");
+    ++summary_.other_events;
+    return;
+  }
+  Track* const track = tracks_.ForEvent(uuid);
+  if (track == nullptr) return;
+  summary_.first_ns = std::min(summary_.first_ns, *time_ns);
+  summary_.last_ns = std::max(summary_.last_ns, *time_ns);
+  track->track.first_ns = std::min(track->track.first_ns, *time_ns);
+  for (const TraceMessage::Field& field : event_) {
+    if (field.tag < event::kExtensionFirst || field.tag > event::kExtensionLast) continue;
+    log_.AddUnchecked("extensions of TrackEvent (fields 1000 to 9999)");
+    break;
+  }
+  TakeFlows(*track, *time_ns, TakeByType(*track, type, sequence, *time_ns));
+  // Last: it may move the track.
+  TakeExtraCounters(sequence);
+}
+
+void EventCheck::ReportOpen(const Track& track, const SliceStack::Slice& slice) {
+  const auto name = names_.find(slice.name);
+  log_.MoveTo(slice.at);
+  log_.Add(TraceCheck::kOpenSlices,
+           "Slice{} begun at {} ns on track {} ('{}') never ends: drawn to the end of the trace.",
+           slice.name == 0        ? std::string(" without a name")
+           : name == names_.end() ? std::string()
+                                  : fmt::format(" '{}'", name->second),
+           slice.start_ns, track.track.uuid, track.track.name);
+}
+
+void EventCheck::Finish() {
+  flows_.Finish();
+  for (Track& track : tracks_.states()) {
+    track.track.open_slices = track.open.open();
+    summary_.open_slices += track.open.open();
+    for (const SliceStack::Slice& slice : track.open.slices()) {
+      if (slice.end_ns == SliceStack::kOpen) ReportOpen(track, slice);
+    }
+  }
+}
+
+}  // namespace neurontrace

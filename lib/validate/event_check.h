@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "lib/validate/sequence_table.h"
+#include "lib/validate/trace_finding.h"
+#include "lib/validate/trace_message.h"
+#include "lib/validate/trace_report.h"
+#include "lib/validate/track_list.h"
+
+namespace neurontrace {
+
+// The arrows of a trace: an id is drawn from each point that has it to the next in time, until one
+// ends it. Perfetto sorts events by time before it follows their flows, so that points are held
+// until the end of the file. One thread at a time.
+class FlowPoints {
+ public:
+  FlowPoints(TraceFindingLog& log, TraceSummary& summary) : log_(log), summary_(summary) {}
+
+  // In the order in which those of one event count.
+  enum class Kind : uint8_t {
+    kBoundIn,  // a LegacyEvent's bind_id with direction in: ends here, and may end elsewhere, too
+    kStep,     // begins or continues
+    kTerminating,
+  };
+
+  void Take(uint64_t id, uint64_t time_ns, Kind kind);
+  void Finish();
+
+ private:
+  struct Point {
+    uint64_t id = 0;
+    uint64_t time_ns = 0;
+    uint64_t packet = 0;  // orders those of one time
+    uint64_t offset_and_kind = 0;
+  };
+  // Follows the points of one id.
+  void Follow(const Point* begin, const Point* end);
+
+  TraceFindingLog& log_;
+  TraceSummary& summary_;
+  std::vector<Point> points_;
+};
+
+// Checks the events of a trace in the order of the file: that slices nest, that ends have begins,
+// that counters have values, that flows are on slices, that what events refer to is there. One
+// thread at a time.
+class EventCheck {
+ public:
+  EventCheck(TraceFindingLog& log, TraceSummary& summary, TrackList& tracks)
+      : log_(log), summary_(summary), tracks_(tracks), flows_(log, summary) {}
+
+  // The file says that neurontrace wrote it: also checks what its arguments say.
+  void TrustArguments() { are_arguments_known_ = true; }
+
+  // Takes a TrackEvent. Without a time it is dropped. Throws protozero::exception.
+  void Take(std::string_view event, const TraceSequence& sequence, std::optional<uint64_t> time_ns);
+  void Finish();
+
+ private:
+  using Track = TrackList::State;
+  // What the arguments of an event say.
+  struct Said {
+    std::optional<uint64_t> duration_ns;
+    std::optional<uint64_t> events;
+    bool is_squeezed = false;
+  };
+  struct Names {
+    uint64_t name = 0;  // hashes
+    uint64_t category = 0;
+    std::string_view shown;  // as the file has it
+  };
+
+  // True: the event's track or time is told in a way that is not checked, which is logged.
+  bool IsUnchecked(const TraceSequence& sequence, uint64_t uuid);
+  const InternedText* Resolve(const TraceSequence& sequence, uint32_t table, uint64_t iid,
+                              std::string_view what);
+  Names NamesOf(const TraceSequence& sequence);
+  uint64_t CategoryOf(const TraceSequence& sequence);
+  Said ReadArguments(const TraceSequence& sequence);
+  // Returns false if there is no slice or instant that a flow could be on.
+  bool TakeByType(Track& track, uint64_t type, const TraceSequence& sequence, uint64_t time_ns);
+  void TakeBegin(Track& track, const Names& names, const Said& said, uint64_t time_ns);
+  // Returns false if it ends nothing.
+  bool TakeEnd(Track& track, const Names& names, const Said& said, uint64_t time_ns);
+  void TakeCounter(Track& track);
+  // The values that any event may have besides. May move all tracks.
+  void TakeExtraCounters(const TraceSequence& sequence);
+  void CheckExtraCounters(uint32_t value_tag, uint32_t uuid_tag, uint64_t default_uuids);
+  void TakeFlows(const Track& track, uint64_t time_ns, bool has_slice);
+  // Returns false if the track's slices are no longer followed; else settles those that ended.
+  bool IsInOrder(Track& track, uint64_t time_ns);
+  void StopFollowing(Track& track);
+  void Settle(Track& track, uint64_t time_ns);
+  void ReportOpen(const Track& track, const SliceStack::Slice& slice);
+
+  TraceFindingLog& log_;
+  TraceSummary& summary_;
+  TrackList& tracks_;
+  FlowPoints flows_;
+  TraceMessage event_, legacy_, argument_;  // at hand
+  std::string joined_;                      // categories
+  // By their hashes, so that slices that never end can be named: the first kNamesMax.
+  absl::flat_hash_map<uint64_t, std::string> names_;
+  size_t open_slices_ = 0;  // on all tracks
+  bool are_arguments_known_ = false;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/validate/packet_stream.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/base/status.h"
+#include "lib/validate/limits.h"
+#include "lib/validate/perfetto_numbers.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr uint32_t kPacketTag = perfetto_read::Bytes(1);
+constexpr size_t kHeaderBytesMax = 15;  // a tag and a length
+constexpr size_t kBytesPassedOverAtOnce = size_t{1} << 20;
+constexpr std::string_view kZstd = "\x28\xb5\x2f\xfd";
+
+// Takes a varint from the front of `bytes`; false if there is none.
+bool TakeVarint(std::string_view& bytes, uint64_t& value) {
+  value = 0;
+  for (size_t i = 0; i < std::min<size_t>(bytes.size(), 10); ++i) {
+    const auto byte = static_cast<uint8_t>(bytes[i]);
+    value |= uint64_t{byte & 0x7fu} << (7 * i);
+    if ((byte & 0x80u) == 0) {
+      bytes.remove_prefix(i + 1);
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+PacketStream::PacketStream(ReadBytes read, TraceFindingLog& log)
+    : log_(log), bytes_(std::move(read)) {}
+
+absl::StatusOr<bool> PacketStream::Next(std::string_view& packet) {
+  is_inner_ = NextInner(packet);
+  if (is_inner_ || NextOuter(packet)) return true;
+  const absl::Status& status = bytes_.status();
+  if (status.code() != absl::StatusCode::kDataLoss) {
+    RETURN_IF_ERROR(status);
+  } else {
+    log_.Add(TraceCheck::kCompression, "{}.", std::string(status.message()));
+  }
+  return false;
+}
+
+// Tells by the first bytes a file that has no packets.
+bool PacketStream::IsOtherFormat(std::string_view beginning) {
+  if (beginning.empty()) {
+    log_.Add(TraceCheck::kFraming, "The file is empty.");
+  } else if (beginning.front() == '{' || beginning.front() == '[') {
+    log_.Add(TraceCheck::kFraming, "The file is JSON, not a trace of Perfetto's format.");
+  } else if (beginning.starts_with(kZstd)) {
+    log_.Add(TraceCheck::kFraming, "The file is compressed by zstd: uncompress it first.");
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool PacketStream::NextOuter(std::string_view& packet) {
+  bytes_.Skip(std::exchange(skip_, 0));
+  while (true) {
+    log_.MoveTo({packets_ + 1, bytes_.offset()});
+    std::string_view rest = bytes_.Peek(kHeaderBytesMax);
+    if (rest.empty() && !bytes_.status().ok()) return false;
+    if (bytes_.offset() == 0 && IsOtherFormat(rest)) return false;
+    if (rest.empty()) return false;
+    const size_t before = rest.size();
+    uint64_t tag = 0;
+    uint64_t length = 0;
+    const bool has_tag = TakeVarint(rest, tag);
+    if (has_tag && tag != kPacketTag && tag <= UINT32_MAX && (tag >> 3) != 0) {
+      log_.Add(TraceCheck::kFraming,
+               "Here is field {} of wire type {}, not a packet: it is skipped.", tag >> 3, tag & 7);
+      if (!SkipField(tag & 7, before - rest.size())) return false;
+      continue;
+    }
+    if (tag != kPacketTag || !TakeVarint(rest, length)) {
+      log_.Add(TraceCheck::kFraming, "Here is no packet: nothing is read from here on.");
+      return false;
+    }
+    if (length > validate_limits::kFormatPacketBytesMax) {
+      log_.Add(TraceCheck::kFraming,
+               "The packet says that it has {} bytes, over {}: nothing is read from here on.",
+               length, validate_limits::kFormatPacketBytesMax);
+      return false;
+    }
+    const size_t header = before - rest.size();
+    if (length <= validate_limits::kPacketBytesMax) return TakePacket(header, length, packet);
+    if (!PassOverPacket(header, length)) return false;
+  }
+}
+
+// Skips the rest of a field that is no packet.
+bool PacketStream::SkipField(uint64_t wire_type, size_t tag_bytes) {
+  bytes_.Skip(tag_bytes);
+  std::string_view rest = bytes_.Peek(kHeaderBytesMax);
+  const size_t before = rest.size();
+  uint64_t value = 0;
+  if (wire_type == 1 || wire_type == 5) return PassOver(wire_type == 1 ? 8 : 4);
+  if ((wire_type != 0 && wire_type != 2) || !TakeVarint(rest, value)) return false;
+  return PassOver(before - rest.size()) && (wire_type == 0 || PassOver(value));
+}
+
+bool PacketStream::PassOver(uint64_t bytes) {
+  while (bytes > 0) {
+    const auto there = bytes_.Peek(std::min<uint64_t>(bytes, kBytesPassedOverAtOnce)).size();
+    if (there == 0) return false;
+    const auto count = std::min<uint64_t>(bytes, there);
+    bytes_.Skip(count);
+    bytes -= count;
+  }
+  return true;
+}
+
+bool PacketStream::PassOverPacket(size_t header, size_t length) {
+  log_.Add(TraceCheck::kLimit, "The packet has {} bytes, over {}: it is not checked.", length,
+           validate_limits::kPacketBytesMax);
+  if (!PassOver(header + length)) {
+    log_.Add(TraceCheck::kFraming, "The file ends in the midst of a packet of {} bytes.", length);
+    return false;
+  }
+  ++packets_;
+  return true;
+}
+
+bool PacketStream::TakePacket(size_t header, size_t length, std::string_view& packet) {
+  const std::string_view whole = bytes_.Peek(header + length);
+  if (whole.size() < header + length) {
+    log_.Add(TraceCheck::kFraming, "The file ends in the midst of a packet of {} bytes.", length);
+    return false;
+  }
+  ++packets_;
+  packet = whole.substr(header, length);
+  skip_ = header + length;
+  return true;
+}
+
+void PacketStream::Open(std::string_view compressed) {
+  if (is_inner_) {
+    log_.Add(TraceCheck::kCompression, "Compressed packets hold compressed packets.");
+    return;
+  }
+  ++compressed_packets_;
+  if (compressed.size() > validate_limits::kCompressedBytesAdvised) {
+    log_.Add(TraceCheck::kCompressedSize,
+             "The packet holds {} bytes of compressed packets; Perfetto advises at most {}.",
+             compressed.size(), validate_limits::kCompressedBytesAdvised);
+  }
+  inflater_.Reset();
+  is_inner_cut_ = false;
+  size_t size = 0;
+  while (true) {
+    if (inflated_.size() < size + (64u << 10)) {
+      inflated_.resize(std::max(2 * inflated_.size(), size_t{256} << 10));
+    }
+    const auto count =
+        inflater_.Inflate(compressed, inflated_.data() + size, inflated_.size() - size);
+    if (!count.ok()) {
+      log_.Add(TraceCheck::kCompression,
+               "The compressed packets are damaged ({}); they have to be a zlib or gzip stream.",
+               std::string(count.status().message()));
+      break;
+    }
+    size += *count;
+    if (*count == 0) {
+      if (!inflater_.is_at_end()) {
+        log_.Add(TraceCheck::kCompression, "The compressed packets end early.");
+      }
+      break;
+    }
+    if (size > validate_limits::kInflatedBytesMax) {
+      log_.Add(TraceCheck::kLimit,
+               "The compressed packets have more than {} bytes uncompressed: the rest is not read.",
+               validate_limits::kInflatedBytesMax);
+      is_inner_cut_ = true;
+      break;
+    }
+  }
+  inflated_bytes_ += size;
+  inner_ = {inflated_.data(), size};
+}
+
+bool PacketStream::NextInner(std::string_view& packet) {
+  if (inner_.empty()) return false;
+  log_.MoveTo({packets_ + 1, log_.position().offset});
+  std::string_view rest = std::exchange(inner_, {});
+  uint64_t tag = 0;
+  uint64_t length = 0;
+  if (!TakeVarint(rest, tag) || tag != kPacketTag || !TakeVarint(rest, length) ||
+      length > rest.size()) {
+    // What was uncompressed may end in the midst of a packet if it was cut.
+    if (!is_inner_cut_) {
+      log_.Add(TraceCheck::kCompression,
+               "Among the compressed packets is something that is no whole packet.");
+    }
+    return false;
+  }
+  ++packets_;
+  packet = rest.substr(0, length);
+  inner_ = rest.substr(length);
+  return true;
+}
+
+}  // namespace neurontrace

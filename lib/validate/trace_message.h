@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <protozero/exception.hpp>
+#include <string_view>
+#include <vector>
+
+namespace neurontrace {
+
+// The fields of one protobuf message, to be asked for by number and wire type
+// (lib/validate/perfetto_numbers.h): a field of another wire type is another field. Of a field that
+// stands there several times the last one counts. Texts point into the message. One thread at a
+// time.
+class TraceMessage {
+ public:
+  struct Field {
+    uint32_t tag = 0;
+    uint64_t number = 0;    // of a varint or fixed64
+    std::string_view text;  // of bytes
+  };
+  // Thrown at more fields than lib/validate/limits.h allows.
+  struct TooManyFields : protozero::exception {
+    const char* what() const noexcept override { return "too many fields"; }
+  };
+
+  TraceMessage() = default;
+  explicit TraceMessage(std::string_view bytes) { Parse(bytes); }
+
+  // Throws protozero::exception if the bytes are no message. Keeps its memory between messages.
+  void Parse(std::string_view bytes);
+
+  bool Has(uint32_t tag) const { return (bits_ & BitOf(tag)) != 0 && Last(tag) != nullptr; }
+  std::optional<uint64_t> Number(uint32_t tag) const;
+  uint64_t Number(uint32_t tag, uint64_t otherwise) const {
+    return Number(tag).value_or(otherwise);
+  }
+  // Empty if there is none.
+  std::string_view Text(uint32_t tag) const;
+
+  auto begin() const { return fields_.begin(); }
+  auto end() const { return fields_.end(); }
+
+ private:
+  static uint64_t BitOf(uint32_t tag) { return uint64_t{1} << ((tag >> 3) % 64); }
+  const Field* Last(uint32_t tag) const;
+
+  std::vector<Field> fields_;
+  uint64_t bits_ = 0;  // of the tags that are there, so that most others are not searched for
+};
+
+}  // namespace neurontrace

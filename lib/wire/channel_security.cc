@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/wire/channel_security.h"
+
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_credentials_options.h>
+#include <sys/stat.h>
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <utility>
+
+#include "lib/base/address.h"
+#include "lib/base/small_file.h"
+#include "lib/base/status.h"
+#include "lib/trace/access_limits.h"
+#include "lib/wire/pem_files.h"
+
+namespace neurontrace {
+namespace {
+
+// How often files of TLS are looked at.
+constexpr unsigned kRefreshSeconds = 2;
+
+// Shows the token of a file, as it is at each call. gRPC asks for it on connections with TLS alone.
+class TokenFromFile final : public grpc::MetadataCredentialsPlugin {
+ public:
+  explicit TokenFromFile(std::string path) : path_(std::move(path)) {}
+
+  bool IsBlocking() const override { return false; }  // a small file of this machine
+  const char* GetType() const override { return "token file"; }
+  grpc::string DebugString() override { return "the token in " + path_; }
+  grpc::Status GetMetadata(grpc::string_ref, grpc::string_ref, const grpc::AuthContext&,
+                           std::multimap<grpc::string, grpc::string>* metadata) override {
+    const auto token = ReadTokenFile(path_, limits::kTokenBytesMax);
+    if (!token.ok()) {
+      return {grpc::StatusCode::UNAUTHENTICATED, std::string(token.status().message())};
+    }
+    metadata->emplace("authorization", "Bearer " + *token);
+    return grpc::Status::OK;
+  }
+
+ private:
+  const std::string path_;
+};
+
+std::shared_ptr<grpc::experimental::FileWatcherCertificateProvider> WatchFiles(
+    const ChannelSecurity& security) {
+  return std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
+      security.key, security.cert, security.ca, kRefreshSeconds);
+}
+
+// What is missing or contradicts itself among the options, before a file is looked at.
+absl::Status CheckOptions(const ChannelSecurity& security, const std::string& address,
+                          ChannelSide side) {
+  if (!security.has_tls()) {
+    if (!security.token_file.empty()) {
+      return FailedPrecondition(
+          "--token-file: a token is not sent in plain text: give --tls-ca with it");
+    }
+    if (security.insecure || IsLoopback(address)) return absl::OkStatus();
+    return FailedPrecondition(
+        "{} {}; without TLS anyone on the network could read traces and control captures: give "
+        "--tls-ca, --tls-cert and --tls-key (docs/security.md), or, on a network that you trust, "
+        "--insecure",
+        address,
+        side == ChannelSide::kServer ? "can be reached from other machines"
+                                     : "is on another machine");
+  }
+  if (security.insecure) return FailedPrecondition("--insecure contradicts --tls-…: leave one out");
+  if (security.cert.empty() != security.key.empty()) {
+    return FailedPrecondition("--tls-cert and --tls-key stand together: give both");
+  }
+  if (security.ca.empty()) {
+    return FailedPrecondition(
+        "--tls-ca is missing: the file with the certificate of who signs the other side's");
+  }
+  if (side == ChannelSide::kServer && security.cert.empty()) {
+    return FailedPrecondition("--tls-cert and --tls-key are missing: a server has to show them");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddSecurityOptions(CLI::App& app, ChannelSecurity& security, ChannelSide side) {
+  const bool is_server = side == ChannelSide::kServer;
+  const auto add = [&](const char* name, std::string& path, const char* variable,
+                       const char* what) { app.add_option(name, path, what)->envname(variable); };
+  add("--tls-ca", security.ca, "NEURONTRACE_TLS_CA",
+      is_server ? "PEM file of the certificates that sign those of agents and operators"
+                : "PEM file of the certificates that sign the aggregator's; makes the connection "
+                  "TLS");
+  add("--tls-cert", security.cert, "NEURONTRACE_TLS_CERT",
+      "PEM file of the certificate to show; read again when it changes, as the others");
+  add("--tls-key", security.key, "NEURONTRACE_TLS_KEY", "PEM file of its private key");
+  if (!is_server) {
+    add("--tls-server-name", security.server_name, "NEURONTRACE_TLS_SERVER_NAME",
+        "Name in the aggregator's certificate, where it is not the host of its address");
+    add("--token-file", security.token_file, "NEURONTRACE_TOKEN_FILE",
+        "File with a bearer token to show, instead of a certificate or beside it");
+  }
+  app.add_flag("--insecure", security.insecure,
+               "Plain text also with other machines: for networks that you trust")
+      ->envname("NEURONTRACE_INSECURE");
+}
+
+absl::Status CheckSecurity(const ChannelSecurity& security, const std::string& address,
+                           ChannelSide side) {
+  RETURN_IF_ERROR(CheckOptions(security, address, side));
+  if (!security.has_tls()) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckAuthorityFile(security.ca).status());
+  if (!security.cert.empty()) {
+    RETURN_IF_ERROR(CheckCertificateFile(security.cert).status());
+    RETURN_IF_ERROR(CheckKeyFile(security.key, security.cert));
+  }
+  if (security.token_file.empty()) return absl::OkStatus();
+  const absl::Status token = ReadTokenFile(security.token_file, limits::kTokenBytesMax).status();
+  if (token.ok()) return token;
+  return FailedPrecondition("--token-file: {}", std::string(token.message()));
+}
+
+std::vector<std::string> DescribeOpenSecrets(const ChannelSecurity& security) {
+  std::vector<std::string> sentences;
+  for (const auto& [path, what] :
+       {std::pair(&security.key, "private key"), std::pair(&security.token_file, "token")}) {
+    struct stat about = {};
+    if (path->empty() || stat(path->c_str(), &about) != 0) continue;
+    if ((about.st_mode & (S_IROTH | S_IWOTH)) == 0) continue;
+    sentences.push_back(
+        fmt::format("every user of this machine may {} the {} in {} (mode {:04o}): chmod o= {}",
+                    (about.st_mode & S_IWOTH) != 0 ? "write" : "read", what, *path,
+                    about.st_mode & 07777, *path));
+  }
+  return sentences;
+}
+
+std::shared_ptr<grpc::ChannelCredentials> MakeClientCredentials(const ChannelSecurity& security) {
+  if (!security.has_tls()) return grpc::InsecureChannelCredentials();
+  grpc::experimental::TlsChannelCredentialsOptions options;
+  options.set_certificate_provider(WatchFiles(security));
+  options.watch_root_certs();
+  if (!security.cert.empty()) options.watch_identity_key_cert_pairs();
+  auto tls = grpc::experimental::TlsCredentials(options);
+  if (security.token_file.empty()) return tls;
+  return grpc::CompositeChannelCredentials(
+      tls,
+      grpc::MetadataCredentialsFromPlugin(std::make_unique<TokenFromFile>(security.token_file)));
+}
+
+std::vector<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(
+    const ChannelSecurity& security,
+    std::span<const std::shared_ptr<grpc::AuthMetadataProcessor>> guards, bool takes_tokens) {
+  if (!security.has_tls()) return {grpc::InsecureServerCredentials()};
+  const auto files = WatchFiles(security);
+  std::vector<std::shared_ptr<grpc::ServerCredentials>> all;
+  for (const auto& guard : guards) {
+    grpc::experimental::TlsServerCredentialsOptions options(files);
+    options.watch_root_certs();
+    options.watch_identity_key_cert_pairs();
+    options.set_cert_request_type(takes_tokens
+                                      ? GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY
+                                      : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+    all.push_back(grpc::experimental::TlsServerCredentials(options));
+    if (guard != nullptr) all.back()->SetAuthMetadataProcessor(guard);
+  }
+  return all;
+}
+
+}  // namespace neurontrace

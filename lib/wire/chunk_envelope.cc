@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/wire/chunk_envelope.h"
+
+#include <utility>
+
+#include "lib/base/crc32c.h"
+#include "lib/base/status.h"
+#include "lib/trace/limits.h"
+#include "lib/wire/conversions.h"
+
+namespace neurontrace {
+namespace {
+
+uint32_t ChecksumOf(const std::string& header, const std::string& columns) {
+  return ExtendCrc32c(Crc32c(header.data(), header.size()), columns.data(), columns.size());
+}
+
+}  // namespace
+
+void ToEnvelope(Chunk chunk, uint32_t stream_ref, v1::ChunkEnvelope* envelope) {
+  envelope->set_header(SerializeChunkHeader(chunk.header));
+  envelope->set_columns(std::move(chunk.columns));
+  envelope->set_crc32c(ChecksumOf(envelope->header(), envelope->columns()));
+  envelope->set_stream_ref(stream_ref);
+}
+
+std::string SerializeChunkHeader(const ChunkHeader& header) {
+  v1::ChunkHeader message;
+  ToProto(header, &message);
+  return message.SerializeAsString();
+}
+
+absl::StatusOr<ChunkHeader> ParseChunkHeader(std::string_view bytes) {
+  v1::ChunkHeader message;
+  if (bytes.size() > limits::kChunkHeaderBytesMax ||
+      !message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return InvalidArgument("the chunk's header is not a ChunkHeader message");
+  }
+  return FromProto(message);
+}
+
+absl::StatusOr<ChunkHeader> ParseEnvelopeHeader(const v1::ChunkEnvelope& envelope) {
+  if (envelope.header().size() > limits::kChunkHeaderBytesMax) {
+    return InvalidArgument("the chunk's header has {} bytes; the limit is {}",
+                           envelope.header().size(), limits::kChunkHeaderBytesMax);
+  }
+  if (envelope.columns().size() > limits::kChunkBytesMax) {
+    return InvalidArgument("the chunk's columns have {} bytes; the limit is {}",
+                           envelope.columns().size(), limits::kChunkBytesMax);
+  }
+  const uint32_t checksum = ChecksumOf(envelope.header(), envelope.columns());
+  if (checksum != envelope.crc32c()) {
+    return InvalidArgument("the chunk's checksum is {:08x}, its bytes give {:08x}",
+                           envelope.crc32c(), checksum);
+  }
+  return ParseChunkHeader(envelope.header());
+}
+
+absl::StatusOr<ChunkHeader> ChunkValidator::Validate(const v1::ChunkEnvelope& envelope) {
+  const auto forget = [this] { return chunk_.Decode({}); };  // no bytes are no events
+  RETURN_IF_ERROR(forget());
+  ASSIGN_OR_RETURN(ChunkHeader header, ParseEnvelopeHeader(envelope));
+  if (absl::Status status = ValidateColumns(header, envelope.columns()); !status.ok()) {
+    RETURN_IF_ERROR(forget());
+    return InvalidArgument("chunk {} of {}: {}", header.sequence, ToString(header.stream),
+                           std::string(status.message()));
+  }
+  return header;
+}
+
+absl::Status ChunkValidator::ValidateColumns(const ChunkHeader& header,
+                                             const std::string& columns) {
+  if (header.event_count == 0) {
+    if (!columns.empty() || header.columns_bytes != 0) {
+      return InvalidArgument("it has columns but no events");
+    }
+    if (header.last_timestamp_ns != 0) {
+      return InvalidArgument("it has times up to {} but no events", header.last_timestamp_ns);
+    }
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(UncompressColumns(columns, header.columns_bytes, columns_));
+  RETURN_IF_ERROR(chunk_.Decode(columns_));
+  if (chunk_.size() != header.event_count) {
+    return InvalidArgument("its header says {} events, its columns hold {}", header.event_count,
+                           chunk_.size());
+  }
+  const auto times = chunk_.timestamp_ns();
+  if (times.front() != header.first_timestamp_ns || times.back() != header.last_timestamp_ns) {
+    return InvalidArgument("its header says times {} to {}, its columns hold {} to {}",
+                           header.first_timestamp_ns, header.last_timestamp_ns, times.front(),
+                           times.back());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace neurontrace

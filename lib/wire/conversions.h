@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "neurontrace/v1/agent_gateway.pb.h"
+#include "neurontrace/v1/chunk.pb.h"
+#include "neurontrace/v1/vocabulary.pb.h"
+#include "lib/trace/capture_begin.h"
+#include "lib/trace/capture_spec.h"
+#include "lib/trace/chunk_header.h"
+#include "lib/trace/ids.h"
+#include "lib/trace/loss.h"
+#include "lib/trace/rank_evidence.h"
+#include "lib/trace/remark.h"
+#include "lib/trace/stream_cursor.h"
+#include "lib/trace/worker_info.h"
+
+// Between messages and the values of trace/. ToProto cannot fail and, for values with known enums,
+// makes what FromProto takes: it repairs text that is not UTF-8 and cuts what is over a limit (a
+// CaptureSpec is not cut). FromProto is where what a peer sent is checked (limits, enums, lengths):
+// INVALID_ARGUMENT names the field. Pure functions, any thread.
+namespace neurontrace {
+
+void ToProto(const WorkerIdentity& value, v1::WorkerIdentity* message);
+void ToProto(const StreamIdentity& value, v1::StreamIdentity* message);
+void ToProto(const RankEvidence& value, v1::RankEvidence* message);
+void ToProto(const Loss& value, v1::Loss* message);
+void ToProto(const Remark& value, v1::Remark* message);
+void ToProto(const KeyValue& value, v1::KeyValue* message);
+void ToProto(const CaptureSpec& value, v1::CaptureSpec* message);
+void ToProto(const CaptureBegin& value, v1::CaptureBegin* message);
+void ToProto(const WorkerInfo& value, v1::WorkerInventory* message);
+void ToProto(const CaptureWorkerStatus& value, v1::CaptureWorkerStatus* message);
+void ToProto(const StreamCursor& value, v1::StreamCursor* message);
+void ToProto(const ChunkHeader& value, v1::ChunkHeader* message);
+void ToProto(const GoneBefore& value, v1::GoneBefore* message);
+
+absl::StatusOr<WorkerIdentity> FromProto(const v1::WorkerIdentity& message);
+absl::StatusOr<StreamIdentity> FromProto(const v1::StreamIdentity& message);
+absl::StatusOr<RankEvidence> FromProto(const v1::RankEvidence& message);
+absl::StatusOr<Loss> FromProto(const v1::Loss& message);
+absl::StatusOr<Remark> FromProto(const v1::Remark& message);
+absl::StatusOr<KeyValue> FromProto(const v1::KeyValue& message);
+absl::StatusOr<CaptureSpec> FromProto(const v1::CaptureSpec& message);
+absl::StatusOr<CaptureBegin> FromProto(const v1::CaptureBegin& message);
+absl::StatusOr<WorkerInfo> FromProto(const v1::WorkerInventory& message);
+absl::StatusOr<CaptureWorkerStatus> FromProto(const v1::CaptureWorkerStatus& message);
+absl::StatusOr<StreamCursor> FromProto(const v1::StreamCursor& message);
+absl::StatusOr<ChunkHeader> FromProto(const v1::ChunkHeader& message);
+absl::StatusOr<GoneBefore> FromProto(const v1::GoneBefore& message);
+
+}  // namespace neurontrace

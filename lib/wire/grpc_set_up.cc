@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/wire/grpc_set_up.h"
+
+#include <fmt/format.h>
+#include <google/protobuf/stubs/logging.h>
+#include <grpc/support/log.h>
+#include <openssl/crypto.h>
+
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "lib/trace/access_limits.h"
+
+namespace neurontrace {
+namespace {
+
+struct Gate {
+  std::mutex mutex;  // guards all below
+  GrpcLogWriter write = nullptr;
+  int64_t second = 0;
+  uint32_t written = 0;
+  uint64_t left_out = 0;
+};
+
+Gate& TheGate() {
+  static Gate* const gate = new Gate;  // gRPC's threads may outlive what main destroys
+  return *gate;
+}
+
+void Pass(const char* who, std::string_view message, std::string_view file, int line) {
+  const size_t slash = file.rfind('/');
+  Gate& gate = TheGate();
+  const int64_t second = std::chrono::duration_cast<std::chrono::seconds>(
+                             std::chrono::steady_clock::now().time_since_epoch())
+                             .count();
+  const std::lock_guard lock(gate.mutex);
+  if (gate.write == nullptr) return;
+  if (second != gate.second) {
+    gate.second = second;
+    gate.written = 0;
+    if (gate.left_out > 0) {
+      gate.write(fmt::format("{}: {} more lines", who, gate.left_out));
+      gate.left_out = 0;
+    }
+  }
+  if (gate.written == limits::kGrpcLogLinesPerSecond) {
+    ++gate.left_out;
+    return;
+  }
+  ++gate.written;
+  gate.write(fmt::format("{}: {} ({}:{})", who, message,
+                         file.substr(slash == std::string_view::npos ? 0 : slash + 1), line));
+}
+
+struct Ear {
+  std::mutex mutex;  // guards the listener, also while it is called
+  HandshakeListener listener;
+};
+
+Ear& TheEar() {
+  static Ear* const ear = new Ear;  // as the gate
+  return *ear;
+}
+
+// "Handshake failed with fatal error SSL_ERROR_SSL: error:0A000086:SSL routines::certificate…."
+void HearHandshake(std::string_view message) {
+  constexpr std::string_view kFailed = "Handshake failed with fatal error ";
+  if (!message.starts_with(kFailed)) return;
+  message.remove_prefix(kFailed.size());
+  Ear& ear = TheEar();
+  const std::lock_guard lock(ear.mutex);
+  if (ear.listener) ear.listener(message);
+}
+
+void PassGrpc(gpr_log_func_args* line) {
+  HearHandshake(line->message);
+  Pass("gRPC", line->message, line->file, line->line);
+}
+
+// Of a text that is no UTF-8 in a call, protobuf says which field it is.
+void PassProtobuf(google::protobuf::LogLevel, const char* file, int line,
+                  const std::string& message) {
+  Pass("protobuf", message, file, line);
+}
+
+}  // namespace
+
+void SetHandshakeListener(HandshakeListener listener) {
+  Ear& ear = TheEar();
+  const std::lock_guard lock(ear.mutex);
+  ear.listener = std::move(listener);
+}
+
+void SetUpGrpc(GrpcLogWriter write) {
+  {
+    Gate& gate = TheGate();
+    const std::lock_guard lock(gate.mutex);
+    gate.write = write;
+    gate.written = 0;
+    gate.left_out = 0;
+  }
+  gpr_set_log_function(PassGrpc);
+  google::protobuf::SetLogHandler(PassProtobuf);
+  // gRPC's threads shake hands until the process is gone, and must not find OpenSSL tidied away.
+  OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
+}
+
+}  // namespace neurontrace

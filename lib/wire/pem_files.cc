@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/wire/pem_files.h"
+
+#include <openssl/asn1.h>
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+
+#include <algorithm>
+#include <ctime>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "lib/base/small_file.h"
+#include "lib/base/status.h"
+#include "lib/trace/access_limits.h"
+
+namespace neurontrace {
+namespace {
+
+template <auto function>
+struct FreeBy {
+  template <typename T>
+  void operator()(T* pointer) const {
+    function(pointer);
+  }
+};
+using Bio = std::unique_ptr<BIO, FreeBy<BIO_free_all>>;
+using Certificate = std::unique_ptr<X509, FreeBy<X509_free>>;
+using Key = std::unique_ptr<EVP_PKEY, FreeBy<EVP_PKEY_free>>;
+
+// For a passphrase nobody is there to ask: an encrypted key is no key here.
+int NoPassphrase(char*, int, int, void*) { return -1; }
+
+// In the order of the file, at most so many; at least one.
+absl::StatusOr<std::vector<Certificate>> Certificates(const std::string& path, size_t count_max) {
+  ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, limits::kPemBytesMax));
+  const Bio bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+  std::vector<Certificate> certificates;
+  ERR_clear_error();  // of whoever used OpenSSL on this thread before, and left one
+  while (certificates.size() < count_max) {
+    Certificate certificate(PEM_read_bio_X509(bio.get(), nullptr, NoPassphrase, nullptr));
+    if (certificate == nullptr) break;
+    certificates.push_back(std::move(certificate));
+  }
+  // Behind the last one there is none that begins; any other error is of one that does.
+  const unsigned long error = ERR_peek_last_error();
+  ERR_clear_error();
+  if (certificates.empty()) {
+    return FailedPrecondition(
+        "{} has no certificate: it should be PEM, -----BEGIN CERTIFICATE-----", path);
+  }
+  if (error != 0 && ERR_GET_REASON(error) != PEM_R_NO_START_LINE) {
+    return FailedPrecondition("certificate {} of {} cannot be read: is it cut off?",
+                              certificates.size() + 1, path);
+  }
+  return certificates;
+}
+
+absl::StatusOr<Certificate> FirstCertificate(const std::string& path) {
+  ASSIGN_OR_RETURN(std::vector<Certificate> certificates, Certificates(path, 1));
+  return std::move(certificates.front());
+}
+
+std::string DateOf(const ASN1_TIME* time) {
+  std::tm parts = {};
+  if (ASN1_TIME_to_tm(time, &parts) != 1) return "an unknown time";
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02} UTC", parts.tm_year + 1900, parts.tm_mon + 1,
+                     parts.tm_mday, parts.tm_hour, parts.tm_min);
+}
+
+absl::StatusOr<int64_t> EndOf(const X509& certificate, const std::string& path) {
+  std::tm parts = {};
+  if (ASN1_TIME_to_tm(X509_get0_notAfter(&certificate), &parts) != 1) {
+    return FailedPrecondition("the certificate in {} does not say until when it is valid", path);
+  }
+  return timegm(&parts);
+}
+
+absl::Status CheckValidNow(const X509& certificate, const std::string& path) {
+  const ASN1_TIME* const end = X509_get0_notAfter(&certificate);
+  if (X509_cmp_current_time(end) < 0) {
+    return FailedPrecondition("the certificate in {} was valid until {}: put a new one there", path,
+                              DateOf(end));
+  }
+  const ASN1_TIME* const begin = X509_get0_notBefore(&certificate);
+  if (X509_cmp_current_time(begin) <= 0) return absl::OkStatus();
+  return FailedPrecondition(
+      "the certificate in {} is valid from {} on: is this machine's clock right?", path,
+      DateOf(begin));
+}
+
+}  // namespace
+
+absl::StatusOr<int64_t> CertificateEnd(const std::string& path) {
+  ASSIGN_OR_RETURN(const Certificate certificate, FirstCertificate(path));
+  return EndOf(*certificate, path);
+}
+
+absl::StatusOr<int64_t> CheckCertificateFile(const std::string& path) {
+  ASSIGN_OR_RETURN(const Certificate certificate, FirstCertificate(path));
+  RETURN_IF_ERROR(CheckValidNow(*certificate, path));
+  return EndOf(*certificate, path);
+}
+
+absl::StatusOr<int64_t> EndOfCertificate(std::string_view pem) {
+  const Bio bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+  const Certificate certificate(PEM_read_bio_X509(bio.get(), nullptr, NoPassphrase, nullptr));
+  ERR_clear_error();
+  if (certificate == nullptr) return FailedPrecondition("the certificate cannot be read");
+  return EndOf(*certificate, "a connection");
+}
+
+absl::StatusOr<int64_t> CheckAuthorityFile(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::vector<Certificate> certificates, Certificates(path, SIZE_MAX));
+  std::optional<int64_t> first_end;
+  absl::Status problem;
+  for (const Certificate& certificate : certificates) {
+    if (const absl::Status status = CheckValidNow(*certificate, path); !status.ok()) {
+      problem.Update(status);
+      continue;
+    }
+    ASSIGN_OR_RETURN(const int64_t end, EndOf(*certificate, path));
+    first_end = std::min(end, first_end.value_or(end));
+  }
+  if (!first_end) return problem;
+  return *first_end;
+}
+
+absl::StatusOr<int64_t> AuthorityEnd(const std::string& path) {
+  if (const auto end = CheckAuthorityFile(path); end.ok()) return end;
+  ASSIGN_OR_RETURN(const std::vector<Certificate> certificates, Certificates(path, SIZE_MAX));
+  int64_t last_end = 0;
+  for (const Certificate& certificate : certificates) {
+    ASSIGN_OR_RETURN(const int64_t end, EndOf(*certificate, path));
+    last_end = std::max(end, last_end);
+  }
+  return last_end;
+}
+
+absl::Status CheckKeyFile(const std::string& key, const std::string& cert) {
+  ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(key, limits::kPemBytesMax));
+  const Bio bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+  const Key parsed(PEM_read_bio_PrivateKey(bio.get(), nullptr, NoPassphrase, nullptr));
+  ERR_clear_error();
+  if (parsed == nullptr) {
+    return FailedPrecondition("{} has no private key: it should be PEM, without a passphrase", key);
+  }
+  ASSIGN_OR_RETURN(const Certificate certificate, FirstCertificate(cert));
+  const bool belongs = X509_check_private_key(certificate.get(), parsed.get()) == 1;
+  ERR_clear_error();
+  if (belongs) return absl::OkStatus();
+  return FailedPrecondition("the key in {} is not the one of the certificate in {}", key, cert);
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/wire/security_watch.h"
+
+#include "lib/wire/pem_files.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kLookAnywayNs = 60'000'000'000;
+
+std::optional<int64_t> Known(const absl::StatusOr<int64_t>& end) {
+  return end.ok() ? std::optional(*end) : std::nullopt;
+}
+
+std::vector<FileMark> MarksOf(const ChannelSecurity& security) {
+  std::vector<FileMark> marks;
+  for (const std::string* path : {&security.ca, &security.cert, &security.key}) {
+    if (!path->empty()) marks.push_back(MarkOf(*path));
+  }
+  return marks;
+}
+
+}  // namespace
+
+SecurityEnds EndsOf(const ChannelSecurity& security) {
+  SecurityEnds ends;
+  if (!security.cert.empty()) ends.certificate = Known(CertificateEnd(security.cert));
+  if (!security.ca.empty()) ends.authority = Known(AuthorityEnd(security.ca));
+  ends.open_secrets = DescribeOpenSecrets(security).size();
+  return ends;
+}
+
+std::optional<absl::Status> SecurityWatch::Look() {
+  if (!security_.has_tls()) return std::nullopt;
+  std::vector<FileMark> marks = MarksOf(security_);
+  const bool are_new = has_looked_ && marks != marks_;
+  const uint64_t now_ns = clock_.MonotonicNs();
+  const bool is_time = !has_looked_ || now_ns - looked_monotonic_ns_ >= kLookAnywayNs;
+  if (!are_new && !is_time) return std::nullopt;
+  has_looked_ = true;
+  marks_ = std::move(marks);
+  looked_monotonic_ns_ = now_ns;
+  absl::Status status = CheckSecurity(security_, address_, side_);
+  if (!are_new && status == status_) return std::nullopt;
+  status_ = std::move(status);
+  return status_;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/wire/server_port.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <optional>
+#include <tuple>
+
+#include "lib/base/status.h"
+#include "lib/trace/access_limits.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr int kAcceptsPerTurn = 64;
+constexpr uint64_t kPauseNs = 100'000'000;
+constexpr uint64_t kSweepPauseNs = 1'000'000'000;
+// Young connections: as long as their handshake may take, looked at so often.
+constexpr uint64_t kYoungNs = uint64_t{limits::kGrpcHandshakeMsMax} * 1'000'000 + 1'000'000'000;
+constexpr uint64_t kYoungPauseNs = 250'000'000;
+constexpr uint64_t kClosedKeptNs = 500'000'000;
+constexpr uint64_t kClosingNs = 50'000'000;
+constexpr size_t kYoungMax = 4'096;
+
+uint64_t NowMonotonicNs() {
+  return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+}
+
+struct FreeAddresses {
+  void operator()(addrinfo* addresses) const { freeaddrinfo(addresses); }
+};
+using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
+
+// Either wildcard is both, as with gRPC: a cluster of IPv6 reaches 0.0.0.0 too. The second one is
+// for machines without IPv6.
+std::vector<std::string> HostsOf(const std::string& address) {
+  std::string host = address.substr(0, address.rfind(':'));
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  if (host == "0.0.0.0" || host == "::") return {"::", "0.0.0.0"};
+  return {host};
+}
+
+uint16_t PortOf(int socket) {
+  sockaddr_storage name = {};
+  socklen_t size = sizeof name;
+  getsockname(socket, reinterpret_cast<sockaddr*>(&name), &size);
+  // The port is at the same place in both families.
+  return ntohs(reinterpret_cast<const sockaddr_in*>(&name)->sin_port);
+}
+
+// Invalid, with errno: the machine has no such address, or the port is taken.
+UniqueFd Bind(const addrinfo& address, uint16_t port) {
+  UniqueFd fd(socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return fd;
+  const int on = 1, off = 0;
+  // A new aggregator may have the port while connections of the old one end.
+  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  // connections inherit it
+  if (address.ai_family == AF_INET6) {
+    setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  }
+  sockaddr_storage name = {};
+  std::memcpy(&name, address.ai_addr, address.ai_addrlen);
+  reinterpret_cast<sockaddr_in*>(&name)->sin_port = htons(port);
+  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&name), address.ai_addrlen) != 0 ||
+      listen(fd.get(), SOMAXCONN) != 0) {
+    const int error = errno;
+    fd.Close();
+    errno = error;
+  }
+  return fd;
+}
+
+// To all addresses of the host that the machine has, and one port: `port`, and what it becomes
+// where it is 0.
+absl::Status BindAll(const std::string& host, uint16_t& port, std::vector<UniqueFd>& sockets) {
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  if (const int error = getaddrinfo(host.c_str(), nullptr, &hints, &found); error != 0) {
+    return Unavailable("{}", gai_strerror(error));
+  }
+  const Addresses addresses(found);
+  for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
+    UniqueFd socket = Bind(*each, port);
+    if (socket.valid()) {
+      port = PortOf(socket.get());
+      sockets.push_back(std::move(socket));
+    } else if (errno == EADDRINUSE || errno == EACCES) {
+      return Unavailable("{}", std::strerror(errno));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+ConnectionShares::ConnectionShares(int descriptors_max)
+    : peers_(static_cast<size_t>(descriptors_max)) {}
+
+ConnectionShares::Peer ConnectionShares::PeerOf(const sockaddr_storage& name) {
+  in6_addr address = {};
+  uint16_t port = 0;
+  if (name.ss_family == AF_INET) {
+    const auto& four = reinterpret_cast<const sockaddr_in&>(name);
+    address.s6_addr[10] = address.s6_addr[11] = 0xff;
+    std::memcpy(&address.s6_addr[12], &four.sin_addr, sizeof four.sin_addr);
+    port = four.sin_port;
+  } else if (name.ss_family == AF_INET6) {
+    const auto& six = reinterpret_cast<const sockaddr_in6&>(name);
+    address = six.sin6_addr;
+    port = six.sin6_port;
+  }
+  Peer peer;
+  std::memcpy(&peer.high, &address.s6_addr[0], sizeof peer.high);
+  std::memcpy(&peer.low, &address.s6_addr[8], sizeof peer.low);
+  peer.port = port;
+  return peer;
+}
+
+bool ConnectionShares::Take(int connection, const sockaddr_storage& name) {
+  Peer& known = peers_[static_cast<size_t>(connection)];
+  Forget(known);
+  const Peer peer = PeerOf(name);
+  const auto own = sizes_.find({peer.high, peer.low});
+  // accept gives the lowest free number: all before it are in use, by files too.
+  const size_t used = std::max(size_, static_cast<size_t>(connection));
+  const size_t share = limits::kGrpcConnectionsPerFree * (peers_.size() - used);
+  if ((own == sizes_.end() ? 0 : own->second) >= share) return false;
+  known = peer;
+  ++sizes_[{peer.high, peer.low}];
+  ++size_;
+  return true;
+}
+
+void ConnectionShares::Sweep() {
+  for (size_t i = 0; i < peers_.size(); ++i) {
+    if (peers_[i].port == 0) continue;
+    sockaddr_storage name = {};
+    socklen_t size = sizeof name;
+    const bool is_open =
+        getpeername(static_cast<int>(i), reinterpret_cast<sockaddr*>(&name), &size) == 0;
+    if (!is_open || PeerOf(name) != peers_[i]) Forget(peers_[i]);
+  }
+}
+
+std::set<std::string> ConnectionShares::Addresses() const {
+  std::set<std::string> addresses;
+  for (const auto& [address, connections] : sizes_) {
+    sockaddr_storage name = {};
+    auto& six = reinterpret_cast<sockaddr_in6&>(name);
+    six.sin6_family = AF_INET6;
+    std::memcpy(&six.sin6_addr.s6_addr[0], &address.first, sizeof address.first);
+    std::memcpy(&six.sin6_addr.s6_addr[8], &address.second, sizeof address.second);
+    addresses.insert(AddressText(name));
+  }
+  return addresses;
+}
+
+void ConnectionShares::Forget(Peer& peer) {
+  if (peer.port == 0) return;
+  const auto found = sizes_.find({peer.high, peer.low});
+  if (--found->second == 0) sizes_.erase(found);
+  peer = {};
+  --size_;
+}
+
+int ServerPort::DescriptorsForConnections() {
+  rlimit limit = {};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const rlim_t files = limits::DescriptorsForFiles(limit.rlim_cur);
+  return static_cast<int>(std::min<rlim_t>(limit.rlim_cur - files, limits::kGrpcConnectionsMax));
+}
+
+absl::StatusOr<std::unique_ptr<ServerPort>> ServerPort::Listen(Options options) {
+  const std::string& address = options.address;
+  auto port = static_cast<uint16_t>(std::stoul(address.substr(address.rfind(':') + 1)));
+  std::vector<UniqueFd> sockets;
+  absl::Status status;
+  for (const std::string& host : HostsOf(address)) {
+    status = BindAll(host, port, sockets);
+    if (!status.ok() || !sockets.empty()) break;
+  }
+  if (status.ok() && sockets.empty()) status = Unavailable("it is no address of this machine");
+  if (!status.ok()) {
+    return FailedPrecondition("cannot listen on {}: {}", address, std::string(status.message()));
+  }
+  return std::unique_ptr<ServerPort>(new ServerPort(std::move(options), std::move(sockets), port));
+}
+
+ServerPort::ServerPort(Options options, std::vector<UniqueFd> sockets, uint16_t port)
+    : options_(std::move(options)),
+      sockets_(std::move(sockets)),
+      port_(port),
+      shares_(options_.descriptors_max) {}
+
+ServerPort::~ServerPort() {
+  loop_.Quit();
+  if (thread_.joinable()) thread_.join();
+}
+
+void ServerPort::AddTo(grpc::ServerBuilder& builder,
+                       std::span<const std::shared_ptr<grpc::ServerCredentials>> credentials) {
+  using enum grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+  for (const auto& each : credentials) {
+    acceptors_.push_back(builder.experimental().AddExternalConnectionAcceptor(FROM_FD, each));
+  }
+}
+
+void ServerPort::Start() {
+  for (const UniqueFd& socket : sockets_) {
+    loop_.PostTask([this, fd = socket.get()] { Watch(fd); });
+  }
+  thread_ = std::thread([this] { loop_.Run(); });
+}
+
+void ServerPort::Watch(int socket) {
+  loop_.AddReadableWatch(socket, [this, socket] { AcceptAll(socket); });
+}
+
+void ServerPort::AcceptAll(int socket) {
+  for (int i = 0; i < kAcceptsPerTurn; ++i) {
+    sockaddr_storage peer = {};
+    socklen_t size = sizeof peer;
+    UniqueFd connection(
+        accept4(socket, reinterpret_cast<sockaddr*>(&peer), &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!connection.valid()) {
+      // Those that were closed while they waited are errors here as well: accept(2).
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) Pause(socket);
+      return;
+    }
+    if (!Admit(connection.get(), peer)) continue;
+    if (options_.handshake_failed) {
+      young_.push_back({.connection = connection.get(),
+                        .peer = PeerText(peer),
+                        .accepted_ns = NowMonotonicNs()});
+      if (young_.size() > kYoungMax) young_.pop_front();
+      if (!std::exchange(watches_young_, true)) LookAtYoung();
+    }
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+    parameters.listener_fd = socket;
+    parameters.fd = connection.release();
+    acceptors_[SlotOf(peer)]->HandleNewConnection(&parameters);
+  }
+}
+
+size_t ServerPort::SlotOf(const sockaddr_storage& peer) {
+  if (options_.slots == nullptr || acceptors_.size() < options_.slots->size()) return 0;
+  std::optional<std::set<std::string>> connected;
+  return options_.slots->Assign(AddressText(peer), [&](const std::string& host) {
+    if (!connected && !may_sweep_) return true;
+    if (!connected) {
+      Sweep();
+      connected = shares_.Addresses();
+    }
+    return connected->contains(host);
+  });
+}
+
+// At most once a second.
+void ServerPort::Sweep() {
+  may_sweep_ = false;
+  loop_.PostDelayedTask([this] { may_sweep_ = true; }, kSweepPauseNs);
+  shares_.Sweep();
+}
+
+// Until none is left.
+void ServerPort::LookAtYoung() {
+  NoteClosed();
+  watches_young_ = !young_.empty();
+  if (watches_young_) loop_.PostDelayedTask([this] { LookAtYoung(); }, kYoungPauseNs);
+}
+
+// Notes which young connections were closed, and forgets those that are not young any more.
+void ServerPort::NoteClosed() {
+  const uint64_t now_ns = NowMonotonicNs();
+  for (Young& young : young_) {
+    if (young.closed_ns != 0) continue;
+    sockaddr_storage name = {};
+    socklen_t size = sizeof name;
+    const bool is_open =
+        getpeername(young.connection, reinterpret_cast<sockaddr*>(&name), &size) == 0 &&
+        PeerText(name) == young.peer;
+    if (!is_open) young.closed_ns = now_ns;
+  }
+  std::erase_if(young_, [now_ns](const Young& young) {
+    return young.closed_ns != 0 ? now_ns - young.closed_ns > kClosedKeptNs
+                                : now_ns - young.accepted_ns > kYoungNs;
+  });
+}
+
+void ServerPort::ReportHandshakeFailure(std::string reason) {
+  // gRPC closes the connection after it has said so.
+  loop_.PostDelayedTask([this, reason = std::move(reason)] { TellHandshakeFailure(reason); },
+                        kClosingNs);
+}
+
+void ServerPort::TellHandshakeFailure(const std::string& reason) {
+  if (!options_.handshake_failed) return;
+  NoteClosed();
+  std::vector<const Young*> closed;
+  for (Young& young : young_) {
+    if (young.closed_ns == 0 || young.is_told) continue;
+    closed.push_back(&young);
+    young.is_told = true;
+  }
+  // The newest first: most likely it is theirs, as gRPC has closed it just now.
+  std::sort(closed.begin(), closed.end(), [](const Young* a, const Young* b) {
+    return std::tie(a->closed_ns, a->accepted_ns) > std::tie(b->closed_ns, b->accepted_ns);
+  });
+  std::vector<std::string> peers;
+  for (const Young* const young : closed) peers.push_back(young->peer);
+  options_.handshake_failed(DescribeOneOf(peers), reason);
+}
+
+bool ServerPort::Admit(int connection, const sockaddr_storage& peer) {
+  // The lowest free number, so that as many as this are open.
+  if (connection >= options_.descriptors_max) {
+    Refuse(Refusal::kDescriptors);
+    return false;
+  }
+  if (shares_.Take(connection, peer)) return true;
+  // gRPC closes connections and tells nobody.
+  if (may_sweep_) {
+    Sweep();
+    if (shares_.Take(connection, peer)) return true;
+    if (options_.crowded) options_.crowded(AddressText(peer));
+  }
+  Refuse(Refusal::kAddress);
+  return false;
+}
+
+void ServerPort::Refuse(Refusal why) const {
+  if (options_.refused) options_.refused(why);
+}
+
+void ServerPort::Pause(int socket) {
+  // The connection stays in the backlog; without a pause the watch would fire without end.
+  loop_.RemoveReadableWatch(socket);
+  loop_.PostDelayedTask([this, socket] { Watch(socket); }, kPauseNs);
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+#include <sys/socket.h>
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/base/event_loop.h"
+#include "lib/base/unique_fd.h"
+#include "lib/wire/peer_slots.h"
+
+namespace neurontrace {
+
+// Who has how many of a port's connections, where somebody else closes them: by their descriptors,
+// of which one that is given out anew was closed before, and what the kernel says of the rest. One
+// address has at most three times as many as are free: three quarters where nobody else is there.
+// One thread.
+class ConnectionShares {
+ public:
+  // Of connections on descriptors below `descriptors_max`.
+  explicit ConnectionShares(int descriptors_max);
+
+  // Notes the connection, of `peer`, as accept4 gave both; false: its address has its share, and
+  // the connection is to be closed.
+  bool Take(int connection, const sockaddr_storage& peer);
+  // Asks the kernel about each connection, and forgets those that were closed.
+  void Sweep();
+
+  size_t size() const { return size_; }
+  // The addresses that have connections, as AddressText says them.
+  std::set<std::string> Addresses() const;
+
+ private:
+  struct Peer {
+    uint64_t high = 0, low = 0;  // the address; one of IPv4 as IPv6 maps it
+    uint16_t port = 0;           // 0: no connection
+    friend auto operator<=>(const Peer&, const Peer&) = default;
+  };
+  using Address = std::pair<uint64_t, uint64_t>;
+
+  static Peer PeerOf(const sockaddr_storage& name);
+  void Forget(Peer& peer);
+
+  std::vector<Peer> peers_;          // by descriptor
+  std::map<Address, size_t> sizes_;  // of the addresses that have connections
+  size_t size_ = 0;
+};
+
+// The port that a gRPC server listens on. It takes the connections itself and hands them to gRPC:
+// gRPC 1.51 closes its own listening socket for good when it cannot take one, for want of
+// descriptors say (on_read in src/core/lib/iomgr/tcp_server_posix.cc), and nobody is told.
+//
+// Listen, AddTo, start the server, Start; destroy it before the server is shut down. Not
+// thread-safe; what is in the options is called on a thread of its own.
+// thread: port: accepts the aggregator's gRPC connections
+class ServerPort {
+ public:
+  enum class Refusal : uint8_t { kDescriptors, kAddress };
+  struct Options {
+    std::string address;  // as CheckAddress wants it; port 0: any
+    // Connections get the descriptors below this number. Further ones are closed at once, so that
+    // descriptors are left for files; likewise those of an address that has its share, see
+    // ConnectionShares.
+    int descriptors_max = 0;
+    std::function<void(Refusal)> refused;  // each of those; may be null
+    // At most once a second: the address that has its share; may be null.
+    std::function<void(const std::string&)> crowded;
+    // Whose handshake failed, as PeerText says it, or "one of" several; empty: not known. On the
+    // port's thread, after ReportHandshakeFailure; may be null.
+    std::function<void(const std::string& peer, const std::string& reason)> handshake_failed;
+    // Distributes connections over as many credentials as it has slots; null: there is one.
+    std::shared_ptr<PeerSlots> slots;
+  };
+
+  // Binds to every address of the host that this machine has; connections wait until Start.
+  // FAILED_PRECONDITION with the place where there is none, or one is taken.
+  static absl::StatusOr<std::unique_ptr<ServerPort>> Listen(Options options);
+  // As many as the process's limit of open files and limits::kGrpcConnectionsMax allow.
+  static int DescriptorsForConnections();
+
+  ~ServerPort();
+  ServerPort(const ServerPort&) = delete;
+  ServerPort& operator=(const ServerPort&) = delete;
+
+  uint16_t port() const { return port_; }
+  // Of each slot its credentials.
+  void AddTo(grpc::ServerBuilder& builder,
+             std::span<const std::shared_ptr<grpc::ServerCredentials>> credentials);
+  void Start();
+  // gRPC said that a handshake failed, without saying whose (SetHandshakeListener): the port looks
+  // which of its young connections are closed. Any thread.
+  void ReportHandshakeFailure(std::string reason);
+
+ private:
+  ServerPort(Options options, std::vector<UniqueFd> sockets, uint16_t port);
+
+  void Watch(int socket);
+  void AcceptAll(int socket);
+  void Pause(int socket);
+  // Whether the connection may stay.
+  bool Admit(int connection, const sockaddr_storage& peer);
+  void Refuse(Refusal why) const;
+  size_t SlotOf(const sockaddr_storage& peer);
+  void Sweep();
+  void LookAtYoung();
+  void NoteClosed();
+  void TellHandshakeFailure(const std::string& reason);
+
+  const Options options_;
+  const std::vector<UniqueFd> sockets_;
+  const uint16_t port_;
+  std::vector<std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor>> acceptors_;
+  // All on the thread:
+  struct Young {  // a connection whose handshake may not be over
+    int connection = -1;
+    std::string peer;
+    uint64_t accepted_ns = 0;  // monotonic, as the next
+    uint64_t closed_ns = 0;    // 0: it is open
+    bool is_told = false;
+  };
+  std::deque<Young> young_;
+  bool watches_young_ = false;
+  ConnectionShares shares_;
+  bool may_sweep_ = true;
+  EventLoop loop_;
+  std::thread thread_;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "neurontrace/v1/trigger.pb.h"
+#include "lib/trace/trigger_rule.h"
+
+// As lib/wire/conversions.h, for the rules of triggers.
+namespace neurontrace {
+
+void ToProto(const TriggerRule& value, v1::TriggerRule* message);
+void ToProto(const TriggerFired& value, v1::TriggerFired* message);
+
+absl::StatusOr<TriggerRule> FromProto(const v1::TriggerRule& message);
+absl::StatusOr<TriggerFired> FromProto(const v1::TriggerFired& message);
+
+}  // namespace neurontrace

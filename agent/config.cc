@@ -15,10 +15,10 @@
 #include "lib/base/quantity.h"
 #include "lib/base/status.h"
 #include "lib/daemon/config_options.h"
-#include "tap/buffer_format.h"
 #include "lib/trace/agent_info.h"
 #include "lib/trace/chunk_format.h"
 #include "lib/wire/option_texts_check.h"
+#include "tap/buffer_format.h"
 
 namespace neurontrace {
 namespace {

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "agent/control_messages.h"
-#include "neurontrace/v1/agent_gateway.grpc.pb.h"
-#include "neurontrace/v1/clock_gateway.grpc.pb.h"
 #include "lib/wire/bidi_call.h"
 #include "lib/wire/clock_messages.h"
+#include "neurontrace/v1/agent_gateway.grpc.pb.h"
+#include "neurontrace/v1/clock_gateway.grpc.pb.h"
 
 namespace neurontrace {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "agent/grpc_streams.h"
 #include "lib/base/event_loop.h"
-#include "neurontrace/v1/agent_gateway.grpc.pb.h"
 #include "lib/wire/grpc_channel.h"
+#include "neurontrace/v1/agent_gateway.grpc.pb.h"
 
 namespace neurontrace {
 namespace {

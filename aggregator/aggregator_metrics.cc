@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "lib/trace/capture_obstacle.h"
+#include "lib/trace/clock_limits.h"
 #include "lib/trace/export_traits.h"
 #include "lib/trace/loss_table.h"
-#include "lib/trace/clock_limits.h"
 #include "lib/wire/export_options.h"
 
 namespace neurontrace {

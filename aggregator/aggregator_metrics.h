@@ -17,10 +17,10 @@
 #include "aggregator/store/store.h"
 #include "lib/base/clock.h"
 #include "lib/health/metric_builders.h"
-#include "neurontrace/v1/operator_service.pb.h"
 #include "lib/trace/capture_record.h"
 #include "lib/trace/worker_info.h"
 #include "lib/wire/security_watch.h"
+#include "neurontrace/v1/operator_service.pb.h"
 
 namespace neurontrace {
 

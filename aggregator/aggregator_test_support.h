@@ -8,11 +8,11 @@
 #include <memory>
 #include <string>
 
-#include "neurontrace/v1/agent_gateway.grpc.pb.h"
-#include "neurontrace/v1/operator_service.grpc.pb.h"
 #include "lib/trace/capture_record.h"
 #include "lib/trace/chunk_header.h"
 #include "lib/trace/ids.h"
+#include "neurontrace/v1/agent_gateway.grpc.pb.h"
+#include "neurontrace/v1/operator_service.grpc.pb.h"
 
 namespace neurontrace {
 

@@ -9,8 +9,8 @@
 #include "aggregator/store_run.h"
 #include "lib/base/clock.h"
 #include "lib/base/random.h"
-#include "neurontrace/v1/operator_service.pb.h"
 #include "lib/trace/capture_record.h"
+#include "neurontrace/v1/operator_service.pb.h"
 
 namespace neurontrace {
 

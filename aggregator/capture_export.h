@@ -8,8 +8,8 @@
 #include "aggregator/export/output_files.h"
 #include "aggregator/operator/operator_service.h"
 #include "aggregator/store/store.h"
-#include "neurontrace/v1/operator_service.pb.h"
 #include "lib/trace/capture_record.h"
+#include "neurontrace/v1/operator_service.pb.h"
 
 namespace neurontrace {
 

@@ -14,11 +14,11 @@
 #include "lib/base/temporary_directory.h"
 #include "lib/base/unique_fd.h"
 #include "lib/clock/probe_packet.h"
-#include "neurontrace/v1/clock_gateway.grpc.pb.h"
 #include "lib/trace/clock_evidence_codec.h"
 #include "lib/trace/clock_evidence_limits.h"
 #include "lib/wire/clock_messages.h"
 #include "lib/wire/grpc_channel.h"
+#include "neurontrace/v1/clock_gateway.grpc.pb.h"
 
 namespace neurontrace {
 namespace {

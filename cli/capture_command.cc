@@ -9,8 +9,6 @@
 #include <set>
 #include <string>
 
-#include "lib/base/standard_streams.h"
-#include "lib/base/status.h"
 #include "cli/capture_defaults.h"
 #include "cli/capture_options.h"
 #include "cli/capture_view.h"
@@ -22,6 +20,8 @@
 #include "cli/output_place.h"
 #include "cli/shared_options.h"
 #include "cli/text.h"
+#include "lib/base/standard_streams.h"
+#include "lib/base/status.h"
 #include "lib/wire/export_options.h"
 
 namespace neurontrace::cli {

@@ -8,11 +8,11 @@
 #include <string_view>
 #include <utility>
 
-#include "lib/base/quantity.h"
-#include "lib/base/status.h"
 #include "cli/quantity.h"
 #include "cli/shared_options.h"
 #include "cli/text.h"
+#include "lib/base/quantity.h"
+#include "lib/base/status.h"
 #include "lib/trace/reserved_tags.h"
 #include "lib/wire/field_checks.h"
 

@@ -5,10 +5,10 @@
 
 #include <chrono>
 
-#include "lib/base/standard_streams.h"
 #include "cli/capture_progress.h"
 #include "cli/capture_view.h"
 #include "cli/live_block.h"
+#include "lib/base/standard_streams.h"
 
 namespace neurontrace::cli {
 namespace {

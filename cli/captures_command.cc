@@ -7,8 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "lib/base/standard_streams.h"
-#include "lib/base/status.h"
 #include "cli/capture_view.h"
 #include "cli/capture_watch.h"
 #include "cli/certificate_view.h"
@@ -18,6 +16,8 @@
 #include "cli/selection_view.h"
 #include "cli/shared_options.h"
 #include "cli/text.h"
+#include "lib/base/standard_streams.h"
+#include "lib/base/status.h"
 
 namespace neurontrace::cli {
 namespace {

@@ -12,14 +12,14 @@
 #include <set>
 #include <string_view>
 
+#include "cli/help_formatter.h"
+#include "cli/live_block.h"
 #include "lib/base/address.h"
 #include "lib/base/build_facts.h"
 #include "lib/base/clean_text.h"
 #include "lib/base/quantity.h"
 #include "lib/base/standard_streams.h"
 #include "lib/base/status.h"
-#include "cli/help_formatter.h"
-#include "cli/live_block.h"
 #include "lib/trace/agent_info.h"
 #include "lib/trace/chunk_format.h"
 #include "lib/wire/option_texts_check.h"

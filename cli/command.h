@@ -12,8 +12,8 @@
 #include "absl/status/status.h"
 #include "cli/config_file.h"
 #include "cli/exit_code.h"
-#include "neurontrace/v1/operator_service.grpc.pb.h"
 #include "lib/wire/channel_security.h"
+#include "neurontrace/v1/operator_service.grpc.pb.h"
 
 namespace neurontrace::cli {
 

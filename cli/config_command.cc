@@ -5,11 +5,11 @@
 #include <cstdlib>
 #include <memory>
 
-#include "lib/base/json_writer.h"
-#include "lib/base/standard_streams.h"
 #include "cli/command.h"
 #include "cli/config_file.h"
 #include "cli/text.h"
+#include "lib/base/json_writer.h"
+#include "lib/base/standard_streams.h"
 
 namespace neurontrace::cli {
 namespace {

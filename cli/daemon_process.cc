@@ -14,8 +14,8 @@
 #include <fstream>
 #include <thread>
 
-#include "lib/base/status.h"
 #include "cli/child_setup.h"
+#include "lib/base/status.h"
 
 namespace neurontrace::cli {
 namespace {

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "lib/base/quantity.h"
 #include "cli/process_tree.h"
 #include "cli/text.h"
+#include "lib/base/quantity.h"
 #include "lib/trace/limits.h"
 
 namespace neurontrace::cli {

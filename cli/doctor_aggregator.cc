@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <map>
 
-#include "lib/base/address.h"
 #include "cli/text.h"
+#include "lib/base/address.h"
 #include "lib/trace/agent_info.h"
 
 namespace neurontrace::cli {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cli/doctor_finding.h"
-#include "neurontrace/v1/operator_service.pb.h"
 #include "lib/wire/channel_security.h"
+#include "neurontrace/v1/operator_service.pb.h"
 
 namespace neurontrace::cli {
 

@@ -5,8 +5,6 @@
 #include <chrono>
 #include <memory>
 
-#include "lib/base/address.h"
-#include "lib/base/standard_streams.h"
 #include "cli/capture_view.h"
 #include "cli/command.h"
 #include "cli/doctor_agent.h"
@@ -16,6 +14,8 @@
 #include "cli/doctor_libraries.h"
 #include "cli/doctor_workers.h"
 #include "cli/record_programs.h"
+#include "lib/base/address.h"
+#include "lib/base/standard_streams.h"
 
 namespace neurontrace::cli {
 namespace {

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "lib/base/clean_text.h"
-#include "lib/base/json_writer.h"
 #include "cli/exit_code.h"
 #include "cli/text.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/json_writer.h"
 
 namespace neurontrace::cli {
 namespace {

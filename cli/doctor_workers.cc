@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <map>
 
-#include "lib/base/clean_text.h"
 #include "cli/absent_workers.h"
 #include "cli/process_tree.h"
+#include "lib/base/clean_text.h"
 
 namespace neurontrace::cli {
 namespace {

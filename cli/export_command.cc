@@ -7,7 +7,6 @@
 #include <limits>
 #include <memory>
 
-#include "lib/base/status.h"
 #include "cli/capture_view.h"
 #include "cli/command.h"
 #include "cli/export_file.h"
@@ -16,6 +15,7 @@
 #include "cli/selection_view.h"
 #include "cli/shared_options.h"
 #include "cli/text.h"
+#include "lib/base/status.h"
 #include "lib/wire/export_options.h"
 
 namespace neurontrace::cli {

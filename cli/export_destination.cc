@@ -16,9 +16,9 @@
 #include <system_error>
 #include <utility>
 
+#include "cli/output_place.h"
 #include "lib/base/sha256.h"
 #include "lib/base/status.h"
-#include "cli/output_place.h"
 #include "lib/trace/export_limits.h"
 #include "lib/trace/limits.h"
 

@@ -7,15 +7,15 @@
 #include <memory>
 #include <optional>
 
-#include "lib/base/sha256.h"
-#include "lib/base/standard_streams.h"
-#include "lib/base/status.h"
 #include "cli/capture_view.h"
 #include "cli/export_destination.h"
 #include "cli/export_transfer.h"
 #include "cli/output_place.h"
 #include "cli/progress_line.h"
 #include "cli/text.h"
+#include "lib/base/sha256.h"
+#include "lib/base/standard_streams.h"
+#include "lib/base/status.h"
 #include "lib/wire/export_options.h"
 
 namespace neurontrace::cli {

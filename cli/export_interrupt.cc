@@ -7,9 +7,9 @@
 #include <cstdlib>
 #include <utility>
 
-#include "lib/base/standard_streams.h"
 #include "cli/exit_code.h"
 #include "cli/export_part.h"
+#include "lib/base/standard_streams.h"
 
 namespace neurontrace::cli {
 

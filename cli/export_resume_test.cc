@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "lib/base/sha256.h"
 #include "cli/command_test_support.h"
+#include "lib/base/sha256.h"
 
 namespace neurontrace::cli {
 namespace {

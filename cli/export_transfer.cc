@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "cli/text.h"
 #include "lib/base/standard_streams.h"
 #include "lib/base/status.h"
-#include "cli/text.h"
 
 namespace neurontrace::cli {
 namespace {

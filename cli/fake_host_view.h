@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "lib/base/status.h"
 #include "cli/host_view.h"
+#include "lib/base/status.h"
 
 namespace neurontrace::cli {
 

@@ -7,8 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "lib/base/standard_streams.h"
-#include "lib/base/status.h"
 #include "cli/capture_defaults.h"
 #include "cli/capture_options.h"
 #include "cli/capture_progress.h"
@@ -20,6 +18,8 @@
 #include "cli/shared_options.h"
 #include "cli/text.h"
 #include "cli/worker_ranks.h"
+#include "lib/base/standard_streams.h"
+#include "lib/base/status.h"
 #include "lib/trace/limits.h"
 
 namespace neurontrace::cli {

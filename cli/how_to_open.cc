@@ -6,9 +6,9 @@
 
 #include <algorithm>
 
-#include "lib/base/standard_streams.h"
 #include "cli/exit_code.h"
 #include "cli/output_place.h"
+#include "lib/base/standard_streams.h"
 
 namespace neurontrace::cli {
 namespace {

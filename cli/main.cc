@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/base/standard_streams.h"
 #include "cli/command.h"
+#include "lib/base/standard_streams.h"
 #include "lib/wire/grpc_channel.h"
 #include "lib/wire/grpc_set_up.h"
 

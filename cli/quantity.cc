@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "cli/text.h"
 #include "lib/base/quantity.h"
 #include "lib/base/status.h"
-#include "cli/text.h"
 
 namespace neurontrace::cli {
 namespace {

@@ -5,14 +5,14 @@
 #include <ctime>
 #include <memory>
 
-#include "lib/base/quantity.h"
-#include "lib/base/status.h"
 #include "cli/command.h"
 #include "cli/export_file.h"
 #include "cli/output_place.h"
 #include "cli/record_session.h"
 #include "cli/shared_options.h"
 #include "cli/text.h"
+#include "lib/base/quantity.h"
+#include "lib/base/status.h"
 #include "lib/trace/event_filter.h"
 #include "lib/wire/field_checks.h"
 

@@ -8,9 +8,6 @@
 #include <cstdlib>
 #include <thread>
 
-#include "lib/base/json_writer.h"
-#include "lib/base/standard_streams.h"
-#include "lib/base/status.h"
 #include "cli/absent_workers.h"
 #include "cli/capture_view.h"
 #include "cli/export_file.h"
@@ -19,6 +16,9 @@
 #include "cli/record_session.h"
 #include "cli/text.h"
 #include "cli/worker_ranks.h"
+#include "lib/base/json_writer.h"
+#include "lib/base/standard_streams.h"
+#include "lib/base/status.h"
 
 namespace neurontrace::cli {
 namespace {

@@ -16,10 +16,10 @@
 #include <filesystem>
 #include <thread>
 
-#include "lib/base/status.h"
 #include "cli/capture_progress.h"
 #include "cli/capture_view.h"
 #include "cli/output_place.h"
+#include "lib/base/status.h"
 #include "lib/wire/export_options.h"
 
 namespace neurontrace::cli {

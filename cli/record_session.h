@@ -10,12 +10,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "lib/base/unique_fd.h"
 #include "cli/command.h"
 #include "cli/daemon_process.h"
 #include "cli/process_tree.h"
 #include "cli/record_programs.h"
 #include "cli/traced_command.h"
+#include "lib/base/unique_fd.h"
 
 namespace neurontrace::cli {
 

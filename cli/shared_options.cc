@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "lib/base/status.h"
 #include "cli/export_format.h"
 #include "cli/text.h"
+#include "lib/base/status.h"
 #include "lib/trace/event_filter.h"
 
 namespace neurontrace::cli {

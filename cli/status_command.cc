@@ -3,11 +3,11 @@
 
 #include <map>
 
-#include "lib/base/standard_streams.h"
 #include "cli/capture_view.h"
 #include "cli/clocks_view.h"
 #include "cli/command.h"
 #include "cli/text.h"
+#include "lib/base/standard_streams.h"
 
 namespace neurontrace::cli {
 namespace {

@@ -8,8 +8,8 @@
 #include <cmath>
 #include <ctime>
 
-#include "lib/base/status.h"
 #include "cli/live_block.h"
+#include "lib/base/status.h"
 
 namespace neurontrace::cli {
 namespace {

@@ -11,8 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "lib/base/status.h"
 #include "cli/child_setup.h"
+#include "lib/base/status.h"
 
 namespace neurontrace::cli {
 namespace {

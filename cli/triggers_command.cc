@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "lib/base/standard_streams.h"
 #include "cli/capture_view.h"
 #include "cli/command.h"
 #include "cli/text.h"
+#include "lib/base/standard_streams.h"
 #include "lib/triggers/trigger_file.h"
 #include "lib/wire/trigger_messages.h"
 

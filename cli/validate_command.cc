@@ -12,13 +12,13 @@
 #include <utility>
 #include <vector>
 
+#include "cli/command.h"
+#include "cli/progress_line.h"
+#include "cli/text.h"
 #include "lib/base/json_string.h"
 #include "lib/base/standard_streams.h"
 #include "lib/base/status.h"
 #include "lib/base/unique_fd.h"
-#include "cli/command.h"
-#include "cli/progress_line.h"
-#include "cli/text.h"
 #include "lib/validate/trace_report.h"
 #include "lib/validate/trace_validator.h"
 

@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/base/unique_fd.h"
 #include "cli/command_test_support.h"
 #include "cli/exit_code.h"
+#include "lib/base/unique_fd.h"
 
 namespace neurontrace::cli {
 namespace {

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "lib/base/standard_streams.h"
 #include "cli/capture_view.h"
 #include "cli/command.h"
 #include "cli/shared_options.h"
 #include "cli/text.h"
 #include "cli/worker_ranks.h"
 #include "cli/workers_view.h"
+#include "lib/base/standard_streams.h"
 
 namespace neurontrace::cli {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "lib/base/crc32c.h"
 #include "gtest/gtest.h"
+#include "lib/base/crc32c.h"
 #include "tap/buffer_format.h"
 
 namespace neurontrace::tap {

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "lib/base/crc32c.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lib/base/crc32c.h"
 #include "tap/ring_test_support.h"
 
 namespace neurontrace::tap {

@@ -66,7 +66,7 @@ class OurHeaders(Tree):
     def test_sideways_is_refused(self):
         self.write("aggregator/store/chunk_store.h")
         self.write("aggregator/session/capture.cc", '#include "aggregator/store/chunk_store.h"\n')
-        self.assert_one("aggregator/session/capture.cc:1", "aggregator/session may include only trace base")
+        self.assert_one("aggregator/session/capture.cc:1", "aggregator/session may include only lib/trace lib/base")
 
     def test_angle_brackets_do_not_hide_our_headers(self):
         self.write("agent/agent.h")
@@ -84,7 +84,7 @@ class OurHeaders(Tree):
         self.write("lib/wire/codec.cc", '#include "neurontrace/v1/chunk.pb.h"\n')
         self.assert_clean()
         self.write("aggregator/session/session.cc", '#include "neurontrace/v1/chunk.pb.h"\n')
-        self.assert_one("aggregator/session/session.cc:1", "chunk.pb.h", "may include only trace base")
+        self.assert_one("aggregator/session/session.cc:1", "chunk.pb.h", "may include only lib/trace lib/base")
 
     def test_a_header_that_does_not_exist_is_refused(self):
         self.write("lib/trace/event.h", '#include "lib/base/gone.h"\n')

@@ -21,7 +21,7 @@ class Tree(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.root = folder.name
-        self.write("tools/layers.txt", "base:\nagent: base\n@only rocksdb/: agent\n")
+        self.write("tools/layers.txt", "lib/base:\nagent: lib/base\n@only rocksdb/: agent\n")
         self.write("lib/base/README.md", "# base\n\nWhat e.g. any\ndaemon [needs](x.md). More.\n")
         self.write("agent/README.md", "# agent\n\nSends chunks.\n")
 
@@ -51,7 +51,7 @@ class Pages(Tree):
     def test_folders(self):
         text = generate_docs.folders(self.root)
         self.assertIn("| What e.g. any daemon needs | - |", text)
-        self.assertIn("| Sends chunks | `base` &lt;rocksdb> |", text)
+        self.assertIn("| Sends chunks | `lib/base` &lt;rocksdb> |", text)
         os.remove(os.path.join(self.root, "agent/README.md"))
         self.write("docs/ARCHITECTURE.md", PAGE.format("folders"))
         self.assertEqual(self.generate()[0], 1)

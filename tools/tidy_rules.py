@@ -22,7 +22,7 @@ CODE = ("cc", "proto", "python", "shell", "cmake")
 SIMULATORS = ("tests/fake_nrt/", "tests/sim/")
 # These name the words they look for.
 OWN_FILES = re.compile(r"^tools/tidy\w*\.py$")
-BANNED_FOLDERS = {"util", "utils", "common", "misc", "helper", "helpers", "lib", "stuff"}
+BANNED_FOLDERS = {"util", "utils", "common", "misc", "helper", "helpers", "stuff"}
 
 
 def language_of(path, text=""):
@@ -254,7 +254,8 @@ BANS = [
     Ban(r"^using\s+namespace\s+(?!.*literals)", "using-declarations of the names you need"),
     Ban(r"(?<![\w:.>])(?:std::)?s?rand\s*\(", "lib/base/random.h: seeded, so that a run can be replayed",
         r"^tests/"),
-    Ban(r"\bstd::random_device\b", "lib/base/random.h: seeded, so that a run can be replayed", r"^lib/base/|(?:^|/)main\.cc$"),
+    Ban(r"\bstd::random_device\b", "lib/base/random.h: seeded, so that a run can be replayed",
+        r"^lib/base/|(?:^|/)main\.cc$"),
     Ban(r"\bstd::endl\b", r"'\n': std::endl flushes on every line"),
     Ban(r"(?<![\w.>_:])(?:std::)?(?:quick_)?exit\s*\(", "return an absl::Status: only main.cc ends the process",
         r"(?:^|/)main\.cc$|^cli/|^tests/", tests=False),

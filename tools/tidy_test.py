@@ -239,12 +239,12 @@ class Ratchet(unittest.TestCase):
 
     def test_links_lead_somewhere(self):
         self.write("lib/base/x.cc", SPDX + "int a;\n")
-        self.write("docs/x.md", "[code](../base/x.cc#L1) [web](https://a.b/c) [here](#part) `[no](link)`\n")
+        self.write("docs/x.md", "[code](../lib/base/x.cc#L1) [web](https://a.b/c) [here](#part) `[no](link)`\n")
         self.assertEqual(self.run_tidy()[0], 0)
-        self.write("docs/x.md", "[code](../base/gone.cc)\n")
+        self.write("docs/x.md", "[code](../lib/base/gone.cc)\n")
         code, output = self.run_tidy()
         self.assertEqual(code, 1)
-        self.assertIn("docs/x.md:1: [link] the link to ../base/gone.cc", output)
+        self.assertIn("docs/x.md:1: [link] the link to ../lib/base/gone.cc", output)
 
     def test_the_index_of_decisions_is_whole(self):
         self.write("lib/base/x.cc", SPDX + "int a;\n")

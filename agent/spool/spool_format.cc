@@ -10,10 +10,10 @@
 #include "lib/base/clean_text.h"
 #include "lib/base/crc32c.h"
 #include "lib/base/status.h"
-#include "neurontrace/v1/agent_gateway.pb.h"
-#include "neurontrace/v1/chunk.pb.h"
 #include "lib/trace/limits.h"
 #include "lib/wire/conversions.h"
+#include "neurontrace/v1/agent_gateway.pb.h"
+#include "neurontrace/v1/chunk.pb.h"
 
 namespace neurontrace {
 namespace {

@@ -18,13 +18,13 @@
 #include "agent/source/chunk_sink.h"
 #include "agent/spool/spool.h"
 #include "agent/upload/ack_window.h"
-#include "neurontrace/v1/chunk.pb.h"
 #include "lib/trace/capture_spec.h"
 #include "lib/trace/ids.h"
 #include "lib/trace/limits.h"
 #include "lib/trace/loss_table.h"
 #include "lib/trace/stream_cursor.h"
 #include "lib/trace/worker_info.h"
+#include "neurontrace/v1/chunk.pb.h"
 
 namespace neurontrace {
 

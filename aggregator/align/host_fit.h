@@ -4,8 +4,8 @@
 #include "aggregator/align/core/clock_model.h"
 #include "aggregator/align/core/pair_fit.h"
 #include "aggregator/align/host/probe_route.h"
-#include "aggregator/align/utc/reference_utc.h"
 #include "aggregator/align/host/step_search.h"
+#include "aggregator/align/utc/reference_utc.h"
 #include "lib/trace/clock_evidence.h"
 
 namespace neurontrace {

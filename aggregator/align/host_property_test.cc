@@ -8,9 +8,9 @@
 
 #include "aggregator/align/core/clock_lines.h"
 #include "aggregator/align/core/clock_reading.h"
-#include "aggregator/align/host_fit.h"
-#include "aggregator/align/host/host_world_test_support.h"
 #include "aggregator/align/core/wander_track.h"
+#include "aggregator/align/host/host_world_test_support.h"
+#include "aggregator/align/host_fit.h"
 
 namespace neurontrace {
 namespace {

@@ -12,8 +12,8 @@
 #include <random>
 
 #include "aggregator/align/core/clock_reading.h"
-#include "aggregator/align/host_fit.h"
 #include "aggregator/align/host/host_world_test_support.h"
+#include "aggregator/align/host_fit.h"
 #include "aggregator/align/utc/reference_utc.h"
 
 namespace neurontrace {

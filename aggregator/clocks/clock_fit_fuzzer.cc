@@ -15,13 +15,13 @@
 #include <vector>
 
 #include "aggregator/align/core/clock_lines.h"
+#include "aggregator/align/core/wide.h"
 #include "aggregator/align/device/device_clock.h"
 #include "aggregator/align/device/device_evidence_reader.h"
 #include "aggregator/align/device/device_fit.h"
 #include "aggregator/align/host_fit.h"
 #include "aggregator/align/instance_clock.h"
 #include "aggregator/align/utc/realtime_map.h"
-#include "aggregator/align/core/wide.h"
 #include "aggregator/clocks/clock_rows.h"
 #include "aggregator/clocks/clock_rows_test_support.h"
 #include "lib/base/fuzz_input.h"

@@ -18,9 +18,9 @@
 #include "aggregator/export/output_files.h"
 #include "lib/base/clock.h"
 #include "lib/base/sha256.h"
-#include "neurontrace/v1/delivery.pb.h"
 #include "lib/trace/ids.h"
 #include "lib/trace/limits.h"
+#include "neurontrace/v1/delivery.pb.h"
 
 namespace neurontrace {
 

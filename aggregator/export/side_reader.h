@@ -33,7 +33,8 @@ class SideReader {
   SideReader(ChunkSource& source, const ExportRequest& request)
       : source_(source), request_(request) {}
 
-  // The selected events of one type of the capture's host samplers (lib/trace/host_samples.h), by time.
+  // The selected events of one type of the capture's host samplers (lib/trace/host_samples.h), by
+  // time.
   absl::Status ReadHostSamples(std::string_view event_type, const HostSampleTaker& take,
                                ExportSummary& summary);
   // What is in use of each device memory after each selected allocation or release of

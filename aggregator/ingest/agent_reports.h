@@ -11,9 +11,9 @@
 #include "aggregator/ingest/agent_connections.h"
 #include "aggregator/session/coordinator.h"
 #include "aggregator/store/chunk_store.h"
-#include "neurontrace/v1/agent_gateway.pb.h"
 #include "lib/trace/trigger_rule.h"
 #include "lib/trace/worker_info.h"
+#include "neurontrace/v1/agent_gateway.pb.h"
 
 namespace neurontrace {
 

@@ -12,8 +12,8 @@
 #include "aggregator/ingest/refused_call.h"
 #include "aggregator/store/artifact_store.h"
 #include "lib/base/task_runner.h"
-#include "neurontrace/v1/artifact_gateway.grpc.pb.h"
 #include "lib/trace/artifact.h"
+#include "neurontrace/v1/artifact_gateway.grpc.pb.h"
 
 namespace neurontrace {
 

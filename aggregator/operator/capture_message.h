@@ -5,8 +5,8 @@
 
 #include "aggregator/certificate/certificate.h"
 #include "aggregator/store/capture_reader.h"
-#include "neurontrace/v1/operator_service.pb.h"
 #include "lib/trace/capture_record.h"
+#include "neurontrace/v1/operator_service.pb.h"
 
 namespace neurontrace {
 

@@ -18,7 +18,6 @@
 #include "aggregator/operator/certificate_message.h"
 #include "aggregator/session/inventory_words.h"
 #include "lib/base/status.h"
-#include "neurontrace/v1/operator_service.pb.h"
 #include "lib/trace/capture_selection.h"
 #include "lib/trace/limits.h"
 #include "lib/trace/reserved_tags.h"
@@ -26,6 +25,7 @@
 #include "lib/wire/conversions.h"
 #include "lib/wire/field_checks.h"
 #include "lib/wire/grpc_status.h"
+#include "neurontrace/v1/operator_service.pb.h"
 
 namespace neurontrace {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "neurontrace/v1/operator_service.pb.h"
 #include "lib/trace/capture_record.h"
+#include "neurontrace/v1/operator_service.pb.h"
 
 namespace neurontrace {
 

@@ -221,8 +221,8 @@ TEST(RecordCodec, WhatOnlyAnAgentCanSayOfAWorkerIsNotKept) {
   EXPECT_EQ(DecodeWorkerRecord(EncodeWorkerRecord(live)).value(), worker);
 }
 
-// Not a test: see lib/base/fuzz_seed.h. What stands before a row is the family's number and the length
-// of the key.
+// Not a test: see lib/base/fuzz_seed.h. What stands before a row is the family's number and the
+// length of the key.
 TEST(RecordCodec, WritesTheFuzzCorpusWhereAsked) {
   NT_SKIP_UNLESS_FUZZ_SEEDS_ARE_WANTED();
   const auto write = [](const std::string& name, char family, const std::string& row) {

@@ -11,10 +11,10 @@
 #include "absl/status/statusor.h"
 #include "lib/base/clean_text.h"
 #include "lib/base/status.h"
-#include "neurontrace/v1/store.pb.h"
 #include "lib/trace/loss.h"
 #include "lib/trace/rank_evidence.h"
 #include "lib/trace/remark.h"
+#include "neurontrace/v1/store.pb.h"
 
 // How the messages of store.proto become values of the store and back. Pure functions, any thread.
 namespace neurontrace {
@@ -51,8 +51,9 @@ auto DecodeStored(std::string_view what, std::string_view value, Convert convert
 // Text fit for a message, and for being shown: see lib/base/clean_text.h.
 inline std::string CleanStored(std::string_view text) { return CleanText(text, text.size()); }
 
-// These differ from lib/wire/conversions.h in what they take: values of a newer build, as evidence from
-// an unknown source, which is the worst, and remarks of an unknown kind, which have its number.
+// These differ from lib/wire/conversions.h in what they take: values of a newer build, as evidence
+// from an unknown source, which is the worst, and remarks of an unknown kind, which have its
+// number.
 absl::StatusOr<RankEvidence> FromStored(v1::RankEvidence& message);
 absl::StatusOr<Remark> FromStored(v1::Remark& message);
 absl::StatusOr<Loss> FromStored(v1::Loss& message);

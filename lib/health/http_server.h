@@ -30,9 +30,10 @@ struct HttpAnswer {
 
 // HTTP/1.1 for a handful of short questions, on threads of its own as long as it lives: one answer
 // a connection. Connections that are being read or written hold no thread, and each step has one
-// time for all of it, however its bytes come (lib/trace/daemon_limits.h): who sends slowly, or never
-// ends, keeps nobody else from an answer. Where there are too many connections, the one that has
-// been waiting for its request the longest is closed. The protocol is Boost.Beast's.
+// time for all of it, however its bytes come (lib/trace/daemon_limits.h): who sends slowly, or
+// never ends, keeps nobody else from an answer. Where there are too many connections, the one that
+// has been waiting for its request the longest is closed. The protocol is Boost.Beast's.
+//
 // thread: health: answer /metrics, /healthz, /readyz and /statusz; eight
 class HttpServer {
  public:

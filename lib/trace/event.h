@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-// The vocabulary of one event. Events of a chunk are kept in columns (lib/trace/event_chunk.h); what
-// many events have in common (type, phase, which keys with which types) is a shape, told once.
+// The vocabulary of one event. Events of a chunk are kept in columns (lib/trace/event_chunk.h);
+// what many events have in common (type, phase, which keys with which types) is a shape, told once.
 namespace neurontrace {
 
 // Values are in stored chunks: never change one. The first four are the runtime's; the others come

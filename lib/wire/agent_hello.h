@@ -2,8 +2,8 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "neurontrace/v1/agent_gateway.pb.h"
 #include "lib/trace/agent_info.h"
+#include "neurontrace/v1/agent_gateway.pb.h"
 
 namespace neurontrace {
 

@@ -12,12 +12,12 @@
 #include <mutex>
 #include <sstream>
 
-#include "neurontrace/v1/operator_service.grpc.pb.h"
 #include "lib/trace/access_limits.h"
 #include "lib/wire/grpc_channel.h"
 #include "lib/wire/pem_files.h"
 #include "lib/wire/server_port.h"
 #include "lib/wire/test_certificates.h"
+#include "neurontrace/v1/operator_service.grpc.pb.h"
 
 namespace neurontrace {
 namespace {

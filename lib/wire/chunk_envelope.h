@@ -7,9 +7,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "neurontrace/v1/chunk.pb.h"
 #include "lib/trace/chunk_header.h"
 #include "lib/trace/event_chunk.h"
+#include "neurontrace/v1/chunk.pb.h"
 
 // A chunk as it travels and is stored: neurontrace.v1.ChunkEnvelope.
 namespace neurontrace {

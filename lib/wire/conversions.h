@@ -3,9 +3,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "neurontrace/v1/agent_gateway.pb.h"
-#include "neurontrace/v1/chunk.pb.h"
-#include "neurontrace/v1/vocabulary.pb.h"
 #include "lib/trace/capture_begin.h"
 #include "lib/trace/capture_spec.h"
 #include "lib/trace/chunk_header.h"
@@ -15,6 +12,9 @@
 #include "lib/trace/remark.h"
 #include "lib/trace/stream_cursor.h"
 #include "lib/trace/worker_info.h"
+#include "neurontrace/v1/agent_gateway.pb.h"
+#include "neurontrace/v1/chunk.pb.h"
+#include "neurontrace/v1/vocabulary.pb.h"
 
 // Between messages and the values of trace/. ToProto cannot fail and, for values with known enums,
 // makes what FromProto takes: it repairs text that is not UTF-8 and cuts what is over a limit (a

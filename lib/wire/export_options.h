@@ -4,11 +4,11 @@
 #include <string_view>
 
 #include "absl/status/status.h"
-#include "neurontrace/v1/operator_service.pb.h"
 #include "lib/trace/export_traits.h"
+#include "neurontrace/v1/operator_service.pb.h"
 
-// The formats of the service and what they take (lib/trace/export_traits.h), for both sides of it. Pure
-// functions.
+// The formats of the service and what they take (lib/trace/export_traits.h), for both sides of it.
+// Pure functions.
 namespace neurontrace {
 
 // How a warning of ExportDone begins where the selection has no event of a capture that has some.

@@ -9,8 +9,8 @@
 #include "lib/trace/access_limits.h"
 #include "lib/wire/channel_security.h"
 
-// gRPC as every program of neurontrace sets it up: message limits of lib/trace/limits.h, keepalive so
-// that a peer that vanished without a word is noticed within half a minute, no HTTP proxies.
+// gRPC as every program of neurontrace sets it up: message limits of lib/trace/limits.h, keepalive
+// so that a peer that vanished without a word is noticed within half a minute, no HTTP proxies.
 namespace neurontrace {
 
 // `security` has passed CheckSecurity.

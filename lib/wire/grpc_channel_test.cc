@@ -8,9 +8,9 @@
 #include <future>
 #include <mutex>
 
-#include "neurontrace/v1/operator_service.grpc.pb.h"
 #include "lib/trace/limits.h"
 #include "lib/wire/server_port.h"
+#include "neurontrace/v1/operator_service.grpc.pb.h"
 
 namespace neurontrace {
 namespace {

@@ -10,9 +10,9 @@
 #include <algorithm>
 #include <atomic>
 
-#include "neurontrace/v1/operator_service.grpc.pb.h"
 #include "lib/wire/grpc_channel.h"
 #include "lib/wire/server_port.h"
+#include "neurontrace/v1/operator_service.grpc.pb.h"
 
 namespace neurontrace {
 namespace {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "neurontrace/v1/trigger.pb.h"
 #include "lib/trace/trigger_rule.h"
+#include "neurontrace/v1/trigger.pb.h"
 
 // As lib/wire/conversions.h, for the rules of triggers.
 namespace neurontrace {

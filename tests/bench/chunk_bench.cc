@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "tests/bench/event_mix.h"
 #include "lib/trace/event_chunk.h"
 #include "lib/trace/limits.h"
+#include "tests/bench/event_mix.h"
 
 namespace neurontrace {
 namespace {

@@ -6,10 +6,10 @@
 
 #include <vector>
 
-#include "tests/bench/event_mix.h"
 #include "lib/trace/event_chunk.h"
 #include "lib/trace/limits.h"
 #include "lib/wire/chunk_envelope.h"
+#include "tests/bench/event_mix.h"
 
 namespace neurontrace {
 namespace {

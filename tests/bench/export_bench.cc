@@ -9,7 +9,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -23,6 +22,7 @@
 #include "aggregator/timeline/fake_chunk_source.h"
 #include "lib/base/status.h"
 #include "tests/bench/event_mix.h"
+#include "tests/bench/resident_memory.h"
 
 namespace neurontrace {
 namespace {
@@ -53,17 +53,6 @@ class DiskFiles : public OutputFiles {
     std::FILE* file_;
   };
 };
-
-// The process's resident memory in bytes: now, or its highest since it was reset.
-uint64_t Resident(const char* key) {
-  std::ifstream status("/proc/self/status");
-  for (std::string word; status >> word;) {
-    uint64_t kibibytes = 0;
-    if (word == key && status >> kibibytes) return kibibytes << 10;
-  }
-  return 0;
-}
-void ResetPeak() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
 double CpuSeconds() {
   rusage usage{};
@@ -151,8 +140,8 @@ void BM_Export(benchmark::State& state, std::string_view name) {
   uint64_t events = 0;
   for (const StreamDescription& stream : source->description().streams) events += stream.events;
   ExportSummary summary;
-  const uint64_t before = Resident("VmRSS:");
-  ResetPeak();
+  const double before = ResidentMib("VmRSS:");
+  ResetPeakMemory();
   const double cpu_before = CpuSeconds();
   for (auto _ : state) {
     DiskFiles files;
@@ -168,8 +157,7 @@ void BM_Export(benchmark::State& state, std::string_view name) {
   state.counters["cpu_ns/event"] = 1e9 * cpu_seconds / (static_cast<double>(events) * iterations);
   state.counters["B/span"] = static_cast<double>(summary.progress.bytes_written) /
                              static_cast<double>(summary.counts.spans);
-  state.counters["peak_MiB"] =
-      (static_cast<double>(Resident("VmHWM:")) - static_cast<double>(before)) / (1 << 20);
+  state.counters["peak_MiB"] = ResidentMib("VmHWM:") - before;
   state.counters["decoded/chunk"] = static_cast<double>(summary.counts.chunks_read) /
                                     static_cast<double>(summary.counts.chunks_total);
 }

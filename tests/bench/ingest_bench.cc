@@ -29,14 +29,14 @@
 #include <thread>
 #include <vector>
 
-#include "neurontrace/v1/agent_gateway.grpc.pb.h"
-#include "neurontrace/v1/operator_service.grpc.pb.h"
-#include "tests/bench/event_mix.h"
 #include "lib/trace/chunk_header.h"
 #include "lib/trace/event_chunk_builder.h"
 #include "lib/trace/limits.h"
 #include "lib/wire/chunk_envelope.h"
 #include "lib/wire/grpc_channel.h"
+#include "neurontrace/v1/agent_gateway.grpc.pb.h"
+#include "neurontrace/v1/operator_service.grpc.pb.h"
+#include "tests/bench/event_mix.h"
 
 namespace neurontrace {
 namespace {

@@ -14,7 +14,6 @@ import os
 import re
 import sys
 import time
-import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 
@@ -26,11 +25,8 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 def counters(process):
     """{name: the sum over its labels}"""
-    port = process.wait_for_line("health on port").rsplit(" ", 1)[1]
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as reply:
-        text = reply.read().decode()
     sums = {}
-    for name, value in re.findall(r"^neurontrace_(\w+)(?:\{.*\})? (\S+)$", text, re.MULTILINE):
+    for name, value in re.findall(r"^neurontrace_(\w+)(?:\{.*\})? (\S+)$", process.ask("/metrics")[1], re.MULTILINE):
         sums[name] = sums.get(name, 0.0) + float(value)
     return sums
 

@@ -22,10 +22,10 @@
 
 #include "aggregator/store/database_options.h"
 #include "aggregator/store/keys.h"
-#include "tests/bench/event_mix.h"
 #include "lib/trace/columns_compression.h"
 #include "lib/trace/event_chunk_builder.h"
 #include "lib/trace/limits.h"
+#include "tests/bench/event_mix.h"
 
 namespace neurontrace {
 namespace {

@@ -17,10 +17,10 @@
 #include <vector>
 
 #include "aggregator/store/store.h"
-#include "tests/bench/event_mix.h"
 #include "lib/trace/columns_compression.h"
 #include "lib/trace/event_chunk_builder.h"
 #include "lib/trace/limits.h"
+#include "tests/bench/event_mix.h"
 
 namespace neurontrace {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "tests/clock_sim/host_method.h"
 #include "tests/clock_sim/host_scenario.h"
+#include "tests/clock_sim/host_score.h"
 #include "tests/clock_sim/log_histogram.h"
 
 namespace neurontrace {
@@ -91,5 +92,10 @@ HostErrors ScoreHost(const MappedHost& mapped_host, const HostMapping& mapping, 
 
 // Compares the hosts of a run with each other: all pairs of up to 64 hosts, of more some drawn.
 void ScorePairs(std::span<const HostErrors> hosts, Dice dice, HostScore& score);
+
+// Plays one run of a scenario, and lets each method map its stamps. One score a method, in the
+// order of `methods`. Equal arguments give equal scores but for the processor times.
+std::vector<HostScore> RunHostTrial(const HostScenario& scenario,
+                                    std::span<const HostMethod> methods, uint64_t seed);
 
 }  // namespace neurontrace

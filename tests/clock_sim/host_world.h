@@ -7,14 +7,77 @@
 #include <span>
 #include <vector>
 
-#include "tests/clock_sim/network_path.h"
+#include "lib/trace/clock_evidence.h"
+#include "tests/clock_sim/dice.h"
 #include "tests/clock_sim/reference_clock.h"
 #include "tests/clock_sim/steered_clock.h"
 #include "tests/clock_sim/true_clock.h"
-#include "tests/clock_sim/utc_world.h"
-#include "lib/trace/clock_evidence.h"
 
 namespace neurontrace {
+
+// A source of UTC on a host, and what it promises: to be off by no more than `bound_ns`. It keeps
+// that, unless it lies.
+struct UtcPlan {
+  UtcSource source = UtcSource::kPhc;
+  double bound_ns = 5'000;
+  double lie_ns = 0;  // by which all it says is off besides
+  int64_t interval_ns = 5 * kSecond;
+};
+
+// UTC as the sources of hosts know it: a smooth clock that nobody here keeps. Equal seeds give
+// equal ones.
+class SimUtcWorld {
+ public:
+  SimUtcWorld(uint64_t seed, int64_t duration_ns);
+
+  // What the sources of a host say from time 0 to the end, in ascending order of raw.
+  std::vector<UtcReading> Read(const std::vector<UtcPlan>& plans, const TrueClock& raw,
+                               Dice dice) const;
+  // What the keeper of the reference stores of its own clocks.
+  ClockEvidence ReadKeeper(const std::vector<UtcPlan>& plans,
+                           const ReferenceClock& reference) const;
+
+ private:
+  UtcReading ReadOnce(const UtcPlan& plan, int64_t true_ns, uint64_t raw_ns, double bias_ns,
+                      Dice& dice) const;
+
+  uint64_t seed_;
+  int64_t duration_ns_;
+  TrueClock utc_;
+};
+
+enum class Way : uint8_t { kForward = 0, kBackward = 1 };  // host to aggregator, and back
+
+// The way between a host and the aggregator: least delays that may differ, and what is added to
+// them. Delays are never less than the least of their time. Plain data.
+struct NetworkPath {
+  struct Congestion {
+    Way way = Way::kForward;
+    int64_t begin_ns = 0;
+    int64_t end_ns = 0;
+    int64_t delay_ns = 0;  // queues are full: each packet waits so long, and a little
+  };
+  struct RouteChange {
+    int64_t at_ns = 0;
+    int64_t forward_ns = 0;  // added to the least delay from then on
+    int64_t backward_ns = 0;
+  };
+
+  int64_t forward_ns = 30 * kMicrosecond;  // least delay
+  int64_t backward_ns = 30 * kMicrosecond;
+  double jitter_ns = 6'000;  // mean of the exponential part
+  double tail_chance = 0.1;  // of a Pareto part besides, cut at 20 ms
+  double tail_least_ns = 15'000;
+  double tail_alpha = 1.3;
+  double blocking_chance = 0;  // that a bulk frame is ahead in the queue: up to 1 ms
+  double loss_chance = 0.001;
+  std::vector<Congestion> congestions;
+  std::vector<RouteChange> route_changes;
+
+  // Without any jitter.
+  int64_t LeastDelayNs(Way way, int64_t true_ns) const;
+  int64_t DelayNs(Way way, int64_t true_ns, Dice& dice) const;
+};
 
 struct ProbePlan {
   uint32_t burst = 4;  // packets, sent back to back

@@ -8,7 +8,7 @@
 
 #include "tests/clock_sim/host_method.h"
 #include "tests/clock_sim/host_scenario.h"
-#include "tests/clock_sim/host_trial.h"
+#include "tests/clock_sim/host_score.h"
 
 namespace neurontrace {
 namespace {

@@ -8,10 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/clock_sim/device_report.h"
 #include "tests/clock_sim/goals.h"
-#include "tests/clock_sim/host_report.h"
-#include "tests/clock_sim/json_report.h"
+#include "tests/clock_sim/report.h"
 #include "tests/clock_sim/simulation.h"
 
 namespace neurontrace {

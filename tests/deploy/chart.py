@@ -2,6 +2,7 @@
 """The Helm chart, rendered by the real helm and compared with the real schemas."""
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -27,8 +28,14 @@ def find_tools():
     """The folder of helm and the others, or why there is none."""
     if yaml is None:
         return None, "there is no Python package yaml: Debian's python3-yaml"
-    found = subprocess.run([ROOT / "scripts" / "setup_helm", "--built"], capture_output=True, text=True, check=False)
-    return (pathlib.Path(found.stdout.strip()), "") if found.returncode == 0 else (None, found.stderr.strip())
+    folder, why = suite.built_by("setup_helm")
+    return pathlib.Path(folder) if folder else None, why
+
+
+def blocks(path, heading):
+    """The commands and files that a page gives under a heading."""
+    text = path.read_text(encoding="utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    return re.findall(r"(?ms)^```\w*\n(.*?)^```$", text)
 
 
 def merged(values, more):

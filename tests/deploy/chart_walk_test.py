@@ -9,18 +9,12 @@ import re
 import subprocess
 
 import suite
-from chart import CHART, ROOT, ChartCase, containers_of, merged, pod_of, yaml
+from chart import CHART, ROOT, ChartCase, blocks, containers_of, merged, pod_of, yaml
 from fleet import Process, wait_until
 
 # No other test's workers are to be found. The test reads what the aggregator says.
 VALUES = {"image": {"registry": "registry.example"}, "agent": {"processScan": False, "podResources": False, "hostPID": False},
           "aggregator": {"logFormat": "text"}}
-
-
-def blocks(path, heading):
-    """The commands and files that a page gives under a heading."""
-    text = path.read_text(encoding="utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    return re.findall(r"(?ms)^```\w*\n(.*?)^```$", text)
 
 
 class ChartWalkTest(ChartCase):

@@ -2,10 +2,8 @@
 """A real control plane of Kubernetes on loopback: etcd, kube-apiserver and kube-controller-manager as processes of a test,
 with throwaway keys. No scheduler and no kubelet: pods are made and judged, and none runs."""
 import base64
-import contextlib
 import json
 import pathlib
-import socket
 import ssl
 import subprocess
 import threading
@@ -13,35 +11,11 @@ import time
 import urllib.error
 import urllib.request
 
-from chart import ROOT
+from fleet import free_ports, wait_until
 
 START_SECONDS_MAX = 240  # of one program, on a machine with much else to do
 WAIT_SECONDS_MAX = 120
 ISSUER = "https://kubernetes.default.svc"
-
-
-def find_kubernetes():
-    """The folder of the programs, or why there is none."""
-    found = subprocess.run([ROOT / "scripts" / "setup_kubernetes", "--built"], capture_output=True, text=True, check=False)
-    return (pathlib.Path(found.stdout.strip()), "") if found.returncode == 0 else (None, found.stderr.strip())
-
-
-def free_ports(count):
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [made.getsockname()[1] for made in sockets]
-
-
-def wait_for(what, look, seconds=WAIT_SECONDS_MAX):
-    """The first answer of `look` that is true; `what` is for who reads that there was none."""
-    end = time.monotonic() + seconds
-    while True:
-        found = look()
-        if found:
-            return found
-        if time.monotonic() > end:
-            raise AssertionError(f"in {seconds} s: {what}")
-        time.sleep(0.2)  # tidy: poll
 
 
 class Refused(Exception):
@@ -161,7 +135,7 @@ class ControlPlane:
                     raise AssertionError(f"{name} ended with {process.returncode}:\n{log[-3000:]}")
             return look()
 
-        wait_for(f"{program} is ready, see {self.dir}/{program}.log", ready, START_SECONDS_MAX)
+        wait_until(ready, f"{program} to be ready, see {self.dir}/{program}.log", START_SECONDS_MAX)
 
     def is_ready(self):
         try:
@@ -214,7 +188,7 @@ class ControlPlane:
                 name = resource["name"]
                 if "/" in name or "list" not in resource["verbs"] or name in ("events", "leases", "componentstatuses"):
                     continue
-                for item in wait_for(f"{name} are listed", lambda at=f"{group}/{name}": self.list_at(at))[1]:
+                for item in wait_until(lambda at=f"{group}/{name}": self.list_at(at), f"the list of {name}", WAIT_SECONDS_MAX)[1]:
                     metadata = item["metadata"]
                     found.add(f"{name} {metadata.get('namespace', '')}/{metadata['name']}")
         return found

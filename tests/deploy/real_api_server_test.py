@@ -6,16 +6,16 @@ Needs scripts/setup_kubernetes, which a person calls; skipped without. Nodes hav
 import json
 import os
 import pathlib
-import re
 import shutil
 import subprocess
 import tempfile
 import unittest
 
 import suite
-from chart import CHART, MINIMAL, POLICIES, ROOT, ChartCase, find_tools, merged, pod_of, yaml
+from chart import CHART, MINIMAL, POLICIES, ROOT, ChartCase, blocks, find_tools, merged, pod_of, yaml
 from chart_values import MATRIX
-from control_plane import ControlPlane, Kubelets, Refused, add_node, find_kubernetes, wait_for
+from control_plane import WAIT_SECONDS_MAX, ControlPlane, Kubelets, Refused, add_node
+from fleet import wait_until
 
 COMMAND_SECONDS_MAX = 240
 TOKENS = {"aggregator": {"access": '[ci]\nservice-account = "team-a/ci"\nrole = "operator"\n', "kubernetesTokens": {"enabled": True}}}
@@ -32,12 +32,12 @@ class Machine:
 
 def setUpModule():
     Machine.tools, why = find_tools()
-    programs, why_not = find_kubernetes()
+    programs, why_not = suite.built_by("setup_kubernetes")
     if not Machine.tools or not programs:
         raise unittest.SkipTest(why or why_not)
     Machine.folder = pathlib.Path(tempfile.mkdtemp(prefix="neurontrace-cluster-"))
     unittest.addModuleCleanup(shutil.rmtree, Machine.folder)
-    Machine.plane = ControlPlane(programs, Machine.folder)
+    Machine.plane = ControlPlane(pathlib.Path(programs), Machine.folder)
     unittest.addModuleCleanup(Machine.plane.close)
     path = Machine.folder / "bin"
     path.mkdir()
@@ -64,15 +64,10 @@ def run(script, folder=None, **environment):
     return done.stdout
 
 
-def blocks(path, heading):
-    """The commands and files that a page gives under a heading."""
-    text = path.read_text(encoding="utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    return re.findall(r"(?ms)^```\w*\n(.*?)^```$", text)
-
-
 def make_namespace(name):
     Machine.plane.request("POST", "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    wait_for(f"the account of {name}", lambda: Machine.plane.exists(f"/api/v1/namespaces/{name}/serviceaccounts/default"))
+    wait_until(lambda: Machine.plane.exists(f"/api/v1/namespaces/{name}/serviceaccounts/default"),
+               f"the account of {name}", WAIT_SECONDS_MAX)
 
 
 class ClusterCase(ChartCase):
@@ -91,7 +86,7 @@ class ClusterCase(ChartCase):
     def remove(self, path):
         if self.plane.exists(path):
             self.plane.request("DELETE", path)
-            wait_for(f"{path} is gone", lambda: not self.plane.exists(path))
+            wait_until(lambda: not self.plane.exists(path), f"{path} to be gone", WAIT_SECONDS_MAX)
 
     def type(self, script, **environment):
         return run(script, self.dir, **environment)
@@ -292,7 +287,7 @@ class PolicyTest(ClusterCase):
                                           "resources": {"limits": {"aws.amazon.com/neuron": "1"}}}]}}
         self.asked = asked
         # The server learns of a policy in a moment, not with the answer that it is made.
-        self.made = wait_for("the policy is in force", self.mutated)
+        self.made = wait_until(self.mutated, "the policy to be in force", WAIT_SECONDS_MAX)
 
     def mutated(self):
         pod = self.try_pod("team-a", self.asked)
@@ -323,7 +318,7 @@ class PolicyTest(ClusterCase):
         self.plane.request("POST", "/apis/batch/v1/namespaces/team-a/jobs", {
             "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "train"},
             "spec": {"template": merged(self.asked, {"spec": {"restartPolicy": "Never"}})}})
-        pod = wait_for("a pod of the job", lambda: self.pods("team-a"))[0]
+        pod = wait_until(lambda: self.pods("team-a"), "a pod of the job", WAIT_SECONDS_MAX)[0]
         variables = {variable["name"]: variable.get("value") for variable in pod["spec"]["containers"][0]["env"]}
         self.assertEqual(variables["NEURONTRACE_JOB"], "train")
         self.assertEqual(len(self.ours(pod)), 2)
@@ -384,7 +379,7 @@ class TokenTest(ClusterCase):
         self.assertTrue(self.review(token)["authenticated"])
         self.remove("/api/v1/namespaces/team-a/pods/worker-1")
         # The server keeps what it found out for some seconds.
-        wait_for("the token is refused", lambda: not self.review(token).get("authenticated"))
+        wait_until(lambda: not self.review(token).get("authenticated"), "the token to be refused", WAIT_SECONDS_MAX)
 
     def test_others_are_nobodys(self):
         for what, token in {"of the API server's audience": self.token("team-a", "ci", None),

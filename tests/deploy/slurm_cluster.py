@@ -15,7 +15,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from fleet import FleetError, Process, wait_until
+from fleet import FleetError, Process, free_ports, wait_until
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "scancel")
 PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
@@ -23,15 +23,6 @@ PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 
 def missing_programs():
     return [name for name in PROGRAMS if shutil.which(name, path=PATH) is None]
-
-
-def free_ports(count):
-    """Of as many sockets that are bound at one time, so that no two are the same."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 def processes_of(directory):

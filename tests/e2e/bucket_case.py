@@ -6,7 +6,7 @@ import unittest.mock
 
 import suite
 from delivery_case import DeliveryCase
-from s3_server import KEY_ID, SECRET, Proxy, S3Server, find_program
+from s3_server import KEY_ID, SECRET, Proxy, S3Server
 
 MIB = 1 << 20
 
@@ -16,7 +16,7 @@ class BucketCase(DeliveryCase):
 
     def setUp(self):
         super().setUp()
-        program, why = find_program()
+        program, why = suite.built_by("setup_s3_server")
         if not program:
             suite.skip_without_setup(why)
         self.disk = pathlib.Path(self.fleet.dir, "s3")

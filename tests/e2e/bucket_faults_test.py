@@ -94,12 +94,12 @@ class BucketFaultsTest(BucketCase):
         self.proxy.hold(is_data, times=TRIES * EXPORTS_AT_ONCE_MAX)  # one that is held for long is sent again
         running = [self.begin(*self.export(capture_id, f"s3://traces/prod/{i}")) for i in range(EXPORTS_AT_ONCE_MAX)]
         wait_until(lambda: len(self.proxy.keys(is_data)) >= EXPORTS_AT_ONCE_MAX, "all of them to write", 60)
-        self.assertEqual(self.metric(self.fleet.aggregator, "neurontrace_aggregator_exports_running"),
+        self.assertEqual(self.fleet.aggregator.metric("neurontrace_aggregator_exports_running"),
                          EXPORTS_AT_ONCE_MAX)
         refused = self.fleet.cli(*self.export(capture_id), check=False)
         self.assertEqual(refused.returncode, 1)
         self.assertIn(f"has {EXPORTS_AT_ONCE_MAX} exports under way, as many as it makes at once: try again", refused.stderr)
-        self.assertEqual(self.metric(self.fleet.aggregator, "neurontrace_aggregator_exports_refused_total"), 1)
+        self.assertEqual(self.fleet.aggregator.metric("neurontrace_aggregator_exports_refused_total"), 1)
         self.proxy.release()
         for i, process in enumerate(running):
             _, error = process.communicate(timeout=120)

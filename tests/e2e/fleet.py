@@ -5,13 +5,18 @@ Used by the demo and by the end-to-end tests. Everything listens on ports and so
 has a deadline and says what it waited for.
 """
 
+import contextlib
 import json
 import os
+import re
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
 import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 
@@ -29,6 +34,13 @@ def wait_until(condition, what, seconds=20.0):
         if time.monotonic() > deadline:
             raise FleetError(f"waited {seconds:.0f} s in vain for {what}")
         time.sleep(0.02)  # tidy: poll
+
+
+def free_ports(count):
+    """Of as many sockets that are bound at one time, so that no two are the same."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [made.getsockname()[1] for made in sockets]
 
 
 class Process:
@@ -83,6 +95,25 @@ class Process:
             return self.popen.pid
         children = Path(f"/proc/{self.popen.pid}/task/{self.popen.pid}/children")
         return int(wait_until(children.read_text, f"the child of {self.name}").split()[0])
+
+    @property
+    def health_port(self):
+        """Of a daemon."""
+        return int(re.search(r"health on port (\d+)", self.wait_for_line("health on port "))[1])
+
+    def ask(self, path, body=None, headers=None):
+        """Asks a daemon at its health port, with POST if there is a body; returns status, text and headers."""
+        request = urllib.request.Request(f"http://127.0.0.1:{self.health_port}{path}", body, headers or {})
+        try:
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                return answer.status, answer.read().decode(), answer.headers
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode(), error.headers
+
+    def metric(self, name):
+        """Returns the sum of a daemon's metric over its labels; `name` may begin some of these."""
+        return sum(float(line.rsplit(" ", 1)[1]) for line in self.ask("/metrics")[1].splitlines() if line.startswith(name))
 
     def signal(self, number):
         if self.running():

@@ -3,7 +3,6 @@
 
 import os
 import unittest
-import urllib.request
 
 from fleet import Fleet, wait_until
 from ground_truth import compare, read_truth
@@ -90,13 +89,6 @@ class FleetCase(unittest.TestCase):
         result = compare(workers, self.fleet.export_events(capture_id, *options), **arguments)
         self.assertTrue(result.ok(), result)
         return result
-
-    def metric(self, process, name):
-        """The sum of what a daemon says of this metric, over its labels."""
-        port = process.wait_for_line("health on port").rsplit(" ", 1)[1]
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as reply:
-            text = reply.read().decode()
-        return sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line.startswith(name))
 
     def outcomes(self, capture):
         """The outcome of each worker by (instance, pid), in the words of the state's name."""

@@ -3,25 +3,16 @@
 import http.client
 import http.server
 import os
-import pathlib
 import socket
 import subprocess
 import threading
 import urllib.parse
 
-from fleet import wait_until
+from fleet import free_ports, wait_until
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 KEY_ID, SECRET = "test", "secret"
 # What is between two parties only, and not of the message.
 HOP_HEADERS = {"connection", "keep-alive", "expect", "transfer-encoding"}
-
-
-def find_program():
-    """Its path, or why there is none."""
-    found = subprocess.run([ROOT / "scripts" / "setup_s3_server", "--built"], capture_output=True, text=True,
-                           check=False)
-    return found.stdout.strip(), found.stderr.strip()
 
 
 class S3Server:
@@ -29,9 +20,7 @@ class S3Server:
 
     def __init__(self, program, directory, log, *options):
         self.program = program
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port, = free_ports(1)
         environment = {**os.environ, "ROOT_ACCESS_KEY": KEY_ID, "ROOT_SECRET_KEY": SECRET}
         self._log = open(log, "ab")
         self._process = subprocess.Popen([program, "--port", f"127.0.0.1:{self.port}", *options, "posix", directory],

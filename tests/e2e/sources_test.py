@@ -181,7 +181,7 @@ class ArtifactsTest(FleetCase):
         self.assertEqual(len(hashes), 9, "both have one NEFF")
         self.assertEqual(int(capture["artifact_bytes"]), sum(map(len, hashes.values())))
         self.assertEqual({name: path.read_bytes() for name, path in self.kept().items()}, hashes)
-        self.assertEqual(self.metric(self.fleet.aggregator, "neurontrace_aggregator_artifact_bytes_total"),
+        self.assertEqual(self.fleet.aggregator.metric("neurontrace_aggregator_artifact_bytes_total"),
                          sum(map(len, hashes.values())), "what both have came once")
         self.assertIn("artifacts   10 files", self.fleet.cli("captures", "show", capture_id).stdout)
         self.check_device_profiles(capture_id, [path for path in written if path.suffix == ".ntff"])
@@ -242,7 +242,7 @@ class ArtifactsTest(FleetCase):
         self.fleet.start_aggregator()
         wait_until(lambda: name in self.kept(), "the file", 60)
         self.assertEqual(self.kept()[name].read_bytes(), content)
-        self.assertLessEqual(self.metric(self.fleet.aggregator, "neurontrace_aggregator_artifact_bytes_total"),
+        self.assertLessEqual(self.fleet.aggregator.metric("neurontrace_aggregator_artifact_bytes_total"),
                              len(content) - come, "what had come was not sent again")
         self.assertEqual(int(self.stop_capture(capture_id, code=None)["artifacts"]), 1)
 

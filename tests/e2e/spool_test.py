@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import subprocess
-import urllib.request
 
 import suite
 from fleet import wait_until
@@ -75,7 +74,7 @@ class SpoolTest(FleetCase):
             self.fleet.agents[INSTANCE].kill()
             self.fleet.start_agent(INSTANCE).wait_for_line("goes on")
             # More than twice of what the tap could hold for an agent that does not read.
-            wait_until(lambda: self.metrics()["neurontrace_agent_document_bytes_total"] > 2 * TAP_BUFFER_BYTES,
+            wait_until(lambda: self.metric("neurontrace_agent_document_bytes_total") > 2 * TAP_BUFFER_BYTES,
                        "the tap to be read", 120)
         self.fleet.start_aggregator()
         self.fleet.wait_for_workers(1, "WORKER_STATE_STREAMING")
@@ -94,7 +93,7 @@ class SpoolTest(FleetCase):
         self.fleet.start_aggregator()
         agent = self.fleet.agents[INSTANCE]
         agent.wait_for_line("which has another store")
-        wait_until(lambda: self.metrics()["neurontrace_agent_aggregators_refused_total"] >= 2, "a second try", 30)
+        wait_until(lambda: self.metric("neurontrace_agent_aggregators_refused_total") >= 2, "a second try", 30)
         self.assertGreaterEqual(self.spooled_chunks(), 10)
         agent.kill()
         self.fleet.start_agent(INSTANCE).wait_for_line("which has another store")
@@ -129,7 +128,7 @@ class SpoolTest(FleetCase):
         self.wait_for_spool(10)
         self.assertEqual(worker.stop(), 0)
         fetched = sum(row["fetched"] for row in read_capture_log(worker.capture_log).values())
-        wait_until(lambda: self.metrics()["neurontrace_agent_events_decoded_total"] >= fetched, "all to be read")
+        wait_until(lambda: self.metric("neurontrace_agent_events_decoded_total") >= fetched, "all to be read")
         self.assertEqual(self.fleet.agents[INSTANCE].stop(), 0)
         self.fleet.start_agent(INSTANCE)
         self.fleet.start_aggregator()
@@ -155,7 +154,7 @@ class SpoolTest(FleetCase):
 
     def test_small_spool_drops_the_oldest_and_counts_it(self):
         _, capture_id = self.begin("--spool-bytes", "1MiB", "--spool-capture-bytes", "1MiB")
-        wait_until(lambda: self.metrics()["neurontrace_agent_spool_segments_dropped_total"] > 2, "dropped segments", 120)
+        wait_until(lambda: self.metric("neurontrace_agent_spool_segments_dropped_total") > 2, "dropped segments", 120)
         self.fleet.agents[INSTANCE].kill()
         self.fleet.start_agent(INSTANCE)
         self.fleet.start_aggregator()
@@ -173,13 +172,8 @@ class SpoolTest(FleetCase):
         self.assertEqual(result.missing, losses["LOSS_PLACE_SPOOL"], result)
         self.assertEqual(result.expected, stored + losses["LOSS_PLACE_SPOOL"])
 
-    def metrics(self):
-        agent = self.fleet.agents[INSTANCE]
-        port = agent.wait_for_line("health on port").rsplit(" ", 1)[1]
-        text = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10).read().decode()
-        lines = [line.split("{")[0].split() + [line.rsplit(" ", 1)[1]] for line in text.splitlines()
-                 if line and not line.startswith("#")]
-        return {parts[0]: float(parts[-1]) for parts in lines}
+    def metric(self, name):
+        return self.fleet.agents[INSTANCE].metric(name)
 
     def test_check_finds_damage_and_the_agent_lives_with_it(self):
         _, capture_id = self.begin()

@@ -8,6 +8,7 @@ does not find it is skipped on a machine of a person, and fails there.
 
 import collections
 import os
+import subprocess
 import sys
 import unittest
 from pathlib import Path
@@ -46,6 +47,13 @@ def main(**options):
     if not result.wasSuccessful():
         sys.exit(1)
     sys.exit(SKIPPED if result.skipped and not result.passed else 0)
+
+
+def built_by(script):
+    """What `scripts/SCRIPT --built` prints where it has built its programs, else ""; and why there is nothing."""
+    done = subprocess.run([Path(__file__).resolve().parents[2] / "scripts" / script, "--built"], capture_output=True,
+                          text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else "", done.stderr.strip()
 
 
 def skip_without_setup(why):

@@ -2,11 +2,8 @@
 """Triggers, with all that is real but the runtime: each kind of rule makes one capture of the whole job, whose cause
 says why; none is made by a rule that cools down; a bad file changes nothing."""
 
-import re
 import signal
 import subprocess
-import urllib.error
-import urllib.request
 
 import suite
 from fleet import wait_until
@@ -27,33 +24,16 @@ class Triggers(FleetCase):
         """A fleet of one job with these rules, all of which its agents know."""
         self.fleet.start_aggregator("--triggers", self.write_rules(rules))
         workers = self.start_fleet(instances=instances, options=options)
-        self.health = {name: self.health_port(process) for name, process in
-                       [("aggregator", self.fleet.aggregator), *self.fleet.agents.items()]}
-        for instance in self.fleet.agents:
-            wait_until(lambda i=instance: self.metric(i, "neurontrace_agent_trigger_rules") == rules.count("when ="),
+        for instance, agent in self.fleet.agents.items():
+            wait_until(lambda a=agent: a.metric("neurontrace_agent_trigger_rules") == rules.count("when ="),
                        f"the rules at {instance}")
         return workers
 
-    @staticmethod
-    def health_port(process):
-        line = process.wait_for_line("health on port ")
-        return int(re.search(r"health on port (\d+)", line).group(1))
-
-    def metric(self, name, metric):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.health[name]}/metrics", timeout=10) as reply:
-            values = [float(line.split()[-1]) for line in reply.read().decode().splitlines()
-                      if line.startswith((metric + "{", metric + " "))]
-        return sum(values)
+    def daemon(self, name):
+        return self.fleet.aggregator if name == "aggregator" else self.fleet.agents[name]
 
     def post(self, name, rule, body="", headers=None):
-        request = urllib.request.Request(f"http://127.0.0.1:{self.health[name]}/triggers/{rule}",
-                                         data=body.encode(), headers=headers or {}, method="POST")
-        try:
-            with urllib.request.urlopen(request, timeout=20) as reply:
-                return reply.status, reply.read().decode(), reply.headers
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, error.read().decode(), error.headers
+        return self.daemon(name).ask(f"/triggers/{rule}", body.encode(), headers)
 
     def triggers(self):
         return {t["rule"]["name"]: t for t in self.fleet.cli_json("triggers").get("triggers", [])}
@@ -189,7 +169,8 @@ class Triggers(FleetCase):
         self.assertEqual([t["rule"]["name"] for t in reply["triggers"]], ["alert"])
         self.write_rules(f'[alert]\nwhen = "post"\n{RECORD}[other]\nwhen = "post"\n{RECORD}')
         # Nobody says that it has changed.
-        wait_until(lambda: self.metric("i-0001", "neurontrace_agent_trigger_rules") == 2, "the new rules at the agent")
+        wait_until(lambda: self.fleet.agents["i-0001"].metric("neurontrace_agent_trigger_rules") == 2,
+                   "the new rules at the agent")
         self.assertEqual(self.fleet.cli_json("triggers").get("problem", ""), "")
 
     def test_a_restart_is_no_way_round_the_cool_down(self):
@@ -198,7 +179,6 @@ class Triggers(FleetCase):
         self.wait_for_trigger("alert")
         self.fleet.aggregator.kill()
         self.fleet.start_aggregator("--triggers", self.fleet.dir / "triggers")
-        self.health["aggregator"] = self.health_port(self.fleet.aggregator)
         self.fleet.wait_for_status(1)
         code = self.post("aggregator", "alert")[0]
         self.assertIn(code, (202, 429))  # it goes on, or cools down

@@ -16,8 +16,8 @@
 
 #include "aggregator/timeline/event_script.h"
 #include "aggregator/timeline/fake_chunk_source.h"
-#include "tests/export/format_readers.h"
 #include "lib/trace/limits.h"
+#include "tests/export/format_readers.h"
 
 namespace neurontrace {
 namespace {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: the table of what formats take (lib/trace/export_traits.h) is what they do: every option that a
-// format has is taken and changes what is written, and every format is in both tables.
+// Goal: the table of what formats take (lib/trace/export_traits.h) is what they do: every option
+// that a format has is taken and changes what is written, and every format is in both tables.
 #include <gtest/gtest.h>
 
 #include <map>
 #include <string>
 
-#include "tests/export/export_fixture.h"
 #include "lib/trace/export_traits.h"
+#include "tests/export/export_fixture.h"
 
 namespace neurontrace {
 namespace {

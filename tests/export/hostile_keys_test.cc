@@ -7,8 +7,8 @@
 #include <string>
 
 #include "lib/base/fuzz_seed.h"
-#include "tests/export/export_fixture.h"
 #include "lib/trace/columns_by_hand_test_support.h"
+#include "tests/export/export_fixture.h"
 
 namespace neurontrace {
 namespace {
@@ -62,7 +62,8 @@ TEST_F(HostileKeys, NoFormatTakesLonger) {
   }
 }
 
-// Not a test: see lib/base/fuzz_seed.h. One for each format: spans, points and names of a framework.
+// Not a test: see lib/base/fuzz_seed.h. One for each format: spans, points and names of a
+// framework.
 TEST_F(HostileKeys, WritesTheFuzzCorpusWhereAsked) {
   NT_SKIP_UNLESS_FUZZ_SEEDS_ARE_WANTED();
   for (size_t format = 0; format < ExportFormats().size(); ++format) {

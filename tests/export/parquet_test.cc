@@ -16,9 +16,9 @@
 
 #include "aggregator/export/parquet/table_schema.h"
 #include "aggregator/export/parquet/table_writer.h"
+#include "lib/trace/framework_mapping.h"
 #include "tests/export/export_fixture.h"
 #include "tests/export/parquet_tables.h"
-#include "lib/trace/framework_mapping.h"
 
 namespace neurontrace {
 namespace {

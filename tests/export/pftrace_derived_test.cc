@@ -8,9 +8,9 @@
 
 #include <set>
 
+#include "lib/trace/host_samples.h"
 #include "tests/e2e/pftrace_check/checker.h"
 #include "tests/export/export_fixture.h"
-#include "lib/trace/host_samples.h"
 
 namespace neurontrace {
 namespace {

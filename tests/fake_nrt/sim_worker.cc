@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/fake_nrt/sim_worker.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "tests/fake_nrt/fake_nrt.h"
@@ -17,6 +20,21 @@
 
 namespace neurontrace {
 namespace {
+
+constexpr std::string_view kHeader =
+    "capture\trank\tnc_idx\tnc_local_id\tevent_type\tphase\ttrue_ns\ttimestamp_ns\ttracking_id\t"
+    "exec_id\n";
+constexpr size_t kBufferBytes = 64 << 10;
+
+template <typename Integer>
+void AppendNumber(std::string& out, Integer value) {
+  char text[24];
+  char* end = std::to_chars(text, text + sizeof(text), value).ptr;
+  out.append(text, static_cast<size_t>(end - text));
+}
+
+// Events that are due within this time of each other are emitted in one wake-up.
+constexpr int64_t kQuantumNs = 1'000'000;
 
 SimOptions WithStart(SimOptions options) {
   if (options.start_at_ns == 0) options.start_at_ns = TrueNow();
@@ -46,6 +64,125 @@ void WaitForSignal(int signal_fd, const StopSignal& done, int64_t timeout_ms) {
 }
 
 }  // namespace
+
+GroundTruth::GroundTruth(const std::string& path) {
+  if (path.empty()) return;
+  fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+  if (fd_ < 0) {
+    ok_.store(false);
+    return;
+  }
+  Append(kHeader);
+}
+
+GroundTruth::~GroundTruth() {
+  if (fd_ >= 0) close(fd_);
+}
+
+void GroundTruth::Append(std::string_view lines) {
+  if (fd_ < 0 || lines.empty()) return;
+  // O_APPEND: one write is one piece, whichever threads write beside.
+  if (write(fd_, lines.data(), lines.size()) != static_cast<ssize_t>(lines.size())) {
+    ok_.store(false);
+  }
+}
+
+void TruthWriter::Accepted(const PlannedEvent& event, const fake_nrt_receipt& receipt,
+                           uint64_t exec_id) {
+  if (!truth_.wanted()) return;
+  AppendNumber(lines_, receipt.capture);
+  lines_ += '\t';
+  AppendNumber(lines_, rank_);
+  lines_ += '\t';
+  AppendNumber(lines_, nc_idx_);
+  lines_ += '\t';
+  AppendNumber(lines_, receipt.nc_local_id);
+  lines_ += '\t';
+  lines_ += event.form.event_type;
+  lines_ += '\t';
+  lines_ += event.form.phase;
+  lines_ += '\t';
+  AppendNumber(lines_, event.true_ns);
+  lines_ += '\t';
+  AppendNumber(lines_, event.timestamp_ns);
+  lines_ += '\t';
+  AppendNumber(lines_, event.tracking_id);
+  lines_ += '\t';
+  AppendNumber(lines_, exec_id);
+  lines_ += '\n';
+  if (lines_.size() >= kBufferBytes) Flush();
+}
+
+void TruthWriter::Flush() {
+  truth_.Append(lines_);
+  lines_.clear();
+}
+
+SimCore::SimCore(const Schedule& schedule, const WorkloadForms& forms, GroundTruth& truth,
+                 const StopSignal& stop, const SimCoreOptions& options)
+    : schedule_(schedule),
+      stop_(stop),
+      options_(options),
+      planner_(schedule, forms, options.planner),
+      truth_(truth, options.planner.rank, options.planner.nc_idx) {}
+
+void SimCore::Run() {
+  thread_id_ = static_cast<uint64_t>(gettid());
+  EmitAll(planner_.PlanLoad(TrueNow()));
+  uint64_t step = schedule_.FirstStepFrom(TrueNow());
+  while (planner_.exec_id() < options_.executions) {
+    // A workload that cannot keep up with its schedule ends in time too.
+    if (schedule_.StepBegin(step) >= options_.end_ns) break;
+    if (TrueNow() - schedule_.period_ns() >= options_.end_ns) break;
+    if (planner_.exec_id() == options_.communicator_after) options_.join_communicator();
+    if (stop_.WaitUntil(schedule_.StepBegin(step))) break;
+    const std::string& stall_file = options_.stall_file;
+    if (!stall_file.empty() && access(stall_file.c_str(), F_OK) == 0)
+      return Stall(planner_.Plan(step));
+    const bool goes_on = EmitAll(planner_.Plan(step++));
+    truth_.Flush();
+    if (!goes_on) break;
+  }
+  truth_.Flush();
+}
+
+void SimCore::Stall(std::span<const PlannedEvent> events) {
+  const auto end = std::find_if(events.begin(), events.end(), [](const PlannedEvent& event) {
+    return event.form.event_type == std::string_view("nc_exec_running") &&
+           event.form.phase == std::string_view("stop");
+  });
+  EmitAll({events.begin(), end});
+  truth_.Flush();
+  stop_.WaitUntil(INT64_MAX);
+}
+
+bool SimCore::EmitAll(std::span<const PlannedEvent> events) {
+  int64_t now = TrueNow();
+  for (const PlannedEvent& event : events) {
+    if (event.emit_ns > now) {
+      if (stop_.WaitUntil(std::max(event.emit_ns, now + kQuantumNs))) return false;
+      now = TrueNow();
+    }
+    Emit(event);
+  }
+  return true;
+}
+
+void SimCore::Emit(const PlannedEvent& event) {
+  fake_nrt_event out = {.form = event.form.form,
+                        .nc_idx = options_.planner.nc_idx,
+                        .has_nrta_seq_id = event.nrta_seq_id != 0,
+                        .thread_id = thread_id_,
+                        .tracking_id = event.tracking_id,
+                        .timestamp_ns = static_cast<uint64_t>(event.timestamp_ns),
+                        .nrta_seq_id = event.nrta_seq_id};
+  std::copy(event.values.begin(), event.values.end(), out.values);
+  ++emitted_;
+  fake_nrt_receipt receipt = {};
+  if (!fake_nrt_emit(&out, &receipt)) return;
+  ++accepted_;
+  truth_.Accepted(event, receipt, planner_.exec_id());
+}
 
 NrtWorker::NrtWorker(const SimOptions& options)
     : options_(WithStart(options)),

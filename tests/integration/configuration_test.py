@@ -6,17 +6,10 @@ import json
 import re
 import signal
 import subprocess
-import urllib.request
 
 import suite
 from fleet import wait_until
 from fleet_case import FleetCase
-
-
-def page(process, path):
-    port = re.search(r"health on port (\d+)", process.wait_for_line("health on port "))[1]
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
-        return answer.headers, answer.read().decode()
 
 
 class Configuration(FleetCase):
@@ -31,7 +24,7 @@ class Configuration(FleetCase):
 
     def wait_for_metric(self, process, name, value):
         line = re.compile(rf"^{name}(?:{{.*}})? {value}$", re.MULTILINE)
-        wait_until(lambda: line.search(page(process, "/metrics")[1]), f"{name} to be {value}")
+        wait_until(lambda: line.search(process.ask("/metrics")[1]), f"{name} to be {value}")
 
     def test_an_aggregator_takes_what_is_good_and_nothing_of_what_is_bad(self):
         self.write('quota-capture-bytes = "5GiB"\nlog-format = "json"\n')
@@ -50,7 +43,7 @@ class Configuration(FleetCase):
         for line in lines:
             self.assertEqual(line["program"], "aggregator")
             self.assertRegex(line["time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$")
-        headers, html = page(aggregator, "/statusz")
+        _, html, headers = aggregator.ask("/statusz")
         self.assertEqual(headers["Content-Type"], "text/html; charset=utf-8")
         self.assertIn("<td>quota-capture-bytes<td>6442450944", html)
         self.assertIn("quota-capture-byte is not an option", html)
@@ -78,7 +71,7 @@ class Configuration(FleetCase):
         self.write('log-level = "info"\ndrain-seconds = 3\n')
         agent.signal(signal.SIGHUP)
         self.wait_for_metric(agent, "neurontrace_agent_config_taken_total", 1)
-        html = page(agent, "/statusz")[1]
+        html = agent.ask("/statusz")[1]
         self.assertIn(f"<td>{worker.reported_pid}<td>idle", html)
         self.assertIn("<td>drain-seconds<td>3", html)
         self.assertIn("ok aggregator", html)

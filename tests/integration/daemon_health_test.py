@@ -4,8 +4,6 @@ documented names with values that agree with the capture."""
 
 import re
 import signal
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 import suite
@@ -16,19 +14,9 @@ METRICS = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
 SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$")
 
 
-def get(process, path):
-    """Status and body of a page of a daemon."""
-    port = re.search(r"health on port (\d+)", process.wait_for_line("health on port "))[1]
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
-
-
 def metrics(process):
     """Samples as {name: {labels: value}}, and the names with a HELP and a TYPE."""
-    status, text = get(process, "/metrics")
+    status, text, _ = process.ask("/metrics")
     assert status == 200, text
     samples, described = {}, set()
     for line in text.splitlines():
@@ -51,20 +39,20 @@ class Health(FleetCase):
     def test_healthy_and_ready(self):
         self.start_fleet()
         for process in self.daemons().values():
-            self.assertEqual(get(process, "/healthz")[0], 200)
-            wait_until(lambda p=process: get(p, "/readyz")[0] == 200, f"{process.name} to be ready")
-            self.assertEqual(get(process, "/no-such-page")[0], 404)
+            self.assertEqual(process.ask("/healthz")[0], 200)
+            wait_until(lambda p=process: p.ask("/readyz")[0] == 200, f"{process.name} to be ready")
+            self.assertEqual(process.ask("/no-such-page")[0], 404)
 
     def test_an_agent_without_aggregator_is_alive_and_not_ready(self):
         self.start_fleet()
         self.fleet.aggregator.kill()
         agent = self.fleet.agents["i-0001"]
-        status, text = wait_until(lambda: next((answer for answer in [get(agent, "/readyz")] if answer[0] == 503), None),
+        status, text, _ = wait_until(lambda: next((answer for answer in [agent.ask("/readyz")] if answer[0] == 503), None),
                                   "the agent to notice")
         self.assertIn("aggregator", text)
-        self.assertEqual(get(agent, "/healthz")[0], 200)
+        self.assertEqual(agent.ask("/healthz")[0], 200)
         self.fleet.start_aggregator()
-        wait_until(lambda: get(agent, "/readyz")[0] == 200, "the agent to be ready again")
+        wait_until(lambda: agent.ask("/readyz")[0] == 200, "the agent to be ready again")
 
     def test_metrics_agree_with_the_capture(self):
         self.start_fleet(instances=1, workers=2)
@@ -106,8 +94,8 @@ class Health(FleetCase):
                           "the aggregator to tell of streams")
         self.assertLess(total(here, age), 120)
         self.assertGreater(total(here, "neurontrace_aggregator_streams_live"), 0)
-        self.assertEqual(get(agent, "/readyz")[0], 200)
-        self.assertIn("data flow", get(agent, "/readyz")[1])
+        self.assertEqual(agent.ask("/readyz")[0], 200)
+        self.assertIn("data flow", agent.ask("/readyz")[1])
         self.stop_capture(capture_id)
         wait_until(lambda: age not in metrics(self.fleet.aggregator)[0], "no stream to be live at the aggregator")
         wait_until(lambda: not told & metrics(agent)[0].keys(), "what is over to be told no longer")
@@ -120,10 +108,10 @@ class Health(FleetCase):
         self.wait_for_events(capture_id, 1)
         self.fleet.aggregator.signal(signal.SIGSTOP)
         self.addCleanup(self.fleet.aggregator.signal, signal.SIGCONT)
-        wait_until(lambda: "NOT upload: " in get(agent, "/readyz")[1], "the agent to say so", 60)
+        wait_until(lambda: "NOT upload: " in agent.ask("/readyz")[1], "the agent to say so", 60)
         self.assertGreaterEqual(total(metrics(agent)[0], "neurontrace_agent_answer_wait_seconds"), 10)
         self.fleet.aggregator.signal(signal.SIGCONT)
-        wait_until(lambda: get(agent, "/readyz")[0] == 200, "the agent to be ready again", 60)
+        wait_until(lambda: agent.ask("/readyz")[0] == 200, "the agent to be ready again", 60)
         self.stop_capture(capture_id)
         self.check_whole(capture_id)
 

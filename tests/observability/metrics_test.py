@@ -4,12 +4,11 @@ labels. promtool has nothing to say against it."""
 
 import re
 import subprocess
-import urllib.request
 
 import suite
 from fleet import FleetError, wait_until
 from fleet_case import FleetCase
-from promtool import THERE, Metric, documented, find_program
+from promtool import THERE, Metric, documented
 
 SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? \S+$")
 HISTOGRAM_SERIES = re.compile(r"_(bucket|sum|count)$")
@@ -31,13 +30,8 @@ def read_exposition(text):
 
 
 class MetricsWhileRecording(FleetCase):
-    def scrape(self, process):
-        port = process.wait_for_line("health on port").rsplit(" ", 1)[1]
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as reply:
-            return reply.read().decode()
-
     def scrape_both(self):
-        return "".join(self.scrape(process) for process in (self.fleet.aggregator, *self.fleet.agents.values()))
+        return "".join(process.ask("/metrics")[1] for process in (self.fleet.aggregator, *self.fleet.agents.values()))
 
     def record(self):
         """A capture that goes on, until all is served that a capture brings; and what was served then."""
@@ -65,13 +59,13 @@ class MetricsWhileRecording(FleetCase):
             self.assertEqual((name, metric.type, metric.labels), (name, page[name].type, page[name].labels))
 
     def test_promtool_accepts_it(self):
-        program, why = find_program()
+        program, why = suite.built_by("setup_promtool")
         if not program:
             suite.skip_without_setup(why)
         self.record()
         said = set()
         for process in (self.fleet.aggregator, *self.fleet.agents.values()):
-            done = subprocess.run([program, "check", "metrics"], input=self.scrape(process), capture_output=True,
+            done = subprocess.run([program, "check", "metrics"], input=process.ask("/metrics")[1], capture_output=True,
                                   text=True, check=False)
             said.update((done.stdout + done.stderr).splitlines())
         self.assertEqual(said, set())

@@ -3,7 +3,6 @@
 
 import pathlib
 import re
-import subprocess
 import typing
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -16,12 +15,6 @@ class Metric(typing.NamedTuple):
     type: str
     labels: frozenset
     there: str
-
-
-def find_program():
-    """Its path, or why there is none."""
-    found = subprocess.run([ROOT / "scripts" / "setup_promtool", "--built"], capture_output=True, text=True, check=False)
-    return found.stdout.strip(), found.stderr.strip()
 
 
 def documented():

@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 import suite
-from promtool import ROOT, documented, find_program, series_of
+from promtool import ROOT, documented, series_of
 
 FOLDER = ROOT / "deploy" / "observability"
 RUNBOOKS = ROOT / "docs" / "runbooks.md"
@@ -40,7 +40,7 @@ def queries(dashboard):
 
 class Rules(unittest.TestCase):
     def setUp(self):
-        self.program, self.why = find_program()
+        self.program, self.why = suite.built_by("setup_promtool")
         self.series = {**series_of(documented()), "up": frozenset()}
 
     def promtool(self, *arguments, cwd=FOLDER):

@@ -16,9 +16,8 @@ from pathlib import Path
 
 import suite
 from fleet import FleetError, Process, wait_until
+from package_root import PACKAGES, ROOT, container_base
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = Path(os.environ["NT_PACKAGES_DIR"])
 TARGETS = {"agent": "neurontrace-agent", "aggregator": "neurontrace-aggregator", "cli": "neurontrace"}
 LABELS = {"version": "1.2.3", "revision": "0123456789abcdef", "source": "https://neurontrace.example/source"}
 BUILD_SECONDS_MAX = 240
@@ -38,11 +37,7 @@ exec chroot "$image" setpriv --reuid="$user" --regid="$user" --clear-groups --re
 class ContainerTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        built = subprocess.run([ROOT / "scripts/setup_container_base", "--built"], capture_output=True, text=True,
-                               check=False)
-        if built.returncode != 0:
-            suite.skip_without_setup(built.stderr.strip())
-        storage, driver, base, _ = built.stdout.split()
+        storage, driver, base, _ = container_base()
         scratch = tempfile.TemporaryDirectory(prefix="nt-images-")
         cls.addClassCleanup(scratch.cleanup)
         cls.top = Path(scratch.name)

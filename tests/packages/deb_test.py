@@ -7,7 +7,7 @@ import unittest
 from pathlib import Path
 
 import suite
-from package_root import FORMER, PACKAGES, ROOT, PackageRoot, deb, find_base, run
+from package_root import FORMER, PACKAGES, ROOT, PackageRoot, container_base, deb, run
 
 PROGRAMS = {"neurontrace": "neurontrace", "neurontrace-agent": "neurontrace-agent",
             "neurontrace-aggregator": "neurontrace-aggregator"}
@@ -103,7 +103,7 @@ class UpgradeOfPackagesTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.base = find_base()
+        cls.base = container_base()[3]
 
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()

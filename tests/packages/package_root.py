@@ -25,12 +25,13 @@ def deb(package):
     return found
 
 
-def find_base():
-    """The archive of a Debian 12 of minimal size; a test is skipped without."""
-    built = subprocess.run([ROOT / "scripts/setup_container_base", "--built"], capture_output=True, text=True, check=False)
-    if built.returncode != 0:
-        suite.skip_without_setup(built.stderr.strip())
-    return built.stdout.split()[3]
+def container_base():
+    """What scripts/setup_container_base has built, in its words: the last is the archive of a Debian 12 of minimal size. A test
+    is skipped without."""
+    built, why = suite.built_by("setup_container_base")
+    if not built:
+        suite.skip_without_setup(why)
+    return built.split()
 
 
 class PackageRoot:

@@ -15,7 +15,7 @@ import suite
 from account import check_account
 from fleet import Fleet, wait_until
 from fleet_case import FleetCase
-from package_root import PackageRoot, find_base
+from package_root import PackageRoot, container_base
 from upgrade import (ENDED, INSTANCE, STORE_FULL, agent_limits, aggregator_limits, chunks_in, deliver_full,
                      events_of, full_releases, losses_of, refusal_of, spool_check, store_check, unpack)
 
@@ -43,7 +43,7 @@ def contents(folder):
 class FullUpgradeTest(FleetCase):
     @classmethod
     def setUpClass(cls):
-        cls.base = find_base()
+        cls.base = container_base()[3]
 
     def setUp(self):
         scratch = tempfile.TemporaryDirectory(prefix="nt-upgrade-")
@@ -77,10 +77,10 @@ class FullUpgradeTest(FleetCase):
         started = self.fleet.start_agent(INSTANCE, *agent_limits(limits))
         started.wait_for_line(f"spool: {facts['spooled_chunks']} chunks")
         # The line is written before the metrics' next turn.
-        wait_until(lambda: self.metric(started, "neurontrace_agent_spool_bytes_max") != 0, "the metrics of the spool")
-        self.assertEqual(self.metric(started, "neurontrace_agent_spool_bytes_max"), limits["spool_bytes"])
-        self.assertLessEqual(self.metric(started, "neurontrace_agent_spool_bytes{"), limits["spool_bytes"])
-        self.assertEqual(self.metric(started, "neurontrace_agent_spool_segments_dropped_total"), 0)
+        wait_until(lambda: started.metric("neurontrace_agent_spool_bytes_max") != 0, "the metrics of the spool")
+        self.assertEqual(started.metric("neurontrace_agent_spool_bytes_max"), limits["spool_bytes"])
+        self.assertLessEqual(started.metric("neurontrace_agent_spool_bytes{"), limits["spool_bytes"])
+        self.assertEqual(started.metric("neurontrace_agent_spool_segments_dropped_total"), 0)
         started.stop()
         self.fleet.address = None
 
@@ -97,7 +97,7 @@ class FullUpgradeTest(FleetCase):
             self.assertEqual(losses_of(self.fleet, capture["id"]), facts["losses"][name], name)
             self.assertIn(self.fleet.show_capture(capture["id"])["state"], ENDED, name)
         self.assertGreater(facts["losses"]["spooled"]["spool/overwritten"], 0)
-        self.assertEqual(self.metric(self.fleet.agents[INSTANCE], "neurontrace_agent_events_lost_total"), 0)
+        self.assertEqual(self.fleet.agents[INSTANCE].metric("neurontrace_agent_events_lost_total"), 0)
         self.assertFalse(list(spool.glob("quarantine/*")))
         self.assertIn(STORE_FULL, refusal_of(self.fleet))
         self.check_limits_act(limits)
@@ -118,8 +118,8 @@ class FullUpgradeTest(FleetCase):
         capture_id = self.start_capture("--name", "after")
         self.wait_for_events(capture_id, 300)
         self.fleet.aggregator.kill()
-        wait_until(lambda: self.metric(agent, "neurontrace_agent_spool_segments_dropped_total") >= 1, "a dropped segment", 90)
-        self.assertLessEqual(self.metric(agent, "neurontrace_agent_spool_bytes{"), limits["spool_bytes"])
+        wait_until(lambda: agent.metric("neurontrace_agent_spool_segments_dropped_total") >= 1, "a dropped segment", 90)
+        self.assertLessEqual(agent.metric("neurontrace_agent_spool_bytes{"), limits["spool_bytes"])
         self.fleet.start_aggregator(*aggregator_limits(raised))
         self.fleet.wait_for_workers(1, "WORKER_STATE_STREAMING")
         capture = self.stop_capture(capture_id, code=None)

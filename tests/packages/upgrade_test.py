@@ -37,7 +37,7 @@ class UpgradeTest(FleetCase):
         deliver_spool(self.fleet, spooled["id"])
         self.assertEqual(events_of(self.fleet, spooled["id"]), spooled, "each event once")
         self.assertEqual(events_of(self.fleet, stored["id"]), stored)
-        self.assertEqual(self.metric(self.fleet.agents[INSTANCE], "neurontrace_agent_events_lost_total"), 0)
+        self.assertEqual(self.fleet.agents[INSTANCE].metric("neurontrace_agent_events_lost_total"), 0)
         self.fleet.agents[INSTANCE].stop()
         self.fleet.aggregator.stop()
         store_check(aggregator, store)

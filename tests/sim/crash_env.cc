@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "lib/base/crc32c.h"
-#include "tests/sim/sim_random.h"
+#include "tests/sim/sim_world.h"
 
 namespace neurontrace {
 

@@ -15,11 +15,10 @@
 #include "aggregator/ingest/upload_exchange.h"
 #include "aggregator/session/coordinator.h"
 #include "aggregator/store/store.h"
+#include "lib/trace/limits.h"
 #include "tests/sim/crash_env.h"
-#include "tests/sim/process_runner.h"
 #include "tests/sim/sim_ledger.h"
 #include "tests/sim/sim_network.h"
-#include "lib/trace/limits.h"
 
 namespace neurontrace {
 

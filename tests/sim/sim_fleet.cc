@@ -7,6 +7,20 @@
 namespace neurontrace {
 namespace {
 
+// A fault is there in about half of the seeds, so that each is also seen without the others.
+uint32_t Maybe(SimRandom& random, uint32_t most) {
+  return random.Chance(500) ? static_cast<uint32_t>(random.Between(1, most)) : 0;
+}
+
+// Where no fault is meant to happen, what is made between two drains has to fit into the runtime's
+// ring, and what waits for an agent into the tap's buffer.
+void MakeRoom(SimWorker::Options& worker) {
+  const uint64_t between_ns = worker.drain_ns + 100 * kSimMs;
+  worker.runtime_ring_rows =
+      std::max<size_t>(worker.runtime_ring_rows, worker.rows_per_second * between_ns / kSimSecond);
+  worker.tap_bytes = std::max(worker.tap_bytes, SimWorker::Options().tap_bytes);
+}
+
 constexpr uint64_t kStepNs = 10 * kSimMs;
 // From the last fault to the end of every capture: an agent that is silent is given up on after a
 // minute, and reconnecting takes up to ten seconds.
@@ -26,7 +40,69 @@ bool WasRightlyNotBegun(const CaptureRecord& record) {
                                    record.end_warnings.front() == "it was stopped before it began");
 }
 
+constexpr size_t kRunningMax = 3;
+// A worker records for one capture at a time.
+constexpr size_t kRunningCalmMax = 1;
+constexpr size_t kCapturesMax = 12;
+constexpr size_t kWorkersMax = 6;
+
+bool Happens(SimRandom& random, uint32_t per_million) {
+  return per_million > 0 && random.Next64() % 1'000'000 < per_million;
+}
+
 }  // namespace
+
+SimProfile MakeProfile(uint64_t seed) {
+  SimRandom random(seed ^ 0x5eed);
+  SimProfile profile;
+  profile.seed = seed;
+  profile.chaos_ns = random.Between(4, 24) * kSimSecond;
+  profile.hosts = static_cast<uint32_t>(random.Between(1, 3));
+  profile.workers_per_host = static_cast<uint32_t>(random.Between(1, 3));
+  profile.worker.cores = static_cast<uint32_t>(random.Between(1, 3));
+  profile.worker.rows_per_second = random.Between(20, 400);
+  profile.worker.runtime_ring_rows = random.Between(16, 512);
+  profile.worker.drain_ns = random.Between(20, 100) * kSimMs;
+  profile.worker.first_id_is_zero = random.Chance(200);
+  profile.latency_ns = random.Between(100'000, 20 * kSimMs);
+  profile.jitter_ns = random.Chance(500) ? 0 : random.Between(0, 100 * kSimMs);
+  if (random.Chance(300)) {
+    // Room for a few of the largest documents of each core.
+    const size_t documents = profile.worker.cores * 40 * profile.worker.runtime_ring_rows;
+    profile.worker.tap_bytes = 4 * documents + (random.Between(8, 64) << 10);
+  }
+  if (random.Chance(300)) profile.agent.queue_bytes = random.Between(2, 32) << 10;
+  if (random.Chance(300)) profile.agent.unacked_max = static_cast<uint32_t>(random.Between(1, 8));
+  if (random.Chance(200)) profile.aggregator.budget_bytes = random.Between(1, 16) << 10;
+  profile.agent.has_spool = random.Chance(850);
+  if (random.Chance(300)) {
+    profile.agent.spool.bytes_max = random.Between(128, 512) << 10;
+    profile.agent.spool.capture_bytes_max = profile.agent.spool.bytes_max / random.Between(1, 2);
+  }
+  if (random.Chance(500)) profile.agent.spool.when_full = Spool::WhenFull::kRefuseNewest;
+  profile.disk_operation_ns = random.Between(10'000, 20 * kSimMs);
+  if (seed % 16 == 0) {
+    profile.calm = true;
+    MakeRoom(profile.worker);
+    return profile;
+  }
+  profile.agent_crash = Maybe(random, 2'000);
+  profile.agent_end = Maybe(random, 1'000);
+  profile.host_crash = Maybe(random, 400);
+  profile.aggregator_crash = Maybe(random, 2'000);
+  profile.block = Maybe(random, 2'000);
+  profile.break_calls = Maybe(random, 5'000);
+  profile.worker_die = Maybe(random, 1'000);
+  profile.worker_exit = Maybe(random, 1'000);
+  profile.stall = Maybe(random, 2'000);
+  profile.burst = Maybe(random, 5'000);
+  profile.disk_fault = Maybe(random, 2'000);
+  profile.store_fault = Maybe(random, 1'000);
+  profile.slow_store = Maybe(random, 1'000);
+  profile.corrupt_per_mille = Maybe(random, 30);
+  profile.delete_capture = Maybe(random, 2'000);
+  return profile;
+}
 
 SimFleet::SimFleet(const SimProfile& profile, const CrashDisk::Contents& store, bool verbose)
     : profile_(profile),
@@ -321,6 +397,148 @@ void SimFleet::CheckEverything() {
     captures_[record.id] = record.state;
     ledger_.CheckEnded(record, aggregator_->store());
   }
+}
+
+void SimFleet::RollTheDice() {
+  for (const auto& host : hosts_) RollForHost(*host);
+  RollForAggregator();
+  RollForOperator();
+}
+
+void SimFleet::RollForHost(Host& host) {
+  SimRandom& random = world_.random;
+  const SimProfile& p = profile_;
+  if (Happens(random, p.agent_crash)) CrashAgent(host);
+  if (host.agent != nullptr && host.agent_ends_ns == 0 && Happens(random, p.agent_end)) {
+    world_.trace.Note("{} is told to end", host.host.info.agent_id);
+    host.agent->BeginToEnd();
+    host.agent_ends_ns = world_.clock.MonotonicNs() + random.Between(20, 3'000) * kSimMs;
+  }
+  if (host.agent != nullptr && Happens(random, p.host_crash)) CrashHost(host);
+  if (!host.host.link.blocked && Happens(random, p.block)) {
+    Block(host, random.Between(100, random.Chance(200) ? 25'000 : 3'000) * kSimMs);
+  }
+  if (Happens(random, p.break_calls)) {
+    world_.trace.Note("calls of {} break", host.host.info.instance_id);
+    network_.BreakCalls(host.host.link);
+  }
+  RollForWorkers(host);
+  RollForDisk(host);
+}
+
+void SimFleet::RollForWorkers(Host& host) {
+  SimRandom& random = world_.random;
+  const SimProfile& p = profile_;
+  auto& workers = host.host.workers;
+  if (workers.empty()) return;
+  SimWorker& worker = *workers[random.Between(0, workers.size() - 1)];
+  const auto gone = [&](bool in_good_order) {
+    if (!worker.alive() || workers.size() >= kWorkersMax) return;
+    if (in_good_order) {
+      worker.Exit();
+    } else {
+      worker.Die();
+    }
+    AddWorker(host);  // a launcher starts it again
+    // Without an agent nobody holds what it left.
+    if (host.agent == nullptr) LoseDeadWorkers(host);
+  };
+  if (Happens(random, p.stall)) worker.StallDrain(random.Between(100, 5'000) * kSimMs);
+  if (Happens(random, p.burst)) worker.Burst(random.Between(10, 1'000));
+  if (Happens(random, p.worker_die)) {
+    gone(false);
+  } else if (Happens(random, p.worker_exit)) {
+    gone(true);
+  }
+}
+
+void SimFleet::RollForDisk(Host& host) {
+  SimRandom& random = world_.random;
+  if (host.disk_heals_ns != 0 || !Happens(random, profile_.disk_fault)) return;
+  FakeFileSystem& disk = host.host.disk;
+  using Operation = FakeFileSystem::Operation;
+  const auto fails = [&](Operation operation) {
+    disk.Fail(operation, absl::UnavailableError("input/output error"),
+              random.Chance(500) ? 1 : ~uint64_t{0});
+  };
+  const uint64_t kind = random.Between(0, 7);
+  switch (kind) {
+    case 0:
+    case 1:
+      disk.SetCapacity(disk.bytes() + random.Between(0, 4'096));
+      break;
+    case 2:
+      disk.SetReadOnly(true);
+      host.host.was_read_only = true;
+      break;
+    case 3:
+      fails(Operation::kAppend);
+      break;
+    case 4:
+      fails(Operation::kSync);
+      break;
+    case 5:
+      fails(Operation::kRead);
+      break;
+    case 6:
+      fails(random.Chance(500) ? Operation::kCreate : Operation::kRename);
+      break;
+    default:
+      host.host.disk_operation_ns = random.Between(10, 1'000) * kSimMs;
+  }
+  host.disk_heals_ns = world_.clock.MonotonicNs() + random.Between(100, 6'000) * kSimMs;
+  world_.trace.Note("the disk of {} goes wrong, as kind {}", host.host.info.instance_id, kind);
+}
+
+void SimFleet::RollForAggregator() {
+  SimRandom& random = world_.random;
+  if (Happens(random, profile_.aggregator_crash)) CrashAggregator(random.Chance(500));
+  if (disk_heals_ns_ == 0 && Happens(random, profile_.store_fault)) {
+    const bool full = random.Chance(700);
+    world_.trace.Note("the store's disk {}", full ? "is full" : "fails");
+    disk_.SetFault(full ? CrashDisk::Fault::kNoSpace : CrashDisk::Fault::kIoError);
+    disk_heals_ns_ = world_.clock.MonotonicNs() + random.Between(100, 5'000) * kSimMs;
+  }
+  if (aggregator_ != nullptr && Happens(random, profile_.slow_store)) {
+    aggregator_->SetCommitNs(random.Between(20, 2'000) * kSimMs);
+    commit_heals_ns_ = world_.clock.MonotonicNs() + random.Between(1, 5) * kSimSecond;
+  }
+}
+
+void SimFleet::RollForOperator() {
+  if (aggregator_ == nullptr) return;
+  SimRandom& random = world_.random;
+  Coordinator& coordinator = aggregator_->coordinator();
+  if (Happens(random, profile_.start_capture) &&
+      coordinator.Running().size() < (profile_.calm ? kRunningCalmMax : kRunningMax) &&
+      captures_.size() < kCapturesMax) {
+    CaptureSpec spec;
+    spec.include_framework = false;
+    if (random.Chance(300)) spec.duration_ns = random.Between(200, 8'000) * kSimMs;
+    if (random.Chance(200)) spec.instance_ids = {hosts_.front()->host.info.instance_id};
+    const auto started = coordinator.StartCapture(spec);
+    world_.trace.Note("capture {} is asked for",
+                      started.ok() ? started->id.ToString() : "(failed)");
+    if (started.ok()) captures_[started->id] = CaptureState::kRecording;
+  }
+  if (Happens(random, profile_.stop_capture)) {
+    const std::vector<CaptureRecord> running = coordinator.Running();
+    if (!running.empty()) {
+      const CaptureId id = running[random.Between(0, running.size() - 1)].id;
+      world_.trace.Note("capture {} is to stop", id.ToString());
+      coordinator.StopCapture(id).IgnoreError();
+    }
+  }
+  if (!Happens(random, profile_.delete_capture)) return;
+  const auto ended = std::find_if(captures_.begin(), captures_.end(),
+                                  [](const auto& entry) { return HasEnded(entry.second); });
+  if (ended == captures_.end()) return;
+  const CaptureId id = ended->first;
+  ledger_.OnDeleted(id);
+  coordinator.Forget(id);
+  const auto deleted = aggregator_->store().DeleteCapture(id);
+  world_.trace.Note("capture {} is deleted: {}", id.ToString(), deleted.ok() ? "yes" : "no");
+  if (deleted.ok()) captures_.erase(ended);
 }
 
 }  // namespace neurontrace

@@ -11,10 +11,10 @@
 
 #include "aggregator/certificate/certificate.h"
 #include "aggregator/store/store.h"
-#include "tests/sim/sim_world.h"
 #include "lib/trace/capture_record.h"
 #include "lib/trace/chunk_header.h"
 #include "lib/trace/decoded_chunk.h"
+#include "tests/sim/sim_world.h"
 
 namespace neurontrace {
 
@@ -64,7 +64,6 @@ class SimLedger {
 
   uint64_t rows() const { return rows_.size(); }
   uint64_t rows_stored() const { return stored_; }
-  uint64_t captures_exact() const { return captures_exact_; }
   // By its certificate, once it has been checked.
   bool IsComplete(const CaptureId& capture) const { return complete_.contains(capture); }
 
@@ -116,7 +115,6 @@ class SimLedger {
   std::map<CaptureId, bool> deleted_;
   std::set<CaptureId> complete_;
   uint64_t stored_ = 0;
-  uint64_t captures_exact_ = 0;
   std::string uncompressed_;
   DecodedChunk decoded_;
 };

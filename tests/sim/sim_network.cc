@@ -100,7 +100,6 @@ UploadConnector SimNetwork::MakeUploadConnector(SimLink& link, const std::string
               std::string& columns = *damaged->mutable_columns();
               columns[network_.world_.random.Between(0, columns.size() - 1)] ^= 0x10;
               envelope = std::move(damaged);
-              ++network_.corrupted_;
             }
             call_->Write(std::move(envelope));
           }

@@ -47,8 +47,6 @@ class SimNetwork {
   // The agent's machine is gone without a word.
   void Silence(SimLink& link);
 
-  uint64_t corrupted() const { return corrupted_; }
-
  private:
   template <typename Call>
   void Begin(const std::shared_ptr<Call>& call, std::vector<std::weak_ptr<Call>>& calls,
@@ -59,7 +57,6 @@ class SimNetwork {
   SimWorld& world_;
   SimServer* server_ = nullptr;
   uint32_t corrupt_per_mille_ = 0;
-  uint64_t corrupted_ = 0;
   std::vector<std::weak_ptr<UploadSimCall>> uploads_;
   std::vector<std::weak_ptr<ControlSimCall>> controls_;
 };

@@ -13,8 +13,8 @@
 #include "agent/source/source_metrics.h"
 #include "lib/base/task_runner.h"
 #include "lib/base/weak_tasks.h"
-#include "tests/sim/sim_worker.h"
 #include "lib/trace/stream_cursor.h"
+#include "tests/sim/sim_worker.h"
 
 namespace neurontrace {
 

@@ -7,10 +7,10 @@
 #include <optional>
 #include <vector>
 
+#include "lib/trace/ids.h"
 #include "tap/buffer_format.h"
 #include "tests/sim/sim_ledger.h"
 #include "tests/sim/sim_world.h"
-#include "lib/trace/ids.h"
 
 namespace neurontrace {
 

@@ -23,8 +23,8 @@
 namespace neurontrace {
 
 // True for the names that PyTorch's and JAX's profilers give: trace.json, *.trace.json,
-// framework_mapping_*.json (lib/trace/framework_mapping.h), and each with .gz. A file of such a name
-// that is no trace is an error.
+// framework_mapping_*.json (lib/trace/framework_mapping.h), and each with .gz. A file of such a
+// name that is no trace is an error.
 bool IsTraceFileName(std::string_view name);
 // True for names of files that may be traces, which their content decides: *.json, *.json.gz and
 // *.pb. Schedulers, launchers and people rename what profilers write.

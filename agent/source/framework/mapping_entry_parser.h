@@ -10,8 +10,8 @@
 
 namespace neurontrace {
 
-// Turns one element of a mapping file's "data" array into an event (lib/trace/framework_mapping.h says
-// what it is like):
+// Turns one element of a mapping file's "data" array into an event (lib/trace/framework_mapping.h
+// says what it is like):
 //
 //   {"nrta_seq_id": 7, "framework_op_exec_ids": [{"seq_nr": 12, "th_id": 1, "stream_id": 0}]}
 //

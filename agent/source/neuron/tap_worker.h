@@ -14,13 +14,13 @@
 #include <vector>
 
 #include "agent/source/neuron/capture/overhead_governor.h"
+#include "agent/source/neuron/capture/worker_capture.h"
+#include "agent/source/neuron/capture/worker_watch.h"
 #include "agent/source/neuron/tap/peer_identity.h"
 #include "agent/source/neuron/tap/record_buffer.h"
 #include "agent/source/neuron/tap/tap_buffer_reader.h"
 #include "agent/source/neuron/tap/tap_session.h"
-#include "agent/source/neuron/capture/worker_capture.h"
 #include "agent/source/neuron/tap/worker_facts.h"
-#include "agent/source/neuron/capture/worker_watch.h"
 #include "agent/source/source.h"
 #include "lib/base/fill_rate.h"
 #include "lib/trace/stream_cursor.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "aggregator/align/core/pair_fit.h"
 #include "aggregator/align/device/device_clock.h"
 #include "aggregator/align/device/device_evidence.h"
-#include "aggregator/align/core/pair_fit.h"
 #include "aggregator/align/device/sync_judgement.h"
 
 namespace neurontrace {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "aggregator/align/core/clock_model.h"
+#include "aggregator/align/core/pair_clock.h"
 #include "aggregator/align/device/device_clock.h"
 #include "aggregator/align/device/device_evidence.h"
-#include "aggregator/align/core/pair_clock.h"
 
 namespace neurontrace {
 

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "aggregator/align/host/host_exchange.h"
 #include "aggregator/align/core/pair_clock.h"
+#include "aggregator/align/host/host_exchange.h"
 
 namespace neurontrace {
 

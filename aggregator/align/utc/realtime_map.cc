@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "aggregator/align/core/clock_reading.h"
-#include "aggregator/align/utc/snapshot_chain.h"
 #include "aggregator/align/core/wide.h"
+#include "aggregator/align/utc/snapshot_chain.h"
 
 namespace neurontrace {
 namespace {

@@ -9,8 +9,8 @@
 #include <tuple>
 
 #include "aggregator/align/core/clock_reading.h"
-#include "aggregator/align/host/host_cut.h"
 #include "aggregator/align/core/pair_fit.h"
+#include "aggregator/align/host/host_cut.h"
 #include "aggregator/align/utc/utc_trust.h"
 
 namespace neurontrace {

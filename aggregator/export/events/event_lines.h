@@ -42,8 +42,8 @@ struct EventLinesRequest {
 // `reference_ns`, its time by the reference clock, and, where it is known, `eps_ns`: how far that
 // can be from the truth (not of an event that a device stamped, whose time the runtime made).
 // `nc_idx` and `worker_gid` are -1 where there is none; a framework file's lines have its name as
-// "file", and those of a host's samples (lib/trace/host_samples.h) "host":true and the pid 0. Of the
-// time window, events with start <= time < end are written.
+// "file", and those of a host's samples (lib/trace/host_samples.h) "host":true and the pid 0. Of
+// the time window, events with start <= time < end are written.
 //
 // `write` takes each piece before it returns; its error ends the export. `progress` is told now and
 // then; false ends the export with CANCELLED. A chunk that cannot be read is passed over with a

@@ -49,8 +49,9 @@ void AppendSample(const StreamIdentity& stream, const TimelineRecord& record, ui
   AppendJsonText("instance_id", stream.worker.instance_id, out);
 }
 
-// A host's samples (lib/trace/host_samples.h) as the vendor's objects of `cpu_util` and `mem_usage`.
-// False, and nothing is appended, for a record that has not what such an object must have.
+// A host's samples (lib/trace/host_samples.h) as the vendor's objects of `cpu_util` and
+// `mem_usage`. False, and nothing is appended, for a record that has not what such an object must
+// have.
 bool AppendCpuUtil(const StreamIdentity& stream, const TimelineRecord& record, std::string& out) {
   const size_t before = out.size();
   const ShapeKey* about = nullptr;

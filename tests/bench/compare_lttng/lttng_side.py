@@ -17,7 +17,8 @@ import threading
 import time
 from pathlib import Path
 
-from producers import Producers, SideError, cpu_seconds, directory_bytes, wait_until
+from fleet import FleetError, free_ports, wait_until
+from producers import Producers, cpu_seconds, directory_bytes
 
 SUBBUFFER, SUBBUFFERS = "4M", 8  # for each processor
 ROTATION_US = 500_000
@@ -26,16 +27,6 @@ KINDS = {"lttng": "LTTng, local", "lttng-net": "LTTng, streamed to lttng-relayd"
 PROGRAMS = ("lttng", "lttng-sessiond", "lttng-relayd", "babeltrace2")
 COUNTED = re.compile(r"^\s*([\d,]+) (.+?) messages?", re.MULTILINE)
 TRACER_DISCARDED = re.compile(r"Tracer discarded (\d+) event")
-
-
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 def accepts(port):
@@ -125,7 +116,7 @@ class LttngSide:
         self._log.write(f"{command}\n{done.stdout}{done.stderr}".encode())
         self._log.flush()
         if check and done.returncode != 0:
-            raise SideError(f"{' '.join(command)}: {done.stdout}{done.stderr}")
+            raise FleetError(f"{' '.join(command)}: {done.stdout}{done.stderr}")
         return done
 
     # -- one capture ---------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 
-from producers import SideError
+from fleet import FleetError
 
 START = time.monotonic()
 # A rate is sustained when nothing is lost and, once the producers end, what buffers still hold is handed over in this
@@ -76,7 +76,7 @@ class RateSearch:
             if time.monotonic() > deadline + PATIENCE_SECONDS:
                 held_rates = [probe["rate"] for probe in self.probes if probe["sustained"]]
                 if not held_rates:
-                    raise SideError(f"no rate was found that {self.side.name} sustains, down to {self.rate:.0f}")
+                    raise FleetError(f"no rate was found that {self.side.name} sustains, down to {self.rate:.0f}")
                 found, limits = [max(held_rates)], ["no time to look further"]
                 break
             sustained = self._probe()

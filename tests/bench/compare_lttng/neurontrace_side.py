@@ -5,14 +5,11 @@ import os
 import shutil
 import struct
 import subprocess
-import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "e2e"))
-
-from fleet import Fleet  # noqa: E402
-from producers import Producers, cpu_seconds, directory_bytes, thread_cpu_seconds, wait_until  # noqa: E402
+from fleet import Fleet, wait_until
+from producers import Producers, cpu_seconds, directory_bytes, thread_cpu_seconds
 
 INSTANCE = "i-compare"
 TAP_THREAD = "neurontrace"

@@ -4,25 +4,10 @@
 import json
 import os
 import subprocess
-import time
+
+from fleet import FleetError
 
 TICKS = os.sysconf("SC_CLK_TCK")
-
-
-class SideError(Exception):
-    """A collector or producer did not do what it was told; the message says which."""
-
-
-def wait_until(condition, what, seconds=20.0):
-    """Polls `condition` until it gives something true and returns that."""
-    deadline = time.monotonic() + seconds
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > deadline:
-            raise SideError(f"waited {seconds:.0f} s in vain for {what}")
-        time.sleep(0.02)  # tidy: poll
 
 
 def cpu_seconds(pid):
@@ -70,7 +55,7 @@ class Producers:
             for number in range(count)]
         for process in self.processes:
             if process.stdout.readline().strip() != "ready":
-                raise SideError(f"a producer did not become ready; see {log}")
+                raise FleetError(f"a producer did not become ready; see {log}")
 
     @property
     def pids(self):

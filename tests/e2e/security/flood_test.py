@@ -84,7 +84,7 @@ class FloodTest(SecureCase):
 
     def connections_refused(self, reason):
         name = f'neurontrace_aggregator_connections_refused_total{{reason="{reason}"}}'
-        return self.metric(self.fleet.aggregator, name)
+        return self.fleet.aggregator.metric(name)
 
     def closed(self):
         count = 0
@@ -156,14 +156,13 @@ class FloodTest(SecureCase):
             self.hear_to_the_end(secure)
 
     def speak_garbage_to_the_health_port(self):
-        port = int(self.fleet.aggregator.wait_for_line("health on port").rsplit(" ", 1)[1])
         refusal = rb"^HTTP/1\.[01] 4\d\d "
         for words, answer in (
                 # Of these more comes than is read, so that the answer may be lost with the connection.
                 (b"GET /" + b"a" * (1 << 20), refusal + b"|^$"), (b"\xff" * (1 << 16), refusal + b"|^$"),
                 (b"POST /triggers/x HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n", refusal),
                 (b"GET /../../etc/passwd HTTP/1.0\r\n\r\n", refusal)):
-            with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+            with socket.create_connection(("127.0.0.1", self.fleet.aggregator.health_port), timeout=30) as connection:
                 self.say(connection, words)
                 self.assertRegex(self.hear_to_the_end(connection), answer)
 
@@ -179,7 +178,7 @@ class FloodTest(SecureCase):
             stranger.connect(path)
             stranger.send(each)
             self.assertEqual(self.hear_to_the_end(stranger), b"")
-        wait_until(lambda: self.metric(agent, "neurontrace_agent_taps_refused_total") == len(words), "three refusals")
+        wait_until(lambda: agent.metric("neurontrace_agent_taps_refused_total") == len(words), "three refusals")
         agent.wait_for_line("was disconnected: ")
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as other_kind:
             with self.assertRaises(OSError) as refused:
@@ -210,11 +209,11 @@ class FloodTest(SecureCase):
         self.fleet.wait_for_clocks(1)
 
     def least_refused(self):
-        return min(self.metric(self.fleet.aggregator, f'neurontrace_aggregator_probes_refused_total{{reason="{reason}"}}')
+        return min(self.fleet.aggregator.metric(f'neurontrace_aggregator_probes_refused_total{{reason="{reason}"}}')
                    for reason in ("malformed", "unknown_key"))
 
     def clock_exchanges(self):
-        return self.metric(self.fleet.agents["i-0001"], "neurontrace_agent_clock_exchanges_total")
+        return self.fleet.agents["i-0001"].metric("neurontrace_agent_clock_exchanges_total")
 
     def probe_port(self):
         """Of the aggregator's one UDP socket that hears everybody."""

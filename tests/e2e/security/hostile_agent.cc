@@ -17,10 +17,10 @@
 #include <vector>
 
 #include "lib/base/crc32c.h"
-#include "neurontrace/v1/agent_gateway.grpc.pb.h"
-#include "neurontrace/v1/artifact_gateway.grpc.pb.h"
 #include "lib/trace/chunk_header.h"
 #include "lib/wire/chunk_envelope.h"
+#include "neurontrace/v1/agent_gateway.grpc.pb.h"
+#include "neurontrace/v1/artifact_gateway.grpc.pb.h"
 
 namespace neurontrace {
 namespace {

@@ -12,7 +12,7 @@ EXPORTS_OF_CALLER_MAX = 6  # kExportsOfCallerMax
 
 class SlowReaderTest(SecureCase):
     def running(self):
-        return self.metric(self.fleet.aggregator, "neurontrace_aggregator_exports_running")
+        return self.fleet.aggregator.metric("neurontrace_aggregator_exports_running")
 
     def begin_unread(self, security, capture):
         """A command whose output nobody takes, so that it soon takes nothing either."""

@@ -13,8 +13,8 @@
 
 #include "agent/source/neuron/capture/execution_gate.h"
 #include "agent/source/neuron/capture/fidelity_note.h"
-#include "agent/source/neuron/decode/nrt_event_decoder.h"
 #include "agent/source/neuron/capture/snapshot_window.h"
+#include "agent/source/neuron/decode/nrt_event_decoder.h"
 #include "agent/source/neuron/tap/tap_buffer_reader.h"
 #include "agent/source/stream_writer.h"
 #include "lib/base/fill_rate.h"

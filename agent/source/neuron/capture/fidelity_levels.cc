@@ -9,8 +9,8 @@ namespace neurontrace {
 namespace {
 
 struct Level {
-  // Items of the grammar of lib/trace/event_filter.h: exclusions on top of the level before, or, where
-  // one is positive, all that is left.
+  // Items of the grammar of lib/trace/event_filter.h: exclusions on top of the level before, or,
+  // where one is positive, all that is left.
   std::vector<std::string> items;
   std::string_view leaves_out;
 };

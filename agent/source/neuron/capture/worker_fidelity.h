@@ -10,8 +10,8 @@
 
 #include "agent/source/neuron/capture/fidelity_note.h"
 #include "agent/source/neuron/capture/overhead_governor.h"
-#include "agent/source/neuron/tap/tap_buffer_reader.h"
 #include "agent/source/neuron/capture/tap_orders.h"
+#include "agent/source/neuron/tap/tap_buffer_reader.h"
 
 namespace neurontrace {
 

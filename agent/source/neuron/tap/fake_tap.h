@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "lib/base/unique_fd.h"
+#include "lib/trace/ids.h"
 #include "tap/agent_protocol.h"
 #include "tap/buffer_format.h"
-#include "lib/trace/ids.h"
 
 namespace neurontrace {
 

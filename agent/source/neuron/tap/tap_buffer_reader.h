@@ -10,8 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "agent/source/neuron/tap/record_buffer.h"
-#include "tap/buffer_format.h"
 #include "lib/trace/ids.h"
+#include "tap/buffer_format.h"
 
 namespace neurontrace {
 

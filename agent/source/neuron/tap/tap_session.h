@@ -13,8 +13,8 @@
 #include "agent/source/neuron/tap/peer_descriptors.h"
 #include "lib/base/clock.h"
 #include "lib/base/task_runner.h"
-#include "tap/agent_protocol.h"
 #include "lib/trace/ids.h"
+#include "tap/agent_protocol.h"
 
 namespace neurontrace {
 

@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "agent/source/neuron/tap/fake_proc.h"
-#include "agent/source/neuron/tap_source_fixture.h"
 #include "agent/source/neuron/tap/worker_facts.h"
+#include "agent/source/neuron/tap_source_fixture.h"
 
 namespace neurontrace {
 namespace {

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "lib/base/clean_text.h"
-#include "tap/buffer_format.h"
 #include "lib/trace/limits.h"
+#include "tap/buffer_format.h"
 
 namespace neurontrace {
 namespace {

@@ -306,13 +306,13 @@ grpc::Status OperatorService::ListClocks(grpc::ServerContext* context,
   reply->set_final(clocks->is_final);
   for (const InstanceClock& clock : clocks->instances) {
     if (!instances->empty() && !instances->contains(clock.instance_id)) continue;
-    *reply->add_clocks() = neurontrace::ToMessage(clock);
+    *reply->add_clocks() = ToMessage(clock);
   }
   if (!capture) return grpc::Status::OK;
   for (const OrderCheck& check : clocks->order) {
-    *reply->add_order() = neurontrace::ToMessage(check);
+    *reply->add_order() = ToMessage(check);
   }
-  *reply->mutable_devices() = neurontrace::ToMessage(SummaryOf(clocks->devices));
+  *reply->mutable_devices() = ToMessage(SummaryOf(clocks->devices));
   return grpc::Status::OK;
 }
 

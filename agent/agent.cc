@@ -195,7 +195,7 @@ class AgentPods {
                             return processes;
                           },
                       .tell =
-                          [&taps](const PodLooker::Change& change) {
+                          [&taps](const PodResolver::Change& change) {
                             taps.SetPod(change.process.pid, change.process.start_time_ticks,
                                         change.pod);
                           }}),
@@ -244,7 +244,7 @@ class AgentPods {
 
   PodCounters counters_;
   KubeletClient kubelet_;
-  PodLooker looker_;
+  PodResolver looker_;
   std::vector<std::pair<prometheus::Counter*, const std::atomic<uint64_t>*>> metrics_;
   EventLoop io_;
   PodAttribution attribution_;
@@ -427,10 +427,10 @@ void Agent::OpenSpool() {
   }
   started_ = true;
   control_.Start();
-  loop_.PostDelayedTask([this] { GoOnAlone(); }, ControlSession::kGoOnAloneAfterNs);
+  loop_.PostDelayedTask([this] { ResumeOffline(); }, ControlSession::kGoOnAloneAfterNs);
 }
 
-void Agent::GoOnAlone() {
+void Agent::ResumeOffline() {
   if (welcomed_ || ending_) return;
   for (DeliveryQueue::Resumed& capture : queue_.TakeRunning()) {
     control_.GoOn({capture.capture_id, std::move(capture.spec), false, std::move(capture.cursors)});
@@ -460,7 +460,7 @@ absl::Status Agent::CheckAggregator(const std::string& aggregator_id) {
 void Agent::OnSignal(int signal_fd) {
   signalfd_siginfo signal{};
   if (read(signal_fd, &signal, sizeof(signal)) != sizeof(signal)) return;
-  if (signal.ssi_signo == SIGHUP) return process_.LookAtFiles(true);
+  if (signal.ssi_signo == SIGHUP) return process_.ReloadChangedFiles(true);
   if (std::exchange(ending_, true)) {
     spdlog::warn("signal {} again: ending at once", signal.ssi_signo);
     loop_.Quit();
@@ -550,7 +550,7 @@ ConfigReload::Hooks Agent::MakeReloadHooks(const Process& process) {
 }
 
 void Agent::LookAtConfig() {
-  process_.LookAtFiles(false);
+  process_.ReloadChangedFiles(false);
   loop_.PostDelayedTask([this] { LookAtConfig(); }, kLookAtConfigNs);
 }
 

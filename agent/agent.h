@@ -24,7 +24,7 @@
 #include "agent/source/source_metrics.h"
 #include "agent/spool/spool.h"
 #include "agent/triggers/agent_triggers.h"
-#include "agent/upload/answer_watch.h"
+#include "agent/upload/ack_watchdog.h"
 #include "agent/upload/artifact_uploader.h"
 #include "agent/upload/delivery_queue.h"
 #include "agent/upload/uploader.h"
@@ -35,7 +35,7 @@
 #include "lib/daemon/daemon_process.h"
 #include "lib/daemon/program_log.h"
 #include "lib/health/health_state.h"
-#include "lib/health/turn_watch.h"
+#include "lib/health/loop_watchdog.h"
 #include "lib/trace/agent_info.h"
 #include "lib/wire/security_watch.h"
 
@@ -79,7 +79,7 @@ class Agent {
   // uses, is waited for.
   void OpenSpool();
   // Goes on with what the spool says was running, if no aggregator has said it by now.
-  void GoOnAlone();
+  void ResumeOffline();
   // Anything but OK: what lies in the spool is for an aggregator with another store.
   absl::Status CheckAggregator(const std::string& aggregator_id);
   void OnSignal(int signal_fd);
@@ -100,8 +100,8 @@ class Agent {
   SystemClock clock_;
   SystemRandom random_;
   EventLoop loop_;
-  TurnWatch turns_{clock_};  // of it
-  EventLoop io_loop_;        // of the spool's disk
+  LoopWatchdog turns_{clock_};  // of it
+  EventLoop io_loop_;           // of the spool's disk
   std::thread io_thread_;
   SystemFileSystem files_;
   UnsyncedFileSystem unsynced_files_{files_};
@@ -120,7 +120,7 @@ class Agent {
   HostSource host_;
   ArtifactUploader artifact_uploader_;
   ArtifactSource artifacts_;
-  AnswerWatch answer_watch_;
+  AckWatchdog answer_watch_;
   AgentClocks clocks_;  // works beside all of this
   AgentMetrics metrics_;
   std::unique_ptr<DiskRoom> spool_room_;  // null: there is no spool

@@ -25,7 +25,7 @@
 #include "agent/spool/spool.h"
 #include "agent/triggers/agent_triggers.h"
 #include "agent/upload/ack_times.h"
-#include "agent/upload/answer_watch.h"
+#include "agent/upload/ack_watchdog.h"
 #include "agent/upload/delivery_queue.h"
 #include "agent/upload/uploader.h"
 #include "lib/base/clock.h"
@@ -123,7 +123,7 @@ class AgentMetrics {
     const TapSource& taps;
     const Spool* spool;  // may be null
     const Clock& clock;
-    const AnswerWatch& answers;
+    const AckWatchdog& answers;
     const AgentClocks& clocks;
     const AgentTriggers& triggers;
   };

@@ -17,7 +17,7 @@
 #include "lib/daemon/config_options.h"
 #include "lib/trace/agent_info.h"
 #include "lib/trace/chunk_format.h"
-#include "lib/wire/option_texts_check.h"
+#include "lib/wire/effective_options_check.h"
 #include "tap/buffer_format.h"
 
 namespace neurontrace {
@@ -243,7 +243,7 @@ AgentConfig Parse(CLI::App& app, int argc, char** argv) {
       .envname("NEURONTRACE_AGENT_CONFIG");
   app.footer(kFooter);
   app.parse(argc, argv);
-  if (const absl::Status texts = CheckOptionTexts(app, {}); !texts.ok()) {
+  if (const absl::Status texts = CheckEffectiveOptions(app, {}); !texts.ok()) {
     throw CLI::ParseError(std::string(texts.message()), kExitUsage);
   }
   if (config.aggregator.empty() && config.spool_check.empty()) {

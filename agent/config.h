@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "agent/clock/clock_prober.h"
 #include "agent/ranks/rank_resolver.h"
-#include "lib/daemon/option_texts.h"
+#include "lib/daemon/effective_options.h"
 #include "lib/daemon/program_log.h"
 #include "lib/trace/limits.h"
 #include "lib/wire/channel_security.h"
@@ -53,7 +53,7 @@ struct AgentConfig {
   uint32_t drain_seconds = 20;   // how long an agent that is told to end waits for answers
   std::string config_file;       // where options stand that may change; empty: nowhere
   bool validate_config = false;  // say whether all of this is good, and end
-  OptionTexts options;           // all of this, as texts
+  EffectiveOptions options;      // all of this, as texts
 };
 
 // Options that an agent takes from a changed file without a restart.

@@ -19,10 +19,10 @@
 #include "aggregator/agents_table.h"
 #include "aggregator/clocks/clock_fit_record.h"
 #include "aggregator/deliver/s3_credentials.h"
-#include "aggregator/own_actions.h"
 #include "aggregator/reference/reference_timescale.h"
 #include "aggregator/session/capture_arming.h"
 #include "aggregator/session/capture_request.h"
+#include "aggregator/system_audit_events.h"
 #include "lib/base/address.h"
 #include "lib/base/post_and_wait.h"
 #include "lib/base/status.h"
@@ -68,7 +68,7 @@ absl::StatusOr<std::unique_ptr<Store>> OpenStore(const AggregatorConfig& config,
     return FailedPrecondition("the store's directory {} cannot be made: {}", path,
                               is_file ? "it is a file: name a directory" : error.message());
   }
-  ChunkDoor door;
+  ChunkAdmission door;
   auto store = Store::Open(path, {.examine = ExamineThrough(door),
                                   .are_clocks_final =
                                       [](std::string_view header) {
@@ -373,7 +373,7 @@ absl::Status Aggregator::Serve(const AggregatorConfig& config) {
   loop_thread_ = std::thread([this] { loop_.Run(); });
   retention_ = std::make_unique<RetentionService>(RetentionService::Deps{
       *store_, *registry_, clock_, *clocks_, clock_steps_,
-      [this](const CaptureId& id) { return LetGo(id); }, [this] { DoChores(); },
+      [this](const CaptureId& id) { return LetGo(id); }, [this] { RunMaintenance(); },
       [this](const Expired& expired) { audit_->Write(DeletedByRetention(expired)); }});
   standing_exports_->Begin();
   loop_.PostTask([this] { Tick(); });
@@ -417,7 +417,7 @@ bool Aggregator::LetGo(const CaptureId& capture) {
 }
 
 // On the thread of retention.
-void Aggregator::DoChores() {
+void Aggregator::RunMaintenance() {
   CheckStoreHealth();
   for (const CaptureId& id : reaper_.Reap()) {
     loop_.PostTask([this, id] { coordinator_.Forget(id); });
@@ -453,7 +453,7 @@ absl::Status Aggregator::OpenAccess(const AggregatorConfig& config) {
   process_.DeclareCertificates();
   if (config.security.has_tls()) {
     RETURN_IF_ERROR(OpenTokenReviews(config));
-    callers_ = std::make_unique<CallerFinder>(access_, system_clock_, token_reviews_.get());
+    callers_ = std::make_unique<Authenticator>(access_, system_clock_, token_reviews_.get());
   } else if (!IsLoopback(config.listen)) {
     SPDLOG_WARN("{} is reached from other machines, without encryption or authentication",
                 config.listen);
@@ -478,8 +478,8 @@ void Aggregator::NoteOrder(const AuditEntry& entry) {
   audit_->Write(entry);
 }
 
-void Aggregator::LookAtFiles(bool anyway) {
-  process_.LookAtFiles(anyway);
+void Aggregator::ReloadChangedFiles(bool anyway) {
+  process_.ReloadChangedFiles(anyway);
   access_.Look(anyway);
   if (access_.has_file()) metrics_.SetAccessFileGood(access_.is_good());
   if (anyway) audit_->Reopen();
@@ -491,8 +491,8 @@ std::vector<std::shared_ptr<grpc::AuthMetadataProcessor>> Aggregator::MakeGuards
     const std::shared_ptr<PeerSlots>& slots) {
   std::vector<std::shared_ptr<grpc::AuthMetadataProcessor>> guards;
   if (callers_ == nullptr) return guards;
-  const auto guard = std::make_shared<CallGuard>(
-      CallGuard::Deps{*callers_, *audit_, clock_, *registry_, call_limits_});
+  const auto guard = std::make_shared<AuthInterceptor>(
+      AuthInterceptor::Deps{*callers_, *audit_, clock_, *registry_, call_limits_});
   for (size_t slot = 0; slot < slots->size(); ++slot) {
     guards.push_back(
         std::make_shared<SlotGuard>(guard, [slots, slot] { return slots->Describe(slot); }));

@@ -14,11 +14,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "aggregator/access/access_book.h"
+#include "aggregator/access/access_policy_store.h"
 #include "aggregator/access/audit_log.h"
-#include "aggregator/access/call_guard.h"
+#include "aggregator/access/auth_interceptor.h"
+#include "aggregator/access/authenticator.h"
 #include "aggregator/access/call_rates.h"
-#include "aggregator/access/caller_finder.h"
 #include "aggregator/access/token_reviews.h"
 #include "aggregator/aggregator_metrics.h"
 #include "aggregator/clock_service.h"
@@ -28,8 +28,8 @@
 #include "aggregator/ingest/agent_gateway.h"
 #include "aggregator/ingest/agent_reports.h"
 #include "aggregator/ingest/artifact_service.h"
+#include "aggregator/ingest/chunk_admission.h"
 #include "aggregator/ingest/chunk_committer.h"
-#include "aggregator/ingest/chunk_door.h"
 #include "aggregator/ingest/chunk_writer.h"
 #include "aggregator/ingest/ingest_budget.h"
 #include "aggregator/ingest/ingest_metrics.h"
@@ -40,8 +40,8 @@
 #include "aggregator/session/coordinator.h"
 #include "aggregator/standing_exports.h"
 #include "aggregator/store/store.h"
+#include "aggregator/store_incarnation.h"
 #include "aggregator/store_quota.h"
-#include "aggregator/store_run.h"
 #include "aggregator/trigger_service.h"
 #include "lib/base/clock.h"
 #include "lib/base/event_loop.h"
@@ -49,7 +49,7 @@
 #include "lib/daemon/daemon_process.h"
 #include "lib/daemon/program_log.h"
 #include "lib/health/health_state.h"
-#include "lib/health/turn_watch.h"
+#include "lib/health/loop_watchdog.h"
 #include "lib/trace/export_limits.h"
 #include "lib/wire/security_watch.h"
 #include "lib/wire/server_port.h"
@@ -86,7 +86,7 @@ class Aggregator {
   bool cannot_go_on() const { return cannot_go_on_; }
   // About once a second, by the thread that started it: looks whether files of configuration have
   // changed. `anyway`: reads them in any case.
-  void LookAtFiles(bool anyway);
+  void ReloadChangedFiles(bool anyway);
 
  private:
   Aggregator(std::unique_ptr<Store> store, const AggregatorConfig& config, const Process& process);
@@ -122,8 +122,8 @@ class Aggregator {
   std::vector<OperatorClockBound> ClockBounds(const CaptureRecord& record);
   void RememberAgent(const KnownAgent& agent);
   void RememberWorker(const std::string& agent_id, const WorkerInfo& worker);
-  HeldCalls::Options ExportLimits();
-  HeldCalls::Options WatchLimits();
+  StreamingCallLimiter::Options ExportLimits();
+  StreamingCallLimiter::Options WatchLimits();
   // As ExportCapture, for an operator.
   absl::Status ExportForOperator(const CaptureRecord& record, const v1::ExportRequest& request,
                                  const ExportWriter& write);
@@ -140,7 +140,7 @@ class Aggregator {
                                           const v1::ExportRequest& resolved);
   absl::Status MakeStandingExports(const AggregatorConfig& config);
   bool LetGo(const CaptureId& capture);
-  void DoChores();
+  void RunMaintenance();
 
   // OK as Put; counts a capture that ends with it.
   absl::Status Persist(const CaptureRecord& record, bool durable);
@@ -155,24 +155,24 @@ class Aggregator {
   IngestMetrics ingest_metrics_{*registry_};
   CaptureMetrics capture_metrics_{*registry_};
   ExportMetrics export_metrics_{*registry_};
-  ClockBoundMetrics clock_bounds_{*registry_};  // of DoChores
+  ClockBoundMetrics clock_bounds_{*registry_};  // of RunMaintenance
   HealthState health_;
-  EventLoop loop_;           // the coordinator's sequence
-  TurnWatch turns_{clock_};  // of it
+  EventLoop loop_;              // the coordinator's sequence
+  LoopWatchdog turns_{clock_};  // of it
   DaemonProcess process_;
-  AccessBook access_;
+  AccessPolicyStore access_;
   std::unique_ptr<TokenReviews> token_reviews_;  // null: tokens of Kubernetes are not taken
-  std::unique_ptr<CallerFinder> callers_;  // null: calls show nobody, as they come in plain text
+  std::unique_ptr<Authenticator> callers_;  // null: calls show nobody, as they come in plain text
   std::unique_ptr<AuditLog> audit_;
   CallLimits call_limits_;
   const ChannelSecurity security_;
   std::unique_ptr<Store> store_;
   StoreMetrics store_metrics_;
   ClockSteps clock_steps_;  // Check on loop_ only
-  const StoreRun store_run_;
+  const StoreIncarnation store_run_;
   const ExportRoots export_roots_;
-  HeldCalls exports_under_way_;
-  HeldCalls watches_;
+  StreamingCallLimiter exports_under_way_;
+  StreamingCallLimiter watches_;
   StoreQuota quota_;
   PreviewReaper reaper_;
   CaptureWatch watch_;
@@ -180,7 +180,7 @@ class Aggregator {
   Coordinator coordinator_;  // used on loop_ only, once it runs
   AgentReports reports_;
   IngestBudget budget_;
-  ChunkDoor door_;
+  ChunkAdmission door_;
   ChunkCommitter committer_;  // used by the writer alone
   ChunkWriter writer_;
   AgentGateway gateway_;

@@ -9,8 +9,8 @@
 #include "aggregator/aggregator.h"
 #include "aggregator/capture_delivery.h"
 #include "aggregator/capture_export.h"
-#include "aggregator/reply_files.h"
-#include "aggregator/window_before_now.h"
+#include "aggregator/grpc_output_files.h"
+#include "aggregator/relative_window.h"
 #include "lib/base/status.h"
 #include "lib/base/time_units.h"
 #include "lib/wire/export_options.h"
@@ -25,7 +25,7 @@ constexpr std::chrono::milliseconds kLookAgainAtEvidence(20);
 // What who exports a capture right after its end is to know; empty: nothing.
 std::string NoteOf(const CaptureRecord& record, const CaptureClocks& clocks, uint64_t now_ns) {
   if (!HasEnded(record.state) || clocks.instances.empty() || clocks.is_final) return {};
-  const uint64_t final_ns = ClockBook::FinalAtNs(record);
+  const uint64_t final_ns = ClockModelCache::FinalAtNs(record);
   if (clocks.version == 0 || now_ns >= final_ns) return {};
   return fmt::format(
       "the models of the clocks are not final yet: an export in {} s has the best "
@@ -77,7 +77,7 @@ absl::StatusOr<CaptureClocks> Aggregator::ClocksFor(const CaptureRecord& record,
 }
 
 // In plain text nobody has a name: there all are one caller.
-HeldCalls::Options Aggregator::ExportLimits() {
+StreamingCallLimiter::Options Aggregator::ExportLimits() {
   return {.clock = clock_,
           .what = "exports",
           .at_once_max = limits::kExportsAtOnceMax,
@@ -87,7 +87,7 @@ HeldCalls::Options Aggregator::ExportLimits() {
           .unread = metrics_.exports_unread};
 }
 
-HeldCalls::Options Aggregator::WatchLimits() {
+StreamingCallLimiter::Options Aggregator::WatchLimits() {
   return {.clock = clock_,
           .what = "watches of captures",
           .at_once_max = limits::kWatchesAtOnceMax,
@@ -161,9 +161,9 @@ absl::Status Aggregator::ExportHeld(const CaptureRecord& record, const v1::Expor
   if (request.more_formats_size() != 0) {
     return InvalidArgument("more_formats: several formats need a destination");
   }
-  ASSIGN_OR_RETURN(HeldFiles held, HeldFiles::Of(request));
+  ASSIGN_OR_RETURN(ResumeState held, ResumeState::Of(request));
   const uint64_t held_bytes = held.bytes();
-  ReplyFiles files(noted, std::move(held));
+  GrpcOutputFiles files(noted, std::move(held));
   absl::Status as_held;
   const ExportWriter checked = [&](const v1::ExportReply& reply) {
     if (!reply.has_done() || held_bytes == 0) return noted(reply);

@@ -186,7 +186,7 @@ TEST_F(StoreMetricsTest, LossesAreThoseThatTheStreamsRecordsTell) {
   behind.header.losses_before = {
       {.place = LossPlace::kRuntimeRing, .reason = LossReason::kOverwritten, .events = 9},
       {.place = LossPlace::kDecode, .reason = LossReason::kMalformed, .events_unknown = true}};
-  behind.gone_before = GoneBefore{LossPlace::kSpool, LossReason::kOverwritten};
+  behind.gone_before = PrecedingGap{LossPlace::kSpool, LossReason::kOverwritten};
   Put(behind);
   metrics_.Publish();
   metrics_.Publish();

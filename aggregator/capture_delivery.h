@@ -6,7 +6,7 @@
 #include "aggregator/deliver/export_roots.h"
 #include "aggregator/operator/operator_service.h"
 #include "aggregator/store/store.h"
-#include "aggregator/store_run.h"
+#include "aggregator/store_incarnation.h"
 #include "lib/base/clock.h"
 #include "lib/base/random.h"
 #include "lib/trace/capture_record.h"
@@ -18,7 +18,7 @@ namespace neurontrace {
 struct DeliveryDeps {
   const Store& store;
   const ExportRoots& roots;
-  const StoreRun& run;
+  const StoreIncarnation& run;
   const Clock& clock;
   Random& random;
 };

@@ -15,7 +15,7 @@
 
 #include "aggregator/certificate/make_certificate.h"
 #include "aggregator/export/parquet/parquet_format.h"
-#include "aggregator/reply_files.h"
+#include "aggregator/grpc_output_files.h"
 #include "aggregator/store/chunk_frame.h"
 #include "aggregator/store_damage_test_support.h"
 #include "lib/base/sha256.h"
@@ -113,7 +113,7 @@ class CaptureExportTest : public StoreDamageTest {
       if (reply.has_done()) done = reply.done();
       return true;
     };
-    ReplyFiles files(write);
+    GrpcOutputFiles files(write);
     const absl::Status status = ExportStoredCapture(store, record_, request, clocks_, files, write);
     EXPECT_TRUE(status.ok()) << status;
     return done;
@@ -290,7 +290,7 @@ TEST_F(CaptureExportTest, AWindowBeyondAllTimesDoesNotBeginAnew) {
   request.set_window_end_ns(0);
   request.set_capture_id(record_.id.ToString());
   const ExportWriter write = [](const v1::ExportReply&) { return true; };
-  ReplyFiles files(write);
+  GrpcOutputFiles files(write);
   const absl::Status status = ExportStoredCapture(*store, record_, request, clocks_, files, write);
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
 }

@@ -50,13 +50,13 @@ absl::StatusOr<RealtimeWindow> WindowOf(const Store& store, const CaptureRecord&
 
 }  // namespace
 
-KeeperClocks::KeeperClocks(const Deps& deps, std::string raw_origin)
+ReferenceHostClockCollector::ReferenceHostClockCollector(const Deps& deps, std::string raw_origin)
     : deps_(deps), raw_origin_(std::move(raw_origin)) {
   loop_.PostTask([this] { Start(); });
   thread_ = std::thread([this] { loop_.Run(); });
 }
 
-KeeperClocks::~KeeperClocks() {
+ReferenceHostClockCollector::~ReferenceHostClockCollector() {
   loop_.PostTask([this] {
     collector_.reset();
     loop_.Quit();
@@ -64,7 +64,7 @@ KeeperClocks::~KeeperClocks() {
   thread_.join();
 }
 
-void KeeperClocks::Start() {
+void ReferenceHostClockCollector::Start() {
   collector_ = std::make_unique<ClockCollector>(
       ClockCollector::Deps{loop_, host_clocks_, files_, random_}, ClockPaths{},
       ClockCollector::Hooks{.on_batch = [this](ClockEvidence batch) { Store(std::move(batch)); },
@@ -75,7 +75,7 @@ void KeeperClocks::Start() {
   }
 }
 
-void KeeperClocks::Store(ClockEvidence batch) {
+void ReferenceHostClockCollector::Store(ClockEvidence batch) {
   if (*waiting_ >= kBatchesWaitingMax) {
     deps_.metrics.own_batches_dropped.Increment();
     if (!std::exchange(has_dropped_, true)) {
@@ -107,8 +107,9 @@ absl::StatusOr<std::unique_ptr<ClockService>> ClockService::Start(const Aggregat
                    deps.store.clocks().TakeEpoch(RawOrigin(), now_ns - clocks.RawNs(), now_ns));
   std::unique_ptr<ClockService> service(new ClockService(config, deps, epoch));
   RETURN_IF_ERROR(service->Listen(config));
-  service->keeper_ = std::make_unique<KeeperClocks>(
-      KeeperClocks::Deps{service->timescale_, service->writer_, service->metrics_, service->clock_},
+  service->keeper_ = std::make_unique<ReferenceHostClockCollector>(
+      ReferenceHostClockCollector::Deps{service->timescale_, service->writer_, service->metrics_,
+                                        service->clock_},
       epoch.raw_origin);
   return service;
 }

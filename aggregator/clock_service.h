@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "agent/clock/clock_collector.h"
-#include "aggregator/clocks/clock_book.h"
+#include "aggregator/clocks/clock_model_cache.h"
 #include "aggregator/config.h"
 #include "aggregator/ingest/clock_evidence_writer.h"
 #include "aggregator/ingest/clock_gateway.h"
@@ -33,7 +33,7 @@ namespace neurontrace {
 // relates the reference to UTC; nobody is worse off without. On a thread of its own, as nothing
 // there may wait for anything.
 // thread: own clocks: collects evidence about the clocks of the aggregator's host
-class KeeperClocks {
+class ReferenceHostClockCollector {
  public:
   // Batches that are given to the writer and not durable yet. Beyond: a new one is dropped, and
   // counted.
@@ -47,11 +47,11 @@ class KeeperClocks {
     const Clock& clock;
   };
   // Begins to work at once. `raw_origin`: what the timescale's raw counts from.
-  KeeperClocks(const Deps& deps, std::string raw_origin);
+  ReferenceHostClockCollector(const Deps& deps, std::string raw_origin);
   // Ends at once; what was collected in the last moments is lost.
-  ~KeeperClocks();
-  KeeperClocks(const KeeperClocks&) = delete;
-  KeeperClocks& operator=(const KeeperClocks&) = delete;
+  ~ReferenceHostClockCollector();
+  ReferenceHostClockCollector(const ReferenceHostClockCollector&) = delete;
+  ReferenceHostClockCollector& operator=(const ReferenceHostClockCollector&) = delete;
 
  private:
   void Start();
@@ -97,7 +97,7 @@ class ClockService {
   // Where probes are answered over UDP; 0: nowhere.
   uint16_t probe_port() const { return responder_ == nullptr ? 0 : responder_->port(); }
   const ReferenceTimescale& timescale() const { return timescale_; }
-  ClockBook& book() { return book_; }
+  ClockModelCache& book() { return book_; }
   LiveClocks& live() { return live_; }
   // What the book says of a capture. Of one that has just ended the last evidence may be on its
   // way: blocks until it has come, for three seconds from the end at the most. Any thread.
@@ -127,13 +127,13 @@ class ClockService {
   ProbeMetrics probe_metrics_;
   ClockMetrics metrics_;
   ClockEvidenceWriter writer_;
-  ClockBookMetrics book_metrics_;
-  ClockBook book_;
+  ClockModelCacheMetrics book_metrics_;
+  ClockModelCache book_;
   LiveClocks live_;
   ClockFinalizer finalizer_;                   // used on background_ only
   std::unique_ptr<ProbeResponder> responder_;  // null: no UDP
   std::unique_ptr<ClockGateway> gateway_;
-  std::unique_ptr<KeeperClocks> keeper_;
+  std::unique_ptr<ReferenceHostClockCollector> keeper_;
   EventLoop background_;
   std::thread background_thread_;
 };

@@ -17,7 +17,7 @@
 #include "lib/trace/agent_info.h"
 #include "lib/trace/chunk_format.h"
 #include "lib/triggers/trigger_file.h"
-#include "lib/wire/option_texts_check.h"
+#include "lib/wire/effective_options_check.h"
 #include "lib/wire/pem_files.h"
 
 namespace neurontrace {
@@ -221,7 +221,7 @@ AggregatorConfig Parse(CLI::App& app, int argc, char** argv) {
       ->capture_default_str();
   app.footer(kFooter);
   app.parse(argc, argv);
-  if (const absl::Status texts = CheckOptionTexts(app, {}); !texts.ok()) {
+  if (const absl::Status texts = CheckEffectiveOptions(app, {}); !texts.ok()) {
     throw CLI::ParseError(std::string(texts.message()), kExitUsage);
   }
   config.order_checks = OrderClassesOf(order_checks);

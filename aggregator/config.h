@@ -14,7 +14,7 @@
 #include "aggregator/deliver/s3_client.h"
 #include "aggregator/session/capture_quota.h"
 #include "aggregator/store/durability.h"
-#include "lib/daemon/option_texts.h"
+#include "lib/daemon/effective_options.h"
 #include "lib/daemon/program_log.h"
 #include "lib/trace/access_limits.h"
 #include "lib/trace/artifact_limits.h"
@@ -54,7 +54,7 @@ struct AggregatorConfig {
   LogFormat log_format = LogFormat::kText;
   std::string config_file;       // where options stand that may change; empty: nowhere
   bool validate_config = false;  // say whether all of this is good, and end
-  OptionTexts options;           // all of this, as texts
+  EffectiveOptions options;      // all of this, as texts
 };
 
 // Options that an aggregator takes from a changed file without a restart.

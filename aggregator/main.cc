@@ -44,7 +44,7 @@ absl::StatusOr<int> Work(const neurontrace::RunningDaemon<AggregatorConfig>& dae
       SPDLOG_INFO("ending after signal {}", signal);
       return 0;
     }
-    aggregator->LookAtFiles(signal == SIGHUP);
+    aggregator->ReloadChangedFiles(signal == SIGHUP);
     if (aggregator->cannot_go_on()) return 1;
   }
 }

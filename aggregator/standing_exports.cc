@@ -6,8 +6,8 @@
 #include <cctype>
 #include <utility>
 
-#include "aggregator/clocks/clock_book.h"
-#include "aggregator/own_actions.h"
+#include "aggregator/clocks/clock_model_cache.h"
+#include "aggregator/system_audit_events.h"
 #include "lib/base/status.h"
 #include "lib/health/metric_builders.h"
 
@@ -92,7 +92,7 @@ void StandingExports::End() {
 
 void StandingExports::OnEnded(const CaptureRecord& record) {
   if (queue_.rules().empty()) return;
-  loop_.PostTask([this, record] { queue_.Offer(record, ClockBook::FinalAtNs(record)); });
+  loop_.PostTask([this, record] { queue_.Offer(record, ClockModelCache::FinalAtNs(record)); });
 }
 
 // What ended while nobody looked.
@@ -103,7 +103,7 @@ void StandingExports::LookAtAll() {
     return;
   }
   for (const CaptureRecord& record : *records) {
-    if (HasEnded(record.state)) queue_.Offer(record, ClockBook::FinalAtNs(record));
+    if (HasEnded(record.state)) queue_.Offer(record, ClockModelCache::FinalAtNs(record));
   }
 }
 

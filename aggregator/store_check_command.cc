@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "aggregator/ingest/chunk_door.h"
+#include "aggregator/ingest/chunk_admission.h"
 #include "lib/base/json_writer.h"
 #include "lib/base/standard_streams.h"
 
@@ -81,7 +81,7 @@ std::string FormatReportJson(const StoreCheckReport& report, const std::string& 
 }
 
 int RunStoreCheck(const AggregatorConfig& config, FILE* out, FILE* err) {
-  ChunkDoor door;
+  ChunkAdmission door;
   absl::StatusOr<StoreCheckReport> report;
   {
     CheckProgress progress(err);

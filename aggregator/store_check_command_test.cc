@@ -12,7 +12,7 @@
 #include <string>
 
 #include "aggregator/certificate/make_certificate.h"
-#include "aggregator/ingest/chunk_door.h"
+#include "aggregator/ingest/chunk_admission.h"
 #include "aggregator/store/chunk_index_entry.h"
 #include "aggregator/store_damage_test_support.h"
 #include "lib/base/sha256.h"

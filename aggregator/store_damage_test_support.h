@@ -14,7 +14,7 @@
 #include <string>
 
 #include "aggregator/aggregator_test_support.h"
-#include "aggregator/ingest/chunk_door.h"
+#include "aggregator/ingest/chunk_admission.h"
 #include "aggregator/store/database.h"
 #include "aggregator/store/keys.h"
 #include "aggregator/store/store.h"
@@ -27,7 +27,7 @@ class StoreDamageTest : public ::testing::Test {
   static constexpr uint32_t kEventsPerChunk = 8;
 
   const std::string& path() const { return directory_.path(); }
-  ChunkDoor& door() { return door_; }
+  ChunkAdmission& door() { return door_; }
 
   std::unique_ptr<Store> OpenStore() {
     auto store =
@@ -149,7 +149,7 @@ class StoreDamageTest : public ::testing::Test {
 
  private:
   const TemporaryDirectory directory_;
-  ChunkDoor door_;
+  ChunkAdmission door_;
 };
 
 }  // namespace neurontrace

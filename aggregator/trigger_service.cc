@@ -7,8 +7,8 @@
 #include <chrono>
 #include <utility>
 
-#include "aggregator/own_actions.h"
 #include "aggregator/session/capture_request.h"
+#include "aggregator/system_audit_events.h"
 #include "aggregator/triggers/trigger_incident.h"
 #include "lib/base/clean_text.h"
 #include "lib/base/post_and_wait.h"
@@ -248,7 +248,7 @@ TriggerWorld::Continuous TriggerService::ContinuousOf(const CaptureSpec& spec) c
   return {};
 }
 
-std::string TriggerService::BlindWords(const TriggerRule& rule) const {
+std::string TriggerService::WhyCannotFire(const TriggerRule& rule) const {
   const AgentRegistry& registry = deps_.coordinator.registry();
   if (rule.kind == TriggerKind::kPost) return "";
   if (registry.connected() == 0) return "sees nothing now: no agent is connected";
@@ -284,7 +284,7 @@ v1::ListTriggersReply TriggerService::List() const {
     trigger.set_last_fired_realtime_ns(status.last_fired_realtime_ns);
     trigger.set_last_cause(status.last_cause);
     if (!status.last_capture.empty()) trigger.set_last_capture_id(status.last_capture.ToString());
-    const std::string blind = BlindWords(status.rule);
+    const std::string blind = WhyCannotFire(status.rule);
     const bool both = !blind.empty() && !status.last_problem.empty();
     trigger.set_last_problem(blind + (both ? "; last: " : "") + status.last_problem);
   }

@@ -83,7 +83,7 @@ class TriggerService {
   CaptureId RecorderOf(const CaptureSpec& spec) const;
   TriggerWorld::Continuous ContinuousOf(const CaptureSpec& spec) const;
   // Why the rule cannot fire as things are; empty: it can.
-  std::string BlindWords(const TriggerRule& rule) const;
+  std::string WhyCannotFire(const TriggerRule& rule) const;
   void JudgeSilence(uint64_t now_ns);
   PostAnswer Post(const PostRequest& request);
   void PublishMetrics();

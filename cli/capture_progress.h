@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "cli/live_block.h"
+#include "cli/terminal_region.h"
 #include "cli/worker_ranks.h"
 #include "neurontrace/v1/operator_service.pb.h"
 

@@ -7,7 +7,7 @@
 
 #include "cli/capture_progress.h"
 #include "cli/capture_view.h"
-#include "cli/live_block.h"
+#include "cli/terminal_region.h"
 #include "lib/base/standard_streams.h"
 
 namespace neurontrace::cli {
@@ -50,7 +50,7 @@ bool IsOver(const v1::Capture& capture, const WatchOptions& options) {
 struct CaptureWatch::Screen {
   explicit Screen(bool enabled) : block(enabled) {}
 
-  LiveBlock block;
+  TerminalRegion block;
   CaptureProgress progress;
   WorkerRanks ranks;
 

@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "cli/help_formatter.h"
-#include "cli/live_block.h"
+#include "cli/terminal_region.h"
 #include "lib/base/address.h"
 #include "lib/base/build_facts.h"
 #include "lib/base/clean_text.h"
@@ -22,7 +22,7 @@
 #include "lib/base/status.h"
 #include "lib/trace/agent_info.h"
 #include "lib/trace/chunk_format.h"
-#include "lib/wire/option_texts_check.h"
+#include "lib/wire/effective_options_check.h"
 
 namespace neurontrace::cli {
 namespace {
@@ -238,7 +238,7 @@ int ParseAndRun(int argc, const char* const* argv, Context& context) {
   if (dashes != end && !app.got_subcommand("record")) {
     return FailUsage(InvalidArgument("only `neurontrace record` takes a command behind --"));
   }
-  if (const absl::Status texts = CheckOptionTexts(app, PathOptions()); !texts.ok()) {
+  if (const absl::Status texts = CheckEffectiveOptions(app, PathOptions()); !texts.ok()) {
     return FailUsage(texts);
   }
   if (!IsLocal(app)) {

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <ctime>
 
-#include "cli/live_block.h"
+#include "cli/terminal_region.h"
 #include "lib/base/status.h"
 
 namespace neurontrace::cli {

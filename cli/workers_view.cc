@@ -11,7 +11,7 @@
 
 #include "cli/capture_view.h"
 #include "cli/folded_lines.h"
-#include "cli/live_block.h"
+#include "cli/terminal_region.h"
 #include "cli/text.h"
 #include "cli/worker_ranks.h"
 #include "lib/trace/ids.h"

@@ -201,7 +201,7 @@ void ControlSession::OnWelcome(const Welcome& welcome) {
       StartCapture(resume);
     }
   }
-  for (Source* source : sources_) source->OnAllTold();
+  for (Source* source : sources_) source->OnCaptureListComplete();
   for (auto& [capture_id, capture] : captures_) ReportCapture(capture_id, capture, true);
   if (hooks_.on_welcome) hooks_.on_welcome(listed);
 }

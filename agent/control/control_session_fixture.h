@@ -126,7 +126,7 @@ class FakeSource final : public Source {
     if (begin) calls.back() += fmt::format(" from {}", begin->first_execution);
     running[id] = true;
   }
-  void OnAllTold() override { running_when_all_told = running; }
+  void OnCaptureListComplete() override { running_when_all_told = running; }
   void StopCapture(const CaptureId& id) override {
     calls.emplace_back("stop");
     running[id] = false;

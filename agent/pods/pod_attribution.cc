@@ -5,7 +5,7 @@
 
 namespace neurontrace {
 
-PodAttribution::PodAttribution(PodLooker& looker, TaskRunner& io, TaskRunner& runner,
+PodAttribution::PodAttribution(PodResolver& looker, TaskRunner& io, TaskRunner& runner,
                                const Clock& clock, Hooks hooks)
     : looker_(looker), io_(io), runner_(runner), clock_(clock), hooks_(std::move(hooks)) {}
 
@@ -21,8 +21,8 @@ void PodAttribution::LookLater() {
 // for twice.
 void PodAttribution::Look() {
   std::vector<PodProcess> processes = hooks_.processes();
-  auto tell = weak_tasks_.Wrap([this](const std::vector<PodLooker::Change>& changes) {
-    for (const PodLooker::Change& change : changes) hooks_.tell(change);
+  auto tell = weak_tasks_.Wrap([this](const std::vector<PodResolver::Change>& changes) {
+    for (const PodResolver::Change& change : changes) hooks_.tell(change);
     LookLater();
   });
   io_.PostTask([tell, &looker = looker_, &runner = runner_, now_ns = clock_.MonotonicNs(),

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "agent/pods/pod_looker.h"
+#include "agent/pods/pod_resolver.h"
 #include "lib/base/clock.h"
 #include "lib/base/task_runner.h"
 #include "lib/base/weak_tasks.h"
@@ -20,12 +20,12 @@ class PodAttribution {
 
   struct Hooks {
     std::function<std::vector<PodProcess>()> processes;  // that are workers here
-    std::function<void(const PodLooker::Change&)> tell;
+    std::function<void(const PodResolver::Change&)> tell;
   };
 
   // All outlive it. `looker` is used on `io` alone, and only while this is there or until the task
   // that is under way there has ended.
-  PodAttribution(PodLooker& looker, TaskRunner& io, TaskRunner& runner, const Clock& clock,
+  PodAttribution(PodResolver& looker, TaskRunner& io, TaskRunner& runner, const Clock& clock,
                  Hooks hooks);
   ~PodAttribution();
   PodAttribution(const PodAttribution&) = delete;
@@ -37,7 +37,7 @@ class PodAttribution {
   void Look();
   void LookLater();
 
-  PodLooker& looker_;
+  PodResolver& looker_;
   TaskRunner& io_;
   TaskRunner& runner_;
   const Clock& clock_;

@@ -26,12 +26,12 @@ class PodAttributionTest : public ::testing::Test {
   PodCounters counters_;
   int lists_asked_for_ = 0;
   std::vector<PodProcess> workers_;
-  std::vector<PodLooker::Change> told_;
+  std::vector<PodResolver::Change> told_;
   const WorkerPod llama_{"training", "llama-0", "worker"};
-  PodLooker looker_{[this]() -> absl::StatusOr<PodAnswer> {
-                      return PodAnswer{.containers = {{.pod = llama_, .devices = {3}}}};
-                    },
-                    ProcessReader(node_.root()), counters_};
+  PodResolver looker_{[this]() -> absl::StatusOr<PodAnswer> {
+                        return PodAnswer{.containers = {{.pod = llama_, .devices = {3}}}};
+                      },
+                      ProcessReader(node_.root()), counters_};
   std::unique_ptr<PodAttribution> attribution_ = std::make_unique<PodAttribution>(
       looker_, io_, runner_, clock_,
       PodAttribution::Hooks{
@@ -40,7 +40,7 @@ class PodAttributionTest : public ::testing::Test {
                 ++lists_asked_for_;
                 return workers_;
               },
-          .tell = [this](const PodLooker::Change& change) { told_.push_back(change); }});
+          .tell = [this](const PodResolver::Change& change) { told_.push_back(change); }});
 };
 
 TEST_F(PodAttributionTest, TellsWhatIsNewOnTheAgentsSequence) {
@@ -51,7 +51,7 @@ TEST_F(PodAttributionTest, TellsWhatIsNewOnTheAgentsSequence) {
   io_.RunUntilIdle();
   EXPECT_THAT(told_, IsEmpty());
   runner_.RunUntilIdle();
-  EXPECT_THAT(told_, ElementsAre(PodLooker::Change{workers_[0], llama_}));
+  EXPECT_THAT(told_, ElementsAre(PodResolver::Change{workers_[0], llama_}));
 }
 
 TEST_F(PodAttributionTest, DoesNotLookAgainWhileTheKubeletIsWaitedFor) {

@@ -66,7 +66,7 @@ class Source {
 
   // The aggregator has told of every capture that this agent has a part in: what still records
   // another one, for an agent before this one, records it for nobody.
-  virtual void OnAllTold() {}
+  virtual void OnCaptureListComplete() {}
 
   // Stops recording, reads what is left and ends every stream of the capture. Again: no effect.
   virtual void StopCapture(const CaptureId& capture_id) = 0;

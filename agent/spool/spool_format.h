@@ -71,8 +71,8 @@ bool RecordHeadMatches(std::string_view head, std::string_view chunk_header, uin
 // What a capture's `cursor` file says.
 struct SpoolCursor {
   struct Stream {
-    uint64_t next_sequence = 0;      // all below is stored by the aggregator, or given up
-    std::optional<GoneBefore> gone;  // the chunks before the first one left were given up
+    uint64_t next_sequence = 0;        // all below is stored by the aggregator, or given up
+    std::optional<PrecedingGap> gone;  // the chunks before the first one left were given up
     // Where the stream stands behind the last chunk that is durable, here or at the aggregator.
     std::optional<StreamCursor> behind;
     friend bool operator==(const Stream&, const Stream&) = default;

@@ -67,7 +67,7 @@ SpoolCursor Cursor() {
   cursor.streams[stream] = {.next_sequence = 5, .gone = std::nullopt};
   stream.nc_idx = 3;
   cursor.streams[stream] = {.next_sequence = 7,
-                            .gone = GoneBefore{LossPlace::kSpool, LossReason::kOverwritten}};
+                            .gone = PrecedingGap{LossPlace::kSpool, LossReason::kOverwritten}};
   StreamCursor behind{.stream = stream, .next_sequence = 9, .source_position = 77};
   behind.events_before = 1'000;
   behind.losses_before.push_back(

@@ -269,7 +269,7 @@ void AgentTriggers::OnTraceEdge(const WorkerIdentity& worker) {
   if (found != workers_.end()) found->second.Rest();
 }
 
-void AgentTriggers::OnLookedAt(const WorkerIdentity& worker, bool drained) {
+void AgentTriggers::OnPolled(const WorkerIdentity& worker, bool drained) {
   if (!drained || workers_.empty()) return;
   const auto found = workers_.find(worker);
   if (found != workers_.end()) found->second.drained_ns = clock_.MonotonicNs();

@@ -156,7 +156,7 @@ class AgentTriggers final : public WorkerWatch {
                      uint64_t fetched_ns) override;
   void OnEvent(const NrtEvent& event) override;
   void OnTraceEdge(const WorkerIdentity& worker) override;
-  void OnLookedAt(const WorkerIdentity& worker, bool drained) override;
+  void OnPolled(const WorkerIdentity& worker, bool drained) override;
   void OnDied(const WorkerIdentity& worker, const std::string& job) override;
   void OnGone(const WorkerIdentity& worker) override;
 

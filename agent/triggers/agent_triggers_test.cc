@@ -109,7 +109,7 @@ TEST_F(AgentTriggersTest, IsNotDeceivedByStandingStillItself) {
   Pass(kSecondNs);
   clock.AdvanceNs(60 * kSecondNs);
   ShowEvent(1, 1);
-  triggers.OnLookedAt(Worker(1), true);
+  triggers.OnPolled(Worker(1), true);
   runner.RunUntilIdle();
   EXPECT_THAT(told, IsEmpty());
 }

@@ -105,7 +105,7 @@ TEST_F(SlowExecutionTest, TheDevicesClockCountsAndTheHostsWhereItMakesNoSense) {
 
 TEST_F(SlowExecutionTest, IsToldBeforeItEnds) {
   ExecuteUsually();
-  triggers.OnLookedAt(Worker(1), true);
+  triggers.OnPolled(Worker(1), true);
   Show(1, Start(100, host_ns_, device_ns_));
   Pass(ExecutionMedians::kUnendedMinNs - kMillisecondNs);
   EXPECT_THAT(told, IsEmpty());

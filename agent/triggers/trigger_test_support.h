@@ -56,7 +56,7 @@ class AgentTriggersWorld {
   void Pass(uint64_t ns, std::vector<uint32_t> drained = {1, 2}) {
     const uint64_t end_ns = clock.MonotonicNs() + ns;
     while (clock.MonotonicNs() < end_ns) {
-      for (const uint32_t pid : drained) triggers.OnLookedAt(Worker(pid), true);
+      for (const uint32_t pid : drained) triggers.OnPolled(Worker(pid), true);
       runner.AdvanceNs(std::min(end_ns - clock.MonotonicNs(), kSecondNs / 5));
     }
   }

@@ -160,7 +160,7 @@ void DeliveryQueue::OnHealth(const absl::Status& health) {
 }
 
 void DeliveryQueue::OnSegmentDropped(const CaptureId& capture_id, uint64_t segment) {
-  const GoneBefore gone{LossPlace::kSpool, LossReason::kOverwritten};
+  const PrecedingGap gone{LossPlace::kSpool, LossReason::kOverwritten};
   for (const StreamNumber number : StreamsIn(capture_id)) {
     Stream& stream = streams_[number];
     bool some = false;
@@ -185,7 +185,7 @@ void DeliveryQueue::OnSegmentDropped(const CaptureId& capture_id, uint64_t segme
 }
 
 // So that what a stream lost last, and that it has ended, is told though nothing follows.
-void DeliveryQueue::StandInForLast(StreamNumber number, const GoneBefore& gone) {
+void DeliveryQueue::StandInForLast(StreamNumber number, const PrecedingGap& gone) {
   auto header = ParseChunkHeader(streams_[number].last_header);
   if (!header.ok()) return;  // never: it was written by this class, or read by the spool
   Chunk chunk = MakeLossChunk(*std::move(header), gone.place, gone.reason, "");
@@ -396,7 +396,7 @@ absl::Status DeliveryQueue::Recover() {
 
 void DeliveryQueue::TakeFound(const SpoolCursor& cursor, const ChunkHeader& header,
                               const SpoolPlace& place) {
-  const GoneBefore damaged{LossPlace::kSpool, LossReason::kMalformed};
+  const PrecedingGap damaged{LossPlace::kSpool, LossReason::kMalformed};
   const StreamNumber number = NumberOf(header);
   Stream& stream = streams_[number];
   const auto known = cursor.streams.find(header.stream);
@@ -498,7 +498,7 @@ bool DeliveryQueue::TakeOneLoaded(StreamNumber number, uint64_t sequence,
 
 void DeliveryQueue::LoseUnreadable(StreamNumber number, size_t index, const absl::Status& why) {
   Stream& stream = streams_[number];
-  const GoneBefore gone{LossPlace::kSpool, LossReason::kMalformed};
+  const PrecedingGap gone{LossPlace::kSpool, LossReason::kMalformed};
   spdlog::error("spool: a chunk of {} is lost: {}", ToString(std::get<StreamIdentity>(stream.key)),
                 std::string(why.message()));
   if (listener_ != nullptr) listener_->OnUnsentDropped(number);

@@ -125,8 +125,8 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
     bool replaced = false;  // stands for a chunk that is lost
     bool loading = false;
     uint8_t load_failures = 0;
-    uint8_t refusals = 0;            // of what stands for it
-    std::optional<GoneBefore> gone;  // of what lies before it
+    uint8_t refusals = 0;              // of what stands for it
+    std::optional<PrecedingGap> gone;  // of what lies before it
     SpoolPlace place;
     std::shared_ptr<v1::ChunkEnvelope> envelope;  // null: to be loaded
     std::unique_ptr<Done> done;
@@ -198,7 +198,7 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
   // Takes note of where a stream surely stands.
   void Learn(const CaptureId& capture_id, const StreamCursor& cursor);
   void LearnFrom(Stream& stream);
-  void StandInForLast(StreamNumber number, const GoneBefore& gone);
+  void StandInForLast(StreamNumber number, const PrecedingGap& gone);
   // Adds a chunk that says of the stream that nobody knows what it lost.
   void TellUnknown(const CaptureId& capture_id, StreamCursor& cursor);
   void GiveReceipt(Entry& entry, const Receipt& receipt);

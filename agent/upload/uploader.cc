@@ -267,7 +267,7 @@ void Uploader::TakeGap(StreamNumber stream, const v1::UploadAck& ack) {
     // Either it had stored more than it has now, or what it asks for was lost on this node.
     const bool was_stored = ack.next_sequence() < queue_.stored_before(stream);
     first.gone =
-        GoneBefore{was_stored ? LossPlace::kStore : LossPlace::kSpool, LossReason::kUnknown};
+        PrecedingGap{was_stored ? LossPlace::kStore : LossPlace::kSpool, LossReason::kUnknown};
     spdlog::warn("upload: the aggregator asks for chunk {} of a stream that begins with {} here",
                  ack.next_sequence(), first.sequence);
   }

@@ -92,7 +92,7 @@ std::string HideCaptures(std::string_view text, const MaySeeCapture& may_see) {
 
 void HideOthers(const std::function<bool(const WorkerIdentity&)>& is_visible,
                 const MaySeeCapture& may_see, CaptureRecord& record) {
-  std::erase_if(record.bystanders, [&](const CaptureBystander& bystander) {
+  std::erase_if(record.bystanders, [&](const NonParticipant& bystander) {
     return bystander.reason != BystanderReason::kAgentAway && !is_visible(bystander.worker);
   });
   for (auto* const warnings : {&record.warnings, &record.end_warnings}) {

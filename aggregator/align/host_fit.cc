@@ -100,8 +100,8 @@ class HostFitter {
   void FindCuts();
   void FitStretches();
   void FitStretch(size_t number, std::span<const HostSide> sides);
-  bool HearUtc(const PairFitParameters& pair, std::span<const HostSide> sides,
-               const ClockSegment& by_probes, std::vector<ClockConstraint>& constraints);
+  bool ApplyUtc(const PairFitParameters& pair, std::span<const HostSide> sides,
+                const ClockSegment& by_probes, std::vector<ClockConstraint>& constraints);
   void TellContradictions(const PairFit& fit, std::span<const ClockConstraint> constraints);
   void FillUnknown();
   void Tell(ClockFindingKind kind, uint64_t begin_ns, uint64_t end_ns, double amount_ns,
@@ -175,7 +175,7 @@ void HostFitter::FitStretch(size_t number, std::span<const HostSide> sides) {
   PairFit fit = FitPair(constraints, pair);
   const SegmentCause cause = number == 0 ? SegmentCause::kBegin : cuts_[number - 1].cause;
   ClockSegment segment{cause, std::move(fit.knots)};
-  if (HearUtc(pair, sides, segment, constraints)) {
+  if (ApplyUtc(pair, sides, segment, constraints)) {
     fit = FitPair(constraints, pair);
     segment.knots = std::move(fit.knots);
   }
@@ -188,8 +188,9 @@ void HostFitter::FitStretch(size_t number, std::span<const HostSide> sides) {
 }
 
 // Adds what UTC says of a stretch to its constraints. False: nothing that the probes did not say.
-bool HostFitter::HearUtc(const PairFitParameters& pair, std::span<const HostSide> sides,
-                         const ClockSegment& by_probes, std::vector<ClockConstraint>& constraints) {
+bool HostFitter::ApplyUtc(const PairFitParameters& pair, std::span<const HostSide> sides,
+                          const ClockSegment& by_probes,
+                          std::vector<ClockConstraint>& constraints) {
   if (sides.empty() || evidence_.utc.empty()) return false;
   const ReferenceUtc::Epoch* epoch = reference_utc_.Find(exchanges_[sides.front().exchange].epoch);
   if (epoch == nullptr) return false;

@@ -7,8 +7,8 @@
 #include "aggregator/certificate/certificate_world_test_support.h"
 #include "aggregator/certificate/make_certificate.h"
 #include "lib/base/time_units.h"
-#include "lib/trace/given_way.h"
 #include "lib/trace/limits.h"
+#include "lib/trace/suspension.h"
 
 namespace neurontrace {
 namespace {

@@ -55,7 +55,7 @@ void NoteDoubts(const InstanceClock& clock, const ReferenceWindow& window,
             : fmt::format(
                   "{} is only known to within {}; events of it and other instances that are closer "
                   "together than that may be out of order",
-                  when, ClockWords(doubt.bound_ns)));
+                  when, DescribeClockBound(doubt.bound_ns)));
   }
 }
 
@@ -84,7 +84,7 @@ size_t OwnTimes(const WorkerCertificate& worker) {
 
 }  // namespace
 
-std::string ClockWords(uint64_t ns) {
+std::string DescribeClockBound(uint64_t ns) {
   if (ns == kNoBound) return "not known";
   const auto value = static_cast<double>(ns);
   if (ns < 999'500) return fmt::format("{:.1f} us", value / 1e3);
@@ -115,7 +115,7 @@ void JudgeClocks(const CaptureClocks& clocks, Certificate& certificate) {
     worker.clock = {.aligned = true,
                     .bound_ns = clock->bound_ns,
                     .likely_bound_ns = clock->likely_bound_ns,
-                    .words = "within " + ClockWords(clock->bound_ns)};
+                    .words = "within " + DescribeClockBound(clock->bound_ns)};
     if (own_times > 0) {
       worker.clock.words +=
           fmt::format(", {} of {} files not aligned", own_times, worker.streams.size());
@@ -128,7 +128,8 @@ void JudgeClocks(const CaptureClocks& clocks, Certificate& certificate) {
     certificate.notes.push_back(fmt::format(
         "times of all instances with a known clock are within {} of the reference, likely within "
         "{} (worst: {})",
-        ClockWords(worst->bound_ns), ClockWords(worst->likely_bound_ns), worst->instance_id));
+        DescribeClockBound(worst->bound_ns), DescribeClockBound(worst->likely_bound_ns),
+        worst->instance_id));
   }
   std::vector<std::string> doubts;
   size_t further = 0;

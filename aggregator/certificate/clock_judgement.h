@@ -18,6 +18,6 @@ inline constexpr uint64_t kOrderUnknownNs = 1'000'000;
 void JudgeClocks(const CaptureClocks& clocks, Certificate& certificate);
 
 // "0.3 us", "31.2 us", "2.500 ms", "1.204 s", "not known".
-std::string ClockWords(uint64_t ns);
+std::string DescribeClockBound(uint64_t ns);
 
 }  // namespace neurontrace

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "aggregator/certificate/event_account.h"
-#include "lib/trace/given_way.h"
+#include "lib/trace/suspension.h"
 
 namespace neurontrace {
 namespace {

@@ -214,7 +214,7 @@ Certificate MakeCertificate(const CertificateEvidence& evidence) {
   if (!evidence.artifacts_forgone.empty()) {
     certificate.notes.push_back(ForgoneArtifactWords(evidence.artifacts_forgone));
   }
-  PassVerdict(evidence.record, certificate);
+  FinalizeCertificate(evidence.record, certificate);
   return certificate;
 }
 
@@ -245,7 +245,7 @@ absl::StatusOr<Certificate> ReadCertificate(const Store& store, const CaptureRec
   for (const CaptureWorkerStatus& status : record.workers) {
     if (!status.framework) named.insert(status.worker);
   }
-  for (const CaptureBystander& bystander : record.bystanders) named.insert(bystander.worker);
+  for (const NonParticipant& bystander : record.bystanders) named.insert(bystander.worker);
   std::vector<WorkerInfo> infos;
   for (const WorkerIdentity& identity : named) {
     auto worker = store.inventory().Worker(identity);

@@ -443,7 +443,7 @@ std::string NameOf(const WorkerCertificate& worker) {
   return name;
 }
 
-void PassVerdict(const CaptureRecord& record, Certificate& certificate) {
+void FinalizeCertificate(const CaptureRecord& record, Certificate& certificate) {
   certificate.provisional = !HasEnded(record.state);
   const EventAccount& account = certificate.account;
   const bool matched_none = MatchedNone(record, certificate);

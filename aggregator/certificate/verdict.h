@@ -10,7 +10,7 @@ namespace neurontrace {
 
 // Fills in what follows from the rest of a certificate: findings, notes, whether it is complete,
 // and the verdict in words. Pure.
-void PassVerdict(const CaptureRecord& record, Certificate& certificate);
+void FinalizeCertificate(const CaptureRecord& record, Certificate& certificate);
 
 // "i-0a pid 42 (ranks 0-3)", "framework files of i-0a", "i-0a".
 std::string NameOf(const WorkerCertificate& worker);

@@ -11,8 +11,8 @@
 #include "aggregator/certificate/event_account.h"
 #include "lib/base/time_units.h"
 #include "lib/trace/fidelity.h"
-#include "lib/trace/given_way.h"
 #include "lib/trace/limits.h"
+#include "lib/trace/suspension.h"
 
 namespace neurontrace {
 namespace {
@@ -55,7 +55,7 @@ class Drafts {
     for (const StreamRecord& stream : evidence.streams) {
       if (stream.identity.kind != StreamKind::kHost) AddStream(stream);
     }
-    for (const CaptureBystander& bystander : evidence.record.bystanders) AddBystander(bystander);
+    for (const NonParticipant& bystander : evidence.record.bystanders) AddBystander(bystander);
     for (const WorkerInfo& info : evidence.workers) AddRanks(info);
   }
 
@@ -118,7 +118,7 @@ class Drafts {
     draft.streams_ended = draft.streams_ended && stream.ended;
   }
 
-  void AddBystander(const CaptureBystander& bystander) {
+  void AddBystander(const NonParticipant& bystander) {
     Draft& draft = At(bystander.worker, false);
     // It took part after all.
     if (draft.status != nullptr || !draft.certificate.streams.empty()) return;

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "aggregator/clocks/clock_book.h"
+#include "aggregator/clocks/clock_model_cache.h"
 #include "aggregator/clocks/clock_rows.h"
 #include "aggregator/clocks/clock_rows_test_support.h"
 #include "aggregator/store/full_disk.h"
@@ -40,7 +40,7 @@ class ClockVersionTest : public ::testing::Test {
     store_.reset();
     store_ = Store::Open(directory_.path(), {.env = env_.get()}).value();
     ASSERT_TRUE(store_->captures().Put(record_, true).ok());
-    book_ = std::make_unique<ClockBook>(*store_, clock_, metrics_);
+    book_ = std::make_unique<ClockModelCache>(*store_, clock_, metrics_);
   }
   void End() {
     record_.state = CaptureState::kComplete;
@@ -101,10 +101,10 @@ class ClockVersionTest : public ::testing::Test {
   std::unique_ptr<rocksdb::Env> env_;
   FakeClock clock_{kEnd - kSecond};
   prometheus::Registry registry_;
-  ClockBookMetrics metrics_{registry_};
+  ClockModelCacheMetrics metrics_{registry_};
   CaptureRecord record_;
   std::unique_ptr<Store> store_;
-  std::unique_ptr<ClockBook> book_;
+  std::unique_ptr<ClockModelCache> book_;
 };
 
 TEST_F(ClockVersionTest, OfARunningCaptureNothingIsStored) {
@@ -118,11 +118,11 @@ TEST_F(ClockVersionTest, StaysUntilAllEvidenceIsThereAndThenIsFinal) {
   End();
   const auto first = Rows(1, false);
   AddEvidence("i-agent-a", 50, 90);
-  clock_.AdvanceNs(ClockBook::kMarginNs);
+  clock_.AdvanceNs(ClockModelCache::kMarginNs);
   EXPECT_EQ(Rows(1, false), first);
   Open();
   EXPECT_EQ(Rows(1, false), first);
-  clock_.AdvanceNs(ClockBook::kArrivalNs);
+  clock_.AdvanceNs(ClockModelCache::kArrivalNs);
   const auto last = Rows(2, true);
   EXPECT_NE(last, first);
   EXPECT_LE(DecodeClockRows(last)->instances[0].bound_ns,
@@ -137,7 +137,7 @@ TEST_F(ClockVersionTest, StaysUntilAllEvidenceIsThereAndThenIsFinal) {
 
 TEST_F(ClockVersionTest, AFitOfTheSameEvidenceIsTheSameToTheBit) {
   End();
-  clock_ = FakeClock(ClockBook::FinalAtNs(record_));
+  clock_ = FakeClock(ClockModelCache::FinalAtNs(record_));
   const auto rows = Rows(1, true);
   const std::string header = **store_->clock_models().NewestHeader(record_.id);
   ASSERT_TRUE(store_->clock_models().Delete(record_.id).ok());
@@ -147,14 +147,14 @@ TEST_F(ClockVersionTest, AFitOfTheSameEvidenceIsTheSameToTheBit) {
 
 TEST_F(ClockVersionTest, SaysOutOfWhatItWasFitted) {
   End();
-  clock_ = FakeClock(ClockBook::FinalAtNs(record_));
+  clock_ = FakeClock(ClockModelCache::FinalAtNs(record_));
   Rows(1, true);
   const auto record = DecodeClockFitRecord(**store_->clock_models().NewestHeader(record_.id));
   ASSERT_TRUE(record.ok()) << record.status();
   EXPECT_TRUE(record->is_final);
   EXPECT_TRUE(AreFittedAlike(*record, FitRecordOfThisBuild({})));
-  EXPECT_EQ(record->window.begin_ns, record_.started_realtime_ns - ClockBook::kMarginNs);
-  EXPECT_EQ(record->window.end_ns, kEnd + ClockBook::kMarginNs);
+  EXPECT_EQ(record->window.begin_ns, record_.started_realtime_ns - ClockModelCache::kMarginNs);
+  EXPECT_EQ(record->window.end_ns, kEnd + ClockModelCache::kMarginNs);
   EXPECT_EQ(record->chunks, 1u);
   ASSERT_EQ(record->evidence.size(), 1u);
   const ClockWatermark& mark = record->evidence[0];
@@ -166,7 +166,7 @@ TEST_F(ClockVersionTest, SaysOutOfWhatItWasFitted) {
 
 TEST_F(ClockVersionTest, EvidenceThatComesLateMakesAnotherFinalVersion) {
   End();
-  clock_ = FakeClock(ClockBook::FinalAtNs(record_));
+  clock_ = FakeClock(ClockModelCache::FinalAtNs(record_));
   const auto rows = Rows(1, true);
   AddEvidence("i-agent-a", 50, 70);  // of an agent that was away
   EXPECT_NE(Rows(2, true), rows);
@@ -197,7 +197,7 @@ TEST_F(ClockVersionTest, AMachineThatComesLateIsNotWaitedForToBeFinal) {
 
 TEST_F(ClockVersionTest, AnotherBuildFitsAnewWhatItsEvidenceIsThereFor) {
   End();
-  clock_ = FakeClock(ClockBook::FinalAtNs(record_));
+  clock_ = FakeClock(ClockModelCache::FinalAtNs(record_));
   const auto rows = Rows(1, true);
   EditRecord([](ClockFitRecord& record) { --record.host_algorithm; });
   const double fits = metrics_.fits.Value();
@@ -210,7 +210,7 @@ TEST_F(ClockVersionTest, AnotherBuildFitsAnewWhatItsEvidenceIsThereFor) {
 TEST_F(ClockVersionTest, WithoutItsEvidenceAVersionStaysWhateverTheBuild) {
   End();
   AddEvidence("i-agent-a", 50, 90);
-  clock_ = FakeClock(ClockBook::FinalAtNs(record_));
+  clock_ = FakeClock(ClockModelCache::FinalAtNs(record_));
   const auto rows = Rows(1, true);
   EditRecord([](ClockFitRecord& record) { --record.host_algorithm; });
   ASSERT_GT(store_->clocks().Prune(kVersionStart + 60 * kSecond, {})->batches, 0u);
@@ -221,7 +221,7 @@ TEST_F(ClockVersionTest, WhatLostItsEvidenceBeforeItWasFinalBecomesFinalAsItIs) 
   End();
   const auto rows = Rows(1, false);
   ASSERT_GT(store_->clocks().Prune(kVersionStart + 45 * kSecond, {})->batches, 0u);
-  clock_ = FakeClock(ClockBook::FinalAtNs(record_));
+  clock_ = FakeClock(ClockModelCache::FinalAtNs(record_));
   EXPECT_EQ(Rows(2, true), rows);
   EXPECT_EQ(Rows(2, true), rows);
 }
@@ -240,7 +240,7 @@ TEST_F(ClockVersionTest, AVersionThatIsNoneOfOursIsFittedAnew) {
 TEST_F(ClockVersionTest, WithoutEvidenceThereIsAVersionAllTheSame) {
   ASSERT_GT(store_->clocks().Prune(UINT64_MAX, {})->batches, 0u);
   End();
-  clock_ = FakeClock(ClockBook::FinalAtNs(record_));
+  clock_ = FakeClock(ClockModelCache::FinalAtNs(record_));
   EXPECT_THAT(Rows(1, true), IsEmpty());
   EXPECT_THAT(Versions(), ElementsAre(1u));
   EXPECT_THAT(Rows(1, true), IsEmpty());
@@ -300,10 +300,10 @@ TEST_F(ClockVersionTest, TheFinalizerStoresWhatNobodyAsksFor) {
   ClockFinalizer finalizer(*store_, *book_);
   ASSERT_TRUE(finalizer.Run().ok());
   End();
-  clock_.AdvanceNs(ClockBook::kMarginNs);
+  clock_.AdvanceNs(ClockModelCache::kMarginNs);
   ASSERT_TRUE(finalizer.Run().ok());
   EXPECT_THAT(Versions(), IsEmpty()) << "it is not time yet";
-  clock_.AdvanceNs(ClockBook::kArrivalNs);
+  clock_.AdvanceNs(ClockModelCache::kArrivalNs);
   ASSERT_TRUE(finalizer.Run().ok());
   EXPECT_THAT(Versions(), ElementsAre(1u));
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(finalizer.Run().ok());
@@ -316,7 +316,7 @@ TEST_F(ClockVersionTest, TheFinalizerStoresWhatNobodyAsksFor) {
 
 TEST_F(ClockVersionTest, TheFinalizerGoesOnAfterWhatItCannotRead) {
   End();
-  clock_ = FakeClock(ClockBook::FinalAtNs(record_));
+  clock_ = FakeClock(ClockModelCache::FinalAtNs(record_));
   CaptureRecord second = record_;
   second.id = TestCaptureId(2);
   ASSERT_TRUE(store_->captures().Put(second, true).ok());

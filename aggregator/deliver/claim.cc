@@ -37,12 +37,12 @@ absl::StatusOr<std::unique_ptr<Claim>> Claim::Take(Volume& volume, const std::st
                                                    const ClaimOwner& owner, const Clock& clock) {
   std::unique_ptr<Claim> claim(new Claim(volume, directory, owner, clock));
   ASSIGN_OR_RETURN(Others others, claim->LookAround(false));
-  if (!others.who_has_it.empty()) return Unavailable("{}", others.who_has_it);
+  if (!others.holder.empty()) return Unavailable("{}", others.holder);
   const absl::Status made = claim->Make(others.newest + 1);
   if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
   // Of two that found a dead one at the same moment, both may have made theirs.
   ASSIGN_OR_RETURN(others, claim->LookAround(made.ok()));
-  if (!others.who_has_it.empty()) return Unavailable("{}", others.who_has_it);
+  if (!others.holder.empty()) return Unavailable("{}", others.holder);
   if (made.ok()) return claim;
   return Unavailable("{} is being claimed by another export: try again", volume.Where(directory));
 }
@@ -67,7 +67,7 @@ absl::Status Claim::Keep() {
   if (clock_.MonotonicNs() >= last_until_ns) return Lost("it was renewed too late");
   volume_.Remove(NameOf(last)).IgnoreError();  // dies by itself
   ASSIGN_OR_RETURN(const Others others, LookAround(false));
-  return others.who_has_it.empty() ? absl::OkStatus() : Lost(others.who_has_it);
+  return others.holder.empty() ? absl::OkStatus() : Lost(others.holder);
 }
 
 absl::Status Claim::Lost(const std::string& why) const {
@@ -98,7 +98,7 @@ absl::Status Claim::Make(uint64_t number) {
   return absl::OkStatus();
 }
 
-bool Claim::IsOfTheDead(const v1::DeliveryClaim& claim, uint64_t now_ns) const {
+bool Claim::IsOwnerDead(const v1::DeliveryClaim& claim, uint64_t now_ns) const {
   if (!owner_.lock.empty() && claim.lock() == owner_.lock && claim.run() != owner_.run) return true;
   const uint64_t until_ns = claim.lease_until_realtime_ns();
   return until_ns < UINT64_MAX - kClaimGraceNs && until_ns + kClaimGraceNs < now_ns;
@@ -143,8 +143,8 @@ absl::StatusOr<Claim::Others> Claim::LookAround(bool remove_dead) {
     if (!parsed.ok() || claim.lease_until_realtime_ns() > now_ns + kClaimLeaseNs + kClaimGraceNs) {
       claim.set_lease_until_realtime_ns(AddSaturating(entry.modified_realtime_ns, kClaimLeaseNs));
     }
-    if (!IsOfTheDead(claim, now_ns)) {
-      others.who_has_it = InWords(claim, volume_.Where(NameOf(number)), now_ns);
+    if (!IsOwnerDead(claim, now_ns)) {
+      others.holder = InWords(claim, volume_.Where(NameOf(number)), now_ns);
       return others;
     }
     if (remove_dead) volume_.Remove(NameOf(number)).IgnoreError();

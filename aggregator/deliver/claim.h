@@ -61,15 +61,15 @@ class Claim {
   std::string NameOf(uint64_t number) const;
   // Makes number `number`, if nobody else has one that counts.
   absl::Status Make(uint64_t number);
-  bool IsOfTheDead(const v1::DeliveryClaim& claim, uint64_t now_ns) const;
+  bool IsOwnerDead(const v1::DeliveryClaim& claim, uint64_t now_ns) const;
   // Who has `claim`, in `file`, and until when.
   std::string InWords(const v1::DeliveryClaim& claim, const std::string& file,
                       uint64_t now_ns) const;
   uint64_t AgeNs() const { return clock_.MonotonicNs() - made_monotonic_ns_; }
   // Claims other than ours.
   struct Others {
-    uint64_t newest = 0;     // the highest number there, also ours; 0 without any
-    std::string who_has_it;  // of one that counts, in words; empty: none does
+    uint64_t newest = 0;  // the highest number there, also ours; 0 without any
+    std::string holder;   // of one that counts, in words; empty: none does
   };
   absl::StatusOr<Others> LookAround(bool remove_dead);
   absl::Status Lost(const std::string& why) const;

@@ -6,7 +6,7 @@
 #include <ctime>
 
 #include "lib/trace/fidelity.h"
-#include "lib/trace/given_way.h"
+#include "lib/trace/suspension.h"
 
 namespace neurontrace {
 namespace {

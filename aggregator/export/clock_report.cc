@@ -27,7 +27,7 @@ bool IsWorse(const ClockFinding& a, const ClockFinding& b) {
   return Magnitude(a.amount_ns) > Magnitude(b.amount_ns);
 }
 
-std::string DurationWords(uint64_t ns) {
+std::string DescribeDuration(uint64_t ns) {
   if (ns < 10'000) return fmt::format("{} ns", ns);
   if (ns < 10'000'000) return fmt::format("{:.1f} us", static_cast<double>(ns) / 1e3);
   return fmt::format("{:.1f} ms", static_cast<double>(ns) / 1e6);
@@ -197,12 +197,13 @@ std::string ClockReport::HostWords() const {
   const InstanceClock& worst =
       **std::max_element(known_.begin(), known_.end(),
                          [](const auto* a, const auto* b) { return a->bound_ns < b->bound_ns; });
-  std::string words = fmt::format(
-      "times are those of the reference clock, for {} of {} instances, {}", known_.size(),
-      instances_,
-      worst.bound_ns == kNoBound ? fmt::format("without a bound for {}", worst.instance_id)
-                                 : fmt::format("within {} at the worst ({})",
-                                               DurationWords(worst.bound_ns), worst.instance_id));
+  std::string words =
+      fmt::format("times are those of the reference clock, for {} of {} instances, {}",
+                  known_.size(), instances_,
+                  worst.bound_ns == kNoBound
+                      ? fmt::format("without a bound for {}", worst.instance_id)
+                      : fmt::format("within {} at the worst ({})", DescribeDuration(worst.bound_ns),
+                                    worst.instance_id));
   if (!unknown_.empty()) {
     words += fmt::format("; nothing is known of the clock of {}, whose times are its own",
                          Named(unknown_));

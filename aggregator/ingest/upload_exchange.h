@@ -13,7 +13,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "aggregator/ingest/bidi_exchange.h"
-#include "aggregator/ingest/chunk_door.h"
+#include "aggregator/ingest/chunk_admission.h"
 #include "aggregator/ingest/chunk_writer.h"
 #include "aggregator/ingest/ingest_budget.h"
 #include "aggregator/ingest/ingest_metrics.h"
@@ -62,7 +62,7 @@ class UploadAcks {
 
 // What every Upload call uses; outlives them all.
 struct UploadDeps {
-  ChunkDoor& door;
+  ChunkAdmission& door;
   // Takes chunks for the store, in order; see ChunkWriter::Submit.
   std::function<void(ReceivedChunk, ChunkWriter::Done)> submit;
   IngestBudget& budget;

@@ -376,8 +376,8 @@ void OperatorService::ForgetPreview(const CaptureId& id) {
   deps_.store.DeleteCapture(id).status().IgnoreError();
 }
 
-absl::Status OperatorService::WarnOfNobody(const CaptureRecord& record,
-                                           v1::Capture& message) const {
+absl::Status OperatorService::AddNoWorkerWarning(const CaptureRecord& record,
+                                                 v1::Capture& message) const {
   const bool is_awaiting = IsStanding(record.spec.mode) && record.spec.include_neuron &&
                            record.state == CaptureState::kRecording && record.workers.empty();
   if (!is_awaiting) return absl::OkStatus();
@@ -394,7 +394,7 @@ absl::StatusOr<v1::Capture> OperatorService::Describe(const CaptureRecord& recor
   v1::Capture message = neurontrace::ToMessage(record, totals, deps_.clock.RealtimeNs());
   // While it goes on, what is asked many times a second is only how far it is.
   if (!HasEnded(record.state)) {
-    RETURN_IF_ERROR(WarnOfNobody(record, message));
+    RETURN_IF_ERROR(AddNoWorkerWarning(record, message));
     return message;
   }
   ASSIGN_OR_RETURN(const Certificate certificate, ReadCertificate(deps_.store, record));
@@ -417,7 +417,7 @@ absl::StatusOr<v1::Capture> OperatorService::DescribeFully(const CaptureRecord& 
   message.set_artifacts(artifacts.references);
   message.set_artifact_bytes(artifacts.bytes);
   message.set_artifacts_forgone(artifacts.forgone);
-  RETURN_IF_ERROR(WarnOfNobody(record, message));
+  RETURN_IF_ERROR(AddNoWorkerWarning(record, message));
   SetStateBy(certificate, message);
   *message.mutable_certificate() = neurontrace::ToMessage(certificate);
   return message;

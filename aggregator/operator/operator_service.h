@@ -18,8 +18,8 @@
 #include "aggregator/access/visibility.h"
 #include "aggregator/align/core/capture_clocks.h"
 #include "aggregator/operator/capture_watch.h"
-#include "aggregator/operator/held_calls.h"
 #include "aggregator/operator/preview_message.h"
+#include "aggregator/operator/streaming_call_limiter.h"
 #include "aggregator/session/coordinator.h"
 #include "aggregator/store/store.h"
 #include "lib/base/clock.h"
@@ -52,8 +52,8 @@ struct OperatorDeps {
   const CaptureWatch& watch;
   const Clock& clock;
   ExportFunction export_capture;
-  HeldCalls& exports;
-  HeldCalls& watches;
+  StreamingCallLimiter& exports;
+  StreamingCallLimiter& watches;
   ClocksFunction clocks;
   // Of a capture, without what its events tell: quick, also of one that goes on.
   std::function<absl::StatusOr<CaptureClocks>(const CaptureRecord& capture)> host_clocks;
@@ -76,13 +76,13 @@ struct OperatorDeps {
 };
 
 // The service behind the command line. Each call has a thread of gRPC's to itself and may block
-// it: operators are few, and those that last are HeldCalls. Calls fail with INVALID_ARGUMENT for
-// what makes no sense (which names the field), RESOURCE_EXHAUSTED where too many last, NOT_FOUND
-// for captures that are not there or not the caller's, FAILED_PRECONDITION for what cannot be done
-// now, PERMISSION_DENIED for captures to begin of jobs that are not the caller's. A caller whose
-// rule has jobs, namespaces or users gets replies that name nobody else's workers, jobs, captures
-// and rules. What begins, ends, deletes or takes something out is written to the audit log with its
-// outcome.
+// it: operators are few, and those that last are StreamingCallLimiter. Calls fail with
+// INVALID_ARGUMENT for what makes no sense (which names the field), RESOURCE_EXHAUSTED where too
+// many last, NOT_FOUND for captures that are not there or not the caller's, FAILED_PRECONDITION for
+// what cannot be done now, PERMISSION_DENIED for captures to begin of jobs that are not the
+// caller's. A caller whose rule has jobs, namespaces or users gets replies that name nobody else's
+// workers, jobs, captures and rules. What begins, ends, deletes or takes something out is written
+// to the audit log with its outcome.
 class OperatorService final : public v1::OperatorService::Service {
  public:
   explicit OperatorService(OperatorDeps deps) : deps_(std::move(deps)) {}
@@ -146,7 +146,7 @@ class OperatorService final : public v1::OperatorService::Service {
   absl::StatusOr<v1::Capture> DescribePreview(const CaptureRecord& record) const;
   void ForgetPreview(const CaptureId& id);
   // Of a standing capture that awaits its first worker: what there is instead.
-  absl::Status WarnOfNobody(const CaptureRecord& record, v1::Capture& message) const;
+  absl::Status AddNoWorkerWarning(const CaptureRecord& record, v1::Capture& message) const;
   // With its streams and its whole certificate.
   absl::StatusOr<v1::Capture> DescribeFully(const CaptureRecord& record) const;
   absl::Status Watch(grpc::ServerContext& context, const CaptureId& id,

@@ -312,7 +312,7 @@ absl::Status CaptureRetention::Look(const CaptureId& id) {
   RETURN_IF_ERROR(record.status());
   if (IsTrimmed(*record)) return TrimCapture(*record, running_[id]);
   if (at != running_.end()) {
-    SaySums(*record, at->second);
+    LogExpiredTotals(*record, at->second);
     running_.erase(at);
   }
   if (!HasEnded(record->state)) return absl::OkStatus();
@@ -334,13 +334,13 @@ absl::Status CaptureRetention::TrimCapture(const CaptureRecord& record, Running&
   const absl::Status status = Pass(*this, record, running).Run();
   if (running.said_monotonic_ns == 0) running.said_monotonic_ns = now_ns;
   if (now_ns >= running.said_monotonic_ns + kSayIntervalNs) {
-    SaySums(record, running);
+    LogExpiredTotals(record, running);
     running.said_monotonic_ns = now_ns;
   }
   return status;
 }
 
-void CaptureRetention::SaySums(const CaptureRecord& record, Running& running) const {
+void CaptureRetention::LogExpiredTotals(const CaptureRecord& record, Running& running) const {
   if (running.events_expired == 0) return;
   const Expired expired{.capture = record.id,
                         .job = record.spec.job,
@@ -354,7 +354,8 @@ void CaptureRetention::SaySums(const CaptureRecord& record, Running& running) co
 CaptureRetention::~CaptureRetention() {
   for (auto& [id, running] : running_) {
     // One whose record cannot be read now was deleted, or the store has failed and says so.
-    if (const auto record = deps_.store.captures().Get(id); record.ok()) SaySums(*record, running);
+    if (const auto record = deps_.store.captures().Get(id); record.ok())
+      LogExpiredTotals(*record, running);
   }
 }
 

@@ -180,7 +180,7 @@ class CaptureRetention {
   absl::Status TrimCapture(const CaptureRecord& record, Running& running);
   absl::Status DeleteCapture(const CaptureRecord& record);
   absl::Status RefreshMaps();
-  void SaySums(const CaptureRecord& record, Running& running) const;
+  void LogExpiredTotals(const CaptureRecord& record, Running& running) const;
   RetentionTime Now() const;
 
   const Deps deps_;

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "aggregator/session/execution_end.h"
+#include "aggregator/session/execution_stop_policy.h"
 #include "lib/base/time_units.h"
 #include "lib/trace/capture_limits.h"
 #include "lib/trace/capture_obstacle.h"
@@ -56,7 +56,7 @@ uint64_t Plus(uint64_t ns, uint64_t more_ns) {
 }
 
 // Selected, and nobody has said why it does not record.
-bool IsUnexplained(const CaptureBystander& bystander) {
+bool IsUnexplained(const NonParticipant& bystander) {
   return bystander.reason == BystanderReason::kNotReported && bystander.detail.empty();
 }
 
@@ -190,7 +190,7 @@ bool CaptureSession::IsOverdue(const SessionTime& now) const {
   return ended() && now.realtime_ns >= record_.ended_realtime_ns + limits::kLateAgentMaxNs;
 }
 
-std::vector<WorkerIdentity> CaptureSession::WorkersGoingOn(std::string_view instance_id) const {
+std::vector<WorkerIdentity> CaptureSession::ActiveWorkers(std::string_view instance_id) const {
   std::vector<WorkerIdentity> workers;
   for (const CaptureWorkerStatus& status : record_.workers) {
     if (status.framework || IsFinal(status.state)) continue;
@@ -345,9 +345,9 @@ bool CaptureSession::IsJudgementDue(const SessionTime& now) const {
     if (IsUnanswered(status) && !status.framework && is_awaited(status.worker)) return false;
   }
   return std::none_of(
-      record_.bystanders.begin(), record_.bystanders.end(), [&](const CaptureBystander& bystander) {
+      record_.bystanders.begin(), record_.bystanders.end(), [&](const NonParticipant& bystander) {
         return bystander.reason == BystanderReason::kNotReported && bystander.detail.empty() &&
-               is_awaited(bystander.worker) && WhatKeeps(bystander) == CaptureObstacle::kNone;
+               is_awaited(bystander.worker) && BlockingReason(bystander) == CaptureObstacle::kNone;
       });
 }
 
@@ -371,18 +371,19 @@ ArmingTally CaptureSession::Judge() {
         presence->connected ? CaptureObstacle::kNoAnswer : CaptureObstacle::kAgentLost;
     if (status.detail.empty()) status.detail = "it has not said in time that it is armed";
   }
-  const std::vector<CaptureBystander> bystanders = record_.bystanders;
-  for (const CaptureBystander& bystander : bystanders) {
+  const std::vector<NonParticipant> bystanders = record_.bystanders;
+  for (const NonParticipant& bystander : bystanders) {
     if (bystander.reason != BystanderReason::kNotReported || !bystander.detail.empty()) continue;
     const Presence* const presence = PresenceOf(bystander.worker);
-    if (const CaptureObstacle obstacle = WhatKeeps(bystander); obstacle != CaptureObstacle::kNone) {
-      TakeIn(bystander, CaptureWorkerState::kRefused, obstacle, "");
+    if (const CaptureObstacle obstacle = BlockingReason(bystander);
+        obstacle != CaptureObstacle::kNone) {
+      AddParticipant(bystander, CaptureWorkerState::kRefused, obstacle, "");
     } else if (presence == nullptr || !presence->connected) {
-      TakeIn(bystander, CaptureWorkerState::kStarting, CaptureObstacle::kAgentLost,
-             "its agent has gone");
+      AddParticipant(bystander, CaptureWorkerState::kStarting, CaptureObstacle::kAgentLost,
+                     "its agent has gone");
     } else {
-      TakeIn(bystander, CaptureWorkerState::kStarting, CaptureObstacle::kNoAnswer,
-             "it has not said in time that it is armed");
+      AddParticipant(bystander, CaptureWorkerState::kStarting, CaptureObstacle::kNoAnswer,
+                     "it has not said in time that it is armed");
     }
   }
   return Tally(record_);
@@ -420,12 +421,12 @@ void CaptureSession::IndexBystanders() {
   }
 }
 
-CaptureBystander* CaptureSession::FindBystander(const WorkerIdentity& worker) {
+NonParticipant* CaptureSession::FindBystander(const WorkerIdentity& worker) {
   const auto it = bystander_at_.find(worker);
   return it == bystander_at_.end() ? nullptr : &record_.bystanders[it->second];
 }
 
-void CaptureSession::AddBystander(CaptureBystander bystander) {
+void CaptureSession::AddBystander(NonParticipant bystander) {
   if (record_.bystanders.size() < limits::kCaptureBystandersMax) {
     bystander_at_[bystander.worker] = record_.bystanders.size();
     record_.bystanders.push_back(std::move(bystander));
@@ -450,7 +451,7 @@ WorkerState CaptureSession::RemoveBystander(const WorkerIdentity& worker) {
   return state;
 }
 
-CaptureObstacle CaptureSession::WhatKeeps(const CaptureBystander& bystander) const {
+CaptureObstacle CaptureSession::BlockingReason(const NonParticipant& bystander) const {
   const auto state = states_.find(bystander.worker);
   if (state != states_.end() && IsObstacle(state->second)) return ObstacleOf(state->second);
   // Its agent has no part, as it would record what is to be held or counted alone.
@@ -460,8 +461,8 @@ CaptureObstacle CaptureSession::WhatKeeps(const CaptureBystander& bystander) con
   return is_of_newer && !has_part ? CaptureObstacle::kNotArmed : CaptureObstacle::kNone;
 }
 
-void CaptureSession::TakeIn(const CaptureBystander& bystander, CaptureWorkerState state,
-                            CaptureObstacle obstacle, std::string detail) {
+void CaptureSession::AddParticipant(const NonParticipant& bystander, CaptureWorkerState state,
+                                    CaptureObstacle obstacle, std::string detail) {
   CaptureWorkerStatus status{.capture_id = record_.id,
                              .worker = bystander.worker,
                              .state = state,
@@ -479,14 +480,14 @@ bool CaptureSession::NoteWorker(const std::string& agent_id, const WorkerInfo& w
     status->worker_state = Obstacle(before, worker.state);
     return status->worker_state != before;
   }
-  CaptureBystander noted{.worker = worker.identity,
-                         .agent_id = agent_id,
-                         .reason = BystanderReason::kNotSelected,
-                         .state = Obstacle(WorkerState::kUnspecified, worker.state),
-                         .detail = WhyNotSelected(record_.spec, worker)};
+  NonParticipant noted{.worker = worker.identity,
+                       .agent_id = agent_id,
+                       .reason = BystanderReason::kNotSelected,
+                       .state = Obstacle(WorkerState::kUnspecified, worker.state),
+                       .detail = WhyNotSelected(record_.spec, worker)};
   if (noted.detail.empty()) noted.reason = BystanderReason::kNotReported;
   states_[worker.identity] = worker.state;
-  CaptureBystander* const known = FindBystander(worker.identity);
+  NonParticipant* const known = FindBystander(worker.identity);
   if (known != nullptr) {
     noted.state = Obstacle(known->state, worker.state);
     if (*known == noted) return false;
@@ -495,9 +496,10 @@ bool CaptureSession::NoteWorker(const std::string& agent_id, const WorkerInfo& w
     AddBystander(noted);
   }
   // Nobody will speak for it.
-  const CaptureObstacle keeps = WhatKeeps(noted);
+  const CaptureObstacle keeps = BlockingReason(noted);
   const bool is_mute = keeps == CaptureObstacle::kNoTap || keeps == CaptureObstacle::kNotArmed;
-  if (is_mute && IsUnexplained(noted)) TakeIn(noted, CaptureWorkerState::kRefused, keeps, "");
+  if (is_mute && IsUnexplained(noted))
+    AddParticipant(noted, CaptureWorkerState::kRefused, keeps, "");
   return true;
 }
 
@@ -554,24 +556,25 @@ bool CaptureSession::NoteWorkerGone(const WorkerIdentity& worker) {
     status->detail = "it ended before it said that it was armed";
     return true;
   }
-  CaptureBystander* const bystander = FindBystander(worker);
+  NonParticipant* const bystander = FindBystander(worker);
   if (bystander == nullptr || !IsUnexplained(*bystander)) return false;
   bystander->detail = "it ended before it was asked to record";
   return true;
 }
 
 void CaptureSession::TakeInUnreported() {
-  const std::vector<CaptureBystander> bystanders = record_.bystanders;
-  for (const CaptureBystander& bystander : bystanders) {
+  const std::vector<NonParticipant> bystanders = record_.bystanders;
+  for (const NonParticipant& bystander : bystanders) {
     if (!IsUnexplained(bystander)) continue;
-    if (const CaptureObstacle obstacle = WhatKeeps(bystander); obstacle != CaptureObstacle::kNone) {
-      TakeIn(bystander, CaptureWorkerState::kRefused, obstacle, "");
+    if (const CaptureObstacle obstacle = BlockingReason(bystander);
+        obstacle != CaptureObstacle::kNone) {
+      AddParticipant(bystander, CaptureWorkerState::kRefused, obstacle, "");
       continue;
     }
     const auto agent = agent_of_.find(bystander.worker.instance_id);
     if (agent == agent_of_.end() || !FindPart(agent->second)->finished) continue;
-    TakeIn(bystander, CaptureWorkerState::kLost, CaptureObstacle::kAgentLost,
-           "its agent was asked to record it, and its successor knows nothing of it");
+    AddParticipant(bystander, CaptureWorkerState::kLost, CaptureObstacle::kAgentLost,
+                   "its agent was asked to record it, and its successor knows nothing of it");
   }
 }
 

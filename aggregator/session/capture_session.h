@@ -54,7 +54,7 @@ class CaptureSession {
   // Whether the capture concerns this agent at all.
   bool Selects(const AgentInfo& agent) const;
   // Workers of an instance that take part and have not come to an end.
-  std::vector<WorkerIdentity> WorkersGoingOn(std::string_view instance_id) const;
+  std::vector<WorkerIdentity> ActiveWorkers(std::string_view instance_id) const;
   // Whether it has a part that is not over; of a capture that has ended, too.
   bool Awaits(std::string_view agent_id) const;
   // Ended, and it awaits somebody.
@@ -141,11 +141,11 @@ class CaptureSession {
   void IndexBystanders();
   // Takes a worker from those without a part and returns how it was.
   WorkerState RemoveBystander(const WorkerIdentity& worker);
-  CaptureBystander* FindBystander(const WorkerIdentity& worker);
-  void AddBystander(CaptureBystander bystander);
-  CaptureObstacle WhatKeeps(const CaptureBystander& bystander) const;
-  void TakeIn(const CaptureBystander& bystander, CaptureWorkerState state, CaptureObstacle obstacle,
-              std::string detail);
+  NonParticipant* FindBystander(const WorkerIdentity& worker);
+  void AddBystander(NonParticipant bystander);
+  CaptureObstacle BlockingReason(const NonParticipant& bystander) const;
+  void AddParticipant(const NonParticipant& bystander, CaptureWorkerState state,
+                      CaptureObstacle obstacle, std::string detail);
   void ForgetLost(std::string_view instance_id);
   // Selected workers of which agents that have finished never said anything are lost.
   void TakeInUnreported();

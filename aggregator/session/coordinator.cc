@@ -152,7 +152,7 @@ ResumedCapture Coordinator::ResumeFor(const Session& session, const AgentInfo& a
     resume.start.arm = true;
     return resume;
   }
-  resume.workers = session.state.WorkersGoingOn(agent.instance_id);
+  resume.workers = session.state.ActiveWorkers(agent.instance_id);
   if (record.begin) resume.start.begin = BeginFor(agent, *record.begin);
   resume.stopping = record.state != CaptureState::kRecording;
   const uint64_t reference_ns = Now().reference_ns;

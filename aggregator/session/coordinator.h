@@ -17,7 +17,7 @@
 #include "aggregator/session/capture_quota.h"
 #include "aggregator/session/capture_request.h"
 #include "aggregator/session/capture_session.h"
-#include "aggregator/session/execution_end.h"
+#include "aggregator/session/execution_stop_policy.h"
 #include "lib/base/clock.h"
 #include "lib/base/random.h"
 #include "lib/trace/capture_begin.h"
@@ -183,7 +183,7 @@ class Coordinator {
     explicit Session(CaptureSession&& state) : state(std::move(state)) {}
     CaptureSession state;
     ExecutionStart executions;
-    ExecutionEnd executions_end;
+    ExecutionStopPolicy executions_end;
     std::optional<CaptureAllowance> allowance;  // nothing: not yet asked for, after a restart
     uint64_t allowance_due_ns = 0;              // monotonic, as all here; asked for anew then
     uint64_t quota_checked_ns = 0;

@@ -315,7 +315,7 @@ TEST_F(CoordinatorTest, RemembersWorkersWithoutAPart) {
   const auto& record = *coordinator_->FindRunning(id);
   EXPECT_EQ(StatusOf(id, "a").worker_state, WorkerState::kBusyOtherProfiler);
   std::map<uint32_t, std::pair<BystanderReason, std::string>> told;
-  for (const CaptureBystander& worker : record.bystanders) {
+  for (const NonParticipant& worker : record.bystanders) {
     told[worker.worker.pid] = {worker.reason, worker.detail};
   }
   EXPECT_EQ(told.size(), 3u);

@@ -23,7 +23,7 @@ struct ChunkFrame {
   uint32_t header_bytes = 0;
   uint64_t first_timestamp_ns = 0;
   uint64_t last_timestamp_ns = 0;
-  std::optional<GoneBefore> gone_before;  // as it came in the envelope
+  std::optional<PrecedingGap> gone_before;  // as it came in the envelope
 
   std::array<char, kBytes> Encode() const;
   // nullopt for another version, too few bytes, or a header longer than what follows.

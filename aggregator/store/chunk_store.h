@@ -68,7 +68,7 @@ struct ReceivedChunk {
   std::string columns;       // compressed; empty without events
   uint32_t crc32c = 0;       // of both
   ForeignStops foreign_stops;
-  std::optional<GoneBefore> gone_before;  // the chunks between cursor and this one will not come
+  std::optional<PrecedingGap> gone_before;  // the chunks between cursor and this one will not come
 
   size_t bytes() const { return header_bytes.size() + columns.size(); }
 };

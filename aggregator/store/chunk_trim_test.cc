@@ -195,12 +195,12 @@ TEST_F(ChunkTrimTest, HolesCanariesAndChunksWithoutEventsAreNoObstacle) {
   PutChunks(1);                             // 4
   producer_.Skip(2, 15);                    // 5, 6 never come
   ReceivedChunk behind = producer_.Next();  // 7
-  behind.gone_before = GoneBefore{LossPlace::kSpool, LossReason::kFull};
+  behind.gone_before = PrecedingGap{LossPlace::kSpool, LossReason::kFull};
   Put(behind);
   Put(producer_.Canary(78));  // 8
   producer_.Skip(1'000, 0);
   ReceivedChunk far = producer_.Next();  // 1009
-  far.gone_before = GoneBefore{LossPlace::kSpool, LossReason::kFull};
+  far.gone_before = PrecedingGap{LossPlace::kSpool, LossReason::kFull};
   Put(far);
   EXPECT_EQ(Trim({.before_raw_ns = 8'006}).chunks, 5u);
   EXPECT_EQ(Record().first_sequence, 8u);

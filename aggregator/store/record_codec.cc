@@ -59,7 +59,7 @@ absl::StatusOr<CaptureWorkerStatus> Restored(const CaptureId& capture,
   return status;
 }
 
-void ToStored(const CaptureBystander& bystander, v1::StoredBystander* message) {
+void ToStored(const NonParticipant& bystander, v1::StoredBystander* message) {
   ToProto(bystander.worker, message->mutable_worker());
   message->set_agent_id(CleanStored(bystander.agent_id));
   message->set_reason(static_cast<uint32_t>(bystander.reason));
@@ -67,8 +67,8 @@ void ToStored(const CaptureBystander& bystander, v1::StoredBystander* message) {
   message->set_detail(CleanStored(bystander.detail));
 }
 
-absl::StatusOr<CaptureBystander> Restored(const v1::StoredBystander& message) {
-  CaptureBystander bystander;
+absl::StatusOr<NonParticipant> Restored(const v1::StoredBystander& message) {
+  NonParticipant bystander;
   ASSIGN_OR_RETURN(bystander.worker, FromProto(message.worker()));
   bystander.agent_id = CleanStored(message.agent_id());
   ASSIGN_OR_RETURN(bystander.reason,

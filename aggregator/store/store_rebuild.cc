@@ -38,7 +38,7 @@ struct StreamLoss {
 };
 
 constexpr int kEntriesPerWrite = 4'096;
-constexpr GoneBefore kDamaged = {LossPlace::kStore, LossReason::kMalformed};
+constexpr PrecedingGap kDamaged = {LossPlace::kStore, LossReason::kMalformed};
 
 // Makes a stream whole again out of its chunks: index entries and record are what they give. Chunks
 // that cannot be read, or that `examine` finds damaged, go. What `known`, the stream's record from

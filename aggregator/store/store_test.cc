@@ -118,7 +118,7 @@ TEST(Store, DoesNotWaitForChunksThatAreGone) {
   ASSERT_TRUE(store->captures().Put(TestCapture(1), true).ok());
   PutOne(*store, TestChunk(1, TestStream(0), 0));
   ReceivedChunk behind = TestChunk(1, TestStream(0), 5);
-  behind.gone_before = GoneBefore{};
+  behind.gone_before = PrecedingGap{};
   const PutResult skipped = PutOne(*store, behind);
   EXPECT_EQ(skipped.outcome, PutOutcome::kStored);
   EXPECT_EQ(skipped.next_sequence, 6u);

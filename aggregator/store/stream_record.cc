@@ -11,8 +11,8 @@
 #include "lib/base/time_units.h"
 #include "lib/trace/expiry.h"
 #include "lib/trace/fidelity.h"
-#include "lib/trace/given_way.h"
 #include "lib/trace/limits.h"
+#include "lib/trace/suspension.h"
 #include "lib/wire/conversions.h"
 
 namespace neurontrace {
@@ -150,7 +150,7 @@ void StreamRecord::Book(const Loss& loss) {
   if (!IsLeftOut(booked)) NoteGap(booked);
 }
 
-void StreamRecord::BookMissing(const ChunkHeader& header, const std::optional<GoneBefore>& gone) {
+void StreamRecord::BookMissing(const ChunkHeader& header, const std::optional<PrecedingGap>& gone) {
   if (header.events_before > captured) {
     Book({.place = gone ? gone->place : LossPlace::kStore,
           .reason = gone ? gone->reason : LossReason::kUnknown,
@@ -183,7 +183,7 @@ bool StreamRecord::Conserved() const {
 }
 
 void StreamRecord::Add(const ChunkHeader& header, uint64_t chunk_bytes,
-                       const std::optional<GoneBefore>& gone) {
+                       const std::optional<PrecedingGap>& gone) {
   if (header.clock_domain == ClockDomain::kOwn) clock_domain = ClockDomain::kOwn;
   BookMissing(header, gone);
   next_sequence = header.sequence + 1;

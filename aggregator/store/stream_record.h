@@ -66,13 +66,14 @@ struct StreamRecord {
   StreamCursor Cursor() const;
   // Takes one more chunk into the sums and moves the cursor behind it. What the chunk's account
   // has and this record has not is lost: where `gone` says, else at an unknown place of the way.
-  void Add(const ChunkHeader& header, uint64_t chunk_bytes, const std::optional<GoneBefore>& gone);
+  void Add(const ChunkHeader& header, uint64_t chunk_bytes,
+           const std::optional<PrecedingGap>& gone);
 
   // captured = events + losses on the way, each counted once.
   bool Conserved() const;
 
  private:
-  void BookMissing(const ChunkHeader& header, const std::optional<GoneBefore>& gone);
+  void BookMissing(const ChunkHeader& header, const std::optional<PrecedingGap>& gone);
   void Book(const Loss& loss);
   void NoteGap(const Loss& loss);
 };

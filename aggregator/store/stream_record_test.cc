@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "aggregator/store/store_test_support.h"
-#include "lib/trace/given_way.h"
 #include "lib/trace/limits.h"
+#include "lib/trace/suspension.h"
 
 namespace neurontrace {
 namespace {
@@ -90,7 +90,7 @@ TEST(StreamRecordGaps, HoldWhatIsMissingBetweenChunks) {
   header.events_before = 30;
   header.first_timestamp_ns = 700;
   header.last_timestamp_ns = 800;
-  record.Add(header, 0, GoneBefore{LossPlace::kSpool, LossReason::kFull});
+  record.Add(header, 0, PrecedingGap{LossPlace::kSpool, LossReason::kFull});
   ASSERT_EQ(record.gaps.size(), 1u);
   EXPECT_EQ(record.gaps[0].place, LossPlace::kSpool);
   EXPECT_EQ(record.gaps[0].events, 20u);
@@ -134,7 +134,7 @@ TEST(StreamRecord, BooksWhatTheAccountHasAndTheChunksHaveNot) {
   ChunkHeader header = TestChunk(1, TestStream(0), 3).header;
   header.events_before = 30;
   header.losses_before = {{.place = LossPlace::kRuntimeRing, .events = 4}};
-  record.Add(header, 100, GoneBefore{LossPlace::kSpool, LossReason::kFull});
+  record.Add(header, 100, PrecedingGap{LossPlace::kSpool, LossReason::kFull});
   EXPECT_EQ(record.next_sequence, 4u);
   EXPECT_EQ(record.events, 20u);
   EXPECT_EQ(record.captured, 40u);
@@ -146,7 +146,7 @@ TEST(StreamRecord, BooksWhatTheAccountHasAndTheChunksHaveNot) {
   header = TestChunk(1, TestStream(0), 4).header;
   header.events_before = 40;
   header.losses_before = {{.place = LossPlace::kRuntimeRing, .events = 4}};
-  record.Add(header, 100, GoneBefore{LossPlace::kSpool, LossReason::kFull});
+  record.Add(header, 100, PrecedingGap{LossPlace::kSpool, LossReason::kFull});
   EXPECT_EQ(record.events_lost(), 24u) << "nothing was missing";
   EXPECT_EQ(record.Cursor().events_before, 50u);
 }

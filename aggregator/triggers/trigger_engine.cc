@@ -19,7 +19,7 @@ constexpr size_t kRestoredRulesMax = 4 * limits::kTriggerRulesMax;
 
 // Whole seconds, rounded up.
 std::string SecondsWords(uint64_t ns) {
-  return DurationWords((ns + kNsPerSecond - 1) / kNsPerSecond * kNsPerSecond);
+  return DescribeDuration((ns + kNsPerSecond - 1) / kNsPerSecond * kNsPerSecond);
 }
 
 // "what came before is in continuous capture … for 10m", or that this has all of it.
@@ -28,7 +28,7 @@ std::string BeforeWords(const TriggerWorld::Continuous& continuous, bool before)
       before ? fmt::format("what came before is in continuous capture {}", continuous.id.ToString())
              : fmt::format("continuous capture {} records it", continuous.id.ToString());
   words += continuous.retention_ns == 0 ? ", while its size allows"
-                                        : ", for " + DurationWords(continuous.retention_ns);
+                                        : ", for " + DescribeDuration(continuous.retention_ns);
   return words;
 }
 

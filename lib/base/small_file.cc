@@ -57,11 +57,11 @@ absl::StatusOr<std::string> ReadTokenFile(const std::string& path, size_t bytes_
   return token;
 }
 
-bool FileMark::WasYoungAt(uint64_t read_realtime_ns) const {
+bool FileVersion::WasYoungAt(uint64_t read_realtime_ns) const {
   return changed_ns > read_realtime_ns || read_realtime_ns - changed_ns < kTickNs;
 }
 
-FileMark MarkOf(const std::string& path) {
+FileVersion MarkOf(const std::string& path) {
   struct stat about = {};
   if (stat(path.c_str(), &about) != 0) return {};
   return {.device = about.st_dev,
@@ -73,7 +73,7 @@ FileMark MarkOf(const std::string& path) {
 }
 
 bool WatchedFile::MayBeNew() {
-  const FileMark mark = MarkOf(path_);
+  const FileVersion mark = MarkOf(path_);
   const bool is_same = looked_ && mark == mark_ && !mark_.WasYoungAt(looked_realtime_ns_);
   looked_ = true;
   mark_ = mark;

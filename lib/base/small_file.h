@@ -27,7 +27,7 @@ absl::StatusOr<std::string> ReadTokenFile(const std::string& path, size_t bytes_
 
 // Which version of a file stands at a path, by its place, size and time; a default one where there
 // is none.
-struct FileMark {
+struct FileVersion {
   uint64_t device = 0;
   uint64_t inode = 0;
   int64_t bytes = -1;       // -1: it is not there
@@ -37,9 +37,9 @@ struct FileMark {
   // its file system's clock, so that an equal mark proves nothing.
   bool WasYoungAt(uint64_t read_realtime_ns) const;
 
-  friend bool operator==(const FileMark&, const FileMark&) = default;
+  friend bool operator==(const FileVersion&, const FileVersion&) = default;
 };
-FileMark MarkOf(const std::string& path);
+FileVersion MarkOf(const std::string& path);
 
 // A file that is read again when it has changed. One thread; blocks on the disk.
 class WatchedFile {
@@ -57,7 +57,7 @@ class WatchedFile {
   const std::string path_;
   const Clock& clock_;
   bool looked_ = false;
-  FileMark mark_;
+  FileVersion mark_;
   uint64_t looked_realtime_ns_ = 0;
 };
 

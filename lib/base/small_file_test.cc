@@ -70,16 +70,16 @@ TEST_F(SmallFileTest, ATokenIsOneLineThatFitsIntoAHeader) {
 
 TEST_F(SmallFileTest, AnotherVersionHasAnotherMark) {
   const std::string path = Write("f", "1");
-  const FileMark before = MarkOf(path);
+  const FileVersion before = MarkOf(path);
   EXPECT_EQ(MarkOf(path), before);
   Write("g", "1");
   std::filesystem::rename(directory_ / "g", path);
   EXPECT_NE(MarkOf(path), before);
-  EXPECT_EQ(MarkOf(directory_ / "none"), FileMark());
+  EXPECT_EQ(MarkOf(directory_ / "none"), FileVersion());
 }
 
 TEST_F(SmallFileTest, AMarkProvesNothingOfAYoungFile) {
-  const FileMark mark{.changed_ns = 10'000'000'000};
+  const FileVersion mark{.changed_ns = 10'000'000'000};
   EXPECT_TRUE(mark.WasYoungAt(11'000'000'000));
   EXPECT_FALSE(mark.WasYoungAt(13'000'000'000));
 }

@@ -27,7 +27,7 @@ class ConfigReloadTest : public testing::Test {
   void Write(const std::string& text) { std::ofstream(path_) << text; }
 
   // A file holds two digits: of "quick", which is taken at once, and of "slow", which is not.
-  absl::StatusOr<OptionTexts> Read() {
+  absl::StatusOr<EffectiveOptions> Read() {
     std::string text;
     std::ifstream(path_) >> text;
     ++reads_;
@@ -51,7 +51,7 @@ class ConfigReloadTest : public testing::Test {
   const std::string path_ = testing::TempDir() + "/neurontrace-config-" + std::to_string(getpid());
   const bool is_there_ = (Write("1"), true);  // before what watches it is made
   SystemClock clock_;
-  OptionTexts last_;
+  EffectiveOptions last_;
   std::string applied_ = "1";
   int reads_ = 0;
   ProgramLog log_{"test"};
@@ -68,7 +68,7 @@ TEST_F(ConfigReloadTest, TakesWhatCanBeTakenAndSaysWhatWaits) {
   EXPECT_THAT(said, AllOf(HasSubstr("quick is now '2' (was '1')"),
                           HasSubstr("slow = '7' takes a restart; '0' stays in force")));
   EXPECT_EQ(applied_, "2");
-  EXPECT_EQ(reload_.in_force(), (OptionTexts{{"quick", "2"}, {"slow", "0"}}));
+  EXPECT_EQ(reload_.in_force(), (EffectiveOptions{{"quick", "2"}, {"slow", "0"}}));
   EXPECT_THAT(reload_.state().after_restart, ElementsAre(OptionChange{"slow", "0", "7"}));
   EXPECT_EQ(reload_.state().taken, 1u);
   EXPECT_EQ(LookAndListen(true), "") << "nothing new is said twice";

@@ -28,7 +28,8 @@ absl::Status RaiseDescriptorLimit() {
   return absl::OkStatus();
 }
 
-int PrintValidation(const char* program, const absl::Status& status, const OptionTexts& options) {
+int PrintValidation(const char* program, const absl::Status& status,
+                    const EffectiveOptions& options) {
   if (!status.ok()) {
     std::fprintf(stderr, "%s: %s\n", program, std::string(status.message()).c_str());
     return 2;

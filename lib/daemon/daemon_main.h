@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "lib/base/standard_streams.h"
 #include "lib/base/status.h"
-#include "lib/daemon/option_texts.h"
+#include "lib/daemon/effective_options.h"
 #include "lib/daemon/program_log.h"
 
 namespace neurontrace {
@@ -53,7 +53,8 @@ struct DaemonProgram {
 };
 
 // Returns 0 and prints the options if `status` is OK, else 2, with the problem on stderr.
-int PrintValidation(const char* program, const absl::Status& status, const OptionTexts& options);
+int PrintValidation(const char* program, const absl::Status& status,
+                    const EffectiveOptions& options);
 
 // Prepares the process for work, before any thread is made: limits, gRPC, and `signals`, which are
 // blocked. Fails if the limit of open files is too low.

@@ -19,8 +19,8 @@ constexpr char kCertificateCondition[] = "certificate";
 
 }  // namespace
 
-ConfigReload::ConfigReload(std::string path, OptionTexts in_force, std::set<std::string> at_once,
-                           Hooks hooks, const Clock& clock)
+ConfigReload::ConfigReload(std::string path, EffectiveOptions in_force,
+                           std::set<std::string> at_once, Hooks hooks, const Clock& clock)
     : file_(std::move(path), clock),
       at_once_(std::move(at_once)),
       hooks_(std::move(hooks)),
@@ -40,9 +40,9 @@ void ConfigReload::Refuse(const std::string& problem) {
 void ConfigReload::Look(bool anyway) {
   if (file_.path().empty()) return;
   if (!file_.MayBeNew() && !anyway) return;
-  const absl::StatusOr<OptionTexts> read = hooks_.read();
+  const absl::StatusOr<EffectiveOptions> read = hooks_.read();
   if (!read.ok()) return Refuse(std::string(read.status().message()));
-  const OptionTexts before = in_force();
+  const EffectiveOptions before = in_force();
   std::vector<OptionChange> taken;
   std::vector<OptionChange> later;
   for (OptionChange& change : ChangesBetween(before, *read)) {
@@ -77,7 +77,7 @@ ConfigReload::State ConfigReload::state() const {
   return state_;
 }
 
-OptionTexts ConfigReload::in_force() const {
+EffectiveOptions ConfigReload::in_force() const {
   const std::lock_guard lock(mutex_);
   return in_force_;
 }
@@ -162,7 +162,7 @@ void DaemonProcess::AppendTables(bool is_local, std::vector<StatusTable>& tables
   tables.push_back(std::move(options));
 }
 
-void DaemonProcess::LookAtFiles(bool anyway) {
+void DaemonProcess::ReloadChangedFiles(bool anyway) {
   reload_.Look(anyway);
   const std::optional<absl::Status> news = security_watch_.Look();
   if (!news) return;

@@ -21,11 +21,11 @@
 #include "lib/base/small_file.h"
 #include "lib/base/status.h"
 #include "lib/base/task_runner.h"
-#include "lib/daemon/option_texts.h"
+#include "lib/daemon/effective_options.h"
 #include "lib/daemon/program_log.h"
 #include "lib/health/health_server.h"
 #include "lib/health/health_state.h"
-#include "lib/health/turn_watch.h"
+#include "lib/health/loop_watchdog.h"
 #include "lib/wire/security_watch.h"
 
 namespace neurontrace {
@@ -39,15 +39,15 @@ class ConfigReload {
  public:
   struct Hooks {
     // Reads the command line again, with the file as it is now, and keeps what it gives.
-    std::function<absl::StatusOr<OptionTexts>()> read;
+    std::function<absl::StatusOr<EffectiveOptions>()> read;
     // Brings into force, of what was read last, the options of `at_once`. An error is one of the
     // configuration: nothing is in force then that was not before.
     std::function<absl::Status()> apply;
   };
   // `path` empty: there is no file, and nothing ever changes. `at_once`: the options that `apply`
   // knows. `clock` outlives this.
-  ConfigReload(std::string path, OptionTexts in_force, std::set<std::string> at_once, Hooks hooks,
-               const Clock& clock);
+  ConfigReload(std::string path, EffectiveOptions in_force, std::set<std::string> at_once,
+               Hooks hooks, const Clock& clock);
 
   // Takes what the file says now, where it is another one than before, or in any case.
   void Look(bool anyway);
@@ -61,7 +61,7 @@ class ConfigReload {
   };
   State state() const;
   // What each option is now.
-  OptionTexts in_force() const;
+  EffectiveOptions in_force() const;
 
  private:
   void Refuse(const std::string& problem);
@@ -71,7 +71,7 @@ class ConfigReload {
   const Hooks hooks_;
 
   mutable std::mutex mutex_;
-  OptionTexts in_force_;  // guarded by mutex_, as the next
+  EffectiveOptions in_force_;  // guarded by mutex_, as the next
   State state_;
 };
 
@@ -84,7 +84,7 @@ class DaemonProcess {
     ProgramLog& log;
     HealthState& health;
     std::shared_ptr<prometheus::Registry> registry;
-    const TurnWatch& turns;  // of the daemon's sequence
+    const LoopWatchdog& turns;  // of the daemon's sequence
     const Clock& clock;
   };
   struct MetricNames {
@@ -101,7 +101,7 @@ class DaemonProcess {
     MetricNames metrics;
     prometheus::Labels labels;  // of these metrics
     std::string config_file;    // see ConfigReload, as the next two
-    OptionTexts options;        // in force
+    EffectiveOptions options;   // in force
     std::set<std::string> at_once;
     ChannelSecurity security;
     std::string address;  // see SecurityWatch, as the next
@@ -124,7 +124,7 @@ class DaemonProcess {
 
   // Called every few seconds, on one thread, which waits for the disk: takes a changed file of
   // options (`anyway`: in any case), and reports certificates that became bad or good.
-  void LookAtFiles(bool anyway);
+  void ReloadChangedFiles(bool anyway);
   // Publishes the metrics of log and configuration. One thread.
   void Publish();
 
@@ -152,7 +152,7 @@ template <typename Config>
 ConfigReload::Hooks MakeReloadHooks(ProgramLog& log, std::function<absl::StatusOr<Config>()> read,
                                     std::function<void(const Config&)> apply) {
   const auto config = std::make_shared<Config>();
-  return {.read = [config, read = std::move(read)]() -> absl::StatusOr<OptionTexts> {
+  return {.read = [config, read = std::move(read)]() -> absl::StatusOr<EffectiveOptions> {
             ASSIGN_OR_RETURN(*config, read());
             return config->options;
           },

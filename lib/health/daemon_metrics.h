@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "lib/health/health_state.h"
-#include "lib/health/turn_watch.h"
+#include "lib/health/loop_watchdog.h"
 
 namespace neurontrace {
 
@@ -50,11 +50,11 @@ std::optional<double> ReadProcessStart();
 class DaemonMetrics final : public prometheus::Collectable {
  public:
   struct Options {
-    std::string program;               // "neurontrace-agent"
-    std::string condition_metric;      // "neurontrace_agent_ready_condition"
-    prometheus::Labels labels;         // of the conditions, besides their names, and of the age
-    std::string age_metric;            // "neurontrace_agent_sequence_age_seconds"
-    const TurnWatch* turns = nullptr;  // whose age; null: there is none
+    std::string program;                  // "neurontrace-agent"
+    std::string condition_metric;         // "neurontrace_agent_ready_condition"
+    prometheus::Labels labels;            // of the conditions, besides their names, and of the age
+    std::string age_metric;               // "neurontrace_agent_sequence_age_seconds"
+    const LoopWatchdog* turns = nullptr;  // whose age; null: there is none
   };
 
   // `health` and `turns` outlive this.

@@ -65,7 +65,7 @@ TEST(DaemonMetrics, ConditionsAreAsTheyAreWhenSomebodyAsks) {
 
 TEST(DaemonMetrics, TheAgeOfASequenceGrowsWithoutIt) {
   FakeClock clock;
-  TurnWatch turns(clock);
+  LoopWatchdog turns(clock);
   const HealthState health;
   DaemonMetrics::Options options = Options();
   options.age_metric = "neurontrace_test_sequence_age_seconds";

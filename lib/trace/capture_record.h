@@ -49,13 +49,13 @@ enum class BystanderReason : uint8_t {
   kAgentAway = 2,    // the agent of its instance was not connected
   kNotReported = 3,  // selected, but its agent has said nothing of it
 };
-struct CaptureBystander {
+struct NonParticipant {
   WorkerIdentity worker;  // only the instance where the agent is away
   std::string agent_id;
   BystanderReason reason = BystanderReason::kUnspecified;
   WorkerState state = WorkerState::kUnspecified;
   std::string detail;
-  friend bool operator==(const CaptureBystander&, const CaptureBystander&) = default;
+  friend bool operator==(const NonParticipant&, const NonParticipant&) = default;
 };
 
 // A capture as it is remembered: everything about it but its streams.
@@ -68,7 +68,7 @@ struct CaptureRecord {
   uint64_t ended_realtime_ns = 0;    // when it became complete or incomplete; 0 before
   std::vector<CaptureAgentPart> agents;
   std::vector<CaptureWorkerStatus> workers;
-  std::vector<CaptureBystander> bystanders;
+  std::vector<NonParticipant> bystanders;
   std::vector<std::string> warnings;
   std::vector<std::string> end_warnings;  // said at its end, and anew when a late agent finishes
   std::optional<CaptureBegin> begin;      // what all were told, but host_raw_ns; nothing before

@@ -54,11 +54,11 @@ struct ChunkHeader {
 };
 
 // What lies between a receiver's cursor and a chunk is gone, and where and why.
-struct GoneBefore {
+struct PrecedingGap {
   LossPlace place = LossPlace::kSpool;
   LossReason reason = LossReason::kUnknown;
 
-  friend bool operator==(const GoneBefore&, const GoneBefore&) = default;
+  friend bool operator==(const PrecedingGap&, const PrecedingGap&) = default;
 };
 
 // A header with its zstd-compressed columns: what a producer hands over and a store keeps.

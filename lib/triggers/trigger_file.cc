@@ -73,9 +73,9 @@ std::vector<TomlKey> KeysOf(TriggerRule& rule) {
       return fmt::format(
           "is one of {}: write `when = \"post\"`, and let what sees the {} run `curl -d CAUSE "
           "http://127.0.0.1:9402/triggers/{}`",
-          TriggerKindWords(), value.text, rule.name);
+          DescribeTriggerKinds(), value.text, rule.name);
     }
-    return fmt::format("is one of {}", TriggerKindWords());
+    return fmt::format("is one of {}", DescribeTriggerKinds());
   };
   const auto take_times = [&rule](const TomlNode& value) -> std::string {
     const std::optional<double> number = ParseNumber(value.text);

@@ -40,7 +40,7 @@ std::string CheckName(const TriggerRule& rule) {
 std::string CheckKind(const TriggerRule& rule) {
   if (!WordOf(rule.kind).empty()) return "";
   return fmt::format("the rule does not say when it fires: add `when = \"KIND\"` with one of {}",
-                     TriggerKindWords());
+                     DescribeTriggerKinds());
 }
 
 std::string CheckText(std::string_view text, size_t bytes_max) {
@@ -75,7 +75,8 @@ std::string CheckTimesMedian(const TriggerRule& rule) {
 
 std::string CheckDuration(uint64_t ns, uint64_t min_ns, uint64_t max_ns) {
   if (ns < min_ns || ns > max_ns) {
-    return fmt::format("is a time from {} to {}", DurationWords(min_ns), DurationWords(max_ns));
+    return fmt::format("is a time from {} to {}", DescribeDuration(min_ns),
+                       DescribeDuration(max_ns));
   }
   if (ns % kMillisecondNs != 0) return "is a number of whole milliseconds";
   return "";
@@ -128,7 +129,7 @@ TriggerKind TriggerKindOf(std::string_view word) {
   return TriggerKind::kUnspecified;
 }
 
-std::string TriggerKindWords() {
+std::string DescribeTriggerKinds() {
   std::string words;
   for (const auto& [word, value] : kKinds) {
     if (!words.empty()) words += ", ";
@@ -162,7 +163,7 @@ absl::Status CheckTriggerRule(const TriggerRule& rule) {
   return absl::OkStatus();
 }
 
-std::string DurationWords(uint64_t ns) {
+std::string DescribeDuration(uint64_t ns) {
   constexpr std::pair<uint64_t, const char*> kUnits[] = {
       {86'400'000, "d"}, {3'600'000, "h"}, {60'000, "m"}, {1'000, "s"}};
   const uint64_t ms = ns / kMillisecondNs;

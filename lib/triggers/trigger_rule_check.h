@@ -16,7 +16,7 @@ std::string_view WordOf(TriggerKind kind);
 // kUnspecified for a word that names none.
 TriggerKind TriggerKindOf(std::string_view word);
 // All of them, for messages: "slow-execution, silent-core, …".
-std::string TriggerKindWords();
+std::string DescribeTriggerKinds();
 
 // True for rules that are judged from decoded events, and so see nothing while no capture streams.
 constexpr bool NeedsEvents(TriggerKind kind) {
@@ -35,6 +35,6 @@ const std::vector<TriggerRuleCheck>& TriggerRuleChecks();
 absl::Status CheckTriggerRule(const TriggerRule& rule);
 
 // "1.5s", "20m", the shortest form that a rule file takes for so many ns; whole milliseconds.
-std::string DurationWords(uint64_t ns);
+std::string DescribeDuration(uint64_t ns);
 
 }  // namespace neurontrace

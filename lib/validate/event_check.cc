@@ -192,7 +192,7 @@ void EventCheck::Settle(Track& track, uint64_t time_ns) {
         "The slice from {} to {} ns on track {} ('{}') ends here, and {} in it later or never: "
         "cut short.",
         cut->slice.start_ns, cut->slice.end_ns, track.track.uuid, track.track.name,
-        CountedWords(cut->slices, "slice"));
+        DescribeCount(cut->slices, "slice"));
   }
   log_.MoveTo(here);
   open_slices_ -= before - track.open.size();
@@ -328,7 +328,7 @@ void EventCheck::TakeFlows(const Track& track, uint64_t time_ns, bool has_slice)
     log_.Add(TraceCheck::kFlowSlice,
              "An event on track {} ('{}') has {}, and begins or ends no slice: no arrow is drawn.",
              track.track.uuid, track.track.name,
-             CountedWords(static_cast<uint64_t>(count), "flow"));
+             DescribeCount(static_cast<uint64_t>(count), "flow"));
     return;
   }
   if (bind_id) {

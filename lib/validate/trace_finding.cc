@@ -61,7 +61,7 @@ const TraceCheckInfo& InfoOf(TraceCheck check) {
   return kChecks[static_cast<size_t>(check)];
 }
 
-std::string CountedWords(uint64_t count, std::string_view what) {
+std::string DescribeCount(uint64_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 

@@ -87,7 +87,7 @@ struct TraceFinding {
 };
 
 // `1 slice`, `2 slices`.
-std::string CountedWords(uint64_t count, std::string_view what);
+std::string DescribeCount(uint64_t count, std::string_view what);
 
 // Keeps the first findings of each check and counts all of them. One thread at a time.
 class TraceFindingLog {

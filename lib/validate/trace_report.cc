@@ -37,10 +37,10 @@ std::string Line(const TraceTrack& track, size_t depth, bool has_description) {
   std::string line(2 * depth, ' ');
   line += track.name.empty() ? fmt::format("track {}", track.uuid) : track.name;
   std::vector<std::string> counts;
-  if (track.slices > 0) counts.push_back(CountedWords(track.slices, "slice"));
+  if (track.slices > 0) counts.push_back(DescribeCount(track.slices, "slice"));
   if (track.open_slices > 0) counts.push_back(fmt::format("{} open", track.open_slices));
-  if (track.instants > 0) counts.push_back(CountedWords(track.instants, "instant"));
-  if (track.counter_values > 0) counts.push_back(CountedWords(track.counter_values, "value"));
+  if (track.instants > 0) counts.push_back(DescribeCount(track.instants, "instant"));
+  if (track.counter_values > 0) counts.push_back(DescribeCount(track.counter_values, "value"));
   for (size_t i = 0; i < counts.size(); ++i) line += (i == 0 ? ": " : ", ") + counts[i];
   if (has_description) line += fmt::format(" ({})", track.description);
   if (!track.is_described && track.uuid != 0) line += " (not described)";

@@ -23,7 +23,7 @@ std::string Shown(std::string_view name) { return CleanText(name, validate_limit
 std::string WhatIsDropped(const TraceTrack& track) {
   const uint64_t events = track.slices + track.instants + track.counter_values;
   if (events == 0) return "it is dropped";
-  return fmt::format("it is dropped, and {} on it", CountedWords(events, "event"));
+  return fmt::format("it is dropped, and {} on it", DescribeCount(events, "event"));
 }
 
 }  // namespace

@@ -266,7 +266,7 @@ void ToProto(const ChunkHeader& value, v1::ChunkHeader* message) {
   AddRemarks(value.remarks, message->mutable_remarks());
 }
 
-void ToProto(const GoneBefore& value, v1::GoneBefore* message) {
+void ToProto(const PrecedingGap& value, v1::GoneBefore* message) {
   message->set_place(static_cast<v1::LossPlace>(value.place));
   message->set_reason(static_cast<v1::LossReason>(value.reason));
 }
@@ -507,13 +507,13 @@ absl::StatusOr<ChunkHeader> FromProto(const v1::ChunkHeader& message) {
   return value;
 }
 
-absl::StatusOr<GoneBefore> FromProto(const v1::GoneBefore& message) {
+absl::StatusOr<PrecedingGap> FromProto(const v1::GoneBefore& message) {
   RETURN_IF_ERROR(CheckEnum("gone_before.place", message.place(), v1::LOSS_PLACE_AGENT_QUEUE,
                             v1::LOSS_PLACE_RETENTION));
   RETURN_IF_ERROR(CheckEnum("gone_before.reason", message.reason(), v1::LOSS_REASON_UNKNOWN,
                             v1::LOSS_REASON_NO_TIME));
-  return GoneBefore{.place = static_cast<LossPlace>(message.place()),
-                    .reason = static_cast<LossReason>(message.reason())};
+  return PrecedingGap{.place = static_cast<LossPlace>(message.place()),
+                      .reason = static_cast<LossReason>(message.reason())};
 }
 
 void ToProto(const KeyValue& value, v1::KeyValue* message) {

@@ -34,7 +34,7 @@ void ToProto(const WorkerInfo& value, v1::WorkerInventory* message);
 void ToProto(const CaptureWorkerStatus& value, v1::CaptureWorkerStatus* message);
 void ToProto(const StreamCursor& value, v1::StreamCursor* message);
 void ToProto(const ChunkHeader& value, v1::ChunkHeader* message);
-void ToProto(const GoneBefore& value, v1::GoneBefore* message);
+void ToProto(const PrecedingGap& value, v1::GoneBefore* message);
 
 absl::StatusOr<WorkerIdentity> FromProto(const v1::WorkerIdentity& message);
 absl::StatusOr<StreamIdentity> FromProto(const v1::StreamIdentity& message);
@@ -48,6 +48,6 @@ absl::StatusOr<WorkerInfo> FromProto(const v1::WorkerInventory& message);
 absl::StatusOr<CaptureWorkerStatus> FromProto(const v1::CaptureWorkerStatus& message);
 absl::StatusOr<StreamCursor> FromProto(const v1::StreamCursor& message);
 absl::StatusOr<ChunkHeader> FromProto(const v1::ChunkHeader& message);
-absl::StatusOr<GoneBefore> FromProto(const v1::GoneBefore& message);
+absl::StatusOr<PrecedingGap> FromProto(const v1::GoneBefore& message);
 
 }  // namespace neurontrace

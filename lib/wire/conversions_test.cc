@@ -195,7 +195,7 @@ TEST(ConversionsTest, ValuesSurviveTheWire) {
   ExpectSame<v1::CaptureBegin>(CaptureBegin{1, 2, 3, 4, 5});
   ExpectSame<v1::StreamCursor>(StreamCursor{SomeStream(), 9, 1 << 30, 3, true, 70'000,
                                             SomeChunk().header.losses_before, 71'001});
-  ExpectSame<v1::GoneBefore>(GoneBefore{LossPlace::kSpool, LossReason::kFull});
+  ExpectSame<v1::GoneBefore>(PrecedingGap{LossPlace::kSpool, LossReason::kFull});
   ChunkHeader stand_in = SomeChunk().header;
   stand_in.event_count = 0;
   stand_in.replaced = Loss{.place = LossPlace::kSpool, .reason = LossReason::kFull, .events = 2};

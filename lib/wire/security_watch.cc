@@ -12,8 +12,8 @@ std::optional<int64_t> Known(const absl::StatusOr<int64_t>& end) {
   return end.ok() ? std::optional(*end) : std::nullopt;
 }
 
-std::vector<FileMark> MarksOf(const ChannelSecurity& security) {
-  std::vector<FileMark> marks;
+std::vector<FileVersion> MarksOf(const ChannelSecurity& security) {
+  std::vector<FileVersion> marks;
   for (const std::string* path : {&security.ca, &security.cert, &security.key}) {
     if (!path->empty()) marks.push_back(MarkOf(*path));
   }
@@ -32,7 +32,7 @@ SecurityEnds EndsOf(const ChannelSecurity& security) {
 
 std::optional<absl::Status> SecurityWatch::Look() {
   if (!security_.has_tls()) return std::nullopt;
-  std::vector<FileMark> marks = MarksOf(security_);
+  std::vector<FileVersion> marks = MarksOf(security_);
   const bool are_new = has_looked_ && marks != marks_;
   const uint64_t now_ns = clock_.MonotonicNs();
   const bool is_time = !has_looked_ || now_ns - looked_monotonic_ns_ >= kLookAnywayNs;

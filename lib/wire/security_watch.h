@@ -44,7 +44,7 @@ class SecurityWatch {
   const ChannelSide side_;
   const Clock& clock_;
   bool has_looked_ = false;
-  std::vector<FileMark> marks_;
+  std::vector<FileVersion> marks_;
   uint64_t looked_monotonic_ns_ = 0;
   absl::Status status_;
 };

@@ -82,10 +82,10 @@ void SimAgent::OpenSpool() {
   }
   world_.trace.Note("{} has {} chunks in its spool", host_.info.agent_id, queue_.chunks());
   control_.Start();
-  runner_.PostDelayedTask([this] { GoOnAlone(); }, ControlSession::kGoOnAloneAfterNs);
+  runner_.PostDelayedTask([this] { ResumeOffline(); }, ControlSession::kGoOnAloneAfterNs);
 }
 
-void SimAgent::GoOnAlone() {
+void SimAgent::ResumeOffline() {
   if (welcomed_) return;
   for (const DeliveryQueue::Resumed& capture : queue_.TakeRunning()) {
     world_.trace.Note("{} goes on with {}", host_.info.agent_id, capture.capture_id.ToString());

@@ -110,7 +110,7 @@ class SimAgent {
   std::unique_ptr<Spool> MakeSpool(SimWorld& world, SimHost& host, const Options& options);
   // As Agent::OpenSpool.
   void OpenSpool();
-  void GoOnAlone();
+  void ResumeOffline();
 
   SimWorld& world_;
   SimHost& host_;

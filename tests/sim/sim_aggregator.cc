@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "aggregator/ingest/chunk_door.h"
+#include "aggregator/ingest/chunk_admission.h"
 #include "lib/base/status.h"
 #include "lib/wire/chunk_envelope.h"
 #include "lib/wire/grpc_status.h"
@@ -19,7 +19,7 @@ absl::Status FromGrpcStatus(const grpc::Status& status) {
   return {static_cast<absl::StatusCode>(status.error_code()), status.error_message()};
 }
 
-absl::StatusOr<std::unique_ptr<Store>> OpenStore(rocksdb::Env* env, ChunkDoor& door) {
+absl::StatusOr<std::unique_ptr<Store>> OpenStore(rocksdb::Env* env, ChunkAdmission& door) {
   return Store::Open(SimAggregator::kStorePath,
                      {.env = env, .examine = ExamineThrough(door), .aggregator_id = "agg-sim"});
 }
@@ -27,7 +27,7 @@ absl::StatusOr<std::unique_ptr<Store>> OpenStore(rocksdb::Env* env, ChunkDoor& d
 }  // namespace
 
 CrashDisk::Contents SimAggregator::NewStore() {
-  ChunkDoor door;
+  ChunkAdmission door;
   CrashDisk disk(0, "", {});
   OpenStore(disk.Open(), door).status().IgnoreError();  // closed at once
   return disk.Read(kStorePath);
@@ -37,7 +37,7 @@ absl::StatusOr<std::unique_ptr<SimAggregator>> SimAggregator::Start(SimWorld& wo
                                                                     SimLedger& ledger,
                                                                     rocksdb::Env* env,
                                                                     const Options& options) {
-  ChunkDoor door;
+  ChunkAdmission door;
   ASSIGN_OR_RETURN(std::unique_ptr<Store> store, OpenStore(env, door));
   for (const std::string& note : store->notes()) {
     world.trace.Note("store: {}", note);

@@ -79,7 +79,7 @@ class SimAggregator final : public SimServer {
   std::unique_ptr<Coordinator> coordinator_;
   std::unique_ptr<AgentReports> reports_;
   IngestBudget budget_;
-  ChunkDoor door_;
+  ChunkAdmission door_;
   ChunkCommitter committer_;
   Submit submit_;
   ChunkCommitter::Group gathering_;

@@ -90,7 +90,7 @@ class SimSource final : public Source {
   TaskRunner& runner_;
   SourceListener& listener_;
   AgentSourceMetrics metrics_;
-  const StreamSurroundings surroundings_;
+  const StreamSetup surroundings_;
   ShapeCache shapes_;
   std::vector<std::unique_ptr<Known>> known_;
   std::map<CaptureId, Capture> captures_;

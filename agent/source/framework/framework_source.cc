@@ -93,7 +93,7 @@ void FrameworkSource::Begin(const CaptureId& capture_id, const CaptureSpec& spec
   Capture& capture = captures_[capture_id];
   capture.files = std::make_unique<FrameworkCapture>(capture_id, surroundings, own, is_over);
   ScheduleWork();
-  ScheduleLook();
+  SchedulePoll();
 }
 
 void FrameworkSource::StopCapture(const CaptureId& capture_id) {
@@ -163,10 +163,10 @@ void FrameworkSource::Look() {
     look_took_ns_ = clock_.MonotonicNs() - now;
     ScheduleWork();
   }
-  ScheduleLook();
+  SchedulePoll();
 }
 
-void FrameworkSource::ScheduleLook() {
+void FrameworkSource::SchedulePoll() {
   if (std::exchange(look_scheduled_, true)) return;
   After(kTellNs, &FrameworkSource::Look);
 }

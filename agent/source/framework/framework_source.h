@@ -61,7 +61,7 @@ class FrameworkSource final : public Source {
   void Work();  // a piece of every capture's work, then again if there is more
   void ScheduleWork();
   void Look();  // at the directory, and at what came of the work
-  void ScheduleLook();
+  void SchedulePoll();
   void Tell(Capture& capture);
   void After(uint64_t delay_ns, void (FrameworkSource::*task)());
 

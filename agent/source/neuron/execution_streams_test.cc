@@ -60,7 +60,7 @@ class ExecutionStreamsTest : public ::testing::Test {
   FakeClock clock_;
   RecordingSink sink_;
   AgentSourceMetrics metrics_;
-  const StreamSurroundings surroundings_{"agent", clock_, sink_, metrics_};
+  const StreamSetup surroundings_{"agent", clock_, sink_, metrics_};
   NrtEventDecoder decoder_;
   std::unique_ptr<CaptureStreams> streams_;
   std::vector<std::pair<uint32_t, std::string>> written_;

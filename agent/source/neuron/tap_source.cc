@@ -239,7 +239,7 @@ void TapSource::SetPod(uint32_t pid, uint64_t start_time_ticks,
   }
 }
 
-void TapSource::OnAllTold() {
+void TapSource::OnCaptureListComplete() {
   all_told_ = true;
   for (const auto& worker : workers_) ForgetStranger(*worker);
   ScheduleTurn(0);

@@ -142,7 +142,7 @@ class TapSource final : public Source, private TapSession::Listener {
   void ResumeStopping(const CaptureId& capture_id, const CaptureSpec& spec,
                       std::span<const StreamCursor> cursors,
                       const std::optional<CaptureBegin>& begin) override;
-  void OnAllTold() override;
+  void OnCaptureListComplete() override;
   void StopCapture(const CaptureId& capture_id) override;
   void StopCaptureAt(const CaptureId& capture_id, uint64_t host_raw_ns) override;
   bool CaptureFinished(const CaptureId& capture_id) const override;

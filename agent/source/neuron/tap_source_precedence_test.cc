@@ -3,7 +3,7 @@
 // tap_source_test.cc.
 #include "agent/source/neuron/tap_source.h"
 #include "agent/source/neuron/tap_source_fixture.h"
-#include "lib/trace/given_way.h"
+#include "lib/trace/suspension.h"
 
 namespace neurontrace {
 namespace {
@@ -52,7 +52,7 @@ class TapSourcePrecedenceTest : public TapSourceTest {
     source_->Flush();
     std::vector<Loss> told;
     for (const Loss& loss : sink_.Losses()) {
-      if (IsGivenWay(loss) && loss.detail == GivenWayWords(other)) told.push_back(loss);
+      if (IsGivenWay(loss) && loss.detail == DescribeSuspension(other)) told.push_back(loss);
     }
     return told;
   }
@@ -208,7 +208,7 @@ TEST_F(TapSourcePrecedenceTest, AContinuousCaptureSaysWhenAnotherOneHadItsWorker
   Pass(6'000);
   ASSERT_FALSE(GivenWayTo(capture_).empty());
   EXPECT_EQ(First(GivenWayTo(capture_)), from_ns);
-  EXPECT_GE(Last(GivenWayTo(capture_)), from_ns + 6'000'000'000 - GivenWay::kTellNs);
+  EXPECT_GE(Last(GivenWayTo(capture_)), from_ns + 6'000'000'000 - Suspension::kTellNs);
   Pass(1'500);
   source_->StopCapture(capture_);
   Pass(20);

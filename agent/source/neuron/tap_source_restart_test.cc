@@ -221,13 +221,13 @@ TEST_F(TapSourceRestartTest, ATapThatRecordsACaptureThatIsOverIsStoppedWithoutAn
     tap_.SetState(TapState::kStreaming);
     tap_.WriteStarted(other_);
     tap_.WriteDocument(Document(0, 0, 3), other_);
-    if (told_first) source_->OnAllTold();
+    if (told_first) source_->OnCaptureListComplete();
     Connect(other_);
     if (!told_first) {
       Pass(1'500);
       EXPECT_FALSE(tap_.ReadCommand()) << "it may yet be told of";
       EXPECT_LT(tap_.read_pos(), tap_.write_pos());
-      source_->OnAllTold();
+      source_->OnCaptureListComplete();
     }
     Pass(1'500);
     const auto stop = tap_.ReadCommand();

@@ -321,7 +321,7 @@ class CountingWatch final : public WorkerWatch {
   }
   void OnEvent(const NrtEvent&) override {}
   void OnTraceEdge(const WorkerIdentity&) override {}
-  void OnLookedAt(const WorkerIdentity&, bool) override {}
+  void OnPolled(const WorkerIdentity&, bool) override {}
   void OnDied(const WorkerIdentity&, const std::string&) override { ++died; }
   void OnGone(const WorkerIdentity&) override { ++gone; }
   int documents = 0;

@@ -451,7 +451,7 @@ void TapWorker::ObserveFilling() {
   buffer_fill_.Took(clock.MonotonicNs(), written > before ? written - before : 0, true);
   const bool drained = !stalled_ && !reader_->HasMore();
   if (shared_.watch != nullptr) {
-    shared_.watch->OnLookedAt(identity_, drained && session_ != nullptr);
+    shared_.watch->OnPolled(identity_, drained && session_ != nullptr);
   }
   for (const auto& [id, capture] : captures_) {
     capture->streams().ObserveRings(clock.RealtimeNs(), drained);

@@ -67,8 +67,8 @@ class TapWorker {
 
   // What all workers of an agent share; outlives them.
   struct Shared {
-    StreamSurroundings streams;
-    StreamSurroundings preview_streams;  // whose chunks are only counted
+    StreamSetup streams;
+    StreamSetup preview_streams;  // whose chunks are only counted
     SourceListener& listener;
     const ProcFiles& proc;
     NrtEventDecoder decoder;

@@ -242,7 +242,8 @@ struct Step {
 
 // Between two snapshots REALTIME was set: when, as far as the host told, and between the two if it
 // did not.
-bool FindStep(const SnapshotTie& a, const SnapshotTie& b, const ToldSteps& told, Step& step) {
+bool FindStep(const SnapshotTie& a, const SnapshotTie& b, const ReportedClockSteps& told,
+              Step& step) {
   // It was told from the begin of the reading before it to the end of the one after: these two
   // may be a and b themselves, and it is not between one of them and a third.
   if (const auto between = told.Between(a.end_ns(), b.begin_ns())) {
@@ -259,7 +260,7 @@ bool FindStep(const SnapshotTie& a, const SnapshotTie& b, const ToldSteps& told,
 
 }  // namespace
 
-ToldSteps::ToldSteps(std::span<const ClockEvent> events) {
+ReportedClockSteps::ReportedClockSteps(std::span<const ClockEvent> events) {
   for (const ClockEvent& event : events) {
     if (event.kind == ClockEventKind::kRealtimeStep) steps_.push_back(&event);
   }
@@ -271,7 +272,8 @@ ToldSteps::ToldSteps(std::span<const ClockEvent> events) {
   }
 }
 
-std::optional<ToldSteps::Ends> ToldSteps::Between(uint64_t begin_ns, uint64_t end_ns) const {
+std::optional<ReportedClockSteps::Ends> ReportedClockSteps::Between(uint64_t begin_ns,
+                                                                    uint64_t end_ns) const {
   const auto begun = std::partition_point(
       steps_.begin(), steps_.end(),
       [end_ns](const ClockEvent* step) { return step->raw_begin_ns < end_ns; });
@@ -295,7 +297,7 @@ std::optional<ToldSteps::Ends> ToldSteps::Between(uint64_t begin_ns, uint64_t en
 std::vector<SnapshotChain> ChainsOf(std::span<const ClockSnapshot> snapshots,
                                     std::span<const ClockEvent> events) {
   const std::vector<SnapshotTie> ties = WithoutWide(ReadTies(snapshots));
-  const ToldSteps told(events);
+  const ReportedClockSteps told(events);
   std::vector<SnapshotChain> chains;
   size_t begin = 0;
   uint64_t raw_begin_ns = 0;

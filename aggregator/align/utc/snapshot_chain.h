@@ -15,12 +15,12 @@ namespace neurontrace {
 
 // The steps of REALTIME that a host told of, for questions about one stretch of raw after another:
 // each takes the logarithm of their number, however long and entangled they are.
-class ToldSteps {
+class ReportedClockSteps {
  public:
   using Ends = std::pair<const ClockEvent*, const ClockEvent*>;
 
   // `events` outlive it, and are in ascending order of raw.
-  explicit ToldSteps(std::span<const ClockEvent> events);
+  explicit ReportedClockSteps(std::span<const ClockEvent> events);
 
   // The first and the last, in their order, that begin before `end_ns` and end after `begin_ns`.
   std::optional<Ends> Between(uint64_t begin_ns, uint64_t end_ns) const;

@@ -12,9 +12,9 @@
 namespace neurontrace {
 namespace {
 
-std::optional<ToldSteps::Ends> ByLooking(std::span<const ClockEvent> events, uint64_t begin_ns,
-                                         uint64_t end_ns) {
-  std::optional<ToldSteps::Ends> found;
+std::optional<ReportedClockSteps::Ends> ByLooking(std::span<const ClockEvent> events,
+                                                  uint64_t begin_ns, uint64_t end_ns) {
+  std::optional<ReportedClockSteps::Ends> found;
   for (const ClockEvent& event : events) {
     if (event.kind != ClockEventKind::kRealtimeStep || event.raw_begin_ns >= end_ns ||
         event.raw_end_ns <= begin_ns) {
@@ -25,7 +25,7 @@ std::optional<ToldSteps::Ends> ByLooking(std::span<const ClockEvent> events, uin
   return found;
 }
 
-TEST(ToldStepsTest, FindsTheFirstAndTheLastOfAStretch) {
+TEST(ReportedClockStepsTest, FindsTheFirstAndTheLastOfAStretch) {
   SeededRandom random(1);
   for (size_t count = 0; count < 70; ++count) {
     std::vector<ClockEvent> events;
@@ -39,7 +39,7 @@ TEST(ToldStepsTest, FindsTheFirstAndTheLastOfAStretch) {
           {is_step ? ClockEventKind::kRealtimeStep : ClockEventKind::kPause, begin, end, 0});
     }
     std::ranges::stable_sort(events, {}, &ClockEvent::raw_begin_ns);
-    const ToldSteps told(events);
+    const ReportedClockSteps told(events);
     for (uint64_t begin = 0; begin < 320; ++begin) {
       for (const uint64_t length : {0, 1, 7, 100}) {
         ASSERT_EQ(told.Between(begin, begin + length), ByLooking(events, begin, begin + length))
@@ -49,7 +49,7 @@ TEST(ToldStepsTest, FindsTheFirstAndTheLastOfAStretch) {
   }
 }
 
-TEST(ToldStepsTest, ManySnapshotsAndManyStepsAreNoSquare) {
+TEST(ReportedClockStepsTest, ManySnapshotsAndManyStepsAreNoSquare) {
   constexpr uint64_t kMany = 500'000;
   std::vector<ClockEvent> events;
   std::vector<ClockSnapshot> snapshots;

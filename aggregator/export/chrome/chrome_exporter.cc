@@ -15,8 +15,8 @@
 #include "lib/base/status.h"
 #include "lib/trace/event_json.h"
 #include "lib/trace/fidelity.h"
-#include "lib/trace/given_way.h"
 #include "lib/trace/host_samples.h"
+#include "lib/trace/suspension.h"
 
 namespace neurontrace {
 namespace {

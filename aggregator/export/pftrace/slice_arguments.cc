@@ -9,7 +9,7 @@
 #include "aggregator/export/clock_report.h"
 #include "aggregator/export/row_source.h"
 #include "aggregator/timeline/framework_names.h"
-#include "lib/trace/given_way.h"
+#include "lib/trace/suspension.h"
 
 namespace neurontrace {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "lib/trace/fidelity.h"
-#include "lib/trace/given_way.h"
+#include "lib/trace/suspension.h"
 
 namespace neurontrace {
 

@@ -22,8 +22,8 @@
 #include "aggregator/timeline/framework_names.h"
 #include "lib/base/status.h"
 #include "lib/trace/fidelity.h"
-#include "lib/trace/given_way.h"
 #include "lib/trace/host_samples.h"
+#include "lib/trace/suspension.h"
 
 namespace neurontrace {
 namespace {

@@ -24,7 +24,7 @@ bool EventSelection::SelectsCore(uint32_t nc_idx) const {
   return cores.empty() || std::find(cores.begin(), cores.end(), nc_idx) != cores.end();
 }
 
-CaptureStreams::CaptureStreams(const StreamSurroundings& surroundings, const CaptureId& capture_id,
+CaptureStreams::CaptureStreams(const StreamSetup& surroundings, const CaptureId& capture_id,
                                WorkerIdentity worker, EventSelection selection)
     : surroundings_(surroundings),
       capture_id_(capture_id),

@@ -126,7 +126,7 @@ class SequenceGaps {
 };
 
 // What every stream of an agent's taps needs; all of it outlives them.
-struct StreamSurroundings {
+struct StreamSetup {
   std::string agent_id;
   const Clock& clock;
   ChunkSink& sink;
@@ -149,7 +149,7 @@ struct EventSelection {
 // dropped. On the agent's sequence.
 class CaptureStreams final : public NrtEventSink {
  public:
-  CaptureStreams(const StreamSurroundings& surroundings, const CaptureId& capture_id,
+  CaptureStreams(const StreamSetup& surroundings, const CaptureId& capture_id,
                  WorkerIdentity worker, EventSelection selection);
 
   // Where this worker's streams continue; those named are opened, so that they will be ended.
@@ -260,7 +260,7 @@ class CaptureStreams final : public NrtEventSink {
   void TellFidelity();
   void TellLeftOut(uint64_t now_ns);
 
-  const StreamSurroundings surroundings_;
+  const StreamSetup surroundings_;
   const CaptureId capture_id_;
   const WorkerIdentity worker_;
   const EventSelection selection_;

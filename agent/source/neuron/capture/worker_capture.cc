@@ -16,7 +16,7 @@ constexpr uint64_t kStartAgainNs = 1'000'000'000;
 
 }  // namespace
 
-void GivenWay::GiveWay(const CaptureId& other, uint64_t now_ns) {
+void Suspension::GiveWay(const CaptureId& other, uint64_t now_ns) {
   if (other == other_ && since_ns_) return;
   // From one to the next, without a trace of its own in between.
   if (since_ns_ && !other_.empty()) {
@@ -24,25 +24,25 @@ void GivenWay::GiveWay(const CaptureId& other, uint64_t now_ns) {
     since_ns_.reset();
   }
   other_ = other;
-  words_ = GivenWayWords(other);
+  words_ = DescribeSuspension(other);
   told_ns_ = 0;
   if (!since_ns_) since_ns_ = now_ns;
 }
 
-Loss GivenWay::TraceStopped(uint64_t at_ns) {
+Loss Suspension::TraceStopped(uint64_t at_ns) {
   // The tap knows it better than who told it, unless this was said already.
   if (!since_ns_ || told_ns_ == 0 || at_ns < *since_ns_) since_ns_ = at_ns;
   return GaveWayFromTo(*since_ns_, std::max(told_ns_, *since_ns_), words_);
 }
 
-std::optional<Loss> GivenWay::TraceStarted(uint64_t at_ns) {
+std::optional<Loss> Suspension::TraceStarted(uint64_t at_ns) {
   told_ns_ = 0;
   const std::optional<uint64_t> since_ns = std::exchange(since_ns_, std::nullopt);
   if (!since_ns || at_ns <= *since_ns) return std::nullopt;
   return GaveWayFromTo(*since_ns, at_ns, words_);
 }
 
-std::vector<Loss> GivenWay::Take(uint64_t now_ns, bool is_last) {
+std::vector<Loss> Suspension::Take(uint64_t now_ns, bool is_last) {
   const uint64_t from_ns = std::max(since_ns_.value_or(0), told_ns_);
   if (since_ns_ && now_ns > from_ns && (is_last || now_ns - from_ns >= kTellNs)) {
     due_.push_back(GaveWayFromTo(*since_ns_, now_ns, words_));
@@ -51,7 +51,7 @@ std::vector<Loss> GivenWay::Take(uint64_t now_ns, bool is_last) {
   return std::exchange(due_, {});
 }
 
-WorkerCapture::WorkerCapture(const StreamSurroundings& surroundings, SourceListener& listener,
+WorkerCapture::WorkerCapture(const StreamSetup& surroundings, SourceListener& listener,
                              const CapturePlan& plan, const WorkerIdentity& worker)
     : surroundings_(surroundings),
       listener_(listener),
@@ -256,7 +256,7 @@ void WorkerCapture::EndBecauseGone(uint64_t position, bool said_goodbye) {
                        .detail = "the worker died with what its rings held and was not fetched"});
   }
   End(position);
-  if (!recorded_ && hopeless_) {
+  if (!recorded_ && cannot_start_) {
     // It stays refused for the reason that no START could be made.
   } else if (!recorded_) {
     Enter(CaptureWorkerState::kRefused, "the worker ended before anything was recorded",
@@ -349,7 +349,7 @@ void WorkerCapture::Begin(const PlannedMoment& moment, bool late, HeldRings& rin
 // --- Commands ------------------------------------------------------------------------------------
 
 bool WorkerCapture::WantsTap() const {
-  return !is_snapshot() && confirmed_ns_ && moment_ && !stop_wanted_ && !ended_ && !hopeless_;
+  return !is_snapshot() && confirmed_ns_ && moment_ && !stop_wanted_ && !ended_ && !cannot_start_;
 }
 
 void WorkerCapture::TryStart(const TapView& tap) {
@@ -363,13 +363,13 @@ void WorkerCapture::TryStart(const TapView& tap) {
   const bool types_come = tap.state == TapState::kNotInitialised || !tap.facts.runtime_known;
   if (types_come && tap.facts.event_types.empty() && !plan_.filter.selects_all()) {
     const TapState state = TapState::kNotInitialised;
-    return EnterKept(DescribeForCapture(state, 0, tap.facts.detail), ObstacleOf(state));
+    return EnterStored(DescribeForCapture(state, 0, tap.facts.detail), ObstacleOf(state));
   }
   next_start_ns_ = NowNs() + kStartAgainNs;
   absl::StatusOr<TapStartOrder> order = MakeStartOrder(plan_, tap.facts, fidelity_level());
-  hopeless_ = !order.ok();
-  if (hopeless_) {
-    return EnterKept(std::string(order.status().message()), CaptureObstacle::kNoEventType);
+  cannot_start_ = !order.ok();
+  if (cannot_start_) {
+    return EnterStored(std::string(order.status().message()), CaptureObstacle::kNoEventType);
   }
   if (!is_due()) order->begin_at_monotonic_ns = moment_->monotonic_ns;
   start_sent_ = tap.session->SendStart(*order).ok();
@@ -499,20 +499,20 @@ void WorkerCapture::RestartTrace(const TapView& tap) {
 
 // --- Answers -------------------------------------------------------------------------------------
 
-void WorkerCapture::EnterKept(std::string detail, CaptureObstacle obstacle) {
+void WorkerCapture::EnterStored(std::string detail, CaptureObstacle obstacle) {
   if (recorded_) return Enter(CaptureWorkerState::kRecording, std::move(detail));
   Enter(CaptureWorkerState::kRefused, std::move(detail), obstacle);
 }
 
-void WorkerCapture::EnterKept(const TapReport& report) {
+void WorkerCapture::EnterStored(const TapReport& report) {
   const CaptureObstacle obstacle = ObstacleOf(report.state);
-  EnterKept(DescribeForCapture(report.state, report.nrt_status, report.detail),
-            obstacle == CaptureObstacle::kNone ? CaptureObstacle::kRuntimeRefused : obstacle);
+  EnterStored(DescribeForCapture(report.state, report.nrt_status, report.detail),
+              obstacle == CaptureObstacle::kNone ? CaptureObstacle::kRuntimeRefused : obstacle);
 }
 
 // What the tap says may be read when its time has come since: that is no obstacle.
 void WorkerCapture::EnterWaiting(const TapReport& report) {
-  if (recorded_ || ObstacleOf(report.state) != CaptureObstacle::kNone) return EnterKept(report);
+  if (recorded_ || ObstacleOf(report.state) != CaptureObstacle::kNone) return EnterStored(report);
   Enter(is_due() ? CaptureWorkerState::kStarting : CaptureWorkerState::kArmed, "");
 }
 
@@ -530,14 +530,15 @@ void WorkerCapture::OnStartAnswer(const TapReport& report) {
     case TapResult::kAnotherCapture:
       start_sent_ = false;  // tried again
       next_start_ns_ = NowNs() + kStartAgainNs;
-      return EnterKept(fmt::format("capture {} runs on this worker", report.capture_id.ToString()),
-                       CaptureObstacle::kOtherCapture);
+      return EnterStored(
+          fmt::format("capture {} runs on this worker", report.capture_id.ToString()),
+          CaptureObstacle::kOtherCapture);
     case TapResult::kUnsupported:
-      hopeless_ = true;
-      return EnterKept(DescribeForCapture(report.state, report.nrt_status, report.detail),
-                       CaptureObstacle::kRuntimeTooOld);
+      cannot_start_ = true;
+      return EnterStored(DescribeForCapture(report.state, report.nrt_status, report.detail),
+                         CaptureObstacle::kRuntimeTooOld);
     default:
-      return EnterKept(report);
+      return EnterStored(report);
   }
 }
 

@@ -18,17 +18,17 @@
 #include "agent/source/source.h"
 #include "lib/trace/capture_spec.h"
 #include "lib/trace/event_filter.h"
-#include "lib/trace/given_way.h"
 #include "lib/trace/ids.h"
 #include "lib/trace/loss.h"
 #include "lib/trace/stream_cursor.h"
+#include "lib/trace/suspension.h"
 
 namespace neurontrace {
 
 // Since when and until when a continuous capture has nothing of a worker because another capture
 // had its tap, as losses of no events for the account of the worker. Said at once, so that the
 // agent that takes over knows when it began, and again while it goes on. All times are realtime.
-class GivenWay {
+class Suspension {
  public:
   // How old what was said of a stretch that goes on gets.
   static constexpr uint64_t kTellNs = 2'000'000'000;
@@ -47,7 +47,7 @@ class GivenWay {
   std::optional<uint64_t> since_ns_;
   uint64_t told_ns_ = 0;  // up to here; 0: nothing
   CaptureId other_;
-  std::string words_ = GivenWayWords(CaptureId());
+  std::string words_ = DescribeSuspension(CaptureId());
 };
 
 // A worker's tap as a capture sees it.
@@ -72,8 +72,8 @@ class WorkerCapture {
   // A snapshot whose cut is so long ago is not taken any more: the rings have gone on.
   static constexpr uint64_t kCutAgeMaxNs = 60'000'000'000;
 
-  WorkerCapture(const StreamSurroundings& surroundings, SourceListener& listener,
-                const CapturePlan& plan, const WorkerIdentity& worker);
+  WorkerCapture(const StreamSetup& surroundings, SourceListener& listener, const CapturePlan& plan,
+                const WorkerIdentity& worker);
 
   CaptureStreams& streams() { return *streams_; }
   const CaptureStreams& streams() const { return *streams_; }
@@ -155,8 +155,8 @@ class WorkerCapture {
              CaptureObstacle obstacle = CaptureObstacle::kNone);
   // Something keeps it from recording. One that has recorded stays "recording": what it gave is
   // kept, and it may go on.
-  void EnterKept(std::string detail, CaptureObstacle obstacle);
-  void EnterKept(const TapReport& report);
+  void EnterStored(std::string detail, CaptureObstacle obstacle);
+  void EnterStored(const TapReport& report);
   // The tap has it, and does not record it yet: its time may not have come, or something keeps it.
   void EnterWaiting(const TapReport& report);
   bool is_due() const { return moment_ && NowNs() >= moment_->monotonic_ns; }
@@ -173,7 +173,7 @@ class WorkerCapture {
   void TellGivenWay(uint64_t position, bool is_last);
   uint64_t NowNs() const { return surroundings_.clock.MonotonicNs(); }
 
-  const StreamSurroundings& surroundings_;
+  const StreamSetup& surroundings_;
   SourceListener& listener_;
   const CapturePlan plan_;
   const WorkerIdentity worker_;
@@ -192,9 +192,9 @@ class WorkerCapture {
   uint64_t begun_realtime_ns_ = 0;
   bool began_unseen_ = false;  // its trace runs; one that begins now is not its beginning
   bool start_sent_ = false;    // of a snapshot: COLLECT
-  bool hopeless_ = false;      // no START can be made for it
+  bool cannot_start_ = false;  // no START can be made for it
   std::optional<CaptureId> suspended_for_;
-  GivenWay given_way_;     // of a continuous capture
+  Suspension given_way_;   // of a continuous capture
   bool way_told_ = false;  // the tap, on this connection, to stop it for that one
   uint64_t next_start_ns_ = 0;
   bool recorded_ = false;  // a trace of it was seen to run

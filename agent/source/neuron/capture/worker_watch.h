@@ -24,7 +24,7 @@ class WorkerWatch {
   virtual void OnTraceEdge(const WorkerIdentity& worker) = 0;
   // A few times a second for each worker; `drained`: all that its tap has fetched is read, and the
   // tap fetches.
-  virtual void OnLookedAt(const WorkerIdentity& worker, bool drained) = 0;
+  virtual void OnPolled(const WorkerIdentity& worker, bool drained) = 0;
   // The process is gone, and had neither closed its runtime nor come to its end in good order.
   virtual void OnDied(const WorkerIdentity& worker, const std::string& job) = 0;
   // Nothing more is said of it.

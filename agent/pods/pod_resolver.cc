@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/pods/pod_resolver.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "lib/trace/pod_limits.h"
+
+namespace neurontrace {
+namespace {
+
+bool Holds(const PodContainer& container, uint32_t device, uint32_t cores_per_device) {
+  if (container.devices.contains(device)) return true;
+  if (cores_per_device == 0) return false;
+  const auto first = container.cores.lower_bound(device * cores_per_device);
+  return first != container.cores.end() && *first / cores_per_device == device;
+}
+
+void Add(std::atomic<uint64_t>& counter, uint64_t by = 1) {
+  counter.fetch_add(by, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+PodMatch MatchPod(const PodAnswer& answer, const std::set<uint32_t>& devices) {
+  PodMatch match;
+  if (devices.empty()) return match;
+  for (const PodContainer& container : answer.containers) {
+    const bool holds_all = std::all_of(devices.begin(), devices.end(), [&](uint32_t device) {
+      return Holds(container, device, answer.cores_per_device);
+    });
+    if (!holds_all) continue;
+    if (!match.pod) {
+      match.pod = container.pod;
+    } else if (std::tie(match.pod->pod_namespace, match.pod->name) !=
+               std::tie(container.pod.pod_namespace, container.pod.name)) {
+      return {.pod = std::nullopt, .ambiguous = true};
+    } else if (match.pod->container != container.pod.container) {
+      match.pod->container.clear();
+    }
+  }
+  return match;
+}
+
+PodResolver::PodResolver(Lister lister, ProcessReader reader, PodCounters& counters)
+    : lister_(std::move(lister)),
+      reader_(std::move(reader)),
+      counters_(counters),
+      pause_ns_(limits::kPodResourcesAskMinNs) {}
+
+std::vector<PodResolver::Change> PodResolver::Look(const std::vector<PodProcess>& processes,
+                                                   uint64_t now_ns) {
+  ForgetAllBut(processes);
+  std::vector<Change> changes;
+  std::vector<Candidate> open;
+  for (Candidate& candidate : Collect()) {
+    const auto tie = ties_.find(candidate.evidence.pod_uid);
+    if (tie == ties_.end()) {
+      if (!candidate.evidence.devices.empty()) open.push_back(std::move(candidate));
+      continue;
+    }
+    Tie(candidate, {.pod_namespace = tie->second.first, .name = tie->second.second}, changes);
+  }
+  if (!MayAsk(open, now_ns)) return changes;
+  if (const auto answer = Ask()) Apply(*answer, open, changes);
+  return changes;
+}
+
+void PodResolver::ForgetAllBut(const std::vector<PodProcess>& processes) {
+  const std::set<PodProcess> there(processes.begin(), processes.end());
+  std::erase_if(known_, [&](const auto& entry) { return !there.contains(entry.first); });
+  for (const PodProcess& process : there) known_.try_emplace(process);
+  std::set<std::string> uids;
+  for (const auto& [process, known] : known_) {
+    if (known.settled) uids.insert(known.pod_uid);
+  }
+  std::erase_if(ties_, [&](const auto& tie) { return !uids.contains(tie.first); });
+}
+
+std::vector<PodResolver::Candidate> PodResolver::Collect() {
+  std::vector<Candidate> candidates;
+  const auto neuron_major = reader_.NeuronMajor();
+  for (auto& [process, known] : known_) {
+    if (known.settled) continue;
+    auto evidence = reader_.Read(process, neuron_major);
+    if (!evidence) continue;
+    known.pod_uid = evidence->pod_uid;
+    known.settled = evidence->pod_uid.empty();
+    if (known.settled) continue;
+    if (!evidence->files_are_readable && !says_unreadable_) {
+      says_unreadable_ = true;
+      spdlog::warn(
+          "pods: may not see which devices process {} has open, so its pod stays as its "
+          "environment says: run the agent as root with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH",
+          process.pid);
+    }
+    candidates.push_back({process, *std::move(evidence)});
+  }
+  return candidates;
+}
+
+bool PodResolver::MayAsk(const std::vector<Candidate>& candidates, uint64_t now_ns) {
+  if (candidates.empty()) return false;
+  Question question;
+  for (const Candidate& candidate : candidates) {
+    question.emplace(candidate.evidence.pod_uid, candidate.evidence.devices);
+  }
+  const bool is_new =
+      !std::includes(asked_.begin(), asked_.end(), question.begin(), question.end());
+  const uint64_t pause_ns = is_new ? limits::kPodResourcesAskMinNs : pause_ns_;
+  if (asked_ns_ && now_ns - *asked_ns_ < pause_ns) return false;
+  pause_ns_ = is_new ? limits::kPodResourcesAskMinNs
+                     : std::min(2 * pause_ns_, limits::kPodResourcesAskMaxNs);
+  asked_ = std::move(question);
+  asked_ns_ = now_ns;
+  return true;
+}
+
+std::optional<PodAnswer> PodResolver::Ask() {
+  Add(counters_.asked);
+  absl::StatusOr<PodAnswer> answer = lister_();
+  if (!answer.ok()) {
+    Add(counters_.failed);
+    if (!std::exchange(failing_, true)) {
+      spdlog::warn("pods: the kubelet does not say what pods have: {}", answer.status().ToString());
+    }
+    return std::nullopt;
+  }
+  if (std::exchange(failing_, false)) spdlog::info("pods: the kubelet answers");
+  Add(counters_.refused, answer->refused);
+  return *std::move(answer);
+}
+
+void PodResolver::Apply(const PodAnswer& answer, const std::vector<Candidate>& candidates,
+                        std::vector<Change>& changes) {
+  // One pod has one UID, and the other way round: where that does not come out, somebody has
+  // devices open that were given to somebody else.
+  std::map<std::string, std::set<PodName>> pods_of_uid;
+  std::map<PodName, std::set<std::string>> uids_of_pod;
+  for (const auto& [uid, pod] : ties_) uids_of_pod[pod].insert(uid);
+  std::vector<PodMatch> matches;
+  for (const Candidate& candidate : candidates) {
+    const PodMatch& match = matches.emplace_back(MatchPod(answer, candidate.evidence.devices));
+    if (!match.pod) continue;
+    const PodName name{match.pod->pod_namespace, match.pod->name};
+    pods_of_uid[candidate.evidence.pod_uid].insert(name);
+    uids_of_pod[name].insert(candidate.evidence.pod_uid);
+  }
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const Candidate& candidate = candidates[i];
+    if (!matches[i].pod) {
+      if (matches[i].ambiguous) NoteAmbiguous(candidate.process);
+      continue;
+    }
+    const PodName name{matches[i].pod->pod_namespace, matches[i].pod->name};
+    if (pods_of_uid[candidate.evidence.pod_uid].size() == 1 && uids_of_pod[name].size() == 1) {
+      Tie(candidate, *std::move(matches[i].pod), changes);
+      continue;
+    }
+    NoteAmbiguous(candidate.process);
+    Untie(name, changes);
+  }
+}
+
+void PodResolver::Tie(const Candidate& candidate, WorkerPod pod, std::vector<Change>& changes) {
+  known_[candidate.process].settled = true;
+  ties_[candidate.evidence.pod_uid] = {pod.pod_namespace, pod.name};
+  Add(counters_.attributed);
+  changes.push_back({candidate.process, std::move(pod)});
+}
+
+void PodResolver::NoteAmbiguous(const PodProcess& process) {
+  if (!std::exchange(known_[process].was_ambiguous, true)) Add(counters_.ambiguous);
+}
+
+void PodResolver::Untie(const PodName& pod, std::vector<Change>& changes) {
+  for (auto& [process, known] : known_) {
+    const auto tie = ties_.find(known.pod_uid);
+    if (!known.settled || tie == ties_.end() || tie->second != pod) continue;
+    known.settled = false;
+    NoteAmbiguous(process);
+    changes.push_back({process, std::nullopt});
+  }
+  std::erase_if(ties_, [&](const auto& tie) { return tie.second == pod; });
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/access/access_policy_store.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "lib/base/status.h"
+
+namespace neurontrace {
+
+absl::Status AccessPolicyStore::Load() {
+  if (!has_file()) return absl::OkStatus();
+  RETURN_IF_ERROR(file_.Load());
+  Publish();
+  return absl::OkStatus();
+}
+
+void AccessPolicyStore::Publish() {
+  if (!file_.contents().has_agents() && rules()->has_agents()) {
+    SPDLOG_WARN("access: no rule of {} has the role agent: agents are refused", file_.path());
+  }
+  auto made = std::make_shared<const AccessRules>(file_.contents());
+  const std::lock_guard lock(mutex_);
+  rules_ = std::move(made);
+}
+
+void AccessPolicyStore::Look(bool anyway) {
+  if (!has_file() || !file_.Poll(anyway)) return;
+  const size_t before = rules()->size();
+  if (is_good()) {
+    Publish();
+    SPDLOG_INFO("access: the {} rules of {} are in force (before: {})", rules()->size(),
+                file_.path(), before);
+  } else {
+    SPDLOG_ERROR("access: the {} rules before stay in force: {}", before, file_.problem());
+  }
+}
+
+std::shared_ptr<const AccessRules> AccessPolicyStore::rules() const {
+  const std::lock_guard lock(mutex_);
+  return rules_;
+}
+
+}  // namespace neurontrace

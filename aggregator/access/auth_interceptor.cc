@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/access/auth_interceptor.h"
+
+#include <string>
+#include <string_view>
+
+#include "lib/base/status.h"
+#include "lib/trace/access_limits.h"
+#include "lib/wire/grpc_status.h"
+
+namespace neurontrace {
+
+AuthInterceptor::AuthInterceptor(const Deps& deps)
+    : deps_(deps),
+      refused_unknown_(RefusedCalls(deps.registry, "unauthenticated")),
+      refused_role_(RefusedCalls(deps.registry, "not_permitted")),
+      refused_rate_(RefusedCalls(deps.registry, "too_many")),
+      refused_unsure_(RefusedCalls(deps.registry, "no_answer")) {}
+
+grpc::Status AuthInterceptor::Process(const Metadata& metadata, const grpc::AuthContext& context,
+                                      const std::function<std::string()>& from) {
+  AuditEntry entry{.action = kCallAction};
+  entry.outcome = Judge(metadata, context, entry);
+  if (entry.outcome.ok()) return grpc::Status::OK;
+  CounterOf(entry.outcome).Increment();
+  if (MayWrite()) {
+    entry.from = from();
+    deps_.audit.Write(entry);
+  }
+  return ToGrpcStatus(entry.outcome);
+}
+
+prometheus::Counter& AuthInterceptor::CounterOf(const absl::Status& refusal) {
+  if (absl::IsResourceExhausted(refusal)) return refused_rate_;
+  if (absl::IsUnavailable(refusal)) return refused_unsure_;
+  return absl::IsPermissionDenied(refusal) ? refused_role_ : refused_unknown_;
+}
+
+absl::Status AuthInterceptor::Judge(const Metadata& metadata, const grpc::AuthContext& context,
+                                    AuditEntry& entry) const {
+  const auto path = metadata.find(":path");
+  if (path == metadata.end()) return Internal("gRPC does not say which call it is");
+  const std::string_view call(path->second.data(), path->second.size());
+  entry.detail = call;
+  ASSIGN_OR_RETURN(const Caller caller, deps_.callers.Find(context, metadata));
+  entry.caller = caller.name;
+  entry.role = WordOf(caller.role);
+  const absl::Status may = CheckCall(caller, call);
+  // Agents share one name, and are counted by their addresses where calls have one. But what is
+  // none of an agent's calls has its price, whoever makes it.
+  if (caller.role == Role::kAgent && may.ok()) return may;
+  RETURN_IF_ERROR(deps_.limits.AdmitCaller(caller.name));
+  if (caller.role != Role::kAgent && IsCheckedByItsHandler(call)) return absl::OkStatus();
+  return may;
+}
+
+bool AuthInterceptor::MayWrite() {
+  const uint64_t second = deps_.clock.MonotonicNs() / 1'000'000'000;
+  const std::lock_guard lock(mutex_);
+  if (second != second_) {
+    second_ = second;
+    written_in_second_ = 0;
+  }
+  return ++written_in_second_ <= limits::kRefusalsWrittenPerSecond;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/security/auth_metadata_processor.h>
+#include <prometheus/counter.h>
+#include <prometheus/registry.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "aggregator/access/audit_log.h"
+#include "aggregator/access/authenticator.h"
+#include "aggregator/access/call_rates.h"
+#include "lib/base/clock.h"
+
+namespace neurontrace {
+
+// Judges every call of every service on connections with TLS: a caller who is nobody, may not, or
+// calls too often is refused before a byte of the call's message is looked at. Calls that
+// IsCheckedByItsHandler names pass whatever role their caller has, as only their handler can say
+// for the audit log which capture they were about. Any thread.
+class AuthInterceptor final {
+ public:
+  // All outlive it.
+  struct Deps {
+    const Authenticator& callers;
+    AuditLog& audit;
+    const Clock& clock;
+    prometheus::Registry& registry;
+    CallLimits& limits;
+  };
+  explicit AuthInterceptor(const Deps& deps);
+
+  using Metadata = grpc::AuthMetadataProcessor::InputMetadata;
+  bool may_wait() const { return deps_.callers.may_wait(); }
+  // `from` says whose connection it is, for the audit log; called for a refusal. gRPC shares
+  // `context` among all calls of a connection, so that nothing of one call is put into it: who
+  // needs the caller later asks Authenticator again.
+  grpc::Status Process(const Metadata& metadata, const grpc::AuthContext& context,
+                       const std::function<std::string()>& from);
+
+ private:
+  absl::Status Judge(const Metadata& metadata, const grpc::AuthContext& context,
+                     AuditEntry& entry) const;
+  prometheus::Counter& CounterOf(const absl::Status& refusal);
+  // Of refusals only so many a second are written down: they must not push out what was done.
+  bool MayWrite();
+
+  const Deps deps_;
+  prometheus::Counter& refused_unknown_;
+  prometheus::Counter& refused_role_;
+  prometheus::Counter& refused_rate_;
+  prometheus::Counter& refused_unsure_;
+  std::mutex mutex_;  // guards all below
+  uint64_t second_ = 0;
+  uint32_t written_in_second_ = 0;
+};
+
+// A AuthInterceptor for the connections of one slot of a port (see lib/wire/peer_slots.h).
+class SlotGuard final : public grpc::AuthMetadataProcessor {
+ public:
+  SlotGuard(std::shared_ptr<AuthInterceptor> guard, std::function<std::string()> from)
+      : guard_(std::move(guard)), from_(std::move(from)) {}
+
+  // gRPC then judges calls on threads of its own that may wait, one call on each.
+  bool IsBlocking() const override { return guard_->may_wait(); }
+  grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* context, OutputMetadata*,
+                       OutputMetadata*) override {
+    return guard_->Process(metadata, *context, from_);
+  }
+
+ private:
+  const std::shared_ptr<AuthInterceptor> guard_;
+  const std::function<std::string()> from_;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/access/authenticator.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <ctime>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "aggregator/access/visibility.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/sha256.h"
+#include "lib/base/status.h"
+#include "lib/wire/pem_files.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr char kAuthorization[] = "authorization";
+constexpr std::string_view kBearer = "Bearer ";
+
+std::string_view ViewOf(grpc::string_ref text) { return {text.data(), text.size()}; }
+
+// What the certificate of a connection says of its owner, in the words of access files.
+std::vector<std::string> IdentitiesOf(const grpc::AuthContext& context) {
+  constexpr std::pair<const char*, const char*> kKinds[] = {
+      {"peer_uri", "uri:"}, {"peer_dns", "dns:"}, {"x509_common_name", "cn:"}};
+  std::vector<std::string> identities;
+  for (const auto& [property, kind] : kKinds) {
+    for (const grpc::string_ref& value : context.FindPropertyValues(property)) {
+      identities.push_back(kind + std::string(ViewOf(value)));
+    }
+  }
+  return identities;
+}
+
+}  // namespace
+
+absl::Status CertificateEnds::Check(std::string_view pem) {
+  Sha256 sha256;
+  sha256.Update(pem);
+  const std::string hash = sha256.Finish();
+  std::unique_lock lock(mutex_);
+  auto known = ends_.find(hash);
+  if (known == ends_.end()) {
+    lock.unlock();
+    const absl::StatusOr<int64_t> end = EndOfCertificate(pem);
+    if (!end.ok()) {
+      return absl::UnauthenticatedError("the certificate of this connection cannot be read");
+    }
+    lock.lock();
+    if (ends_.size() >= known_max_) ends_.clear();
+    known = ends_.insert_or_assign(hash, *end).first;
+  }
+  const int64_t end_s = known->second;
+  if (static_cast<int64_t>(clock_.RealtimeNs() / 1'000'000'000) <= end_s) return absl::OkStatus();
+  return absl::UnauthenticatedError(
+      fmt::format("the certificate of this connection was valid until {:%F %R} UTC: connect again "
+                  "with a new one",
+                  fmt::gmtime(static_cast<std::time_t>(end_s))));
+}
+
+size_t CertificateEnds::known() const {
+  const std::lock_guard lock(mutex_);
+  return ends_.size();
+}
+
+absl::StatusOr<Caller> Authenticator::Find(const grpc::AuthContext& context,
+                                           const Metadata& metadata) const {
+  const auto header = metadata.find(kAuthorization);
+  const std::vector<std::string> identities = IdentitiesOf(context);
+  if (header == metadata.end()) {
+    if (identities.empty()) {
+      return absl::UnauthenticatedError(
+          "the call shows neither a certificate (--tls-cert, --tls-key) nor a token "
+          "(--token-file)");
+    }
+    return ByCertificate(context, identities);
+  }
+  const std::string_view value = ViewOf(header->second);
+  if (!value.starts_with(kBearer) || metadata.count(kAuthorization) > 1) {
+    return absl::UnauthenticatedError("the call shows credentials that are no bearer token");
+  }
+  ASSIGN_OR_RETURN(const Caller by_token, ByToken(std::string(value.substr(kBearer.size()))));
+  if (identities.empty()) return by_token;
+  const auto by_certificate = ByCertificate(context, identities);
+  // A certificate that no rule fits identifies a connection and limits nobody.
+  if (absl::IsPermissionDenied(by_certificate.status())) return by_token;
+  RETURN_IF_ERROR(by_certificate.status());
+  return Intersect(*by_certificate, by_token);
+}
+
+absl::StatusOr<Caller> Authenticator::ByCertificate(
+    const grpc::AuthContext& context, const std::vector<std::string>& identities) const {
+  const auto pem = context.FindPropertyValues("x509_pem_cert");
+  RETURN_IF_ERROR(ends_.Check(pem.empty() ? "" : ViewOf(pem.front())));
+  std::optional<Caller> caller = book_.rules()->ByCertificate(identities);
+  if (caller) return *std::move(caller);
+  return absl::PermissionDeniedError(CleanText(
+      fmt::format("no rule of the aggregator's access fits this certificate ({}): a rule in its "
+                  "--access file has to, or, without one, a URI neurontrace:ROLE in the "
+                  "certificate, see docs/security.md",
+                  fmt::join(identities, ", ")),
+      limits::kAuditTextBytesMax));
+}
+
+absl::StatusOr<Caller> Authenticator::ByToken(const std::string& token) const {
+  if (token.size() > limits::kTokenBytesMax) {
+    return absl::UnauthenticatedError("the token is longer than any that is known here");
+  }
+  std::optional<Caller> caller = book_.rules()->ByToken(token);
+  if (caller) return *std::move(caller);
+  // Two dots: what Kubernetes makes, and what people choose seldom has.
+  if (tokens_ != nullptr && std::count(token.begin(), token.end(), '.') == 2) {
+    return ByServiceAccount(token);
+  }
+  return absl::UnauthenticatedError(
+      "the token is not known here: is it an old one? Its SHA-256 has to stand in the aggregator's "
+      "--access file");
+}
+
+absl::StatusOr<Caller> Authenticator::ByServiceAccount(const std::string& token) const {
+  const std::shared_ptr<const AccessRules> rules = book_.rules();
+  ASSIGN_OR_RETURN(const std::string account,
+                   tokens_->AccountOf(token, [&rules](std::string_view claimed) {
+                     return rules->ByServiceAccount(claimed).has_value();
+                   }));
+  // It is who the server says that it is, whatever it claims.
+  std::optional<Caller> caller = rules->ByServiceAccount(account);
+  if (caller) return *std::move(caller);
+  return MakeStatus(absl::StatusCode::kPermissionDenied,
+                    "no rule of the aggregator's --access file has service-account = \"{}\"",
+                    account);
+}
+
+}  // namespace neurontrace

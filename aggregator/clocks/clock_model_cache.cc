@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/clocks/clock_model_cache.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include "aggregator/align/instance_clock.h"
+#include "aggregator/align/utc/reference_utc.h"
+#include "aggregator/clocks/capture_span.h"
+#include "aggregator/clocks/clock_rows.h"
+#include "aggregator/clocks/event_clocks.h"
+#include "aggregator/store/clock_evidence_store.h"
+#include "lib/base/status.h"
+#include "lib/base/time_units.h"
+#include "lib/health/metric_builders.h"
+
+namespace neurontrace {
+namespace {
+
+// What the keeper of the reference knew of UTC in a window, out of its own stored evidence. Errors
+// of the store. Any thread.
+absl::StatusOr<ReferenceUtc> ReadReferenceUtc(const ClockEvidenceStore& store,
+                                              const RealtimeWindow& window) {
+  ASSIGN_OR_RETURN(const std::vector<HostBoot> hosts, store.Hosts());
+  std::vector<ClockEvidence> own;
+  for (const HostBoot& host : hosts) {  // in order
+    if (!IsReferenceKeeper(host)) continue;
+    ASSIGN_OR_RETURN(ClockEvidence evidence, store.Read(host, window));
+    own.push_back(std::move(evidence));
+  }
+  return ReferenceUtcOf(own);
+}
+
+// The reference began as REALTIME, and a capture is short, or what is left of it.
+ReferenceWindow WindowOf(const CaptureRecord& record, std::span<const StreamRecord> streams,
+                         uint64_t now_ns) {
+  const RealtimeWindow span = SpanOf(record, streams, now_ns);
+  if (record.spec.mode == CaptureMode::kContinuous) return {span.begin_ns, span.end_ns};
+  return {span.begin_ns, HasEnded(record.state) ? span.end_ns : span.begin_ns};
+}
+
+// Whether a stored version is to be given out, rather than one fitted out of what is there now.
+bool Holds(const ClockFitRecord& stored, const ClockFitRecord& now) {
+  if (HasLessEvidence(now, stored)) return true;
+  if (!AreFittedAlike(stored, now) || HasMoreOfCapture(now, stored)) return false;
+  // Until it can be final, the version of the first who asked is everybody's.
+  return stored.is_final ? !HasMoreEvidence(now, stored) : !now.is_final;
+}
+
+}  // namespace
+
+void EndWithEvents(const std::vector<StreamRecord>& streams, CaptureClocks& clocks) {
+  uint64_t last_ns = 0;
+  for (const StreamRecord& stream : streams) {
+    if (stream.clock_domain == ClockDomain::kOwn) continue;
+    const InstanceClock* const clock = clocks.Find(stream.identity.worker);
+    if (clock == nullptr || clock->realtime.is_identity() || stream.last_timestamp_ns == 0) {
+      continue;
+    }
+    last_ns = std::max(last_ns, clock->realtime.ToReference(stream.last_timestamp_ns));
+  }
+  if (last_ns < clocks.window.begin_ns || last_ns >= clocks.window.end_ns) return;
+  clocks.window.end_ns = last_ns;
+  for (InstanceClock& clock : clocks.instances) SetBoundsIn(clocks.window, clock);
+}
+
+class ClockModelCache::Turn {
+ public:
+  Turn(ClockModelCache& book, const CaptureId& id) : book_(book), id_(id) {
+    std::unique_lock lock(book_.mutex_);
+    book_.turn_ended_.wait(lock, [&] { return !book_.busy_.contains(id_); });
+    book_.busy_.insert(id_);
+  }
+  ~Turn() {
+    {
+      const std::lock_guard lock(book_.mutex_);
+      book_.busy_.erase(id_);
+    }
+    book_.turn_ended_.notify_all();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  ClockModelCache& book_;
+  const CaptureId id_;
+};
+
+uint64_t ClockModelCache::FinalAtNs(const CaptureRecord& record) {
+  return record.ended_realtime_ns + kMarginNs + kArrivalNs;
+}
+
+absl::StatusOr<CaptureClocks> ClockModelCache::OfCapture(const CaptureRecord& record) {
+  if (HasEnded(record.state)) {
+    const Turn turn(*this, record.id);
+    return OfEnded(record);
+  }
+  ASSIGN_OR_RETURN(ClockFitRecord fit, Survey(record));
+  return FitCapture(record, fit);
+}
+
+absl::StatusOr<bool> ClockModelCache::Finalize(const CaptureRecord& record) {
+  if (!HasEnded(record.state) || clock_.RealtimeNs() < FinalAtNs(record)) return false;
+  // Whether it could be better still is asked when somebody wants it.
+  ASSIGN_OR_RETURN(const std::optional<std::string> header,
+                   store_.clock_models().NewestHeader(record.id));
+  const auto stored = header ? DecodeClockFitRecord(*header) : ClockFitRecord();
+  if (stored.ok() && stored->is_final) return true;
+  ASSIGN_OR_RETURN(const CaptureClocks clocks, OfCapture(record));
+  return clocks.is_final;
+}
+
+absl::StatusOr<CaptureClocks> ClockModelCache::OfEnded(const CaptureRecord& record) {
+  ASSIGN_OR_RETURN(ClockFitRecord fit, Survey(record));
+  fit.is_final = clock_.RealtimeNs() >= FinalAtNs(record);
+  const auto stored = ReadStored(record.id);
+  if (!stored.ok()) {
+    TellNotStored(record.id, stored.status());
+    return FitCapture(record, fit);
+  }
+  uint32_t version = 1;
+  if (*stored) {
+    const Stored& known = **stored;
+    version = known.models.version + 1;
+    ASSIGN_OR_RETURN(std::optional<CaptureClocks> clocks, Held(record, known, fit));
+    if (clocks) {
+      // Evidence is gone, and what is stored is all that there will be.
+      if (fit.is_final && !known.fit.is_final) {
+        fit = known.fit;
+        fit.is_final = true;
+        StoreAs(record.id, fit, {version, {}, known.models.rows}, *clocks);
+      }
+      return *std::move(clocks);
+    }
+  }
+  ASSIGN_OR_RETURN(CaptureClocks clocks, FitCapture(record, fit));
+  ClockModelVersion models{version, {}, EncodeClockRows(clocks)};
+  // Later evidence that changed nothing makes no new version of it.
+  if (*stored && (*stored)->fit.is_final == fit.is_final && (*stored)->models.rows == models.rows) {
+    models.version = (*stored)->models.version;
+  }
+  StoreAs(record.id, fit, std::move(models), clocks);
+  return clocks;
+}
+
+absl::StatusOr<std::optional<CaptureClocks>> ClockModelCache::Held(
+    const CaptureRecord& record, const Stored& stored, const ClockFitRecord& now) const {
+  auto clocks = DecodeClockRows(stored.models.rows);
+  if (!clocks.ok()) {
+    SPDLOG_WARN("capture {}: version {} of its clocks: {}; fitting them anew", record.id.ToString(),
+                stored.models.version, std::string(clocks.status().message()));
+    return std::nullopt;
+  }
+  if (!Holds(stored.fit, now)) return std::nullopt;
+  ASSIGN_OR_RETURN(const auto streams, store_.OpenCapture(record.id).Streams());
+  clocks->window = WindowOf(record, streams, clock_.RealtimeNs());
+  EndWithEvents(streams, *clocks);
+  clocks->version = stored.models.version;
+  clocks->is_final = stored.fit.is_final;
+  return *std::move(clocks);
+}
+
+absl::StatusOr<CaptureClocks> ClockModelCache::HostsOfCapture(const CaptureRecord& record) const {
+  ASSIGN_OR_RETURN(ClockFitRecord fit, Survey(record));
+  if (HasEnded(record.state)) {
+    fit.is_final = clock_.RealtimeNs() >= FinalAtNs(record);
+    const auto stored = ReadStored(record.id);
+    if (stored.ok() && *stored) {
+      ASSIGN_OR_RETURN(std::optional<CaptureClocks> clocks, Held(record, **stored, fit));
+      if (clocks) return *std::move(clocks);
+    }
+  }
+  return FitHosts(record, fit);
+}
+
+absl::StatusOr<std::optional<ClockModelCache::Stored>> ClockModelCache::ReadStored(
+    const CaptureId& id) const {
+  ASSIGN_OR_RETURN(std::optional<ClockModelVersion> models, store_.clock_models().Newest(id));
+  if (!models) return std::nullopt;
+  auto fit = DecodeClockFitRecord(models->header);
+  // Of a newer build, or damaged: as if it had been fitted out of nothing.
+  return Stored{fit.ok() ? *std::move(fit) : ClockFitRecord(), *std::move(models)};
+}
+
+void ClockModelCache::StoreAs(const CaptureId& id, const ClockFitRecord& fit,
+                              ClockModelVersion models, CaptureClocks& clocks) {
+  // Deleted while its clocks were fitted.
+  if (absl::IsNotFound(store_.captures().Get(id).status())) return;
+  models.header = EncodeClockFitRecord(fit);
+  if (const absl::Status status = store_.clock_models().Put(id, models); !status.ok()) {
+    TellNotStored(id, status);
+    return;
+  }
+  metrics_.versions_stored.Increment();
+  clocks.version = models.version;
+  clocks.is_final = fit.is_final;
+}
+
+void ClockModelCache::TellNotStored(const CaptureId& id, const absl::Status& status) const {
+  metrics_.versions_not_stored.Increment();
+  SPDLOG_WARN("capture {}: the models of its clocks are not stored, and fitted anew next time: {}",
+              id.ToString(), std::string(status.message()));
+}
+
+absl::StatusOr<ClockFitRecord> ClockModelCache::Survey(const CaptureRecord& record) const {
+  ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams,
+                   store_.OpenCapture(record.id).Streams());
+  RealtimeWindow window = SpanOf(record, streams, clock_.RealtimeNs());
+  window.begin_ns = SubtractSaturating(window.begin_ns, kMarginNs);
+  window.end_ns = record.ended_realtime_ns == 0 ? UINT64_MAX : record.ended_realtime_ns + kMarginNs;
+  return Survey(streams, window);
+}
+
+absl::StatusOr<ClockFitRecord> ClockModelCache::Survey(std::span<const StreamRecord> streams,
+                                                       const RealtimeWindow& window) const {
+  ClockFitRecord fit = FitRecordOfThisBuild(order_);
+  fit.window = window;
+  std::set<HostBoot> hosts;
+  for (const StreamRecord& stream : streams) {
+    const WorkerIdentity& worker = stream.identity.worker;
+    hosts.insert({worker.instance_id, worker.boot_id});
+    fit.chunks += stream.chunks;
+  }
+  ASSIGN_OR_RETURN(const std::vector<HostBoot> all, store_.clocks().Hosts());
+  std::ranges::copy_if(all, std::inserter(hosts, hosts.end()), IsReferenceKeeper);
+  for (const HostBoot& host : hosts) {
+    ASSIGN_OR_RETURN(const auto extent, store_.clocks().ExtentOf(host, fit.window));
+    if (IsReferenceKeeper(host) && extent.batches == 0) continue;
+    fit.evidence.push_back({host, extent});
+  }
+  return fit;
+}
+
+absl::StatusOr<CaptureClocks> ClockModelCache::FitHosts(const CaptureRecord& record,
+                                                        ClockFitRecord& fit) const {
+  ASSIGN_OR_RETURN(const auto streams, store_.OpenCapture(record.id).Streams());
+  ASSIGN_OR_RETURN(CaptureClocks clocks, Fit(fit, WindowOf(record, streams, clock_.RealtimeNs())));
+  EndWithEvents(streams, clocks);
+  return clocks;
+}
+
+absl::StatusOr<CaptureClocks> ClockModelCache::FitCapture(const CaptureRecord& record,
+                                                          ClockFitRecord& fit) const {
+  const uint64_t begun_ns = clock_.MonotonicNs();
+  const CaptureReader reader = store_.OpenSnapshot(record.id);
+  ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams, reader.Streams());
+  ASSIGN_OR_RETURN(CaptureClocks clocks, FitHosts(record, fit));
+  RETURN_IF_ERROR(AddEventClocks(reader, streams, order_, clocks));
+  metrics_.fits.Increment();
+  metrics_.fit_seconds.Increment(static_cast<double>(clock_.MonotonicNs() - begun_ns) / 1e9);
+  return clocks;
+}
+
+absl::StatusOr<CaptureClocks> ClockModelCache::OfWindow(const CaptureRecord& record,
+                                                        const RealtimeWindow& window) const {
+  const CaptureReader reader = store_.OpenSnapshot(record.id);
+  ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams, reader.Streams());
+  const RealtimeWindow wide{SubtractSaturating(window.begin_ns, kMarginNs),
+                            AddSaturating(window.end_ns, kMarginNs)};
+  ASSIGN_OR_RETURN(ClockFitRecord fit, Survey(streams, wide));
+  ASSIGN_OR_RETURN(CaptureClocks clocks, Fit(fit, ReferenceWindow{window.begin_ns, window.end_ns}));
+  RETURN_IF_ERROR(AddEventClocks(reader, streams, order_, clocks, wide));
+  metrics_.fits.Increment();
+  return clocks;
+}
+
+absl::StatusOr<CaptureClocks> ClockModelCache::Now(uint64_t now_realtime_ns) const {
+  ASSIGN_OR_RETURN(const std::vector<HostBoot> hosts, store_.clocks().Hosts());
+  ClockFitRecord fit;
+  fit.window.begin_ns = SubtractSaturating(now_realtime_ns, kNowNs);
+  for (const HostBoot& host : hosts) fit.evidence.push_back({.host = host});
+  return Fit(fit, std::nullopt);
+}
+
+absl::StatusOr<CaptureClocks> ClockModelCache::Fit(
+    ClockFitRecord& fit, const std::optional<ReferenceWindow>& window) const {
+  CaptureClocks clocks;
+  if (window) clocks.window = *window;
+  ASSIGN_OR_RETURN(const ReferenceUtc reference_utc, ReadReferenceUtc(store_.clocks(), fit.window));
+  for (ClockWatermark& mark : fit.evidence) {  // in order
+    if (is_closed_) return absl::Status(absl::StatusCode::kCancelled, "the aggregator is ending");
+    const HostBoot& host = mark.host;
+    if (IsReferenceKeeper(host)) continue;
+    ASSIGN_OR_RETURN(const ClockEvidence evidence, store_.clocks().Read(host, fit.window));
+    if (evidence.exchanges.empty()) continue;
+    mark.last_raw_ns = evidence.exchanges.back().receive_raw_ns;
+    InstanceClock clock =
+        FitInstanceClock(host.instance_id, host.boot_id, evidence, window, reference_utc);
+    WorkerIdentity machine;
+    machine.instance_id = host.instance_id;
+    machine.boot_id = host.boot_id;
+    clocks.maps.Set(machine, ClockDomain::kHostRealtime, clock.realtime);
+    clocks.instances.push_back(std::move(clock));
+  }
+  return clocks;
+}
+
+ClockModelCacheMetrics::ClockModelCacheMetrics(prometheus::Registry& registry)
+    : fits(MakeCounter(registry, "neurontrace_aggregator_clock_fits_total",
+                       "Times that the clocks of a capture were fitted")),
+      fit_seconds(MakeCounter(registry, "neurontrace_aggregator_clock_fit_seconds_total",
+                              "How long that took")),
+      versions_stored(MakeCounter(registry, "neurontrace_aggregator_clock_versions_stored_total",
+                                  "Versions of captures' clock models stored")),
+      versions_not_stored(
+          MakeCounter(registry, "neurontrace_aggregator_clock_versions_not_stored_total",
+                      "Versions that the store refused, or whose predecessor it could not read")) {}
+
+absl::Status ClockFinalizer::Run() {
+  std::set<CaptureId> done;  // without those that were deleted
+  absl::Status first_error;
+  for (const CaptureId& id : store_.captures().Ids()) {
+    if (done_.contains(id)) {
+      done.insert(id);
+      continue;
+    }
+    const auto record = store_.captures().Get(id);
+    if (absl::IsNotFound(record.status())) continue;  // deleted at this moment
+    const auto is_final = record.ok() ? book_.Finalize(*record) : record.status();
+    if (is_final.ok() && *is_final) done.insert(id);
+    first_error.Update(is_final.status());
+    if (absl::IsCancelled(is_final.status())) break;
+  }
+  done_ = std::move(done);
+  return first_error;
+}
+
+}  // namespace neurontrace

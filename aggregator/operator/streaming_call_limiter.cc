@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/operator/streaming_call_limiter.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/base/status.h"
+#include "lib/trace/access_limits.h"
+
+namespace neurontrace {
+
+StreamingCallLimiter::Call::~Call() {
+  const std::lock_guard lock(owner_.mutex_);
+  owner_.calls_.remove(this);
+}
+
+bool StreamingCallLimiter::Call::Write(const std::function<bool()>& write) {
+  writing_since_ns_ = std::max<uint64_t>(owner_.options_.clock.MonotonicNs(), 1);
+  const bool was_taken = write();
+  writing_since_ns_ = 0;
+  return was_taken;
+}
+
+absl::Status StreamingCallLimiter::Call::Judge(absl::Status status) const {
+  if (!is_unread_) return status;
+  return absl::DeadlineExceededError(
+      fmt::format("nobody read what was sent for {} s", limits::kUnreadNsMax / 1'000'000'000));
+}
+
+absl::StatusOr<std::unique_ptr<StreamingCallLimiter::Call>> StreamingCallLimiter::Take(
+    const std::string& caller, std::function<void()> cancel) {
+  const std::lock_guard lock(mutex_);
+  const auto of_caller = static_cast<size_t>(std::count_if(
+      calls_.begin(), calls_.end(), [&](const Call* call) { return call->caller_ == caller; }));
+  if (calls_.size() >= options_.at_once_max) {
+    options_.refused.Increment();
+    return ResourceExhausted(
+        "this aggregator has {} {} under way, as many as it makes at once: try again when one of "
+        "them has ended",
+        calls_.size(), options_.what);
+  }
+  if (of_caller >= options_.of_caller_max) {
+    options_.refused.Increment();
+    return ResourceExhausted(
+        "{} has {} {} under way, as many as one caller may have at once: try again when one of "
+        "them has ended",
+        caller, of_caller, options_.what);
+  }
+  auto call = std::unique_ptr<Call>(new Call(*this, caller, std::move(cancel)));
+  calls_.push_back(call.get());
+  return call;
+}
+
+void StreamingCallLimiter::Look() {
+  const uint64_t now_ns = options_.clock.MonotonicNs();
+  const std::lock_guard lock(mutex_);
+  for (Call* const call : calls_) {
+    const uint64_t since_ns = call->writing_since_ns_;
+    if (since_ns == 0 || now_ns < since_ns + limits::kUnreadNsMax) continue;
+    if (call->is_unread_.exchange(true)) continue;
+    options_.unread.Increment();
+    call->cancel_();
+  }
+}
+
+}  // namespace neurontrace

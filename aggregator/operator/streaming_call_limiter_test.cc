@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: as many as are allowed, of all and of each, no more; and who does not read is ended, in
+// time that is advanced.
+#include "aggregator/operator/streaming_call_limiter.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <prometheus/registry.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "lib/base/clock.h"
+#include "lib/trace/access_limits.h"
+
+namespace neurontrace {
+namespace {
+
+using ::testing::HasSubstr;
+using Call = std::unique_ptr<StreamingCallLimiter::Call>;
+
+class StreamingCallLimiterTest : public ::testing::Test {
+ protected:
+  StreamingCallLimiter Make(size_t at_once_max, size_t of_caller_max) {
+    return StreamingCallLimiter({.clock = clock_,
+                                 .what = "exports",
+                                 .at_once_max = at_once_max,
+                                 .of_caller_max = of_caller_max,
+                                 .refused = refused_,
+                                 .unread = unread_});
+  }
+  static Call Take(StreamingCallLimiter& calls, const std::string& caller) {
+    auto call = calls.Take(caller, [] {});
+    return call.ok() ? *std::move(call) : nullptr;
+  }
+
+  FakeClock clock_;
+  prometheus::Counter refused_;
+  prometheus::Counter unread_;
+};
+
+TEST_F(StreamingCallLimiterTest, AsManyAsAreAllowedOfAllAndOfEach) {
+  StreamingCallLimiter calls = Make(3, 2);
+  Call first = Take(calls, "alice");
+  const Call second = Take(calls, "alice");
+  ASSERT_NE(first, nullptr);
+  ASSERT_NE(second, nullptr);
+  EXPECT_THAT(std::string(calls.Take("alice", [] {}).status().message()),
+              HasSubstr("alice has 2 exports under way"));
+  const Call third = Take(calls, "bob");
+  EXPECT_NE(third, nullptr);
+  const auto refused = calls.Take("carol", [] {});
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("has 3 exports under way, as many as it makes at once: try again"));
+  EXPECT_EQ(refused_.Value(), 2);
+  first.reset();
+  EXPECT_NE(Take(calls, "carol"), nullptr) << "a refusal takes no place";
+}
+
+TEST_F(StreamingCallLimiterTest, WhoDoesNotReadIsEndedAndWhoReadsSlowlyIsNot) {
+  StreamingCallLimiter calls = Make(2, 2);
+  int cancelled = 0;
+  const Call slow = Take(calls, "alice");
+  auto unread = calls.Take("bob", [&] { ++cancelled; });
+  ASSERT_TRUE(unread.ok());
+  // What waits in a write sees time go by.
+  EXPECT_FALSE((*unread)->Write([&] {
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_TRUE(slow->Write([&] {
+        clock_.AdvanceNs(limits::kUnreadNsMax / 3 - 1);
+        return true;
+      }));
+      calls.Look();
+    }
+    EXPECT_EQ(cancelled, 0);
+    clock_.AdvanceNs(3);
+    calls.Look();
+    calls.Look();
+    return cancelled == 0;
+  }));
+  EXPECT_EQ(cancelled, 1);
+  EXPECT_EQ(unread_.Value(), 1);
+  EXPECT_EQ((*unread)->Judge(absl::CancelledError("")).code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_TRUE(slow->Judge(absl::OkStatus()).ok());
+  clock_.AdvanceNs(limits::kUnreadNsMax * 2);
+  calls.Look();
+  EXPECT_EQ(unread_.Value(), 1) << "who does not write waits for nobody";
+}
+
+TEST_F(StreamingCallLimiterTest, NeverMoreFromManyThreads) {
+  StreamingCallLimiter calls = Make(3, 3);
+  std::atomic<int> held = 0;
+  std::atomic<int> most = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < 2000; ++round) {
+        const Call call = Take(calls, "alice");
+        if (call == nullptr) continue;
+        const int now = ++held;
+        int before = most;
+        while (now > before && !most.compare_exchange_weak(before, now)) {
+        }
+        --held;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GE(most, 1);
+  EXPECT_LE(most, 3);
+  EXPECT_NE(Take(calls, "alice"), nullptr);
+}
+
+}  // namespace
+}  // namespace neurontrace

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/session/execution_stop_policy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+
+#include "lib/base/time_units.h"
+#include "lib/trace/limits.h"
+
+namespace neurontrace {
+namespace {
+
+// How far the workers are, of those that still can go on.
+struct Progress {
+  size_t past = 0;
+  size_t behind = 0;    // they are to get there
+  size_t silent = 0;    // they record, and have told of no execution
+  size_t coming = 0;    // they have yet to begin
+  size_t ended = 0;     // they had begun
+  size_t short_of = 0;  // of these, that were not behind the last one
+  uint64_t newest = 0;
+  uint64_t sum = 0;  // changes with every execution that is told
+
+  size_t going_on() const { return past + behind + silent + coming; }
+};
+
+Progress Measure(const CaptureRecord& record, uint64_t now_realtime_ns) {
+  std::map<std::string_view, uint64_t> away_since;
+  for (const CaptureAgentPart& part : record.agents) {
+    if (part.away_since_realtime_ns != 0)
+      away_since[part.instance_id] = part.away_since_realtime_ns;
+  }
+  const auto is_lost = [&](const CaptureWorkerStatus& status) {
+    const auto since = away_since.find(status.worker.instance_id);
+    return since != away_since.end() &&
+           now_realtime_ns >= since->second + limits::kAgentReturnMaxNs;
+  };
+  Progress progress;
+  const uint64_t last = record.begin->last_execution;
+  for (const CaptureWorkerStatus& status : record.workers) {
+    if (status.framework || status.state == CaptureWorkerState::kRefused) continue;
+    progress.newest = std::max(progress.newest, status.newest_execution);
+    progress.sum += status.newest_execution;
+    if (status.state == CaptureWorkerState::kComplete ||
+        status.state == CaptureWorkerState::kLost || is_lost(status)) {
+      ++progress.ended;
+      progress.short_of += last == 0 || status.newest_execution <= last;
+    } else if (status.state != CaptureWorkerState::kRecording) {
+      // Whoever was not armed in time may never be.
+      if (status.obstacle == CaptureObstacle::kNone) ++progress.coming;
+    } else if (status.newest_execution == 0) {
+      ++progress.silent;
+    } else if (last != 0 && status.newest_execution > last) {
+      ++progress.past;
+    } else {
+      ++progress.behind;
+    }
+  }
+  return progress;
+}
+
+std::string GoalOf(const CaptureBegin& begin) {
+  if (begin.first_execution == 0) return "an execution to begin at was found";
+  return fmt::format("execution {}",
+                     begin.last_execution != 0 ? begin.last_execution : begin.first_execution);
+}
+
+std::string NewestWords(const Progress& progress) {
+  if (progress.newest == 0) return "none told of any execution";
+  return fmt::format("the newest was {}", progress.newest);
+}
+
+}  // namespace
+
+bool HasReachedExecutions(const CaptureRecord& record) {
+  return std::any_of(record.workers.begin(), record.workers.end(),
+                     [](const CaptureWorkerStatus& status) {
+                       return !status.framework && status.first_execution != 0;
+                     });
+}
+
+std::optional<std::string> ExecutionStopPolicy::Look(const CaptureRecord& record,
+                                                     const SessionTime& now) {
+  const CaptureSpec& spec = record.spec;
+  if (!record.begin || !spec.by_execution()) return std::nullopt;
+  // One without an end waits for somebody to stop it, and one by time for that, once it counts.
+  const bool has_end = spec.executions > 0 || spec.duration_ns > 0;
+  if (!has_end || (spec.executions == 0 && HasReachedExecutions(record))) return std::nullopt;
+
+  const Progress progress = Measure(record, now.realtime_ns);
+  if (progress_since_ns_ == 0 || progress.sum != progress_) {
+    progress_ = progress.sum;
+    progress_since_ns_ = now.monotonic_ns;
+  }
+  if (progress.going_on() == 0 && progress.ended > 0) {
+    if (progress.short_of == 0) return "";
+    return fmt::format("its workers ended, or their agents are gone, before {}: {}",
+                       GoalOf(*record.begin), NewestWords(progress));
+  }
+  const bool all_past = progress.past > 0 && progress.behind == 0;
+  const size_t stragglers = progress.silent + progress.coming;
+  if (!all_past) {
+    straggling_since_ns_ = 0;
+  } else if (stragglers == 0) {
+    return "";
+  } else {
+    if (straggling_since_ns_ == 0) straggling_since_ns_ = now.monotonic_ns;
+    if (now.monotonic_ns >= straggling_since_ns_ + kStragglerNs) {
+      return fmt::format("all others are behind {}, and {} of {} workers told of no execution",
+                         GoalOf(*record.begin), stragglers, progress.going_on());
+    }
+  }
+  if (now.monotonic_ns >= progress_since_ns_ + kStandstillNs) {
+    return fmt::format("no worker told of a further execution for {} s, before {}: {}",
+                       kStandstillNs / kNsPerSecond, GoalOf(*record.begin), NewestWords(progress));
+  }
+  return std::nullopt;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/health/loop_watchdog.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lib/trace/daemon_limits.h"
+
+namespace neurontrace {
+
+std::optional<uint64_t> LoopWatchdog::AgeNs() const {
+  const uint64_t turn_ns = turn_ns_;
+  if (turn_ns == 0) return std::nullopt;
+  const uint64_t now_ns = clock_.MonotonicNs();  // may be read before another turn
+  return now_ns - std::min(now_ns, turn_ns);
+}
+
+std::string LoopWatchdog::DescribeStuck() const {
+  const uint64_t age_ns = AgeNs().value_or(0);
+  if (age_ns <= limits::kSequenceStuckNs) return "";
+  return fmt::format("none of its tasks has had a turn for {} s: one hangs, or waits for a disk",
+                     age_ns / 1'000'000'000);
+}
+
+}  // namespace neurontrace

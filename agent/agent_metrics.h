@@ -110,8 +110,9 @@ class DeliveryMetrics {
   uint32_t turn_ = 0;
 };
 
-// What the agent counts, as Prometheus metrics; docs/operations.md has the words. Components count
-// in plain numbers on the agent's sequence, and Publish, on that sequence, copies them.
+// What the agent counts, as Prometheus metrics; docs/operator/operations.md has the words.
+// Components count in plain numbers on the agent's sequence, and Publish, on that sequence, copies
+// them.
 class AgentMetrics {
  public:
   // What is looked at; all of it outlives this.

@@ -24,8 +24,8 @@
 
 namespace neurontrace {
 
-// What the aggregator as a whole says of itself; docs/operations.md has the words. The registry
-// owns them. Any thread.
+// What the aggregator as a whole says of itself; docs/operator/operations.md has the words. The
+// registry owns them. Any thread.
 struct AggregatorMetrics {
   explicit AggregatorMetrics(prometheus::Registry& registry);
 

@@ -86,7 +86,7 @@ void AddArtifactOptions(CLI::App& app, AggregatorConfig& config) {
 void AddTriggerOptions(CLI::App& app, AggregatorConfig& config) {
   app.add_option(
          "--triggers", config.triggers,
-         "File of rules that begin captures by themselves, see docs/triggers.md; read again "
+         "File of rules that begin captures by themselves, see docs/user/triggers.md; read again "
          "when it changes, and on SIGHUP")
       ->envname("NEURONTRACE_TRIGGERS");
   AddTriggerPostsOption(app, config.trigger_posts);
@@ -123,7 +123,8 @@ void AddDeliveryOptions(CLI::App& app, AggregatorConfig& config) {
   app.add_option(
          "--standing-export", config.standing_exports,
          "Export captures by themselves when they end: '{name = \"NAME\", to = \"/DIRECTORY\"}', "
-         "with formats, job, capture and incomplete as in docs/operations.md; may be repeated. In "
+         "with formats, job, capture and incomplete as in docs/operator/operations.md; may be "
+         "repeated. In "
          "the file of --config: a section [[standing-export]]")
       ->type_name("TABLE")
       ->allow_extra_args(false);
@@ -131,9 +132,10 @@ void AddDeliveryOptions(CLI::App& app, AggregatorConfig& config) {
 
 void AddAccessOptions(CLI::App& app, AggregatorConfig& config) {
   AddSecurityOptions(app, config.security, ChannelSide::kServer);
-  app.add_option("--access", config.access,
-                 "File of who may do what, see docs/security.md; read again when it changes, and "
-                 "on SIGHUP. Default: a certificate's role stands in it, as a URI neurontrace:ROLE")
+  app.add_option(
+         "--access", config.access,
+         "File of who may do what, see docs/operator/security.md; read again when it changes, and "
+         "on SIGHUP. Default: a certificate's role stands in it, as a URI neurontrace:ROLE")
       ->envname("NEURONTRACE_ACCESS");
   app.add_option("--audit-log", config.audit_log,
                  "File to which every capture, export, deletion and refusal is written, a JSON "

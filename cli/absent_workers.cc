@@ -74,7 +74,7 @@ std::vector<std::string> ExplainNoWorker(const ProcessTree& tree, const std::str
   } else {
     reasons.push_back(
         "libnrt.so.1 and the tap were there, but the tap saw no nrt_init: it failed, or was called "
-        "through dlsym past the tap (see docs/tap.md)");
+        "through dlsym past the tap (see docs/user/tap.md)");
   }
   return reasons;
 }

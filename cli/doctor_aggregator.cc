@@ -138,7 +138,7 @@ Finding CheckTransport(const std::string& address, const ChannelSecurity& securi
   if (!usable.ok()) {
     finding.severity = Severity::kBroken;
     finding.what = std::string(usable.message());
-    finding.fix = "docs/security.md says how certificates are made and given";
+    finding.fix = "docs/operator/security.md says how certificates are made and given";
     return finding;
   }
   finding.severity = Severity::kWarning;
@@ -146,7 +146,7 @@ Finding CheckTransport(const std::string& address, const ChannelSecurity& securi
       "none (--insecure): whoever is on the network between here and {} can read traces and start "
       "captures",
       address);
-  finding.fix = "give aggregator, agents and this command certificates: docs/security.md";
+  finding.fix = "give aggregator, agents and this command certificates: docs/operator/security.md";
   return finding;
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Debian 12's packages; see docs/dependencies.md for why each is here.
+# Debian 12's packages; see docs/developer/dependencies.md for why each is here.
 find_package(Threads REQUIRED)
 find_package(absl REQUIRED)
 find_package(Protobuf CONFIG QUIET)

@@ -33,7 +33,7 @@ uint32_t JoinEventTypes(const NrtLibrary& library, char* text, size_t capacity) 
 
 // The environment variables that say which rank and job a worker is. An allow-list: nothing else of
 // a process's environment ever leaves it, because environments hold secrets. What agent/ranks and
-// agent/source/neuron/tap/job_facts.cc read (docs/ranks.md).
+// agent/source/neuron/tap/job_facts.cc read (docs/user/ranks.md).
 constexpr const char* kEnvironmentFacts[] = {
     // The Neuron runtime and its frameworks.
     "NEURON_RT_VISIBLE_CORES",

@@ -3,7 +3,7 @@
 """Writes the parts of docs/ that follow from the code, or checks that they are up to date.
 
     tools/generate_docs.py                     write the folder, thread and limit tables
-    tools/generate_docs.py --programs DIR      write docs/options.md too, from the programs in DIR
+    tools/generate_docs.py --programs DIR      write docs/user/options.md too, from the programs in DIR
     tools/generate_docs.py --check [...]       change nothing; exit 1 and name each block that is out of date
 
 A generated block stands between the lines `<!-- generated: NAME -->` and `<!-- end of generated -->`.
@@ -70,7 +70,7 @@ def folders(root):
                             if layers.folder_of(place.removesuffix("/**") + "/x.h") == pattern})
         may = ["anything" if name == "*" else f"`{name.removesuffix('/**')}`" for name in names]
         may += [f"<{library}>" for library in libraries]
-        rows.append([f"[`{folder}/`](../{readme})", job, " ".join(may).replace("<", "&lt;") or "-"])
+        rows.append([f"[`{folder}/`](../../{readme})", job, " ".join(may).replace("<", "&lt;") or "-"])
     return table(["folder", "its one job", "may include"], rows)
 
 
@@ -100,7 +100,7 @@ def threads(root):
         for name, words in THREAD.findall(text):
             marked.add(stem)
             program = next(word for top, word in PROGRAMS if not top or path.startswith(top + "/"))
-            rows.append([program, name, f"[`{path}`](../{path})", re.sub(r"\s*//\s*", " ", words).rstrip(".")])
+            rows.append([program, name, f"[`{path}`](../../{path})", re.sub(r"\s*//\s*", " ", words).rstrip(".")])
     for stem in sorted(starters.keys() - marked):
         raise DocsError(f"{starters[stem]}: starts a thread: say in a comment `// thread: NAME: what it does`")
     order = [word for _, word in PROGRAMS]
@@ -191,7 +191,7 @@ def limits(root):
             if shown:
                 rows.append(["<br>".join(shown), comment if group[0][0] in kept else ""])
         about = "" if path in TAP_LIMITS else about
-        out.append(f"\n## [{path}](../{path})\n{about}{chr(10) * 2 if about else chr(10)}"
+        out.append(f"\n## [{path}](../../{path})\n{about}{chr(10) * 2 if about else chr(10)}"
                    + table(["limit", "of what, and what happens at it"], rows))
     return "".join(out).lstrip("\n")
 
@@ -242,10 +242,11 @@ def options(programs):
 
 # --- Pages --------------------------------------------------------------------------------------
 
-PAGES = {"docs/ARCHITECTURE.md": ("folders", "threads"), "docs/limits.md": ("limits",)}
-OPTIONS_PAGE = "docs/options.md"
-EXPLAIN_OPTIONS = tuple(f"docs/{name}.md" for name in ("cli", "operations", "security", "triggers", "ranks", "runbooks",
-                                                       "recipes", "backup", "upgrades", "uninstall"))
+PAGES = {"docs/developer/ARCHITECTURE.md": ("folders", "threads"), "docs/operator/limits.md": ("limits",)}
+OPTIONS_PAGE = "docs/user/options.md"
+EXPLAIN_OPTIONS = tuple(f"docs/{name}.md" for name in (
+    "user/cli", "operator/operations", "operator/security", "user/triggers", "user/ranks", "operator/runbooks",
+    "user/recipes", "operator/backup", "operator/upgrades", "operator/uninstall"))
 OPTION = re.compile(r"`(--[a-z][\w-]*\w)(?!\w|-|…)")
 
 
@@ -268,7 +269,7 @@ def rewritten(root, programs=None):
 
 
 def unknown_options(root):
-    """[(path, line, message)] of options that a page names and no program has, by docs/options.md."""
+    """[(path, line, message)] of options that a page names and no program has, by docs/user/options.md."""
     paths = [path for path in (OPTIONS_PAGE, *EXPLAIN_OPTIONS) if os.path.exists(os.path.join(root, path))]
     if OPTIONS_PAGE not in paths:
         return []
@@ -298,7 +299,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     parser.add_argument("--root", default=here, help="the tree to work on (default: this repository)")
-    parser.add_argument("--programs", help="folder of the built programs, for docs/options.md")
+    parser.add_argument("--programs", help="folder of the built programs, for docs/user/options.md")
     parser.add_argument("--check", action="store_true", help="change nothing, exit 1 if a block is out of date")
     chosen = parser.parse_args(arguments)
     if chosen.check:

@@ -39,33 +39,33 @@ class Tree(unittest.TestCase):
 
 class Pages(Tree):
     def test_a_block_is_written_once_and_the_rest_of_the_page_stays(self):
-        self.write("docs/ARCHITECTURE.md", PAGE.format("folders"))
+        self.write("docs/developer/ARCHITECTURE.md", PAGE.format("folders"))
         self.assertIn("run tools/generate_docs.py", generate_docs.out_of_date(self.root)[0][2])
         self.assertEqual(self.generate()[0], 0)
         self.assertEqual(generate_docs.out_of_date(self.root), [])
-        text = generate_docs.read(self.root, "docs/ARCHITECTURE.md")
+        text = generate_docs.read(self.root, "docs/developer/ARCHITECTURE.md")
         self.assertTrue(text.startswith("# A\n") and text.endswith("by hand\n"))
         self.write("agent/README.md", "# agent\n\nSends other chunks.\n")
-        self.assertEqual(generate_docs.out_of_date(self.root)[0][:2], ("docs/ARCHITECTURE.md", 2))
+        self.assertEqual(generate_docs.out_of_date(self.root)[0][:2], ("docs/developer/ARCHITECTURE.md", 2))
 
     def test_folders(self):
         text = generate_docs.folders(self.root)
         self.assertIn("| What e.g. any daemon needs | - |", text)
         self.assertIn("| Sends chunks | `lib/base` &lt;rocksdb> |", text)
         os.remove(os.path.join(self.root, "agent/README.md"))
-        self.write("docs/ARCHITECTURE.md", PAGE.format("folders"))
+        self.write("docs/developer/ARCHITECTURE.md", PAGE.format("folders"))
         self.assertEqual(self.generate()[0], 1)
         self.assertEqual(generate_docs.out_of_date(self.root)[0][0], "agent/README.md")
 
     def test_options_that_no_program_has_are_found(self):
-        self.write("docs/options.md", "| `--listen`, `--token-file` | |\n")
-        self.write("docs/cli.md", "Give `--listen HOST` or `--token-file`, `--quota-…` as well\nand `--gone-by X`.\n")
-        self.assertEqual(generate_docs.out_of_date(self.root), [("docs/cli.md", 2, "no program has the option --gone-by")])
+        self.write("docs/user/options.md", "| `--listen`, `--token-file` | |\n")
+        self.write("docs/user/cli.md", "Give `--listen HOST` or `--token-file`, `--quota-…` as well\nand `--gone-by X`.\n")
+        self.assertEqual(generate_docs.out_of_date(self.root), [("docs/user/cli.md", 2, "no program has the option --gone-by")])
 
     def test_threads(self):
         self.write("agent/a.h", "// A.\n// thread: spool: writes\n//   the disk.\nclass A {\n  std::thread thread_;\n};\n")
         self.write("agent/a.cc", "thread_ = std::thread([] {});\n")
-        self.assertIn("| agent | spool | [`agent/a.h`](../agent/a.h) | writes the disk |", generate_docs.threads(self.root))
+        self.assertIn("| agent | spool | [`agent/a.h`](../../agent/a.h) | writes the disk |", generate_docs.threads(self.root))
         self.write("agent/b.h", "class B {\n  std::vector<std::thread> threads_;\n};\n")
         with self.assertRaisesRegex(generate_docs.DocsError, "agent/b.h: .*// thread: NAME"):
             generate_docs.threads(self.root)

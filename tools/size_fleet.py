@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How much processor, memory, disk and network neurontrace needs for a fleet, by the formulas of docs/sizing.md.
+"""Estimates the processors, memory, disk and network that a fleet needs, by the formulas of docs/operator/sizing.md.
 
-It contacts nothing. The figures it counts with were measured: docs/sizing.md says how, and what they leave out.
+Contacts nothing. docs/operator/sizing.md says how the figures were measured, and what they leave out.
 """
 
 import argparse
@@ -10,7 +10,7 @@ import json
 import math
 import sys
 
-# Measured, see docs/sizing.md. Times are seconds of one processor.
+# Measured, see docs/operator/sizing.md. Times are seconds of one processor.
 AGENT_FIXED = 0.008  # a second: clocks, looking through /proc, writes
 AGENT_PER_EVENT = 0.95e-6
 AGENT_PER_CHUNK = 300e-6

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the rules of docs/STYLE.md that a script can check, with a ratchet.
+"""Checks the rules of docs/developer/STYLE.md that a script can check, with a ratchet.
 
     tools/tidy.py                    check the repository this script stands in
     tools/tidy.py lib/base/clock.h ...   check these files only

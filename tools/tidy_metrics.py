@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A metric that the code makes is described in docs/metrics.md, and one described there is made."""
+"""A metric that the code makes is described in docs/operator/metrics.md, and one described there is made."""
 
 import re
 
-PAGE = "docs/metrics.md"
+PAGE = "docs/operator/metrics.md"
 # The last are those of Prometheus' own clients.
 PROCESS = "process_(?:cpu_seconds_total|(?:resident|virtual)_memory_bytes|threads|(?:open|max)_fds|start_time_seconds)"
 NAME = f"(neurontrace_(?:agent|aggregator|build)_[a-z0-9_]+|{PROCESS})"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of tidy.py: one entry in RULES for each, in the order of docs/STYLE.md."""
+"""The rules of tidy.py: one entry in RULES for each, in the order of docs/developer/STYLE.md."""
 
 import os
 import re
@@ -196,11 +196,11 @@ def check_links(source, report):
 
 def check_decision_index(source, report):
     """ARCHITECTURE.md lists every decision."""
-    if source.path != "docs/ARCHITECTURE.md" or source.root is None:
+    if source.path != "docs/developer/ARCHITECTURE.md" or source.root is None:
         return
     folder = os.path.join(source.root, "docs", "decisions")
     for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
-        if re.match(r"\d{4}-", name) and f"(decisions/{name})" not in source.text:
+        if re.match(r"\d{4}-", name) and f"(../decisions/{name})" not in source.text:
             report(1, f"docs/decisions/{name} is not in the index of decisions")
 
 
@@ -291,7 +291,7 @@ RULES = [
     Rule("todo", "a TODO names its issue: TODO(#123)", check_todo),
     Rule("machine-path", "no absolute path of a developer's machine", check_machine_paths),
     Rule("link", "links between documents and to code lead somewhere", check_links),
-    Rule("decision-index", "docs/ARCHITECTURE.md lists every decision", check_decision_index),
+    Rule("decision-index", "docs/developer/ARCHITECTURE.md lists every decision", check_decision_index),
     Rule("sleep", "tests do not sleep", check_sleeps),
     Rule("disabled-test", "no DISABLED_ tests", check_disabled_tests),
     Rule("banned-word", "no absl::Mutex, std::cout, getInstance, catch (...), rand: each has a better one",

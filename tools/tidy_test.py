@@ -249,7 +249,7 @@ class Ratchet(unittest.TestCase):
     def test_the_index_of_decisions_is_whole(self):
         self.write("lib/base/x.cc", SPDX + "int a;\n")
         self.write("docs/decisions/0001-a.md", "# A\n")
-        self.write("docs/ARCHITECTURE.md", "[0001](decisions/0001-a.md)\n")
+        self.write("docs/developer/ARCHITECTURE.md", "[0001](../decisions/0001-a.md)\n")
         self.assertEqual(self.run_tidy()[0], 0)
         self.write("docs/decisions/0002-b.md", "# B\n")
         code, output = self.run_tidy()
@@ -258,13 +258,13 @@ class Ratchet(unittest.TestCase):
 
     def test_metrics_are_described_and_described_ones_are_made(self):
         self.write("lib/base/x.cc", SPDX + 'Counter("neurontrace_agent_chunks_total");\n')
-        self.write("docs/metrics.md", "| `neurontrace_agent_chunks_total{place}` | chunks |\n")
+        self.write("docs/operator/metrics.md", "| `neurontrace_agent_chunks_total{place}` | chunks |\n")
         self.assertEqual(self.run_tidy()[0], 0)
-        self.write("docs/metrics.md", "| `neurontrace_agent_bytes` | bytes |\n")
+        self.write("docs/operator/metrics.md", "| `neurontrace_agent_bytes` | bytes |\n")
         code, output = self.run_tidy()
         self.assertEqual(code, 1)
         self.assertIn("lib/base/x.cc:2: [metric] neurontrace_agent_chunks_total is not described", output)
-        self.assertIn("docs/metrics.md:1: [metric] no code makes neurontrace_agent_bytes", output)
+        self.assertIn("docs/operator/metrics.md:1: [metric] no code makes neurontrace_agent_bytes", output)
 
     def test_named_files_only(self):
         self.write("lib/base/good.cc", SPDX + "int b;\n")

@@ -24,7 +24,7 @@ struct ConfiguredRanks {
 // returns an answer for each of `workers`. A pure function: called again whenever a fact changes,
 // it returns the whole answer, so that better evidence that comes late replaces what was thought
 // before. Malformed and contradictory input never fails. It costs that piece of evidence, and
-// `warnings` says so. docs/ranks.md describes the rules.
+// `warnings` says so. docs/user/ranks.md describes the rules.
 //
 // `cores` holds the visible cores, and any further core that a communicator call or an event named.
 //

@@ -10,8 +10,8 @@
 #include "absl/status/statusor.h"
 #include "aggregator/access/role.h"
 
-// Who has which role: the file of --access, as TOML. docs/security.md has the keys. A file is good
-// or bad as a whole.
+// Who has which role: the file of --access, as TOML. docs/operator/security.md has the keys. A file
+// is good or bad as a whole.
 namespace neurontrace {
 
 // One section: any of its credentials is enough. Patterns may end with *.

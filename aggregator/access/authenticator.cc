@@ -103,7 +103,7 @@ absl::StatusOr<Caller> Authenticator::ByCertificate(
   return absl::PermissionDeniedError(CleanText(
       fmt::format("no rule of the aggregator's access fits this certificate ({}): a rule in its "
                   "--access file has to, or, without one, a URI neurontrace:ROLE in the "
-                  "certificate, see docs/security.md",
+                  "certificate, see docs/operator/security.md",
                   fmt::join(identities, ", ")),
       limits::kAuditTextBytesMax));
 }

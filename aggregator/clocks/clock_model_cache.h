@@ -32,8 +32,8 @@ namespace neurontrace {
 // known everything stays as it is.
 void EndWithEvents(const std::vector<StreamRecord>& streams, CaptureClocks& clocks);
 
-// What becomes of the models of captures' clocks; docs/operations.md has the words. The registry
-// owns them. Any thread.
+// What becomes of the models of captures' clocks; docs/operator/operations.md has the words. The
+// registry owns them. Any thread.
 struct ClockModelCacheMetrics {
   explicit ClockModelCacheMetrics(prometheus::Registry& registry);
 

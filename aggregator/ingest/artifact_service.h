@@ -17,7 +17,8 @@
 
 namespace neurontrace {
 
-// What the artifact service counts; docs/operations.md has the words. The registry owns them.
+// What the artifact service counts; docs/operator/operations.md has the words. The registry owns
+// them.
 struct ArtifactMetrics {
   explicit ArtifactMetrics(prometheus::Registry& registry);
   void CountRefused(v1::ArtifactOutcome outcome);

@@ -8,7 +8,8 @@
 
 namespace neurontrace {
 
-// What the door counts; docs/operations.md has the words. The registry owns them. Any thread.
+// What the door counts; docs/operator/operations.md has the words. The registry owns them. Any
+// thread.
 struct IngestMetrics {
   explicit IngestMetrics(prometheus::Registry& registry);
 

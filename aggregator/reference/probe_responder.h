@@ -17,7 +17,8 @@
 
 namespace neurontrace {
 
-// What the responder counts; docs/operations.md has the words. The registry owns them. Any thread.
+// What the responder counts; docs/operator/operations.md has the words. The registry owns them. Any
+// thread.
 struct ProbeMetrics {
   explicit ProbeMetrics(prometheus::Registry& registry);
 

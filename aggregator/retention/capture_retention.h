@@ -43,8 +43,8 @@ class ExportLeases {
   static std::shared_ptr<State> MakeState();
 };
 
-// What retention says of itself; docs/operations.md has the words. The registry owns them. Any
-// thread.
+// What retention says of itself; docs/operator/operations.md has the words. The registry owns them.
+// Any thread.
 struct RetentionMetrics {
   explicit RetentionMetrics(prometheus::Registry& registry);
 

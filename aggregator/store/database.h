@@ -23,7 +23,8 @@
 
 namespace neurontrace {
 
-// How RocksDB does, by what it says of itself; docs/metrics.md has the words. A plain value.
+// How RocksDB does, by what it says of itself; docs/operator/metrics.md has the words. A plain
+// value.
 struct DatabaseState {
   uint64_t memtable_bytes = 0;
   uint64_t blob_garbage_bytes = 0;

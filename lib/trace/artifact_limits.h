@@ -4,7 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-// Limits of artifacts, with what happens at them. The counters are named in docs/operations.md.
+// Limits of artifacts, with what happens at them. The counters are named in
+// docs/operator/operations.md.
 namespace neurontrace::limits {
 
 // One file. Larger: refused (TOO_LARGE), counted.

@@ -5,8 +5,8 @@
 #include <cstdint>
 
 // The limits that several folders share, with what happens at each; files named *_limits.h beside
-// this one hold those of one subject. The counters are described in docs/metrics.md. The tap's own
-// limits, which a worker process carries, stand in tap/buffer_format.h.
+// this one hold those of one subject. The counters are described in docs/operator/metrics.md. The
+// tap's own limits, which a worker process carries, stand in tap/buffer_format.h.
 namespace neurontrace::limits {
 
 // One document of nrt_sys_trace_fetch_events. Larger: refused, counted as a decode loss.

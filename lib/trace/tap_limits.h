@@ -4,7 +4,7 @@
 #include <cstddef>
 
 // As lib/trace/limits.h, for what taps send to an agent's socket. The counters are named in
-// docs/metrics.md.
+// docs/operator/metrics.md.
 namespace neurontrace::limits {
 
 // Threads that close what peers made or sent, as closing may wait for somebody. Beyond, what is to

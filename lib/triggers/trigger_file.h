@@ -9,7 +9,7 @@
 #include "lib/trace/trigger_rule.h"
 
 // The file of rules that begin captures by themselves, as TOML: a section for each rule, named like
-// it. docs/triggers.md has the keys. A file is good or bad as a whole.
+// it. docs/user/triggers.md has the keys. A file is good or bad as a whole.
 namespace neurontrace {
 
 // The rules in the order of the file. Fails with INVALID_ARGUMENT, a line

@@ -60,7 +60,8 @@ absl::Status CheckOptions(const ChannelSecurity& security, const std::string& ad
     if (security.insecure || IsLoopback(address)) return absl::OkStatus();
     return FailedPrecondition(
         "{} {}; without TLS anyone on the network could read traces and control captures: give "
-        "--tls-ca, --tls-cert and --tls-key (docs/security.md), or, on a network that you trust, "
+        "--tls-ca, --tls-cert and --tls-key (docs/operator/security.md), or, on a network that you "
+        "trust, "
         "--insecure",
         address,
         side == ChannelSide::kServer ? "can be reached from other machines"

@@ -17,7 +17,7 @@ class App;
 }
 
 // Who may read a connection, and what its two ends show each other: TLS with certificates of both
-// sides, or plain text, which is for one machine. docs/security.md has the whole picture.
+// sides, or plain text, which is for one machine. docs/operator/security.md has the whole picture.
 namespace neurontrace {
 
 struct ChannelSecurity {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The figures that docs/sizing.md and tools/size_fleet.py count with: a real aggregator and agent, and a simulated worker at
+"""The figures that docs/operator/sizing.md and tools/size_fleet.py count with: a real aggregator and agent, and a simulated worker at
 several rates.
 
     tests/bench/sizing_figures.py build/release [--rates 0,100,1000,10000] [--cores 4] [--seconds 20]

@@ -28,7 +28,7 @@ struct DeviceMethod {
 
 // The product.
 DeviceMapping MapDeviceByProduct(const DeviceRecords& records, std::span<const DeviceStamp> stamps);
-// The peers, as docs/clock_accuracy.md says.
+// The peers, as docs/user/clock_accuracy.md says.
 std::span<const DeviceMethod> DeviceBaselines();
 
 }  // namespace neurontrace

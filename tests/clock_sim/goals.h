@@ -17,7 +17,7 @@ struct GoalCheck {
   std::string why = {};  // not, where that is understood
 };
 
-// Every check whose scenarios have run, in the order of the goals in docs/clock_accuracy.md.
+// Every check whose scenarios have run, in the order of the goals in docs/user/clock_accuracy.md.
 std::vector<GoalCheck> CheckGoals(const SimulationResult& result);
 
 // In Markdown.

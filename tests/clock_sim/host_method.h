@@ -49,7 +49,7 @@ struct HostMethod {
 // The product.
 HostMapping MapByProduct(const HostRecords& records, bool realtime_stamps,
                          std::span<const Stamp> stamps);
-// The peers, as their sources or RFCs say, on one line each in docs/clock_accuracy.md.
+// The peers, as their sources or RFCs say, on one line each in docs/user/clock_accuracy.md.
 std::span<const HostMethod> HostBaselines();
 
 }  // namespace neurontrace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures how true a timeline is, against a simulated truth; docs/clock_accuracy.md says how.
+// Measures how true a timeline is, against a simulated truth; docs/user/clock_accuracy.md says how.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -17,7 +17,8 @@ namespace {
 
 constexpr char kFooter[] =
     "Examples:\n"
-    "  clock_sim --table > table.md                       the tables of docs/clock_accuracy.md\n"
+    "  clock_sim --table > table.md                       the tables of "
+    "docs/user/clock_accuracy.md\n"
     "  clock_sim --scenario S5 --seeds 5 --first-seed 1   one scenario, on other seeds\n"
     "  clock_sim --seeds 3 --quick                        what continuous integration runs\n"
     "The exit code is 0 if every goal is met or it is said why not, else 1; 2 on wrong usage.\n"

@@ -9,10 +9,10 @@
 
 namespace neurontrace {
 
-// The table on devices of docs/clock_accuracy.md, in Markdown.
+// The table on devices of docs/user/clock_accuracy.md, in Markdown.
 std::string DeviceTable(const SimulationResult& result);
 
-// The tables on hosts of docs/clock_accuracy.md, in Markdown.
+// The tables on hosts of docs/user/clock_accuracy.md, in Markdown.
 std::string HostTables(const SimulationResult& result);
 
 // All of it as one JSON object, times in nanoseconds, for other programs.

@@ -28,7 +28,7 @@ class ChartWalkTest(ChartCase):
         self.mine = ("ca.pem", "alice.pem", "alice.key")
         _, _, self.commands, tls = blocks(CHART / "README.md", "Install")
         self.values = merged(VALUES, yaml.safe_load(tls))
-        authority = blocks(ROOT / "docs" / "security.md", "Setting it up")[0].split("issue aggregator")[0]
+        authority = blocks(ROOT / "docs" / "operator" / "security.md", "Setting it up")[0].split("issue aggregator")[0]
         issue = self.commands.split("kubectl")[0]
         subprocess.run(["bash", "-euc", authority + issue], cwd=self.dir, check=True, capture_output=True)
         for name, rest in re.findall(r"create secret generic (\S+) (.*?)(?=kubectl|\Z)", self.commands, re.S):

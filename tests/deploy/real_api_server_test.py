@@ -138,7 +138,7 @@ class WalkTest(ClusterCase):
         """Stands in for cert-manager, as the Certificates of the release say."""
         found = self.plane.request("GET", "/apis/cert-manager.io/v1/namespaces/neurontrace/certificates")["items"]
         self.assertEqual(len(found), 4)
-        self.type(blocks(ROOT / "docs" / "security.md", "Setting it up")[0].split("issue() {")[0])
+        self.type(blocks(ROOT / "docs" / "operator" / "security.md", "Setting it up")[0].split("issue() {")[0])
         for certificate in found:
             spec = certificate["spec"]
             names = [f"DNS:{name}" for name in spec.get("dnsNames", [])] + [f"URI:{uri}" for uri in spec.get("uris", [])]
@@ -151,7 +151,7 @@ class WalkTest(ClusterCase):
     @staticmethod
     def issue():
         """The function of security.md."""
-        text = blocks(ROOT / "docs" / "security.md", "Setting it up")[0]
+        text = blocks(ROOT / "docs" / "operator" / "security.md", "Setting it up")[0]
         return "issue() {" + text.split("issue() {")[1].split("\n}\n")[0] + "\n}\n"
 
     @staticmethod
@@ -202,7 +202,7 @@ class WalkTest(ClusterCase):
         self.type(namespace.split("helm install")[0] + prepare)
         values = yaml.safe_load((self.dir / "values.yaml").read_text(encoding="utf-8"))
         (self.dir / "values.yaml").write_text(json.dumps({**values, **yaml.safe_load(named)}), encoding="utf-8")
-        authority = blocks(ROOT / "docs" / "security.md", "Setting it up")[0].split("issue aggregator")[0]
+        authority = blocks(ROOT / "docs" / "operator" / "security.md", "Setting it up")[0].split("issue aggregator")[0]
         self.type(authority + issue)
         self.type("helm install" + rest + self.rollouts())
         for pod in self.pods():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Captures out as Parquet, read back by readers that are not ours: pyarrow and DuckDB, with the recipes of
-docs/recipes.md as they stand there. Every row is compared with the JSON of the same capture, or with the files that
+docs/user/recipes.md as they stand there. Every row is compared with the JSON of the same capture, or with the files that
 went in.
 
 Runs where scripts/setup has put both into build/python (PYTHONPATH names it).
@@ -18,7 +18,7 @@ import suite
 from format_case import SOURCE_ROOT, FormatCase, expected_spans, needs_real_archive
 from framework_input import matched_flows
 
-RECIPES = SOURCE_ROOT / "docs" / "recipes.md"
+RECIPES = SOURCE_ROOT / "docs" / "user" / "recipes.md"
 BLOCK = re.compile(r"^```(sql|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # Those that find nothing in a capture that is well, or that has no framework's file.
 MAY_BE_EMPTY = ("Warning", "is_last_known", "framework_call")

@@ -10,7 +10,7 @@ import suite
 from fleet import wait_until
 from fleet_case import FleetCase
 
-METRICS = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
+METRICS = Path(__file__).resolve().parents[2] / "docs" / "operator" / "metrics.md"
 SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$")
 
 
@@ -127,7 +127,7 @@ class Health(FleetCase):
                 self.assertRegex(sample, rf"^(neurontrace_{name}_|neurontrace_build_info$|neurontrace_health_|process_)")
                 self.assertTrue({("HELP", sample), ("HELP", base)} & described, sample)
                 self.assertTrue({("TYPE", sample), ("TYPE", base)} & described, sample)
-                self.assertTrue({sample, base} & documented, f"{sample} is not in docs/metrics.md")
+                self.assertTrue({sample, base} & documented, f"{sample} is not in docs/operator/metrics.md")
 
 
 if __name__ == "__main__":

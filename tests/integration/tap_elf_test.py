@@ -12,7 +12,7 @@ INTERPOSED = {
     "nrt_sys_trace_start", "nrt_sys_trace_stop", "nrt_inspect_begin", "nrt_inspect_begin_with_options",
     "nrt_inspect_stop",
 }
-# For hosts whose calls cannot be interposed; see docs/tap.md.
+# For hosts whose calls cannot be interposed; see docs/user/tap.md.
 FOR_HOSTS = {"neurontrace_tap_runtime_initialized", "neurontrace_tap_runtime_closing", "neurontrace_tap_version"}
 NEEDED = {"libc.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 # CentOS 7's, and the first that glibc has for aarch64: every container that runs can load the tap.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What agent and aggregator serve at /metrics while they record is what docs/metrics.md says, both ways: names, types and
+"""What agent and aggregator serve at /metrics while they record is what docs/operator/metrics.md says, both ways: names, types and
 labels. promtool has nothing to say against it."""
 
 import re

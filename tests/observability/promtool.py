@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""promtool, and what the project says of its metrics: docs/metrics.md as names, types and labels."""
+"""promtool, and what the project says of its metrics: docs/operator/metrics.md as names, types and labels."""
 
 import pathlib
 import re
 import typing
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "metrics.md"
+PAGE = ROOT / "docs" / "operator" / "metrics.md"
 ROW = re.compile(r"^\| `((?:neurontrace|process)_\w+)` \| (\w+) \| [^|]+ \| ([^|]+) \| (\w+) \| .+ \|$", re.MULTILINE)
 THERE = ("always", "spool", "capture", "event")
 
@@ -18,7 +18,7 @@ class Metric(typing.NamedTuple):
 
 
 def documented():
-    """{name: Metric} of docs/metrics.md."""
+    """{name: Metric} of docs/operator/metrics.md."""
     text = PAGE.read_text()
     rows = {name: Metric(kind, frozenset(re.findall(r"`(\w+)`", labels)), there)
             for name, kind, labels, there in ROW.findall(text)}

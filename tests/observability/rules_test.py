@@ -13,7 +13,7 @@ import suite
 from promtool import ROOT, documented, series_of
 
 FOLDER = ROOT / "deploy" / "observability"
-RUNBOOKS = ROOT / "docs" / "runbooks.md"
+RUNBOOKS = ROOT / "docs" / "operator" / "runbooks.md"
 PARTS = ("Meaning", "Impact", "Look", "Mend")
 OWN_LABELS = {"job", "instance"}  # that Prometheus adds
 SELECTOR = re.compile(r"\b((?:neurontrace|process)_\w+|up)\b(?:\{([^}]*)\})?")
@@ -126,7 +126,7 @@ class Rules(unittest.TestCase):
             self.assertIn(name, self.series.keys() | documented().keys(), "named by a runbook")
         rules = (FOLDER / "alerts.yaml").read_text()
         for name in alerts():
-            self.assertIn(f"runbook_url: docs/runbooks.md#{name.lower()}\n", rules)
+            self.assertIn(f"runbook_url: docs/operator/runbooks.md#{name.lower()}\n", rules)
 
     def test_dashboards_are_as_they_are_made(self):
         done = subprocess.run([FOLDER / "make_dashboards.py", "--check"], capture_output=True, text=True, check=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/backup.md: a copy of the store made while the aggregator is stopped, and one of a single moment of its files, are
+"""docs/operator/backup.md: a copy of the store made while the aggregator is stopped, and one of a single moment of its files, are
 sound, and take its place while agents go on recording."""
 
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/sizing.md shows what tools/size_fleet.py prints, and both count with the same figures."""
+"""docs/operator/sizing.md shows what tools/size_fleet.py prints, and both count with the same figures."""
 
 import json
 import pathlib
@@ -10,7 +10,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOL = ROOT / "tools" / "size_fleet.py"
-PAGE = (ROOT / "docs" / "sizing.md").read_text()
+PAGE = (ROOT / "docs" / "operator" / "sizing.md").read_text()
 
 
 def run(*arguments):

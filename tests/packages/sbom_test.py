@@ -99,7 +99,7 @@ class SbomTest(unittest.TestCase):
 
     def test_what_is_written_of_dependencies_names_what_is_linked(self):
         """Each library of the page's first table is in the document, at the version that the page gives."""
-        page = (ROOT / "docs/dependencies.md").read_text(encoding="utf-8")
+        page = (ROOT / "docs/developer/dependencies.md").read_text(encoding="utf-8")
         rows = page.split("## In the programs")[1].split("\n\n")[0].splitlines()
         versions = {}
         for package in self.packages.values():

@@ -106,7 +106,7 @@ class TarballTest(unittest.TestCase):
             needed = glibc_of(path)
             rows.append(f"{'.'.join(map(str, needed)) if needed else '-':6} {path.relative_to(self.top)}")
             self.assertLessEqual(needed or (0, 0), version, path)
-        print("\n".join(sorted(rows, reverse=True)))  # with --verbose of ctest; docs/packages.md has the summary
+        print("\n".join(sorted(rows, reverse=True)))  # with --verbose of ctest; docs/operator/packages.md has the summary
 
     def test_old_kernels_are_enough(self):
         text = subprocess.run(["readelf", "-nW", self.top / "lib/neurontrace/libc.so.6"], capture_output=True, text=True,

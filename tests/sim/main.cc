@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs seeds of the fleet simulation; docs/simulation.md says what it is.
+// Runs seeds of the fleet simulation; docs/developer/simulation.md says what it is.
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>

@@ -9,7 +9,8 @@ bool HasParquet() { return false; }
 absl::StatusOr<std::unique_ptr<Exporter>> MakeParquet(const ExportRequest&, OutputFiles&) {
   return absl::UnimplementedError(
       "parquet: this aggregator was built without Apache Arrow C++. Run scripts/setup, which "
-      "provides it, and build again (docs/dependencies.md has other ways); or choose another "
+      "provides it, and build again (docs/developer/dependencies.md has other ways); or choose "
+      "another "
       "--format");
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The results as the section of docs/benchmarks.md: tables, and the words that belong to them."""
+"""The results as the section of docs/developer/benchmarks.md: tables, and the words that belong to them."""
 
 METHOD = """\
 `tests/bench/compare_lttng/compare_lttng` runs Debian's LTTng (lttng-tools, liblttng-ust) and neurontrace on the same

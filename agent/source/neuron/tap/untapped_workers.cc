@@ -177,7 +177,8 @@ void UntappedWorkers::ExplainTap(const ProcessWords& words, WorkerInfo& info) co
     info.state = WorkerState::kNotInitialised;
     info.detail = fmt::format(
         "its tap is loaded and has not connected to {}: nrt_init has not been called yet, or is "
-        "called past the tap{}, or this process may not connect (docs/tap.md says how to tell)",
+        "called past the tap{}, or this process may not connect (docs/user/tap.md says how to "
+        "tell)",
         options_.socket,
         info.identity.container_id.empty() ? ""
                                            : ", or the socket is not mounted in its container");

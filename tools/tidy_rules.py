@@ -194,6 +194,22 @@ def check_links(source, report):
                 report(number, f"the link to {target} leads nowhere")
 
 
+def check_places(source, report):
+    """What a row of where_things_are.md names stands in the file that the row links to."""
+    if source.path != "docs/developer/where_things_are.md" or source.root is None:
+        return
+    for number, line in enumerate(source.lines, 1):
+        targets = [os.path.join(source.root, os.path.dirname(source.path), target) for target in LINK.findall(line)]
+        texts = []
+        for target in targets:
+            if os.path.isfile(target):
+                with open(target, encoding="utf-8") as file:
+                    texts.append(file.read())
+        for name in re.findall(r"(?<!\[)`(\w+)`", line) if texts else []:
+            if not any(re.search(rf"\b{name}\b", text) for text in texts):
+                report(number, f"{name} is in none of the files that this row links to")
+
+
 def check_decision_index(source, report):
     """ARCHITECTURE.md lists every decision."""
     if source.path != "docs/developer/ARCHITECTURE.md" or source.root is None:
@@ -291,6 +307,7 @@ RULES = [
     Rule("todo", "a TODO names its issue: TODO(#123)", check_todo),
     Rule("machine-path", "no absolute path of a developer's machine", check_machine_paths),
     Rule("link", "links between documents and to code lead somewhere", check_links),
+    Rule("place", "docs/developer/where_things_are.md names what is in the files that it links to", check_places),
     Rule("decision-index", "docs/developer/ARCHITECTURE.md lists every decision", check_decision_index),
     Rule("sleep", "tests do not sleep", check_sleeps),
     Rule("disabled-test", "no DISABLED_ tests", check_disabled_tests),

@@ -246,6 +246,16 @@ class Ratchet(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("docs/x.md:1: [link] the link to ../lib/base/gone.cc", output)
 
+    def test_places_name_what_is_there(self):
+        self.write("lib/base/x.cc", SPDX + "int Parse();\n")
+        page = "docs/developer/where_things_are.md"
+        self.write(page, "| parsing | [`x.cc`](../../lib/base/x.cc) | `Parse` |\n")
+        self.assertEqual(self.run_tidy()[0], 0)
+        self.write(page, "| parsing | [`x.cc`](../../lib/base/x.cc) | `Read` |\n")
+        code, output = self.run_tidy()
+        self.assertEqual(code, 1)
+        self.assertIn("[place] Read is in none of the files", output)
+
     def test_the_index_of_decisions_is_whole(self):
         self.write("lib/base/x.cc", SPDX + "int a;\n")
         self.write("docs/decisions/0001-a.md", "# A\n")

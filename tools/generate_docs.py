@@ -245,8 +245,11 @@ def options(programs):
 PAGES = {"docs/developer/ARCHITECTURE.md": ("folders", "threads"), "docs/operator/limits.md": ("limits",)}
 OPTIONS_PAGE = "docs/user/options.md"
 EXPLAIN_OPTIONS = tuple(f"docs/{name}.md" for name in (
-    "user/cli", "operator/operations", "operator/security", "user/triggers", "user/ranks", "operator/runbooks",
-    "user/recipes", "operator/backup", "operator/upgrades", "operator/uninstall"))
+    "user/certificates", "user/cli", "user/first_steps", "user/ranks", "user/recipes", "user/record", "user/triggers",
+    "operator/artifacts", "operator/backup", "operator/check_store", "operator/clocks", "operator/configuration",
+    "operator/doctor", "operator/export_to_volumes", "operator/framework_files", "operator/health",
+    "operator/host_samples", "operator/install", "operator/retention", "operator/runbooks", "operator/security",
+    "operator/select_workers", "operator/spool", "operator/start_captures", "operator/uninstall", "operator/upgrades"))
 OPTION = re.compile(r"`(--[a-z][\w-]*\w)(?!\w|-|…)")
 
 

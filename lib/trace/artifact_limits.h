@@ -5,7 +5,7 @@
 #include <cstdint>
 
 // Limits of artifacts, with what happens at them. The counters are named in
-// docs/operator/operations.md.
+// docs/operator/metrics.md.
 namespace neurontrace::limits {
 
 // One file. Larger: refused (TOO_LARGE), counted.

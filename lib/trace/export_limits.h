@@ -7,7 +7,7 @@
 #include "lib/trace/limits.h"
 
 // As lib/trace/limits.h, for what many exports share and for exports that go on. The counters are
-// named in docs/operator/operations.md.
+// named in docs/operator/metrics.md.
 namespace neurontrace::limits {
 
 // Exports that people ask for and that are made at once. Further ones are refused with

@@ -16,13 +16,13 @@
 #include <utility>
 
 #include "aggregator/access/kubernetes_api.h"
-#include "aggregator/agents_table.h"
+#include "aggregator/access/system_audit_events.h"
 #include "aggregator/clocks/clock_fit_record.h"
 #include "aggregator/deliver/s3_credentials.h"
+#include "aggregator/operator/agents_table.h"
 #include "aggregator/reference/reference_timescale.h"
 #include "aggregator/session/capture_arming.h"
 #include "aggregator/session/capture_request.h"
-#include "aggregator/system_audit_events.h"
 #include "lib/base/address.h"
 #include "lib/base/post_and_wait.h"
 #include "lib/base/status.h"
@@ -360,10 +360,16 @@ void Aggregator::CheckClock() {
 
 absl::Status Aggregator::Serve(const AggregatorConfig& config) {
   RETURN_IF_ERROR(RestoreClock());
-  ASSIGN_OR_RETURN(triggers_, TriggerService::Make(config, {clock_, loop_, coordinator_,
-                                                            connections_, *registry_, *audit_}));
-  ASSIGN_OR_RETURN(
-      clocks_, ClockService::Start(config, {*store_, *registry_, random_, clock_, AdmitAgents()}));
+  ASSIGN_OR_RETURN(triggers_, TriggerService::Make({config.triggers, config.trigger_posts},
+                                                   {clock_, loop_, coordinator_, connections_,
+                                                    *registry_, *audit_}));
+  ASSIGN_OR_RETURN(clocks_,
+                   ClockService::Start({.listen = config.listen,
+                                        .probe_port = config.probe_port,
+                                        .udp_probes = config.udp_probes,
+                                        .evidence_hours = config.clock_evidence_hours,
+                                        .order_checks = config.order_checks},
+                                       {*store_, *registry_, random_, clock_, AdmitAgents()}));
   RETURN_IF_ERROR(MakeStandingExports(config));
   // With the clocks, by which what was planned goes on.
   RETURN_IF_ERROR(RestoreSessions());
@@ -374,7 +380,14 @@ absl::Status Aggregator::Serve(const AggregatorConfig& config) {
   retention_ = std::make_unique<RetentionService>(RetentionService::Deps{
       *store_, *registry_, clock_, *clocks_, clock_steps_,
       [this](const CaptureId& id) { return LetGo(id); }, [this] { RunMaintenance(); },
-      [this](const Expired& expired) { audit_->Write(DeletedByRetention(expired)); }});
+      [this](const Expired& expired) {
+        audit_->Write(DeletedByRetention({.capture = expired.capture,
+                                          .job = expired.job,
+                                          .is_whole = expired.is_whole,
+                                          .events = expired.events,
+                                          .chunks = expired.chunks,
+                                          .bytes = expired.bytes}));
+      }});
   standing_exports_->Begin();
   loop_.PostTask([this] { Tick(); });
   RETURN_IF_ERROR(StartServer(config));

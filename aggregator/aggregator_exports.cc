@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "aggregator/aggregator.h"
-#include "aggregator/capture_delivery.h"
-#include "aggregator/capture_export.h"
-#include "aggregator/grpc_output_files.h"
-#include "aggregator/relative_window.h"
+#include "aggregator/exports/capture_delivery.h"
+#include "aggregator/exports/capture_export.h"
+#include "aggregator/exports/grpc_output_files.h"
+#include "aggregator/exports/relative_window.h"
 #include "lib/base/status.h"
 #include "lib/base/time_units.h"
 #include "lib/wire/export_options.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "aggregator/access/access_rules.h"
-#include "aggregator/standing_exports.h"
+#include "aggregator/exports/standing_exports.h"
 #include "aggregator/store/store_format.h"
 #include "lib/base/address.h"
 #include "lib/base/build_facts.h"

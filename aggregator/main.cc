@@ -8,7 +8,7 @@
 #include "aggregator/access/access_rules.h"
 #include "aggregator/aggregator.h"
 #include "aggregator/config.h"
-#include "aggregator/store_check_command.h"
+#include "aggregator/storage/store_check_command.h"
 #include "lib/base/status.h"
 #include "lib/daemon/daemon_main.h"
 
@@ -28,7 +28,7 @@ void WarnOfAccess(const AggregatorConfig& config) {
 
 std::optional<int> RunStoreCheckIfAsked(const AggregatorConfig& config) {
   if (!config.store_check) return std::nullopt;
-  return neurontrace::RunStoreCheck(config, stdout, stderr);
+  return neurontrace::RunStoreCheck({.store = config.store, .json = config.json}, stdout, stderr);
 }
 
 absl::StatusOr<int> Work(const neurontrace::RunningDaemon<AggregatorConfig>& daemon) {

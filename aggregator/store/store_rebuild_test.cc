@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a store holds that it cannot have written, as a damaged disk or a backup of who knows whom
-// may have it: it opens all the same, after one rebuild at most. aggregator/store_recovery_test.cc
-// has what damage of real files does to chunks.
+// may have it: it opens all the same, after one rebuild at most.
+// aggregator/storage/store_recovery_test.cc has what damage of real files does to chunks.
 #include "aggregator/store/store_rebuild.h"
 
 #include <gmock/gmock.h>

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/access/system_audit_events.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+namespace neurontrace {
+namespace {
+
+std::string_view WordOfEnd(CaptureState state) {
+  if (state == CaptureState::kNotBegun) return "not begun";
+  return state == CaptureState::kComplete ? "complete" : "incomplete";
+}
+
+// Framework files are no workers of their own.
+size_t WorkersOf(const CaptureRecord& record) {
+  return std::ranges::count_if(record.workers,
+                               [](const CaptureWorkerStatus& status) { return !status.framework; });
+}
+
+std::string Plural(size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+AuditEntry BegunByRule(const std::string& rule, const CaptureSpec& spec,
+                       const absl::StatusOr<CaptureRecord>& begun) {
+  return {.action = "capture.start",
+          .caller = "rule " + rule,
+          .capture = begun.ok() ? begun->id.ToString() : "",
+          .job = spec.job,
+          .detail = spec.cause,
+          .outcome = begun.status()};
+}
+
+AuditEntry StoppedByQuota(const CaptureRecord& record, const std::string& why) {
+  return {.action = "capture.stop",
+          .caller = "quota",
+          .capture = record.id.ToString(),
+          .job = record.spec.job,
+          .detail = why};
+}
+
+AuditEntry EndedCapture(const CaptureRecord& record) {
+  return {.action = "capture.end",
+          .caller = "aggregator",
+          .capture = record.id.ToString(),
+          .job = record.spec.job,
+          .detail = fmt::format(
+              "{}, {}, {}", WordOfEnd(record.state), Plural(WorkersOf(record), "worker"),
+              Plural(record.warnings.size() + record.end_warnings.size(), "warning"))};
+}
+
+AuditEntry DeletedByRetention(const DeletedData& deleted) {
+  return {
+      .action = deleted.is_whole ? "capture.delete" : "capture.trim",
+      .caller = "retention",
+      .capture = deleted.capture.ToString(),
+      .job = deleted.job,
+      .detail = deleted.is_whole
+                    ? fmt::format("{} chunks, {} bytes", deleted.chunks, deleted.bytes)
+                    : fmt::format("the oldest {} events, {} bytes", deleted.events, deleted.bytes)};
+}
+
+AuditEntry ExportedByRule(const StandingExportStep& step) {
+  return {.action = step.action,
+          .caller = "standing export " + step.rule,
+          .capture = step.capture.ToString(),
+          .detail = step.where,
+          .outcome = step.outcome};
+}
+
+}  // namespace neurontrace

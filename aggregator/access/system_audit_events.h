@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "aggregator/access/audit_log.h"
+#include "lib/trace/capture_record.h"
+#include "lib/trace/capture_spec.h"
+#include "lib/trace/ids.h"
+
+// What the aggregator does without being called, as lines of the audit log: the caller is what made
+// it do so. Pure.
+namespace neurontrace {
+
+// "rule NAME" began the capture, or could not.
+AuditEntry BegunByRule(const std::string& rule, const CaptureSpec& spec,
+                       const absl::StatusOr<CaptureRecord>& begun);
+// "quota" stopped it.
+AuditEntry StoppedByQuota(const CaptureRecord& record, const std::string& why);
+// It is over, whoever began it.
+AuditEntry EndedCapture(const CaptureRecord& record);
+
+// Data of a capture that retention deleted.
+struct DeletedData {
+  CaptureId capture;
+  std::string job;
+  bool is_whole = false;  // the capture with everything; otherwise its oldest events
+  uint64_t events = 0;    // if only the oldest events
+  uint64_t chunks = 0;    // if the whole capture
+  uint64_t bytes = 0;
+};
+// "retention" deleted a capture, or its oldest events.
+AuditEntry DeletedByRetention(const DeletedData& deleted);
+
+// One step of a standing export.
+struct StandingExportStep {
+  std::string_view action;  // "export.begin", or "export" at the end
+  std::string rule;
+  CaptureId capture;
+  std::string where;  // the destination asked for, or the path that was written
+  absl::Status outcome;
+};
+// "standing export NAME" begins, or has ended.
+AuditEntry ExportedByRule(const StandingExportStep& step);
+
+}  // namespace neurontrace

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/clocks/clock_service.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "aggregator/clocks/capture_span.h"
+#include "aggregator/store/clock_evidence_store.h"
+#include "lib/base/status.h"
+#include "lib/trace/clock_evidence_codec.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kHourNs = 3'600'000'000'000;
+constexpr uint64_t kPruneIntervalNs = kHourNs / 6;
+constexpr uint64_t kFinalizeIntervalNs = 5'000'000'000;
+// Agents send what they measured when a capture ends; where one is gone nothing comes.
+constexpr uint64_t kLastEvidenceNs = 3'000'000'000;
+constexpr std::chrono::milliseconds kLookAgain(20);
+// Evidence from before and after a capture makes its models better.
+constexpr uint64_t kCaptureMarginNs = kHourNs / 4;
+
+std::string HostOf(const std::string& address) { return address.substr(0, address.rfind(':')); }
+
+uint16_t PortOf(const std::string& address) {
+  uint16_t port = 0;
+  const char* const end = address.data() + address.size();
+  std::from_chars(address.data() + address.rfind(':') + 1, end, port);
+  return port;
+}
+
+// The stretch of time whose evidence a capture needs.
+absl::StatusOr<RealtimeWindow> WindowOf(const Store& store, const CaptureRecord& capture,
+                                        uint64_t now_ns) {
+  std::vector<StreamRecord> streams;
+  if (capture.spec.mode == CaptureMode::kContinuous) {
+    ASSIGN_OR_RETURN(streams, store.OpenCapture(capture.id).Streams());
+  }
+  RealtimeWindow window = SpanOf(capture, streams, now_ns);
+  window.begin_ns -= std::min(window.begin_ns, kCaptureMarginNs);
+  window.end_ns = HasEnded(capture.state) ? window.end_ns + kCaptureMarginNs : UINT64_MAX;
+  return window;
+}
+
+}  // namespace
+
+ReferenceHostClockCollector::ReferenceHostClockCollector(const Deps& deps, std::string raw_origin)
+    : deps_(deps), raw_origin_(std::move(raw_origin)) {
+  loop_.PostTask([this] { Start(); });
+  thread_ = std::thread([this] { loop_.Run(); });
+}
+
+ReferenceHostClockCollector::~ReferenceHostClockCollector() {
+  loop_.PostTask([this] {
+    collector_.reset();
+    loop_.Quit();
+  });
+  thread_.join();
+}
+
+void ReferenceHostClockCollector::Start() {
+  collector_ = std::make_unique<ClockCollector>(
+      ClockCollector::Deps{loop_, host_clocks_, files_, random_}, ClockPaths{},
+      ClockCollector::Hooks{.on_batch = [this](ClockEvidence batch) { Store(std::move(batch)); },
+                            .on_break = nullptr,
+                            .on_beat = nullptr});
+  if (const absl::Status status = collector_->Start(); !status.ok()) {
+    SPDLOG_WARN("the reference's own clocks are not watched: {}", status.ToString());
+  }
+}
+
+void ReferenceHostClockCollector::Store(ClockEvidence batch) {
+  if (*waiting_ >= kBatchesWaitingMax) {
+    deps_.metrics.own_batches_dropped.Increment();
+    if (!std::exchange(has_dropped_, true)) {
+      SPDLOG_WARN("evidence of the reference's own clocks is dropped: the store takes none");
+    }
+    return;
+  }
+  // Which reading of raw is which of the reference.
+  const uint64_t raw_ns = host_clocks_.RawNs();
+  const uint64_t reference_ns = deps_.timescale.FromRaw(raw_ns);
+  batch.exchanges.push_back({.send_raw_ns = raw_ns,
+                             .reference_receive_ns = reference_ns,
+                             .reference_send_ns = reference_ns,
+                             .receive_raw_ns = raw_ns,
+                             .reference_epoch = deps_.timescale.epoch(),
+                             .path = ProbePath::kPeer});
+  ++*waiting_;
+  deps_.writer.Submit({.host = ReferenceKeeper(raw_origin_),
+                       .measured_realtime_ns = deps_.clock.RealtimeNs(),
+                       .observations = EncodeClockEvidence(batch)},
+                      [waiting = waiting_](const absl::Status&) { --*waiting; });
+}
+
+absl::StatusOr<std::unique_ptr<ClockService>> ClockService::Start(const Options& options,
+                                                                  const Deps& deps) {
+  const SystemHostClocks clocks;
+  const uint64_t now_ns = deps.clock.RealtimeNs();
+  ASSIGN_OR_RETURN(const ReferenceEpoch epoch,
+                   deps.store.clocks().TakeEpoch(RawOrigin(), now_ns - clocks.RawNs(), now_ns));
+  std::unique_ptr<ClockService> service(new ClockService(options, deps, epoch));
+  RETURN_IF_ERROR(service->Listen(options));
+  service->keeper_ = std::make_unique<ReferenceHostClockCollector>(
+      ReferenceHostClockCollector::Deps{service->timescale_, service->writer_, service->metrics_,
+                                        service->clock_},
+      epoch.raw_origin);
+  return service;
+}
+
+ClockService::ClockService(const Options& options, const Deps& deps, const ReferenceEpoch& epoch)
+    : retention_ns_(options.evidence_hours * kHourNs),
+      admit_(deps.admit),
+      store_(deps.store),
+      clock_(deps.clock),
+      timescale_(host_clocks_, epoch.number, epoch.offset_ns),
+      keys_(deps.random),
+      probe_metrics_(deps.registry),
+      metrics_(deps.registry),
+      writer_(deps.store.clocks(), metrics_),
+      book_metrics_(deps.registry),
+      book_(deps.store, deps.clock, book_metrics_, options.order_checks),
+      live_(deps.store.clocks(), deps.clock),
+      finalizer_(deps.store, book_) {
+  metrics_.reference_epoch.Set(epoch.number);
+  SPDLOG_INFO("reference timescale: epoch {}", epoch.number);
+}
+
+ClockService::~ClockService() {
+  book_.Close();
+  background_.Quit();
+  if (background_thread_.joinable()) background_thread_.join();
+}
+
+void ClockService::PruneAndAgain() {
+  if (const absl::Status status = Prune(); !status.ok()) {
+    SPDLOG_WARN("old clock evidence: {}", std::string(status.message()));
+  }
+  background_.PostDelayedTask([this] { PruneAndAgain(); }, kPruneIntervalNs);
+}
+
+void ClockService::FinalizeAndAgain() {
+  const absl::Status status = finalizer_.Run();
+  if (!status.ok() && !absl::IsCancelled(status)) {
+    SPDLOG_WARN("final models of captures' clocks: {}", std::string(status.message()));
+  }
+  background_.PostDelayedTask([this] { FinalizeAndAgain(); }, kFinalizeIntervalNs);
+}
+
+absl::Status ClockService::Listen(const Options& options) {
+  if (options.udp_probes) {
+    auto responder = ProbeResponder::Start(HostOf(options.listen),
+                                           options.probe_port.value_or(PortOf(options.listen)),
+                                           {host_clocks_, timescale_, keys_, probe_metrics_});
+    if (responder.ok()) {
+      responder_ = *std::move(responder);
+    } else if (options.probe_port) {
+      return responder.status();
+    } else {
+      SPDLOG_WARN("{}; agents ask in gRPC calls", std::string(responder.status().message()));
+    }
+  }
+  gateway_ = std::make_unique<ClockGateway>(
+      ClockGateway::Deps{keys_, probe_port(), timescale_, writer_, metrics_, clock_, admit_});
+  background_.PostDelayedTask([this] { PruneAndAgain(); }, kPruneIntervalNs);
+  background_.PostTask([this] { FinalizeAndAgain(); });
+  background_thread_ = std::thread([this] { background_.Run(); });
+  return absl::OkStatus();
+}
+
+absl::Status ClockService::AwaitEvidence(const CaptureRecord& record) const {
+  const auto goes_on = [&] {
+    return HasEnded(record.state) && !book_.is_closed() &&
+           clock_.RealtimeNs() < record.ended_realtime_ns + kLastEvidenceNs;
+  };
+  if (!goes_on()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const LastEvents last_events, LastEventsOf(store_, record));
+  while (goes_on()) {
+    ASSIGN_OR_RETURN(const bool reaches, EvidenceReaches(store_.clocks(), last_events));
+    if (reaches) break;
+    std::this_thread::sleep_for(kLookAgain);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<CaptureClocks> ClockService::OfCapture(const CaptureRecord& record) {
+  RETURN_IF_ERROR(AwaitEvidence(record));
+  return book_.OfCapture(record);
+}
+
+absl::StatusOr<CaptureClocks> ClockService::HostsOfCapture(const CaptureRecord& record) const {
+  RETURN_IF_ERROR(AwaitEvidence(record));
+  return book_.HostsOfCapture(record);
+}
+
+absl::Status ClockService::Prune() {
+  ASSIGN_OR_RETURN(const std::vector<CaptureRecord> captures, store_.captures().List());
+  std::vector<RealtimeWindow> keep;
+  keep.reserve(captures.size());
+  const uint64_t now_ns = clock_.RealtimeNs();
+  for (const CaptureRecord& capture : captures) {
+    ASSIGN_OR_RETURN(const RealtimeWindow window, WindowOf(store_, capture, now_ns));
+    keep.push_back(window);
+  }
+  ASSIGN_OR_RETURN(const ClockEvidenceStore::Pruned pruned,
+                   store_.clocks().Prune(now_ns - std::min(now_ns, retention_ns_), keep));
+  metrics_.batches_pruned.Increment(static_cast<double>(pruned.batches));
+  return absl::OkStatus();
+}
+
+}  // namespace neurontrace

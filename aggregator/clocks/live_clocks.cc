@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/clocks/live_clocks.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "aggregator/align/core/clock_reading.h"
+#include "aggregator/align/host_fit.h"
+#include "aggregator/store/clock_evidence_store.h"
+
+namespace neurontrace {
+namespace {
+
+// Two clocks of at most 200 ppm between them: each step leaves a five-thousandth of the error.
+constexpr int kInversionSteps = 4;
+
+}  // namespace
+
+LiveClocks::LiveClocks(const ClockEvidenceStore& evidence, const Clock& clock)
+    : evidence_(evidence), clock_(clock) {
+  loop_.PostTask([this] { RefreshAndAgain(); });
+  thread_ = std::thread([this] { loop_.Run(); });
+}
+
+LiveClocks::~LiveClocks() {
+  loop_.Quit();
+  thread_.join();
+}
+
+void LiveClocks::RefreshAndAgain() {
+  RefreshNow();
+  loop_.PostDelayedTask([this] { RefreshAndAgain(); }, kRefreshNs);
+}
+
+void LiveClocks::Refresh() {
+  loop_.PostTask([this] { RefreshNow(); });
+}
+
+void LiveClocks::RefreshNow() {
+  const auto hosts = evidence_.Hosts();
+  if (!hosts.ok()) {
+    SPDLOG_WARN("hosts' clocks: {}", std::string(hosts.status().message()));
+    return;
+  }
+  const uint64_t now_ns = clock_.RealtimeNs();
+  const RealtimeWindow window{.begin_ns = now_ns > kEvidenceNs ? now_ns - kEvidenceNs : 0};
+  auto models = std::make_shared<Models>();
+  for (const HostBoot& host : *hosts) {
+    if (IsReferenceKeeper(host)) continue;
+    const auto evidence = evidence_.Read(host, window);
+    // What cannot be read is found and told by those who need it for good.
+    if (!evidence.ok() || evidence->exchanges.empty()) continue;
+    ClockModel model = FitHostClock(*evidence, {});
+    if (!model.segments.empty()) models->emplace(host, std::move(model));
+  }
+  const std::lock_guard lock(mutex_);
+  models_ = std::move(models);
+}
+
+std::shared_ptr<const LiveClocks::Models> LiveClocks::models() const {
+  const std::lock_guard lock(mutex_);
+  return models_;
+}
+
+std::optional<MomentOnHost> LiveClocks::MomentOn(const HostBoot& host,
+                                                 uint64_t reference_ns) const {
+  const std::shared_ptr<const Models> all = models();
+  const auto it = all->find(host);
+  return it == all->end() ? std::nullopt : MomentBy(it->second, reference_ns);
+}
+
+std::map<std::string, uint64_t> LiveClocks::BoundsAt(uint64_t reference_ns) const {
+  const std::shared_ptr<const Models> all = models();
+  std::map<std::string, uint64_t> bounds;
+  for (const auto& [host, model] : *all) {
+    const auto moment = MomentBy(model, reference_ns);
+    if (!moment) continue;
+    const auto [known, is_new] = bounds.try_emplace(host.instance_id, moment->bound_ns);
+    if (!is_new) known->second = std::min(known->second, moment->bound_ns);
+  }
+  return bounds;
+}
+
+std::optional<MomentOnHost> LiveClocks::MomentBy(const ClockModel& model, uint64_t reference_ns) {
+  const ClockSegment& segment = model.segments.back();
+  // Where the reference says `reference_ns`: by how much it is missed, raw is missed too, almost.
+  uint64_t raw_ns = segment.knots.back().x_ns + (reference_ns - segment.knots.back().y_ns);
+  ClockEstimate estimate = EvaluateSegment(segment, raw_ns);
+  for (int i = 0; i < kInversionSteps; ++i) {
+    raw_ns += reference_ns - estimate.y_ns;
+    estimate = EvaluateSegment(segment, raw_ns);
+  }
+  if (estimate.bound_ns == kNoBound || raw_ns == 0) return std::nullopt;
+  return MomentOnHost{.raw_ns = raw_ns, .bound_ns = estimate.bound_ns};
+}
+
+}  // namespace neurontrace

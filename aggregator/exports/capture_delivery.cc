@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/exports/capture_delivery.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "aggregator/deliver/artifact_paths.h"
+#include "aggregator/deliver/delivery.h"
+#include "aggregator/exports/capture_export.h"
+#include "lib/base/json_writer.h"
+#include "lib/base/sha256.h"
+#include "lib/base/status.h"
+#include "lib/wire/export_options.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr size_t kArtifactPieceBytes = 1u << 20;
+constexpr size_t kHostNameBytes = 256;
+
+// "perfetto", "summary-json": of the step and, where a format makes several files, its directory.
+std::string StepNameOf(v1::ExportFormat format) {
+  std::string name = v1::ExportFormat_Name(format);
+  constexpr std::string_view kPrefix = "EXPORT_FORMAT_";
+  if (name.starts_with(kPrefix)) name.erase(0, kPrefix.size());
+  for (char& c : name) c = c == '_' ? '-' : static_cast<char>(std::tolower(c));
+  return name;
+}
+
+// The files of one step of a delivery.
+class DeliveredFiles : public ExportFiles {
+ public:
+  DeliveredFiles(OutputFiles& files, const Delivery& delivery)
+      : files_(files), delivery_(delivery), before_(delivery.bytes_written()) {}
+  absl::StatusOr<std::unique_ptr<OutputFile>> Open(std::string_view name) override {
+    return files_.Open(name);
+  }
+  uint64_t bytes_sent() const override { return delivery_.bytes_written() - before_; }
+
+ private:
+  OutputFiles& files_;
+  const Delivery& delivery_;
+  const uint64_t before_;
+};
+
+// One request's way through a delivery.
+class DeliveryRun {
+ public:
+  DeliveryRun(const DeliveryDeps& deps, const CaptureRecord& record,
+              const v1::ExportRequest& request, const CaptureClocks& clocks,
+              const ExportWriter& write)
+      : deps_(deps), record_(record), request_(request), clocks_(clocks), write_(write) {}
+
+  absl::Status Run() {
+    const std::string nonce = fmt::format("{:016x}", deps_.random.Next64());
+    ASSIGN_OR_RETURN(volume_, deps_.roots.Open(request_.destination(),
+                                               {.mark = record_.id.ToString(), .nonce = nonce}));
+    char host[kHostNameBytes] = {};
+    gethostname(host, sizeof(host) - 1);
+    const Delivery::Spec spec{
+        .capture = record_.id,
+        .owner = {.name = fmt::format("export {} of aggregator {} on {}", nonce,
+                                      deps_.store.aggregator_id(), static_cast<const char*>(host)),
+                  .lock = deps_.run.lock,
+                  .run = deps_.run.run},
+        .producer = "neurontrace " NEURONTRACE_VERSION};
+    ASSIGN_OR_RETURN(delivery_, Delivery::Begin(*volume_, spec, deps_.clock));
+    RETURN_IF_ERROR(PutArtifacts());
+    RETURN_IF_ERROR(PutFormat(request_.format()));
+    for (const int format : request_.more_formats()) {
+      RETURN_IF_ERROR(PutFormat(static_cast<v1::ExportFormat>(format)));
+    }
+    RETURN_IF_ERROR(PutWorkers());
+    RETURN_IF_ERROR(delivery_->Finish());
+    for (const std::string& what : damaged_) done_.add_warnings(what);
+    if (!damaged_.empty()) {
+      done_.set_capture_incomplete(true);
+      done_.set_verdict(fmt::format("incomplete: {}; of the capture itself: {}", damaged_.front(),
+                                    done_.verdict()));
+    }
+    done_.mutable_total()->set_bytes_written(delivery_->bytes_written());
+    done_.set_written_to(delivery_->manifest_path());
+    done_.set_files_written(delivery_->files_written());
+    done_.set_files_there(delivery_->files_there());
+    v1::ExportReply reply;
+    *reply.mutable_done() = done_;
+    write_(reply);
+    return absl::OkStatus();
+  }
+
+ private:
+  // False when it is to end: nobody listens, or another one writes there by now.
+  bool Tell(v1::ExportProgress progress, const std::string& step) {
+    if (kept_.ok()) kept_ = delivery_->Keep();
+    v1::ExportReply reply;
+    progress.set_step(step);
+    progress.set_bytes_written(delivery_->bytes_written());
+    *reply.mutable_progress() = std::move(progress);
+    return write_(reply) && kept_.ok();
+  }
+
+  absl::Status StillWanted(const std::string& step) {
+    if (Tell({}, step)) return absl::OkStatus();
+    return kept_.ok() ? absl::CancelledError("nobody listens to the export") : kept_;
+  }
+
+  absl::StatusOr<const v1::DeliveredStep*> FindDone(const std::string& step,
+                                                    const std::string& request) {
+    return delivery_->FindDone(step, request, [&] { return StillWanted(step); });
+  }
+
+  absl::Status PutArtifacts() {
+    ASSIGN_OR_RETURN(artifacts_, deps_.store.artifacts().List(record_.id));
+    paths_ = ArtifactPaths(artifacts_);
+    std::vector<std::string> expected = paths_;
+    std::erase(expected, "");
+    delivery_->Expect(expected);
+    for (size_t i = 0; i < artifacts_.size(); ++i) {
+      if (paths_[i].empty()) continue;
+      const absl::Status status = PutArtifact(artifacts_[i], paths_[i]);
+      // One that the disk has lost is no reason to have none of the rest.
+      if (!absl::IsDataLoss(status)) {
+        RETURN_IF_ERROR(status);
+        continue;
+      }
+      damaged_.emplace_back(status.message());  // its step has no end, and goes when all is done
+      paths_[i].clear();
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status PutArtifact(const ArtifactReference& artifact, const std::string& path) {
+    const std::string step = "artifact " + path;
+    const std::string request = HexOf(artifact.sha256);
+    ASSIGN_OR_RETURN(const v1::DeliveredStep* const there, FindDone(step, request));
+    if (there != nullptr) return absl::OkStatus();
+    ASSIGN_OR_RETURN(OutputFiles* const files, delivery_->BeginStep(step, request, ""));
+    {
+      ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file, files->Open(path));
+      Sha256 hash;
+      for (uint64_t offset = 0; offset < artifact.bytes;) {
+        RETURN_IF_ERROR(StillWanted(step));
+        const auto piece =
+            deps_.store.artifacts().files().Read(artifact.sha256, offset, kArtifactPieceBytes);
+        if (absl::IsNotFound(piece.status()) || absl::IsDataLoss(piece.status())) break;
+        RETURN_IF_ERROR(piece.status());
+        if (piece->empty()) break;
+        hash.Update(*piece);
+        RETURN_IF_ERROR(file->Write(*piece));
+        offset += piece->size();
+      }
+      if (hash.Finish() != artifact.sha256) {
+        return DataLoss("artifact {} is damaged on the aggregator's disk and left out", path);
+      }
+      RETURN_IF_ERROR(file->Close());
+    }
+    return delivery_->EndStep({});
+  }
+
+  absl::Status PutFormat(v1::ExportFormat format) {
+    v1::ExportRequest request = request_;
+    request.set_format(format);
+    request.clear_more_formats();
+    request.clear_destination();
+    const std::string step = StepNameOf(format);
+    const std::string wanted = Sha256HexOf(
+        fmt::format("{}\n{}\n{}\n{}\n{}", NEURONTRACE_VERSION, clocks_.version, clocks_.is_final,
+                    record_.ended_realtime_ns, request.SerializeAsString()));
+    names_.push_back(step);
+    ASSIGN_OR_RETURN(const v1::DeliveredStep* const there, FindDone(step, wanted));
+    if (there != nullptr) {
+      Judge(there->capture_incomplete(), there->verdict());
+      return absl::OkStatus();
+    }
+    std::string directory = delivery_->capture_directory();
+    if (MakesManyFiles(request)) directory += "/" + step;
+    ASSIGN_OR_RETURN(OutputFiles* const files, delivery_->BeginStep(step, wanted, directory));
+    v1::ExportDone done;
+    const ExportWriter write = [&](const v1::ExportReply& reply) {
+      if (reply.has_done()) done = reply.done();
+      return !reply.has_progress() || Tell(reply.progress(), step);
+    };
+    DeliveredFiles delivered(*files, *delivery_);
+    const absl::Status status =
+        ExportStoredCapture(deps_.store, record_, request, clocks_, delivered, write);
+    if (!kept_.ok()) return kept_;
+    RETURN_IF_ERROR(status);
+    Take(done);
+    return delivery_->EndStep(
+        {.verdict = done.verdict(), .capture_incomplete = done.capture_incomplete()});
+  }
+
+  // Of all formats together: counts are of the first that has any.
+  void Take(const v1::ExportDone& done) {
+    const bool is_first = done_.total().spans() == 0 && done_.events() == 0;
+    std::set<std::string> warnings(done_.warnings().begin(), done_.warnings().end());
+    v1::ExportDone before = done_;
+    if (is_first) done_ = done;
+    done_.clear_warnings();
+    warnings.insert(done.warnings().begin(), done.warnings().end());
+    for (const std::string& warning : warnings) done_.add_warnings(warning);
+    done_.set_capture_incomplete(before.capture_incomplete());
+    done_.set_verdict(before.verdict());
+    Judge(done.capture_incomplete(), done.verdict());
+  }
+
+  void Judge(bool incomplete, const std::string& verdict) {
+    if (done_.verdict().empty() || (incomplete && !done_.capture_incomplete())) {
+      done_.set_verdict(verdict);
+    }
+    done_.set_capture_incomplete(done_.capture_incomplete() || incomplete);
+  }
+
+  // What stands in the vendor's directories whether or not there are artifacts.
+  absl::Status PutWorkers() {
+    std::vector<WorkerIdentity> workers;
+    for (const CaptureWorkerStatus& status : record_.workers) {
+      if (!status.framework) workers.push_back(status.worker);
+    }
+    const std::vector<std::string> directories = WorkerDirectories(workers);
+    const std::string session = SessionDirectory(record_.started_realtime_ns);
+    const std::vector<std::string> files_of_formats = FilesOfFormats();
+    std::vector<std::string> texts;
+    for (const auto& paths : ArtifactPathsOfWorkers(workers, artifacts_, paths_)) {
+      texts.push_back(WorkerJson(workers[texts.size()], paths, files_of_formats));
+    }
+    const std::string request =
+        Sha256HexOf(fmt::format("{}{}", record_.ended_realtime_ns, fmt::join(texts, "")));
+    ASSIGN_OR_RETURN(const v1::DeliveredStep* const there, FindDone("workers", request));
+    if (there != nullptr) return absl::OkStatus();
+    std::vector<std::string> names;
+    for (const std::string& directory : directories) {
+      names.push_back(fmt::format("{}/{}/neurontrace.json", directory, session));
+    }
+    delivery_->Expect(names);
+    ASSIGN_OR_RETURN(OutputFiles* const files, delivery_->BeginStep("workers", request, ""));
+    for (size_t i = 0; i < workers.size(); ++i) {
+      RETURN_IF_ERROR(StillWanted("workers"));
+      ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file, files->Open(names[i]));
+      RETURN_IF_ERROR(file->Write(texts[i]));
+      RETURN_IF_ERROR(file->Close());
+    }
+    return delivery_->EndStep({});
+  }
+
+  std::string WorkerJson(const WorkerIdentity& worker, const std::vector<std::string>& artifacts,
+                         const std::vector<std::string>& files) const {
+    JsonWriter out;
+    out.Open('{').Member("format_version", 1);
+    out.Space("\n").Member("capture_id", record_.id.ToString());
+    out.Space("\n").Member("instance_id", worker.instance_id);
+    out.Space("\n").Member("boot_id", worker.boot_id);
+    out.Space("\n").Member("container_id", worker.container_id);
+    out.Space("\n").Member("process_id", worker.pid);
+    WritePaths(artifacts, out.Space("\n").Key("artifacts"));
+    WritePaths(files, out.Space("\n").Key("files"));
+    return out.Close('}').Take() + "\n";
+  }
+
+  std::vector<std::string> FilesOfFormats() const {
+    std::vector<std::string> files;
+    for (const v1::DeliveredStep& step : delivery_->manifest().steps()) {
+      if (std::find(names_.begin(), names_.end(), step.name()) == names_.end()) continue;
+      for (const v1::DeliveredFile& file : step.files()) files.push_back(file.name());
+    }
+    return files;
+  }
+
+  // Relative to the directory in which the text stands.
+  static void WritePaths(const std::vector<std::string>& paths, JsonWriter& out) {
+    out.Open('[');
+    for (size_t i = 0; i < paths.size(); ++i) {
+      if (i > 0) out.Space("\n");
+      out.Value("../../" + paths[i]);
+    }
+    out.Close(']');
+  }
+
+  const DeliveryDeps& deps_;
+  const CaptureRecord& record_;
+  const v1::ExportRequest& request_;
+  const CaptureClocks& clocks_;
+  const ExportWriter& write_;
+  std::unique_ptr<Volume> volume_;
+  std::unique_ptr<Delivery> delivery_;
+  absl::Status kept_;
+  std::vector<ArtifactReference> artifacts_;
+  std::vector<std::string> paths_;    // of each of these; empty: it is not put there
+  std::vector<std::string> names_;    // of the formats' steps
+  std::vector<std::string> damaged_;  // artifacts, in words
+  v1::ExportDone done_;
+};
+
+}  // namespace
+
+absl::Status DeliverStoredCapture(const DeliveryDeps& deps, const CaptureRecord& record,
+                                  const v1::ExportRequest& request, const CaptureClocks& clocks,
+                                  const ExportWriter& write) {
+  if (!HasEnded(record.state)) {
+    return FailedPrecondition(
+        "capture {} still records: a destination takes captures that have ended; stop it, or "
+        "export it to a file with -o",
+        record.id.ToString());
+  }
+  return DeliveryRun(deps, record, request, clocks, write).Run();
+}
+
+}  // namespace neurontrace

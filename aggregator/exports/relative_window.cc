@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/exports/relative_window.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lib/base/status.h"
+#include "lib/base/time_units.h"
+#include "lib/trace/expiry.h"
+#include "lib/trace/suspension.h"
+
+namespace neurontrace {
+
+NowOfHosts HostsNow(const std::vector<StreamRecord>& streams, const ClockMaps& maps,
+                    uint64_t reference_ns, uint64_t realtime_ns) {
+  NowOfHosts now{.earliest_ns = UINT64_MAX, .latest_ns = 0};
+  for (const StreamRecord& stream : streams) {
+    if (stream.clock_domain == ClockDomain::kOwn) continue;
+    const ClockMap& map = maps.For(stream.identity.worker, ClockDomain::kHostRealtime);
+    const uint64_t now_ns = map.is_identity() ? realtime_ns : map.ToRaw(reference_ns);
+    now.earliest_ns = std::min(now.earliest_ns, now_ns);
+    now.latest_ns = std::max(now.latest_ns, now_ns);
+  }
+  return now.latest_ns == 0 ? NowOfHosts{realtime_ns, realtime_ns} : now;
+}
+
+absl::Status ResolveBeforeNow(const NowOfHosts& now, v1::ExportRequest& request) {
+  if (!request.window_is_before_now()) return absl::OkStatus();
+  const uint64_t start_ns = request.window_start_ns();
+  const uint64_t end_ns = request.window_end_ns();
+  if (start_ns != 0 && start_ns <= end_ns) {
+    return InvalidArgument(
+        "window_start_ns, {} ns before now, must lie before window_end_ns, {} ns before now",
+        start_ns, end_ns);
+  }
+  if (end_ns >= now.latest_ns) return InvalidArgument("window_end_ns lies before 1970");
+  request.set_window_start_ns(start_ns == 0 ? 0 : SubtractSaturating(now.earliest_ns, start_ns));
+  request.set_window_end_ns(now.latest_ns - end_ns);
+  request.set_window_start_is_relative(false);
+  request.set_window_end_is_relative(false);
+  request.set_window_is_before_now(false);
+  return absl::OkStatus();
+}
+
+uint64_t KnownUntil::ReferenceNs(const StreamRecord& stream, uint64_t raw_ns) const {
+  return maps_.For(stream.identity.worker, ClockDomain::kHostRealtime).ToReference(raw_ns);
+}
+
+bool KnownUntil::Look(const std::vector<StreamRecord>& streams) {
+  streams_ = 0;
+  short_.clear();
+  gave_way_.clear();
+  bool is_known = true;
+  for (const StreamRecord& stream : streams) {
+    // No window shows its events, wherever they are.
+    if (stream.clock_domain == ClockDomain::kOwn) continue;
+    for (const Loss& gap : stream.gaps) {
+      if (!IsGivenWay(gap) || gap.last_timestamp_ns <= gap.first_timestamp_ns) continue;
+      gave_way_.push_back({ToString(stream.identity.worker),
+                           ReferenceNs(stream, gap.first_timestamp_ns),
+                           ReferenceNs(stream, gap.last_timestamp_ns), gap.detail});
+    }
+    for (const Loss& loss : stream.losses) {
+      if (!IsExpiry(loss)) continue;
+      expired_until_ns_ = std::max(expired_until_ns_, ReferenceNs(stream, loss.last_timestamp_ns));
+    }
+    // Nobody waits for the samples of hosts, which come in chunks of seconds.
+    if (stream.ended || stream.identity.kind == StreamKind::kHost) continue;
+    ++streams_;
+    // Whatever was recorded before a canary was sent came before it.
+    const uint64_t known_raw_ns = std::max(stream.last_timestamp_ns, stream.canary_realtime_ns);
+    const uint64_t known_ns = known_raw_ns == 0 ? 0 : ReferenceNs(stream, known_raw_ns);
+    if (known_ns >= end_ns_) continue;
+    const uint64_t missing_ns = end_ns_ - known_ns;
+    const bool quiet = missing_ns > kQuietNs;
+    is_known = is_known && quiet;
+    short_.push_back({ToString(stream.identity), missing_ns, quiet});
+  }
+  return is_known;
+}
+
+std::vector<std::string> KnownUntil::Notes(uint64_t start_ns) const {
+  std::vector<std::string> notes;
+  if (streams_ > 0 && short_.empty()) {
+    notes.push_back(fmt::format("all {} streams are known to the end of the window", streams_));
+  }
+  if (!short_.empty()) {
+    std::vector<Short> worst = short_;
+    std::ranges::sort(worst, std::greater<>(), &Short::missing_ns);
+    std::string text = fmt::format("{} of {} streams are known to the end of the window",
+                                   streams_ - short_.size(), streams_);
+    for (size_t i = 0; i < std::min(worst.size(), kNamedMax); ++i) {
+      text += fmt::format("; {} until {} before it{}", worst[i].name,
+                          FormatSeconds(worst[i].missing_ns),
+                          worst[i].quiet ? " (nothing came since)" : "");
+    }
+    if (worst.size() > kNamedMax) {
+      text += fmt::format("; {} more until at least {} before it", worst.size() - kNamedMax,
+                          FormatSeconds(worst[kNamedMax].missing_ns));
+    }
+    notes.push_back(std::move(text));
+  }
+  // From the beginning on there is all that is kept, whatever that is.
+  if (start_ns != 0 && expired_until_ns_ > start_ns) {
+    notes.push_back(fmt::format(
+        "the window begins before what is kept: up to {} after its start events have expired",
+        FormatSeconds(expired_until_ns_ - start_ns)));
+  }
+  if (std::string note = SuspensionNote(start_ns); !note.empty()) notes.push_back(std::move(note));
+  return notes;
+}
+
+std::string KnownUntil::SuspensionNote(uint64_t start_ns) const {
+  std::string text;
+  size_t count = 0;
+  for (const GaveWay& gap : gave_way_) {
+    if (gap.to_ns <= start_ns || gap.from_ns >= end_ns_) continue;
+    if (++count > kNamedMax) continue;
+    const uint64_t to_ns = std::min(gap.to_ns, end_ns_);
+    text += fmt::format("{}{} did not record from {} to {} before the window's end: {}",
+                        count == 1 ? "" : "; ", gap.name,
+                        FormatSeconds(end_ns_ - std::max(gap.from_ns, start_ns)),
+                        FormatSeconds(end_ns_ - to_ns), gap.words);
+  }
+  if (count > kNamedMax) text += fmt::format("; and {} more", count - kNamedMax);
+  return text;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/exports/standing_exports.h"
+
+#include <spdlog/spdlog.h>
+
+#include <cctype>
+#include <utility>
+
+#include "aggregator/access/system_audit_events.h"
+#include "aggregator/clocks/clock_model_cache.h"
+#include "lib/base/status.h"
+#include "lib/health/metric_builders.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kLookNs = 1'000'000'000;
+
+// "summary-json": EXPORT_FORMAT_SUMMARY_JSON. UNSPECIFIED for what is none.
+v1::ExportFormat ExportFormatByName(const std::string& name) {
+  std::string whole = "EXPORT_FORMAT_";
+  for (const char c : name) {
+    whole += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  v1::ExportFormat format = v1::EXPORT_FORMAT_UNSPECIFIED;
+  return v1::ExportFormat_Parse(whole, &format) ? format : v1::EXPORT_FORMAT_UNSPECIFIED;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<StandingRule>> StandingExports::ReadRules(
+    const std::vector<std::string>& rules, const ExportRoots& roots) {
+  std::vector<StandingRule> parsed;
+  for (const std::string& text : rules) {
+    ASSIGN_OR_RETURN(StandingRule rule, ParseStandingRule(text));
+    RETURN_IF_ERROR(roots.Check(rule.to).status());
+    for (const std::string& format : rule.formats) {
+      if (ExportFormatByName(format) == v1::EXPORT_FORMAT_UNSPECIFIED) {
+        return InvalidArgument("--standing-export {}: unknown format '{}'", rule.name, format);
+      }
+    }
+    for (const StandingRule& other : parsed) {
+      if (other.name == rule.name) {
+        return InvalidArgument("--standing-export: two are named {}", rule.name);
+      }
+    }
+    parsed.push_back(std::move(rule));
+  }
+  return parsed;
+}
+
+absl::StatusOr<std::unique_ptr<StandingExports>> StandingExports::Make(
+    const Deps& deps, const std::string& path, const std::vector<std::string>& rules) {
+  ASSIGN_OR_RETURN(std::vector<StandingRule> parsed, ReadRules(rules, deps.roots));
+  return std::unique_ptr<StandingExports>(new StandingExports(deps, path, std::move(parsed)));
+}
+
+StandingExports::StandingExports(const Deps& deps, const std::string& path,
+                                 std::vector<StandingRule> rules)
+    : deps_(deps),
+      done_(MakeCounter(deps.registry, "neurontrace_aggregator_standing_exports_done_total",
+                        "Standing exports that were written")),
+      failed_(MakeCounter(deps.registry, "neurontrace_aggregator_standing_exports_failed_total",
+                          "Standing exports that were given up or refused")),
+      forgone_(MakeCounter(deps.registry, "neurontrace_aggregator_standing_exports_forgone_total",
+                           "Standing exports of captures that were deleted before")),
+      retried_(MakeCounter(deps.registry, "neurontrace_aggregator_standing_exports_retried_total",
+                           "Tries of standing exports that failed and are made again")),
+      pending_(MakeGauge(deps.registry, "neurontrace_aggregator_standing_exports_pending",
+                         "Standing exports that are still to be written")),
+      queue_({files_, deps.clock, deps.random}, path, std::move(rules), problem_) {
+  if (!problem_.empty()) SPDLOG_WARN("standing exports: {}", problem_);
+}
+
+StandingExports::~StandingExports() { End(); }
+
+void StandingExports::Begin() {
+  if (queue_.rules().empty()) return;
+  loop_.PostTask([this] {
+    LookAtAll();
+    RunAndAgain();
+  });
+  thread_ = std::thread([this] { loop_.Run(); });
+}
+
+void StandingExports::End() {
+  Quit();
+  if (!thread_.joinable()) return;
+  loop_.Quit();
+  thread_.join();
+}
+
+void StandingExports::OnEnded(const CaptureRecord& record) {
+  if (queue_.rules().empty()) return;
+  loop_.PostTask([this, record] { queue_.Offer(record, ClockModelCache::FinalAtNs(record)); });
+}
+
+// What ended while nobody looked.
+void StandingExports::LookAtAll() {
+  const auto records = deps_.store.captures().List();
+  if (!records.ok()) {
+    SPDLOG_WARN("standing exports: {}", std::string(records.status().message()));
+    return;
+  }
+  for (const CaptureRecord& record : *records) {
+    if (HasEnded(record.state)) queue_.Offer(record, ClockModelCache::FinalAtNs(record));
+  }
+}
+
+bool StandingExports::IsGone(const CaptureId& capture) const {
+  return absl::IsNotFound(deps_.store.captures().Get(capture).status());
+}
+
+void StandingExports::RunAndAgain() {
+  queue_.ForgetGone([this](const CaptureId& capture) { return IsGone(capture); });
+  while (const auto task = queue_.Next()) {
+    if (is_ending_) return;
+    Do(*task);
+    SaveAndCount();
+  }
+  SaveAndCount();
+  if (!is_ending_) loop_.PostDelayedTask([this] { RunAndAgain(); }, kLookNs);
+}
+
+void StandingExports::Do(const StandingQueue::Task& task) {
+  v1::ExportRequest request;
+  request.set_capture_id(task.capture.ToString());
+  request.set_destination(task.rule->to);
+  request.set_format(ExportFormatByName(task.rule->formats.front()));
+  for (size_t i = 1; i < task.rule->formats.size(); ++i) {
+    request.add_more_formats(ExportFormatByName(task.rule->formats[i]));
+  }
+  std::string written_to;
+  const auto record = deps_.store.captures().Get(task.capture);
+  absl::Status status = record.status();
+  if (status.ok()) {
+    deps_.audit.Write(ExportedByRule({.action = "export.begin",
+                                      .rule = task.rule->name,
+                                      .capture = task.capture,
+                                      .where = task.rule->to}));
+    status = deps_.export_capture(*record, request, [&](const v1::ExportReply& reply) {
+      if (reply.has_done()) written_to = reply.done().written_to();
+      return !is_ending_;
+    });
+  }
+  if (is_ending_ && !status.ok()) return;  // the next start goes on with it
+  // Volumes do not find what belongs to them, too.
+  if (absl::IsNotFound(status) && IsGone(task.capture)) {
+    queue_.Forget(task.capture);
+  } else {
+    queue_.Finish(task, status);
+  }
+  deps_.audit.Write(ExportedByRule({.action = "export",
+                                    .rule = task.rule->name,
+                                    .capture = task.capture,
+                                    .where = status.ok() ? written_to : task.rule->to,
+                                    .outcome = status}));
+  if (status.ok()) {
+    SPDLOG_INFO("standing export {}: wrote {}", task.rule->name, written_to);
+  } else {
+    SPDLOG_WARN("standing export {} of capture {}: {}", task.rule->name, task.capture.ToString(),
+                std::string(status.message()));
+  }
+}
+
+void StandingExports::SaveAndCount() {
+  if (const absl::Status status = queue_.Save(); !status.ok()) {
+    SPDLOG_WARN("standing exports: {}", std::string(status.message()));
+  }
+  const StandingQueue::Counts& now = queue_.counts();
+  done_.Increment(static_cast<double>(now.done - counted_.done));
+  failed_.Increment(static_cast<double>(now.failed - counted_.failed));
+  forgone_.Increment(static_cast<double>(now.forgone - counted_.forgone));
+  retried_.Increment(static_cast<double>(now.retried - counted_.retried));
+  pending_.Set(static_cast<double>(now.pending));
+  counted_ = now;
+}
+
+}  // namespace neurontrace

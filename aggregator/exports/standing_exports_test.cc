@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of standing exports that do not find something: over a store in memory, with exports
+// that answer what the test says. They are made one after the other, and when the last one is asked
+// for what came of those before is counted: no test waits for time.
+#include "aggregator/exports/standing_exports.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <future>
+#include <string>
+#include <vector>
+
+#include "aggregator/aggregator_test_support.h"
+#include "aggregator/store/store_test_support.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kStandingSecondNs = 1'000'000'000;
+
+class StandingExportsTest : public ::testing::Test {
+ protected:
+  // Offers captures that ended one after the other, and runs until the export of `last`.
+  void RunUntil(uint8_t last, const std::vector<uint8_t>& captures) {
+    std::promise<void> reached;
+    const auto export_capture = [&](const CaptureRecord& record, const v1::ExportRequest&,
+                                    const ExportWriter&) -> absl::Status {
+      if (record.id != TestCaptureId(last)) return absl::NotFoundError("the bucket is not there");
+      reached.set_value();
+      return absl::OkStatus();
+    };
+    const auto exports = StandingExports::Make(
+        {*store_, roots_, registry_, clock_, random_, export_capture, *audit_},
+        directory_.path() + "/standing",
+        {"{name = \"all\", to = \"" + directory_.path() + "/out\"}"});
+    ASSERT_TRUE(exports.ok()) << exports.status();
+    for (const uint8_t n : captures) {
+      clock_.AdvanceNs(kStandingSecondNs);
+      CaptureRecord record = TestCapture(n);
+      record.state = CaptureState::kComplete;
+      record.ended_realtime_ns = clock_.RealtimeNs();
+      record.workers.resize(1);
+      record.workers[0].state = CaptureWorkerState::kComplete;
+      record.workers[0].worker = TestStream(0).worker;
+      if (n != kDeleted) {
+        ASSERT_TRUE(store_->captures().Put(record, true).ok());
+      }
+      (*exports)->OnEnded(record);
+    }
+    clock_.AdvanceNs(3'600 * kStandingSecondNs);
+    (*exports)->Begin();
+    reached.get_future().wait();
+    (*exports)->End();
+  }
+  double Counter(const std::string& name) const {
+    return ValuesOf(registry_, "neurontrace_aggregator_standing_exports_" + name).at("");
+  }
+
+  std::vector<std::string> Audited() const {
+    std::ifstream file(directory_.path() + "/audit.log");
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(file, line);) lines.push_back(line);
+    return lines;
+  }
+
+  static constexpr uint8_t kDeleted = 9;
+
+  const TemporaryDirectory directory_;
+  const std::unique_ptr<Store> store_ = Store::Open("/store", {.in_memory = true}).value();
+  const ExportRoots roots_{{{.path = directory_.path()}}};
+  prometheus::Registry registry_;
+  FakeClock clock_;
+  const std::unique_ptr<AuditLog> audit_ =
+      AuditLog::Open(directory_.path() + "/audit.log", clock_).value();
+  SeededRandom random_{1};
+};
+
+TEST_F(StandingExportsTest, WhatAVolumeDoesNotFindIsTriedAgain) {
+  RunUntil(2, {1, 2});
+  EXPECT_EQ(Counter("failed_total"), 0);
+  EXPECT_EQ(Counter("retried_total"), 1);
+  using ::testing::AllOf;
+  using ::testing::HasSubstr;
+  EXPECT_THAT(
+      Audited(),
+      ::testing::IsSupersetOf(
+          {AllOf(HasSubstr("\"export.begin\",\"caller\":\"standing export all\""),
+                 HasSubstr(TestCaptureId(1).ToString())),
+           AllOf(HasSubstr("\"export\",\"caller\":\"standing export all\""),
+                 HasSubstr("\"outcome\":\"failed\",\"reason\":\"the bucket is not there\"")),
+           AllOf(HasSubstr("\"export\""), HasSubstr("\"outcome\":\"done\""))}));
+}
+
+TEST_F(StandingExportsTest, OfACaptureThatIsDeletedItIsForgone) {
+  RunUntil(2, {kDeleted, 2});
+  EXPECT_EQ(Counter("forgone_total"), 1);
+  EXPECT_EQ(Counter("failed_total"), 0);
+  EXPECT_EQ(Counter("retried_total"), 0);
+}
+
+}  // namespace
+}  // namespace neurontrace

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/retention/retention_service.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "lib/base/status.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kIntervalNs = 1'000'000'000;
+// Writers have at least as long as a step took, and steps go on soon.
+constexpr uint64_t kPauseMinNs = 200'000;
+constexpr uint64_t kPauseMaxNs = 50'000'000;
+
+}  // namespace
+
+RetentionService::RetentionService(const Deps& deps)
+    : metrics_(deps.registry),
+      chores_(deps.chores),
+      retention_(
+          {.store = deps.store,
+           .clock = deps.clock,
+           .leases = leases_,
+           .metrics = metrics_,
+           .set_forward_since = [&steps = deps.clock_steps](
+                                    uint64_t stamp_ns) { return steps.ForwardSince(stamp_ns); },
+           .reference_now_ns = [&clocks = deps.clocks] { return clocks.ReferenceNowNs(); },
+           .clock_maps = [&clocks = deps.clocks,
+                          &clock = deps.clock]() -> absl::StatusOr<ClockMaps> {
+             ASSIGN_OR_RETURN(CaptureClocks now, clocks.book().Now(clock.RealtimeNs()));
+             return std::move(now.maps);
+           },
+           .let_go = deps.let_go,
+           .pause =
+               [](uint64_t step_ns) {
+                 std::this_thread::sleep_for(
+                     std::chrono::nanoseconds(std::clamp(step_ns, kPauseMinNs, kPauseMaxNs)));
+               },
+           .is_ending = [this] { return is_ending_.load(); },
+           .on_expired = deps.on_expired}) {
+  loop_.PostDelayedTask([this] { RunAndAgain(); }, kIntervalNs);
+  thread_ = std::thread([this] { loop_.Run(); });
+}
+
+RetentionService::~RetentionService() {
+  is_ending_ = true;
+  loop_.Quit();
+  thread_.join();
+}
+
+void RetentionService::RunAndAgain() {
+  if (const absl::Status status = retention_.Run(); !status.ok()) {
+    SPDLOG_WARN("retention: {}", std::string(status.message()));
+  }
+  if (!is_ending_) chores_();
+  loop_.PostDelayedTask([this] { RunAndAgain(); }, kIntervalNs);
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/triggers/trigger_service.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "aggregator/access/system_audit_events.h"
+#include "aggregator/session/capture_request.h"
+#include "aggregator/triggers/trigger_incident.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/post_and_wait.h"
+#include "lib/base/status.h"
+#include "lib/health/metric_builders.h"
+#include "lib/trace/trigger_limits.h"
+#include "lib/triggers/trigger_file.h"
+#include "lib/triggers/trigger_rule_check.h"
+#include "lib/wire/trigger_messages.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kJudgeIntervalNs = 500'000'000;
+// Agents report every half a second what has changed, and every two that they are there.
+constexpr uint64_t kHeardLatelyNs = 5'000'000'000;
+constexpr std::chrono::milliseconds kPostPatience{5'000};
+
+bool SelectsAllOf(const CaptureSpec& wide, const CaptureSpec& narrow) {
+  return (wide.job.empty() || wide.job == narrow.job) && wide.instance_ids.empty() &&
+         wide.neuron_cores.empty() && wide.job_facts.empty() && wide.worker_gids.empty() &&
+         wide.include_neuron;
+}
+
+bool IsUnderWay(CaptureState state) {
+  return state == CaptureState::kArming || state == CaptureState::kRecording;
+}
+
+std::string WhyNotBegun(const CaptureRecord& record) {
+  return record.end_warnings.empty() ? "" : record.end_warnings.front();
+}
+
+}  // namespace
+
+TriggerService::Metrics::Metrics(prometheus::Registry& registry)
+    : rules(MakeGauge(registry, "neurontrace_aggregator_trigger_rules",
+                      "Rules of triggers in force")),
+      file_good(MakeGauge(registry, "neurontrace_aggregator_trigger_file_good",
+                          "0 while the rule file cannot be used, and the rules before it are in "
+                          "force")),
+      fired(MakeCounter(registry, "neurontrace_aggregator_triggers_fired_total",
+                        "Captures that triggers asked for; those that did not begin are also "
+                        "among the suppressed, as refused")),
+      unknown(MakeCounter(registry, "neurontrace_aggregator_triggers_unknown_total",
+                          "Triggers that fired and are no rule (any more)")),
+      foreign(MakeCounter(registry, "neurontrace_aggregator_triggers_foreign_total",
+                          "Triggers that an agent said fired of a worker that it does not have, or "
+                          "of another job than the rule's; nothing came of them")),
+      not_watched(MakeCounter(registry, "neurontrace_aggregator_trigger_workers_not_watched_total",
+                              "Reports of workers beyond those whose silence is watched")),
+      judging_seconds(MakeCounter(registry, "neurontrace_aggregator_trigger_seconds_total",
+                                  "Time spent on judging rules")) {
+  auto& family =
+      MakeCounterFamily(registry, "neurontrace_aggregator_triggers_suppressed_total",
+                        "Times that a rule fired and made no capture of its own, by reason");
+  for (size_t i = 1; i < kTriggerSuppressions; ++i) {
+    suppressed[i] =
+        &family.Add({{"reason", std::string(WordOf(static_cast<TriggerSuppression>(i)))}});
+  }
+}
+
+absl::StatusOr<std::unique_ptr<TriggerService>> TriggerService::Make(const Options& options,
+                                                                     const Deps& deps) {
+  std::unique_ptr<TriggerService> service(new TriggerService(options, deps));
+  if (service->file_) {
+    RETURN_IF_ERROR(service->file_->Load());
+    service->rules_ = service->file_->contents();
+    SPDLOG_INFO("{} rules of triggers in {}", service->rules_.size(), service->file_->path());
+  }
+  return service;
+}
+
+TriggerService::TriggerService(const Options& options, const Deps& deps)
+    : deps_(deps),
+      posts_from_anywhere_(options.posts != TriggerPosts::kThisMachine),
+      engine_(deps.clock, deps.sequence, MakeWorld()),
+      metrics_(deps.registry) {
+  if (!options.rules_file.empty()) file_.emplace(options.rules_file, ReadTriggerFile, deps.clock);
+}
+
+TriggerWorld TriggerService::MakeWorld() {
+  return {.start = [this](const CaptureSpec& spec) { return Start(spec); },
+          .goes_on =
+              [this](const CaptureId& id) { return deps_.coordinator.FindRunning(id) != nullptr; },
+          .flight_recorder = [this](const CaptureSpec& spec) { return FlightRecorderOf(spec); },
+          .recorded_by = [this](const CaptureSpec& spec) { return RecorderOf(spec); },
+          .continuous = [this](const CaptureSpec& spec) { return ContinuousOf(spec); }};
+}
+
+absl::StatusOr<CaptureId> TriggerService::Start(const CaptureSpec& spec) {
+  const absl::StatusOr<CaptureRecord> record = deps_.coordinator.StartCapture(spec);
+  deps_.audit.Write(BegunByRule(spec.name, spec, record));
+  RETURN_IF_ERROR(record.status());
+  if (record->state == CaptureState::kNotBegun) {
+    return FailedPrecondition("capture {} did not begin: {}", record->id.ToString(),
+                              WhyNotBegun(*record));
+  }
+  SPDLOG_INFO("capture {}: {}", record->id.ToString(), spec.cause);
+  return record->id;
+}
+
+// --- Rules ---------------------------------------------------------------------------------------
+
+void TriggerService::LookAtFile(bool force) {
+  if (!file_ || !file_->Poll(force)) return;
+  const std::string& problem = file_->problem();
+  if (problem.empty()) {
+    SPDLOG_INFO("{} rules of triggers in {}", file_->contents().size(), file_->path());
+  } else {
+    SPDLOG_WARN("triggers: the rules before stay in force: {}", problem);
+  }
+  deps_.sequence.PostTask([this, rules = file_->contents(), problem] {
+    if (rules != rules_) Apply(rules);
+    file_problem_ = problem;
+  });
+}
+
+void TriggerService::Apply(std::vector<TriggerRule> rules) {
+  rules_ = std::move(rules);
+  ++version_;
+  engine_.SetRules(rules_);
+  silence_.SetRules(rules_);
+  const v1::AgentOrder order = RulesOrder();
+  for (const auto& [agent_id, agent] : deps_.coordinator.registry().agents()) {
+    if (agent.connection) deps_.connections.Send(*agent.connection, order);
+  }
+}
+
+v1::AgentOrder TriggerService::RulesOrder() const {
+  v1::AgentOrder order;
+  v1::SetTriggersOrder& triggers = *order.mutable_set_triggers();
+  triggers.set_version(version_);
+  for (const TriggerRule& rule : rules_) ToProto(rule, triggers.add_rules());
+  return order;
+}
+
+void TriggerService::Tick() {
+  const uint64_t now_ns = deps_.clock.MonotonicNs();
+  if (now_ns < judged_ns_ + kJudgeIntervalNs) return;
+  judged_ns_ = now_ns;
+  if (silence_.has_rules()) JudgeSilence(now_ns);
+  PublishMetrics();
+}
+
+void TriggerService::JudgeSilence(uint64_t now_ns) {
+  silence_.KeepOnly(
+      [this](const CaptureId& id) { return deps_.coordinator.FindRunning(id) != nullptr; });
+  // Looked up for every worker: agents by their instances, once.
+  std::map<std::string_view, const KnownAgent*> heard;
+  const uint64_t realtime_ns = deps_.clock.RealtimeNs();
+  for (const auto& [agent_id, agent] : deps_.coordinator.registry().agents()) {
+    const bool is_heard = agent.last_seen_realtime_ns + kHeardLatelyNs >= realtime_ns;
+    if (agent.connection && is_heard) heard[agent.info.instance_id] = &agent;
+  }
+  const auto is_heard = [&heard](const WorkerIdentity& worker) {
+    const auto agent = heard.find(worker.instance_id);
+    return agent != heard.end() && agent->second->workers.contains(worker);
+  };
+  for (const TriggerFired& fired : silence_.Judge(now_ns, is_heard)) engine_.OnFired(fired);
+  judging_ns_ += deps_.clock.MonotonicNs() - now_ns;
+}
+
+void TriggerService::OnCaptureChanged(const CaptureRecord& record) {
+  if (record.state == CaptureState::kNotBegun) engine_.OnNotBegun(record, WhyNotBegun(record));
+}
+
+void TriggerService::PublishMetrics() {
+  const TriggerEngine::Counters& counters = engine_.counters();
+  metrics_.rules.Set(static_cast<double>(rules_.size()));
+  metrics_.file_good.Set(file_problem_.empty() ? 1 : 0);
+  RaiseCounter(metrics_.fired, static_cast<double>(counters.fired));
+  RaiseCounter(metrics_.unknown, static_cast<double>(counters.unknown));
+  RaiseCounter(metrics_.foreign, static_cast<double>(foreign_));
+  RaiseCounter(metrics_.not_watched, static_cast<double>(silence_.not_watched()));
+  RaiseCounter(metrics_.judging_seconds, static_cast<double>(judging_ns_) * 1e-9);
+  for (size_t i = 1; i < kTriggerSuppressions; ++i) {
+    RaiseCounter(*metrics_.suppressed[i], static_cast<double>(counters.suppressed[i]));
+  }
+}
+
+// --- Agents --------------------------------------------------------------------------------------
+
+void TriggerService::OnFired(const std::string& agent_id, TriggerFired fired) {
+  const KnownAgent* const agent = deps_.coordinator.registry().Find(agent_id);
+  if (agent == nullptr) return;
+  // Of another instance, and of another job than its workers have, it can say nothing.
+  fired.worker.instance_id = agent->info.instance_id;
+  const TriggerRule* const rule = engine_.Find(fired.rule);
+  if (rule != nullptr && !TakeJobFromInventory(agent->workers, rule, fired)) {
+    ++foreign_;
+    return;
+  }
+  engine_.OnFired(fired);
+}
+
+void TriggerService::OnWorkerStatus(const std::string& agent_id,
+                                    const CaptureWorkerStatus& status) {
+  if (!silence_.has_rules()) return;
+  const KnownAgent* const agent = deps_.coordinator.registry().Find(agent_id);
+  if (agent == nullptr || status.worker.instance_id != agent->info.instance_id) return;
+  const auto worker = agent->workers.find(status.worker);
+  silence_.OnStatus(status, worker == agent->workers.end() ? "" : worker->second.job,
+                    deps_.clock.MonotonicNs());
+}
+
+// --- Captures that there are ---------------------------------------------------------------------
+
+// A continuous capture keeps flight recorders off the rings; which of several is meant is unknown.
+CaptureId TriggerService::FlightRecorderOf(const CaptureSpec& spec) const {
+  CaptureId found;
+  for (const CaptureRecord& record : deps_.coordinator.Running()) {
+    if (!MayOverlap(record.spec, spec) || !IsUnderWay(record.state)) continue;
+    if (record.spec.mode == CaptureMode::kContinuous) return {};
+    if (record.spec.mode != CaptureMode::kFlightRecorder) continue;
+    if (!found.empty()) return {};
+    if (record.state == CaptureState::kRecording) found = record.id;
+  }
+  return found;
+}
+
+// One that is asked for by a person goes on, and another would be refused by every worker of it.
+CaptureId TriggerService::RecorderOf(const CaptureSpec& spec) const {
+  for (const CaptureRecord& record : deps_.coordinator.Running()) {
+    const bool is_snapshot = record.spec.mode == CaptureMode::kSnapshot;
+    const bool records = record.spec.mode == CaptureMode::kStream && IsUnderWay(record.state);
+    if ((is_snapshot || records) && SelectsAllOf(record.spec, spec)) return record.id;
+  }
+  return {};
+}
+
+TriggerWorld::Continuous TriggerService::ContinuousOf(const CaptureSpec& spec) const {
+  for (const CaptureRecord& record : deps_.coordinator.Running()) {
+    const bool records =
+        record.spec.mode == CaptureMode::kContinuous && record.state == CaptureState::kRecording;
+    if (records && SelectsAllOf(record.spec, spec)) return {record.id, record.spec.retention_ns};
+  }
+  return {};
+}
+
+std::string TriggerService::WhyCannotFire(const TriggerRule& rule) const {
+  const AgentRegistry& registry = deps_.coordinator.registry();
+  if (rule.kind == TriggerKind::kPost) return "";
+  if (registry.connected() == 0) return "sees nothing now: no agent is connected";
+  if (!NeedsEvents(rule.kind)) return "";
+  CaptureSpec spec;
+  spec.job = rule.job;
+  const std::vector<CaptureRecord> running = deps_.coordinator.Running();
+  const bool sees = std::any_of(running.begin(), running.end(), [&](const CaptureRecord& record) {
+    return record.state == CaptureState::kRecording && MayOverlap(record.spec, spec) &&
+           (record.spec.mode == CaptureMode::kStream ||
+            record.spec.mode == CaptureMode::kContinuous);
+  });
+  if (sees) return "";
+  return fmt::format(
+      "sees no events now: no capture streams{}, and a flight recorder alone shows none (a "
+      "continuous capture does)",
+      rule.job.empty() ? "" : " of job " + rule.job);
+}
+
+// --- Operators -----------------------------------------------------------------------------------
+
+v1::ListTriggersReply TriggerService::List() const {
+  v1::ListTriggersReply reply;
+  if (file_) {
+    reply.set_file(file_->path());
+    reply.set_problem(CleanText(file_problem_, limits::kDetailBytesMax));
+  }
+  for (const TriggerStatus& status : engine_.List()) {
+    v1::Trigger& trigger = *reply.add_triggers();
+    ToProto(status.rule, trigger.mutable_rule());
+    trigger.set_fired(status.fired);
+    trigger.set_suppressed(status.suppressed);
+    trigger.set_last_fired_realtime_ns(status.last_fired_realtime_ns);
+    trigger.set_last_cause(status.last_cause);
+    if (!status.last_capture.empty()) trigger.set_last_capture_id(status.last_capture.ToString());
+    const std::string blind = WhyCannotFire(status.rule);
+    const bool both = !blind.empty() && !status.last_problem.empty();
+    trigger.set_last_problem(blind + (both ? "; last: " : "") + status.last_problem);
+  }
+  return reply;
+}
+
+v1::FireTriggerReply TriggerService::Fire(const v1::FireTriggerRequest& request) {
+  const std::string cause = CutCause(request.cause(), limits::kDetailBytesMax);
+  const TriggerEngine::Answer answer =
+      engine_.Fire({.rule = request.name(),
+                    .cause = fmt::format("fired by hand{}{}", cause.empty() ? "" : ": ", cause)});
+  v1::FireTriggerReply reply;
+  if (answer.suppression == TriggerSuppression::kNone && !answer.capture.empty()) {
+    reply.set_capture_id(answer.capture.ToString());
+  } else {
+    reply.set_problem(answer.problem);
+  }
+  return reply;
+}
+
+PostPage TriggerService::MakePostPage() {
+  return {.prefix = "/triggers/",
+          .body_bytes_max = limits::kTriggerBodyBytesMax,
+          .is_for_anybody = posts_from_anywhere_,
+          .take = [this](const PostRequest& request) {
+            const auto answer = PostAndWait(deps_.sequence, "the aggregator", kPostPatience,
+                                            [this, &request] { return Post(request); });
+            if (answer.ok()) return *answer;
+            return PostAnswer{503, std::string(answer.status().message()) + "\n", 1};
+          }};
+}
+
+PostAnswer TriggerService::Post(const PostRequest& request) {
+  const TriggerRule* const rule = engine_.Find(request.name);
+  if (rule == nullptr) return {404, "there is no such rule\n"};
+  if (rule->kind != TriggerKind::kPost) {
+    return {404,
+            fmt::format("the rule is of `when = \"{}\"`, and only `when = \"post\"` takes a POST\n",
+                        WordOf(rule->kind))};
+  }
+  const std::string cause = CutCause(request.body, limits::kDetailBytesMax);
+  const TriggerEngine::Answer answer = engine_.Fire(
+      {.rule = request.name, .cause = fmt::format("POST{}{}", cause.empty() ? "" : ": ", cause)});
+  if (answer.suppression == TriggerSuppression::kCoolDown ||
+      answer.suppression == TriggerSuppression::kPerHour) {
+    return {429, answer.problem + "\n", answer.retry_ns / 1'000'000'000 + 1};
+  }
+  if (answer.suppression == TriggerSuppression::kNone) {
+    return {202, fmt::format("capture {}\n", answer.capture.ToString())};
+  }
+  return {202, fmt::format("no new capture: {}\n", answer.problem)};
+}
+
+}  // namespace neurontrace

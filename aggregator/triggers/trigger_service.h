@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+#include <prometheus/gauge.h>
+#include <prometheus/registry.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "aggregator/access/audit_log.h"
+#include "aggregator/ingest/agent_connections.h"
+#include "aggregator/session/coordinator.h"
+#include "aggregator/triggers/trigger_engine.h"
+#include "aggregator/triggers/worker_silence.h"
+#include "lib/base/clock.h"
+#include "lib/base/small_file.h"
+#include "lib/base/task_runner.h"
+#include "lib/health/post_page.h"
+#include "lib/wire/trigger_posts.h"
+#include "neurontrace/v1/agent_gateway.pb.h"
+#include "neurontrace/v1/operator_service.pb.h"
+
+namespace neurontrace {
+
+// Everything about triggers in one aggregator: reads the rule file and sends the rules to agents,
+// hears of what fires, begins the captures, and answers who asks. All but LookAtFile and
+// MakePostPage's function on the coordinator's sequence.
+class TriggerService {
+ public:
+  struct Options {
+    std::string rules_file;  // empty: no rules
+    TriggerPosts posts = TriggerPosts::kThisMachine;
+  };
+  // All outlive the service.
+  struct Deps {
+    const Clock& clock;
+    TaskRunner& sequence;
+    Coordinator& coordinator;
+    AgentConnections& connections;
+    prometheus::Registry& registry;
+    AuditLog& audit;
+  };
+
+  // Errors of the rule file, as they are said to people. No file: no rules.
+  static absl::StatusOr<std::unique_ptr<TriggerService>> Make(const Options& options,
+                                                              const Deps& deps);
+
+  // A stored capture; all of them before Begin, which puts the rules into force.
+  void Restore(const CaptureRecord& record) { engine_.Restore(record); }
+  void Begin() { Apply(std::move(rules_)); }
+  // A few times a second.
+  void Tick();
+  // Reads the file again if it has changed, or in any case. On one thread that is not the sequence,
+  // as file systems hang; after Begin.
+  void LookAtFile(bool force);
+  // A capture differs from what was last said of it; from within the coordinator.
+  void OnCaptureChanged(const CaptureRecord& record);
+
+  // Agents: the order for one that has just been welcomed, what they say, and what they report of
+  // workers anyway.
+  v1::AgentOrder RulesOrder() const;
+  void OnFired(const std::string& agent_id, TriggerFired fired);
+  void OnWorkerStatus(const std::string& agent_id, const CaptureWorkerStatus& status);
+
+  // Operators.
+  v1::ListTriggersReply List() const;
+  v1::FireTriggerReply Fire(const v1::FireTriggerRequest& request);
+
+  // POST /triggers/NAME. Its function is for any other thread, while the sequence runs or has
+  // ended.
+  PostPage MakePostPage();
+
+ private:
+  TriggerService(const Options& options, const Deps& deps);
+  TriggerWorld MakeWorld();
+  absl::StatusOr<CaptureId> Start(const CaptureSpec& spec);
+  void Apply(std::vector<TriggerRule> rules);
+  CaptureId FlightRecorderOf(const CaptureSpec& spec) const;
+  CaptureId RecorderOf(const CaptureSpec& spec) const;
+  TriggerWorld::Continuous ContinuousOf(const CaptureSpec& spec) const;
+  // Why the rule cannot fire as things are; empty: it can.
+  std::string WhyCannotFire(const TriggerRule& rule) const;
+  void JudgeSilence(uint64_t now_ns);
+  PostAnswer Post(const PostRequest& request);
+  void PublishMetrics();
+
+  const Deps deps_;
+  const bool posts_from_anywhere_;
+  std::string file_problem_;  // of the file as it is now
+  std::vector<TriggerRule> rules_;
+  uint64_t version_ = 0;
+  TriggerEngine engine_;
+  WorkerSilence silence_;
+  uint64_t judged_ns_ = 0;   // monotonic
+  uint64_t judging_ns_ = 0;  // spent on it
+  uint64_t foreign_ = 0;     // said by agents of workers that they do not have
+
+  struct Metrics {
+    explicit Metrics(prometheus::Registry& registry);
+    prometheus::Gauge& rules;
+    prometheus::Gauge& file_good;
+    prometheus::Counter& fired;
+    prometheus::Counter& unknown;
+    prometheus::Counter& foreign;
+    prometheus::Counter& not_watched;
+    prometheus::Counter& judging_seconds;
+    std::array<prometheus::Counter*, kTriggerSuppressions> suppressed{};
+  };
+  Metrics metrics_;
+  std::optional<ReloadedFile<std::vector<TriggerRule>>> file_;  // of LookAtFile's thread
+};
+
+}  // namespace neurontrace

@@ -527,9 +527,9 @@ void Agent::PublishMetrics() {
 DaemonProcess::Options Agent::ProcessOptions(const AgentConfig& config, const AgentInfo& info) {
   return {.program = "neurontrace-agent",
           .metrics = {.log_lines_left_out = "neurontrace_agent_log_lines_left_out_total",
-                      .config_taken = "neurontrace_agent_config_taken_total",
+                      .config_taken = "neurontrace_agent_config_reloads_total",
                       .config_refused = "neurontrace_agent_config_refused_total",
-                      .config_good = "neurontrace_agent_config_good",
+                      .config_good = "neurontrace_agent_config_valid",
                       .options_after_restart = "neurontrace_agent_options_after_restart",
                       .ready_condition = "neurontrace_agent_ready_condition",
                       .sequence_age = "neurontrace_agent_sequence_age_seconds"},

@@ -195,7 +195,7 @@ void AgentMetrics::AddSourceCounters() {
       {"neurontrace_agent_fidelity_changes_total",
        "Changes of what a worker's capture leaves out to keep to its budget",
        watched_.sources.fidelity_changes},
-      {"neurontrace_agent_events_unfit_total", "Events beyond a limit, lost",
+      {"neurontrace_agent_events_over_limit_total", "Events beyond a limit, lost",
        watched_.sources.events_unfit},
       {"neurontrace_agent_documents_malformed_total", "Documents whose rest could not be read",
        watched_.sources.documents_malformed},
@@ -216,9 +216,9 @@ void AgentMetrics::AddSourceCounters() {
        watched_.sources.taps_connected},
       {"neurontrace_agent_taps_refused_total", "Taps whose greeting was not acceptable",
        watched_.sources.taps_refused},
-      {"neurontrace_agent_taps_misbehaved_total", "Taps disconnected for what they wrote",
+      {"neurontrace_agent_tap_protocol_errors_total", "Taps disconnected for what they wrote",
        watched_.sources.taps_misbehaved},
-      {"neurontrace_agent_tap_accepts_put_off_total",
+      {"neurontrace_agent_tap_accepts_deferred_total",
        "Times that no tap was accepted, as too much of what taps sent could not be closed",
        watched_.sources.tap_accepts_put_off},
       {"neurontrace_agent_tap_documents_refused_total",
@@ -264,7 +264,7 @@ void AgentMetrics::AddHostCounters() {
       sources.artifacts_refused);
   add("neurontrace_agent_artifacts_given_up_total", "Artifacts not handed over in time",
       sources.artifacts_given_up);
-  add("neurontrace_agent_artifact_looks_cut_short_total",
+  add("neurontrace_agent_artifact_scans_truncated_total",
       "Times that inspect directories had more than is looked at",
       sources.artifact_looks_cut_short);
 }
@@ -307,7 +307,7 @@ void AgentMetrics::AddDeliveryMetrics() {
              [&uploader] { return uploader.counters().busy; });
   AddCounter("neurontrace_agent_streams_abandoned_total", "Streams given up with what was left",
              [&uploader] { return uploader.counters().streams_abandoned; });
-  AddCounter("neurontrace_agent_upload_gone_total",
+  AddCounter("neurontrace_agent_upload_chunks_missing_total",
              "Times a stream was asked for chunks that are gone",
              [&uploader] { return uploader.counters().gone; });
 }
@@ -342,7 +342,7 @@ void AgentMetrics::AddTriggerMetrics() {
   AddCounter("neurontrace_agent_triggers_suppressed_total",
              "Triggers not told, within a second of another of the same rule and worker",
              [&triggers] { return triggers.reports().suppressed; });
-  AddCounter("neurontrace_agent_triggers_unheard_total",
+  AddCounter("neurontrace_agent_triggers_undelivered_total",
              "Triggers of which nothing came, as there was no aggregator",
              [&triggers] { return triggers.reports().unheard; });
   AddCounter("neurontrace_agent_trigger_events_total", "Events that rules looked at",
@@ -350,7 +350,7 @@ void AgentMetrics::AddTriggerMetrics() {
   AddCounter("neurontrace_agent_trigger_documents_stale_total",
              "Documents that rules did not look at, as they were fetched long ago",
              [&triggers] { return triggers.counters().stale; });
-  AddCounter("neurontrace_agent_trigger_looking_seconds_total",
+  AddCounter("neurontrace_agent_trigger_check_seconds_total",
              "Time spent on rules that are judged by the clock",
              [&triggers] { return static_cast<double>(triggers.counters().looking_ns) * 1e-9; });
 }
@@ -375,7 +375,7 @@ void AgentMetrics::AddClockMetrics() {
              [&clocks] { return clocks.link.bytes_sent; });
   AddCounter("neurontrace_agent_clock_snapshots_total", "Snapshots of the host's clocks kept",
              [&clocks] { return clocks.collector.snapshots; });
-  AddCounter("neurontrace_agent_clock_snapshots_let_go_total",
+  AddCounter("neurontrace_agent_clock_snapshots_dropped_total",
              "Snapshots that said something and were too many to keep",
              [&clocks] { return clocks.snapshots_let_go; });
   AddCounter("neurontrace_agent_clock_exchanges_total", "Clock probes that were answered",

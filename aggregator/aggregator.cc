@@ -576,9 +576,9 @@ absl::Status Aggregator::StartServer(const AggregatorConfig& config) {
 DaemonProcess::Options Aggregator::ProcessOptions(const AggregatorConfig& config) {
   return {.program = "neurontrace-aggregator",
           .metrics = {.log_lines_left_out = "neurontrace_aggregator_log_lines_left_out_total",
-                      .config_taken = "neurontrace_aggregator_config_taken_total",
+                      .config_taken = "neurontrace_aggregator_config_reloads_total",
                       .config_refused = "neurontrace_aggregator_config_refused_total",
-                      .config_good = "neurontrace_aggregator_config_good",
+                      .config_good = "neurontrace_aggregator_config_valid",
                       .options_after_restart = "neurontrace_aggregator_options_after_restart",
                       .ready_condition = "neurontrace_aggregator_ready_condition",
                       .sequence_age = "neurontrace_aggregator_sequence_age_seconds"},

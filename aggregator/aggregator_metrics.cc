@@ -126,13 +126,13 @@ AggregatorMetrics::AggregatorMetrics(prometheus::Registry& registry)
       exports(MakeCounter(registry, "neurontrace_aggregator_exports_total", "Exports begun")),
       exports_refused(MakeCounter(registry, "neurontrace_aggregator_exports_refused_total",
                                   "Exports that were not begun, as too many were being made")),
-      exports_unread(MakeCounter(registry, "neurontrace_aggregator_exports_unread_total",
+      exports_unread(MakeCounter(registry, "neurontrace_aggregator_exports_stalled_total",
                                  "Exports that were ended, as nobody read them")),
       exports_running(MakeGauge(registry, "neurontrace_aggregator_exports_running",
                                 "Exports that are being made")),
       watches_refused(MakeCounter(registry, "neurontrace_aggregator_watches_refused_total",
                                   "Watches of captures that were not begun, as too many went on")),
-      watches_unread(MakeCounter(registry, "neurontrace_aggregator_watches_unread_total",
+      watches_unread(MakeCounter(registry, "neurontrace_aggregator_watches_stalled_total",
                                  "Watches of captures that were ended, as nobody read them")),
       audit_failures(MakeCounter(registry, "neurontrace_aggregator_audit_failures_total",
                                  "Lines of the audit log that could not be written")),
@@ -161,7 +161,7 @@ AggregatorMetrics::AggregatorMetrics(prometheus::Registry& registry)
       authority_expiry_{
           MakeGaugeFamily(registry, "neurontrace_aggregator_authority_expiry_seconds",
                           "Until when the first of its authorities is valid, since 1970")},
-      access_file_good_{MakeGaugeFamily(registry, "neurontrace_aggregator_access_file_good",
+      access_file_good_{MakeGaugeFamily(registry, "neurontrace_aggregator_access_file_valid",
                                         "0 while the file of access cannot be used, and the rules "
                                         "before it are in force")},
       workers_refused_(

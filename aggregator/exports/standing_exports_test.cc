@@ -95,7 +95,7 @@ TEST_F(StandingExportsTest, WhatAVolumeDoesNotFindIsTriedAgain) {
 
 TEST_F(StandingExportsTest, OfACaptureThatIsDeletedItIsForgone) {
   RunUntil(2, {kDeleted, 2});
-  EXPECT_EQ(Counter("forgone_total"), 1);
+  EXPECT_EQ(Counter("abandoned_total"), 1);
   EXPECT_EQ(Counter("failed_total"), 0);
   EXPECT_EQ(Counter("retried_total"), 0);
 }

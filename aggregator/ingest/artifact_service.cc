@@ -68,7 +68,7 @@ ArtifactMetrics::ArtifactMetrics(prometheus::Registry& registry)
                         "Artifacts whose content was here and was not sent again")),
       stalled(MakeCounter(registry, "neurontrace_aggregator_artifact_uploads_stalled_total",
                           "Uploads of artifacts ended because too little came")),
-      forgone(MakeCounter(registry, "neurontrace_aggregator_artifacts_forgone_total",
+      forgone(MakeCounter(registry, "neurontrace_aggregator_artifacts_abandoned_total",
                           "Artifacts that agents said they will not hand over")),
       refused(MakeCounterFamily(registry, "neurontrace_aggregator_artifacts_refused_total",
                                 "Offers of artifacts that will not be kept")) {}

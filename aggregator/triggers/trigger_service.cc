@@ -46,7 +46,7 @@ std::string WhyNotBegun(const CaptureRecord& record) {
 TriggerService::Metrics::Metrics(prometheus::Registry& registry)
     : rules(MakeGauge(registry, "neurontrace_aggregator_trigger_rules",
                       "Rules of triggers in force")),
-      file_good(MakeGauge(registry, "neurontrace_aggregator_trigger_file_good",
+      file_good(MakeGauge(registry, "neurontrace_aggregator_trigger_file_valid",
                           "0 while the rule file cannot be used, and the rules before it are in "
                           "force")),
       fired(MakeCounter(registry, "neurontrace_aggregator_triggers_fired_total",

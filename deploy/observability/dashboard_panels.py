@@ -253,7 +253,7 @@ CAPTURES = {
                    "{{reason}}"), decimals=0),
             graph("Artifacts", "Files of the vendor's profiler, in each interval.",
                   (how_often(aggregator("artifacts_kept_total")), "kept"),
-                  (how_often(aggregator("artifacts_forgone_total")), "not handed over"), decimals=0),
+                  (how_often(aggregator("artifacts_abandoned_total")), "not handed over"), decimals=0),
         ]),
     ],
 }

@@ -33,7 +33,7 @@ class Configuration(FleetCase):
         aggregator.signal(signal.SIGHUP)
         self.wait_for_metric(aggregator, "neurontrace_aggregator_options_after_restart", 1)
         self.write('quota-capture-byte = "7GiB"\n')
-        self.wait_for_metric(aggregator, "neurontrace_aggregator_config_good", 0)
+        self.wait_for_metric(aggregator, "neurontrace_aggregator_config_valid", 0)
         lines = [json.loads(line) for line in (self.fleet.logs / "aggregator.log").read_text().splitlines()
                  if line.startswith("{")]
         words = " | ".join(line["message"] for line in lines)
@@ -48,7 +48,7 @@ class Configuration(FleetCase):
         self.assertIn("<td>quota-capture-bytes<td>6442450944", html)
         self.assertIn("quota-capture-byte is not an option", html)
         self.write("# no options\n")
-        self.wait_for_metric(aggregator, "neurontrace_aggregator_config_good", 1)
+        self.wait_for_metric(aggregator, "neurontrace_aggregator_config_valid", 1)
 
     def test_a_quota_counts_from_when_it_is_written(self):
         self.write("# no options\n")
@@ -70,7 +70,7 @@ class Configuration(FleetCase):
         agent = self.fleet.agents["i-0001"]
         self.write('log-level = "info"\ndrain-seconds = 3\n')
         agent.signal(signal.SIGHUP)
-        self.wait_for_metric(agent, "neurontrace_agent_config_taken_total", 1)
+        self.wait_for_metric(agent, "neurontrace_agent_config_reloads_total", 1)
         html = agent.ask("/statusz")[1]
         self.assertIn(f"<td>{worker.reported_pid}<td>idle", html)
         self.assertIn("<td>drain-seconds<td>3", html)

@@ -14,7 +14,7 @@ from promtool import ROOT, documented, series_of
 
 FOLDER = ROOT / "deploy" / "observability"
 RUNBOOKS = ROOT / "docs" / "operator" / "runbooks.md"
-PARTS = ("Meaning", "Impact", "Look", "Mend")
+PARTS = ("Meaning", "Impact", "Check", "Fix")
 OWN_LABELS = {"job", "instance"}  # that Prometheus adds
 SELECTOR = re.compile(r"\b((?:neurontrace|process)_\w+|up)\b(?:\{([^}]*)\})?")
 

@@ -31,7 +31,7 @@ bool IsFinal(CaptureWorkerState state) {
 // execution on): their records wait for it.
 bool GoesOnAlone(const CaptureSpec& spec) {
   return spec.mode != CaptureMode::kSnapshot && spec.mode != CaptureMode::kPreview &&
-         !spec.by_execution();
+         !spec.conditions.by_execution();
 }
 
 }  // namespace
@@ -244,7 +244,7 @@ void ControlSession::StartCapture(const CaptureResume& resume) {
   if (capture.finished) return;
   capture.unconfirmed = false;
   capture.mode = resume.spec.mode;
-  capture.by_execution = resume.spec.by_execution();
+  capture.by_execution = resume.spec.conditions.by_execution();
   if (hooks_.on_running && GoesOnAlone(resume.spec)) {
     hooks_.on_running(resume.capture_id, resume.spec);
   }

@@ -75,7 +75,7 @@ TEST_F(ControlSessionTest, WhatOnlyTheAggregatorCanResumeDoesNotGoOnAlone) {
     session_.GoOn(resume);
   }
   resume.spec = spec_;
-  resume.spec.at_next_execution = true;
+  resume.spec.conditions.at_next_execution = true;
   session_.GoOn(resume);
   EXPECT_THAT(source_.calls, IsEmpty());
   for (const CaptureMode mode : {CaptureMode::kFlightRecorder, CaptureMode::kContinuous}) {
@@ -93,7 +93,7 @@ TEST_F(ControlSessionTest, WhatOnlyTheAggregatorCanResumeDoesNotGoOnAlone) {
 TEST_F(ControlSessionTest, HowFarCoresAreIsToldAtOnceWhereItIsWaitedFor) {
   Begin();
   source_.drained = false;
-  spec_.at_next_execution = true;
+  spec_.conditions.at_next_execution = true;
   aggregator_.listener().OnStartCapture({capture_, spec_});
   aggregator_.Hear();
   CaptureWorkerStatus status{.capture_id = capture_, .state = CaptureWorkerState::kRecording};

@@ -192,7 +192,8 @@ TEST(SpoolCursorTest, DamageAtAnyByteIsSeen) {
 
 SpoolRunning Running() {
   SpoolRunning running{"boot-1", {}};
-  running.captures[Capture()] = {.name = "all", .neuron_cores = {1, 2}, .duration_ns = 5};
+  running.captures[Capture()] = {
+      .name = "all", .selection = {.neuron_cores = {1, 2}}, .timing = {.duration_ns = 5}};
   running.captures[*CaptureId::FromBytes("fedcba9876543210")] = {};
   return running;
 }
@@ -237,7 +238,7 @@ TEST(SpoolFilesTest, WordsOfAHostileDiskAreReadAsTheyAreWrittenAgain) {
 
   SpoolRunning running = Running();
   running.captures[Capture()].cause = "words";
-  running.captures[Capture()].event_types = {"nrt_execute"};
+  running.captures[Capture()].filter.event_types = {"nrt_execute"};
   const std::string good = EncodeSpoolRunning(running);
   const auto again = DecodeSpoolRunning(WithByte(good, "words", '\x1b'));
   ASSERT_TRUE(again.ok()) << again.status();
@@ -258,11 +259,11 @@ TEST(SpoolFilesTest, WritesTheFuzzCorpusWhereAsked) {
   write("cursor_words", WithByte(EncodeSpoolCursor(cursor), "words", '\n'));
   SpoolRunning running = Running();
   CaptureSpec& spec = running.captures[Capture()];
-  spec.job = "job-1";
-  spec.instance_ids = {"i-1"};
-  spec.event_types = {"nrt_execute", "^hardware"};
-  spec.job_facts = {{"slurm", "4711"}};
-  spec.worker_gids = {{0, 7}};
+  spec.selection.job = "job-1";
+  spec.selection.instance_ids = {"i-1"};
+  spec.filter.event_types = {"nrt_execute", "^hardware"};
+  spec.selection.job_facts = {{"slurm", "4711"}};
+  spec.selection.worker_gids = {{0, 7}};
   spec.labels = {{"ticket", "T-1"}};
   spec.cause = "words";
   write("running", EncodeSpoolRunning(running));

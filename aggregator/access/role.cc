@@ -71,9 +71,9 @@ std::array<OwnerLimit, 2> LimitsOf(const Caller& caller) {
 
 // A worker has one value of it, so that of several any would do.
 const KeyValue* FindFact(const CaptureSpec& spec, std::string_view key) {
-  const auto found = std::find_if(spec.job_facts.begin(), spec.job_facts.end(),
+  const auto found = std::find_if(spec.selection.job_facts.begin(), spec.selection.job_facts.end(),
                                   [key](const KeyValue& fact) { return fact.key == key; });
-  return found == spec.job_facts.end() ? nullptr : &*found;
+  return found == spec.selection.job_facts.end() ? nullptr : &*found;
 }
 
 }  // namespace
@@ -95,13 +95,13 @@ CaptureSpec WithOwner(const Caller& caller, CaptureSpec spec) {
   for (const OwnerLimit& limit : LimitsOf(caller)) {
     if (limit.values.size() != 1 || limit.values[0].ends_with('*')) continue;
     if (FindFact(spec, limit.fact) != nullptr) continue;
-    spec.job_facts.push_back({std::string(limit.fact), limit.values[0]});
+    spec.selection.job_facts.push_back({std::string(limit.fact), limit.values[0]});
   }
   return spec;
 }
 
 absl::Status CheckOwner(const Caller& caller, const CaptureSpec& spec) {
-  RETURN_IF_ERROR(CheckJob(caller, spec.job));
+  RETURN_IF_ERROR(CheckJob(caller, spec.selection.job));
   for (const OwnerLimit& limit : LimitsOf(caller)) {
     if (limit.values.empty()) continue;
     const KeyValue* const fact = FindFact(spec, limit.fact);

@@ -60,9 +60,9 @@ TEST(RoleTest, PatternsMatchWholeNamesOrBeginnings) {
 
 TEST(RoleTest, WhoHasJobsMayUseNoOthers) {
   const Caller alice{.name = "alice", .role = Role::kOperator, .jobs = {"a-*", "b"}};
-  EXPECT_TRUE(CheckOwner(alice, {.job = "a-1"}).ok());
-  EXPECT_TRUE(CheckOwner(alice, {.job = "b"}).ok());
-  EXPECT_EQ(CheckOwner(alice, {.job = "c"}).message(),
+  EXPECT_TRUE(CheckOwner(alice, {.selection = {.job = "a-1"}}).ok());
+  EXPECT_TRUE(CheckOwner(alice, {.selection = {.job = "b"}}).ok());
+  EXPECT_EQ(CheckOwner(alice, {.selection = {.job = "c"}}).message(),
             "alice may only capture jobs a-*, b, and this capture is of c");
   EXPECT_THAT(std::string(CheckOwner(alice, {}).message()), HasSubstr("choose one with --job"));
   EXPECT_TRUE(absl::IsPermissionDenied(CheckOwner(alice, {})));
@@ -78,14 +78,14 @@ TEST(RoleTest, WhoHasNamespacesOrUsersSelectsOneOfThem) {
   EXPECT_EQ(CheckOwner(bob, spec).message(),
             "bob may only capture namespaces team-b*, shared: choose one with --job "
             "namespace=VALUE");
-  spec.job_facts = {{"namespace", "team-b2"}};
+  spec.selection.job_facts = {{"namespace", "team-b2"}};
   EXPECT_THAT(std::string(CheckOwner(bob, spec).message()), HasSubstr("--job uid=VALUE"));
-  spec.job_facts.push_back({"uid", "1001"});
+  spec.selection.job_facts.push_back({"uid", "1001"});
   EXPECT_TRUE(CheckOwner(bob, spec).ok());
-  spec.job_facts[1].value = "100";
+  spec.selection.job_facts[1].value = "100";
   EXPECT_EQ(CheckOwner(bob, spec).message(),
             "bob may only capture users 1000, 1001, and this capture is of 100");
-  spec.job_facts = {{"label:namespace", "team-b"}, {"label:uid", "1000"}};
+  spec.selection.job_facts = {{"label:namespace", "team-b"}, {"label:uid", "1000"}};
   EXPECT_FALSE(CheckOwner(bob, spec).ok()) << "labels are whatever a worker says";
 }
 
@@ -93,8 +93,9 @@ TEST(RoleTest, TheOnlyOneGoesWithoutSaying) {
   const Caller bob{.name = "bob", .namespaces = {"team-b*"}, .uids = {"1000"}};
   EXPECT_THAT(WithOwner(bob, {}).job_facts, ElementsAre(KeyValue{"uid", "1000"}));
   CaptureSpec named;
-  named.job_facts = {{"uid", "0"}};
-  EXPECT_EQ(WithOwner(bob, named).job_facts, named.job_facts) << "it is refused, and not turned";
+  named.selection.job_facts = {{"uid", "0"}};
+  EXPECT_EQ(WithOwner(bob, named).selection.job_facts, named.selection.job_facts)
+      << "it is refused, and not turned";
   EXPECT_EQ(WithOwner({.name = "root"}, {}), CaptureSpec());
 }
 

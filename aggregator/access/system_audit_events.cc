@@ -31,7 +31,7 @@ AuditEntry BegunByRule(const std::string& rule, const CaptureSpec& spec,
   return {.action = "capture.start",
           .caller = "rule " + rule,
           .capture = begun.ok() ? begun->id.ToString() : "",
-          .job = spec.job,
+          .job = spec.selection.job,
           .detail = spec.cause,
           .outcome = begun.status()};
 }
@@ -40,7 +40,7 @@ AuditEntry StoppedByQuota(const CaptureRecord& record, const std::string& why) {
   return {.action = "capture.stop",
           .caller = "quota",
           .capture = record.id.ToString(),
-          .job = record.spec.job,
+          .job = record.spec.selection.job,
           .detail = why};
 }
 
@@ -48,7 +48,7 @@ AuditEntry EndedCapture(const CaptureRecord& record) {
   return {.action = "capture.end",
           .caller = "aggregator",
           .capture = record.id.ToString(),
-          .job = record.spec.job,
+          .job = record.spec.selection.job,
           .detail = fmt::format(
               "{}, {}, {}", WordOfEnd(record.state), Plural(WorkersOf(record), "worker"),
               Plural(record.warnings.size() + record.end_warnings.size(), "warning"))};

@@ -17,7 +17,7 @@ CaptureRecord SomeCapture() {
 
 TEST(SystemAuditEvents, ARuleThatBeginsACaptureIsNamedWithItsCause) {
   CaptureRecord record = SomeCapture();
-  record.spec.job = "llama";
+  record.spec.selection.job = "llama";
   record.spec.cause = "trigger slow: core 0 is slow";
   const AuditEntry begun = BegunByRule("slow", record.spec, record);
   EXPECT_EQ(begun.action, "capture.start");

@@ -210,7 +210,7 @@ TEST(AbsencesTest, NamesTheRanksThatNobodyHas) {
   EXPECT_THAT(certificate.notes, Contains("1 of 8 ranks were never seen: 7"));
 
   // Where workers disagree on how many there are, no number of missing ranks is in the verdict.
-  world.record.spec.job = "llama";
+  world.record.spec.selection.job = "llama";
   for (WorkerInfo& worker : world.workers) worker.job = "llama";
   world.streams[0].evidence[0].world_size = 1'000'000;
   certificate = world.Make();

@@ -57,7 +57,7 @@ std::vector<JobRanks> CompareRanksOf(const CertificateEvidence& evidence) {
     const auto info = infos.find(worker);
     if (info != infos.end()) census.AddWorker(*info->second);
     with_stream.emplace(worker, stream.identity.nc_idx);
-    const std::string& job = stream.job.empty() ? evidence.record.spec.job : stream.job;
+    const std::string& job = stream.job.empty() ? evidence.record.spec.selection.job : stream.job;
     census.AddAccount(worker, job, AccountOf(stream));
     // Without an event it was at no time.
     const bool has_events = stream.first_timestamp_ns != 0;

@@ -61,7 +61,7 @@ TEST(MakeCertificate, ARemarkIsAFindingOrANote) {
 
 TEST(MakeCertificate, AnExecutionThatWasNotReachedIsFound) {
   CertificateWorld world;
-  world.record.spec = {.at_execution = 4'711};
+  world.record.spec = {.conditions = {.at_execution = 4'711}};
   world.record.begin = CaptureBegin{.first_execution = 4'711};
   world.Status(1, CaptureWorkerState::kComplete).events_read = 5;
   world.Stream(1, 5);
@@ -73,7 +73,7 @@ TEST(MakeCertificate, AnExecutionThatWasNotReachedIsFound) {
   EXPECT_THAT(one.findings,
               ElementsAre("i-a pid 2 recorded nothing: it did not reach execution 4711"));
   // `next` that was never chosen.
-  world.record.spec = {.at_next_execution = true};
+  world.record.spec = {.conditions = {.at_next_execution = true}};
   world.record.begin = CaptureBegin();
   EXPECT_THAT(world.Make().findings, ElementsAre(HasSubstr("no execution to begin at was found")));
   // While it goes on it may still come.

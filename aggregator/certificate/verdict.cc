@@ -141,7 +141,7 @@ std::string LeftOutWords(const WorkerCertificate& worker) {
 // Of a capture by executions that has ended: the worker took part, and came to none of them.
 bool ReachedNoExecution(const CaptureRecord& record, const WorkerCertificate& worker) {
   return worker.part == WorkerPart::kIdle && !worker.framework && record.begin.has_value() &&
-         record.spec.by_execution() && HasEnded(record.state);
+         record.spec.conditions.by_execution() && HasEnded(record.state);
 }
 
 std::string NotReachedWords(const CaptureRecord& record, const WorkerCertificate& worker) {

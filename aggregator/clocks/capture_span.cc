@@ -33,7 +33,8 @@ RealtimeWindow SpanOf(const CaptureRecord& record, std::span<const StreamRecord>
   if (HasEnded(record.state)) span.end_ns = std::max(span.begin_ns, record.ended_realtime_ns);
   span.end_ns = std::max(span.begin_ns, span.end_ns);
   if (record.spec.mode != CaptureMode::kContinuous) return span;
-  uint64_t oldest_ns = BackFrom(span.end_ns, std::max(record.spec.retention_ns, kSpanMinNs));
+  uint64_t oldest_ns =
+      BackFrom(span.end_ns, std::max(record.spec.retention.duration_ns, kSpanMinNs));
   for (const StreamRecord& stream : streams) {
     if (stream.clock_domain == ClockDomain::kOwn) continue;
     if (stream.events > 0) oldest_ns = std::min(oldest_ns, stream.first_timestamp_ns);

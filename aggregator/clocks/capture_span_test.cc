@@ -21,7 +21,7 @@ constexpr uint64_t kNowNs = 1'000 * kHourNs;
 CaptureRecord Record(CaptureMode mode) {
   CaptureRecord record;
   record.spec.mode = mode;
-  record.spec.retention_ns = kHourNs;
+  record.spec.retention.duration_ns = kHourNs;
   record.state = CaptureState::kRecording;
   record.started_realtime_ns = 100 * kHourNs;
   return record;

@@ -104,9 +104,9 @@ bool Matches(const StandingRule& rule, const CaptureRecord& record) {
                           record.spec.mode == CaptureMode::kSnapshot ||
                           record.spec.mode == CaptureMode::kContinuous;
   if (!is_wanted || !has_events || record.workers.empty()) return false;
-  if (!rule.job.empty() && record.spec.job != rule.job) {
+  if (!rule.job.empty() && record.spec.selection.job != rule.job) {
     const auto is_job = [&](const KeyValue& fact) { return fact.value == rule.job; };
-    const auto& facts = record.spec.job_facts;
+    const auto& facts = record.spec.selection.job_facts;
     if (std::none_of(facts.begin(), facts.end(), is_job)) return false;
   }
   if (rule.capture.empty()) return true;

@@ -29,7 +29,7 @@ class StandingQueueTest : public ::testing::Test {
   CaptureRecord Ended(char which, const std::string& job = "") {
     CaptureRecord record;
     record.id = *CaptureId::Parse(std::string(25, '0') + which);
-    record.spec.job = job;
+    record.spec.selection.job = job;
     record.spec.name = "nightly-7";
     record.state = CaptureState::kComplete;
     record.ended_realtime_ns = clock_.RealtimeNs();

@@ -378,7 +378,7 @@ void OperatorService::ForgetPreview(const CaptureId& id) {
 
 absl::Status OperatorService::AddNoWorkerWarning(const CaptureRecord& record,
                                                  v1::Capture& message) const {
-  const bool is_awaiting = IsStanding(record.spec.mode) && record.spec.include_neuron &&
+  const bool is_awaiting = IsStanding(record.spec.mode) && record.spec.filter.include_neuron &&
                            record.state == CaptureState::kRecording && record.workers.empty();
   if (!is_awaiting) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::string inventory, OnSequence([&] {
@@ -513,7 +513,8 @@ grpc::Status OperatorService::ListTriggers(grpc::ServerContext* context,
   }
   // Where the file is and what is wrong with it can name other people's rules.
   for (const v1::Trigger& trigger : all->triggers()) {
-    if (CheckOwner(*caller, {.job = trigger.rule().job()}).ok()) *reply->add_triggers() = trigger;
+    if (CheckOwner(*caller, {.selection = {.job = trigger.rule().job()}}).ok())
+      *reply->add_triggers() = trigger;
   }
   HideCapturesIn(CapturesSeenBy(*caller), *reply);
   return grpc::Status::OK;
@@ -532,7 +533,7 @@ absl::StatusOr<CaptureRecord> OperatorService::RecordFor(const Caller& caller,
   RETURN_IF_ERROR(id.ok() ? id.status() : found.status());
   entry.capture = id->ToString();
   ASSIGN_OR_RETURN(CaptureRecord record, Record(*id));
-  entry.job = record.spec.job;
+  entry.job = record.spec.selection.job;
   const absl::Status is_owner = CheckOwner(caller, record.spec);
   if (!is_owner.ok()) return HiddenError(is_owner, found.status());
   return AsSeenBy(caller, std::move(record));
@@ -591,7 +592,7 @@ grpc::Status OperatorService::StartCapture(grpc::ServerContext* context,
     RETURN_IF_ERROR(CheckNothingForged(request->spec()));
     ASSIGN_OR_RETURN(CaptureSpec asked, FromProto(request->spec()));
     const CaptureSpec spec = WithOwner(caller, std::move(asked));
-    entry.job = spec.job;
+    entry.job = spec.selection.job;
     entry.detail = spec.name;
     RETURN_IF_ERROR(CheckOwner(caller, spec));
     deps_.refresh_usage();
@@ -631,7 +632,7 @@ grpc::Status OperatorService::DeleteCapture(grpc::ServerContext* context,
     entry.capture = id.ToString();
     // One whose record cannot be read can be deleted all the same, by who may delete all.
     const auto record = Record(id);
-    if (record.ok()) entry.job = record->spec.job;
+    if (record.ok()) entry.job = record->spec.selection.job;
     RETURN_IF_ERROR(CheckOwner(caller, record.ok() ? record->spec : CaptureSpec()));
     return Delete(id, *reply);
   };

@@ -32,7 +32,7 @@ v1::CapturePreview ToPreview(const CaptureRecord& record, const PreviewRoom& roo
   const uint64_t measured_ns = MeasuredNs(record);
   const double seconds = static_cast<double>(measured_ns) * 1e-9;
   preview.set_measured_ns(measured_ns);
-  preview.set_duration_ns(record.spec.duration_ns);
+  preview.set_duration_ns(record.spec.timing.duration_ns);
   preview.set_store_free_bytes(room.store_free_bytes);
   preview.set_quota_left_bytes(room.quota_left_bytes);
   for (const std::string& objection : room.objections) preview.add_objections(objection);
@@ -55,10 +55,11 @@ v1::CapturePreview ToPreview(const CaptureRecord& record, const PreviewRoom& roo
     preview.set_most_bytes_per_second(static_cast<double>(most->second) / seconds);
     preview.set_most_instance_id(most->first);
   }
-  if (record.spec.duration_ns == 0) return preview;
-  preview.set_events(Times(preview.events_per_second(), record.spec.duration_ns));
-  uint64_t expected = Times(preview.bytes_per_second(), record.spec.duration_ns);
-  if (record.spec.bytes_max > 0) expected = std::min(expected, record.spec.bytes_max);
+  if (record.spec.timing.duration_ns == 0) return preview;
+  preview.set_events(Times(preview.events_per_second(), record.spec.timing.duration_ns));
+  uint64_t expected = Times(preview.bytes_per_second(), record.spec.timing.duration_ns);
+  if (record.spec.budget.stored_bytes_max > 0)
+    expected = std::min(expected, record.spec.budget.stored_bytes_max);
   preview.set_bytes(expected);
   if (room.store_free_bytes > 0 && expected > room.store_free_bytes) {
     preview.add_objections(fmt::format("{} would not fit: the store's disk has {} free",

@@ -13,7 +13,7 @@ TEST(PreviewMessageTest, SumsDoNotBeginAnew) {
   CaptureRecord record;
   record.armed_realtime_ns = 1'700'000'000 * kNsPerSecond;
   record.stopped_realtime_ns = record.armed_realtime_ns + kNsPerSecond;
-  record.spec.duration_ns = 10 * kNsPerSecond;
+  record.spec.timing.duration_ns = 10 * kNsPerSecond;
   for (uint32_t pid = 1; pid <= 2; ++pid) {
     record.workers.push_back({.worker = {.instance_id = "i-a", .boot_id = "b", .pid = pid}});
     record.workers.back().events_read = UINT64_MAX - 5;

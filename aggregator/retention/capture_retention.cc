@@ -22,20 +22,20 @@ constexpr uint64_t kSayIntervalNs = 600'000'000'000;
 
 bool IsTrimmed(const CaptureRecord& record) {
   return !HasEnded(record.state) && record.spec.mode == CaptureMode::kContinuous &&
-         (record.spec.retention_ns > 0 || record.spec.retention_bytes > 0);
+         (record.spec.retention.duration_ns > 0 || record.spec.retention.bytes > 0);
 }
 
 // When an ended capture is to be deleted, by the aggregator's clock.
 uint64_t DeleteAtNs(const CaptureRecord& record,
                     const std::function<uint64_t(uint64_t stamp_ns)>& set_forward_since) {
   // Of a continuous one the retention is how much of it is kept, and not for how long after it.
-  if (record.spec.retention_ns == 0 || record.spec.mode == CaptureMode::kContinuous) {
+  if (record.spec.retention.duration_ns == 0 || record.spec.mode == CaptureMode::kContinuous) {
     return UINT64_MAX;
   }
   const uint64_t end_ns =
       std::max({record.started_realtime_ns, record.stopped_realtime_ns, record.ended_realtime_ns});
   const uint64_t forward_ns = set_forward_since ? set_forward_since(end_ns) : 0;
-  return AddSaturating(AddSaturating(end_ns, record.spec.retention_ns), forward_ns);
+  return AddSaturating(AddSaturating(end_ns, record.spec.retention.duration_ns), forward_ns);
 }
 
 }  // namespace
@@ -176,10 +176,10 @@ class CaptureRetention::Pass {
 
   absl::Status Run() {
     RETURN_IF_ERROR(NoteStreams());
-    if (record_.spec.retention_ns > 0) {
-      RETURN_IF_ERROR(OlderThan(record_.spec.retention_ns, UINT64_MAX));
+    if (record_.spec.retention.duration_ns > 0) {
+      RETURN_IF_ERROR(OlderThan(record_.spec.retention.duration_ns, UINT64_MAX));
     }
-    if (record_.spec.retention_bytes > 0) RETURN_IF_ERROR(BeyondBytes());
+    if (record_.spec.retention.bytes > 0) RETURN_IF_ERROR(BeyondBytes());
     return absl::OkStatus();
   }
 
@@ -193,8 +193,8 @@ class CaptureRetention::Pass {
     for (const StreamRecord& stream : streams) {
       const ClockMap& map =
           retention_.maps_.For(stream.identity.worker, ClockDomain::kHostRealtime);
-      StreamAge& age =
-          running_.ages.try_emplace(stream.number, record_.spec.retention_ns).first->second;
+      StreamAge& age = running_.ages.try_emplace(stream.number, record_.spec.retention.duration_ns)
+                           .first->second;
       age.Note(stream, map, now);
       by_receipt += age.is_by_receipt() ? 1 : 0;
       // Samples of hosts go with what is equally old, and do not say how much goes at once: their
@@ -249,8 +249,8 @@ class CaptureRetention::Pass {
   absl::Status BeyondBytes() {
     for (int i = 0; i < kSlicesMax && !deps_.is_ending(); ++i) {
       ASSIGN_OR_RETURN(const uint64_t bytes, deps_.store.chunks().BytesOf(record_.id));
-      if (bytes <= record_.spec.retention_bytes) return absl::OkStatus();
-      const uint64_t excess = bytes - record_.spec.retention_bytes;
+      if (bytes <= record_.spec.retention.bytes) return absl::OkStatus();
+      const uint64_t excess = bytes - record_.spec.retention.bytes;
       if (i > 0) RETURN_IF_ERROR(NoteStreams());
       const double share = static_cast<double>(excess) / static_cast<double>(bytes);
       const auto slice_ns =
@@ -322,7 +322,7 @@ absl::Status CaptureRetention::Look(const CaptureId& id) {
 
 absl::Status CaptureRetention::TrimCapture(const CaptureRecord& record, Running& running) {
   const uint64_t now_ns = deps_.clock.MonotonicNs();
-  const uint64_t retention_ns = record.spec.retention_ns;
+  const uint64_t retention_ns = record.spec.retention.duration_ns;
   running.due_monotonic_ns =
       now_ns + (retention_ns == 0
                     ? kPassIntervalMinNs
@@ -343,7 +343,7 @@ absl::Status CaptureRetention::TrimCapture(const CaptureRecord& record, Running&
 void CaptureRetention::LogExpiredTotals(const CaptureRecord& record, Running& running) const {
   if (running.events_expired == 0) return;
   const Expired expired{.capture = record.id,
-                        .job = record.spec.job,
+                        .job = record.spec.selection.job,
                         .events = std::exchange(running.events_expired, 0),
                         .bytes = std::exchange(running.bytes_expired, 0)};
   SPDLOG_INFO("capture {}: {} events in {} bytes have expired since this was last said",
@@ -378,10 +378,10 @@ absl::Status CaptureRetention::DeleteCapture(const CaptureRecord& record) {
   deps_.metrics.captures_deleted.Increment();
   SPDLOG_INFO(
       "capture {} ('{}') deleted by its retention of {} s after its end: {} chunks, {} bytes",
-      record.id.ToString(), record.spec.name, record.spec.retention_ns / 1'000'000'000,
+      record.id.ToString(), record.spec.name, record.spec.retention.duration_ns / 1'000'000'000,
       deleted.chunks, deleted.bytes);
   deps_.on_expired({.capture = record.id,
-                    .job = record.spec.job,
+                    .job = record.spec.selection.job,
                     .is_whole = true,
                     .chunks = deleted.chunks,
                     .bytes = deleted.bytes});

@@ -42,8 +42,8 @@ class CaptureRetentionTest : public ::testing::Test {
   CaptureRecord Continuous(uint64_t retention_ns, uint64_t retention_bytes) {
     CaptureRecord record = TestCapture(1);
     record.spec.mode = CaptureMode::kContinuous;
-    record.spec.retention_ns = retention_ns;
-    record.spec.retention_bytes = retention_bytes;
+    record.spec.retention.duration_ns = retention_ns;
+    record.spec.retention.bytes = retention_bytes;
     record.started_realtime_ns = clock_.RealtimeNs();
     EXPECT_TRUE(store_->captures().Put(record, true).ok());
     return record;
@@ -260,7 +260,7 @@ TEST(ExportLeases, ADeletionAndAnExportKeepEachOtherAway) {
 TEST_F(CaptureRetentionTest, NothingExpiresEarlyBecauseTheClockWasSetForward) {
   CaptureRecord record = TestCapture(1);
   record.state = CaptureState::kComplete;
-  record.spec.retention_ns = kHourNs;
+  record.spec.retention.duration_ns = kHourNs;
   record.started_realtime_ns = record.ended_realtime_ns = clock_.RealtimeNs();
   ASSERT_TRUE(store_->captures().Put(record, true).ok());
   set_forward_ns_ = 10 * 24 * kHourNs;

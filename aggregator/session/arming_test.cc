@@ -27,7 +27,7 @@ class ArmingTest : public CoordinatorTestBase {
 TEST_F(ArmingTest, BeginsAllAtOneMomentOnceAllHaveAnswered) {
   Connect("a");
   Connect("b");
-  const CaptureId id = Start({.duration_ns = 10 * kSecondNs});
+  const CaptureId id = Start({.timing = {.duration_ns = 10 * kSecondNs}});
   EXPECT_THAT(TakeOrders(), ElementsAre("a arm", "b arm"));
   EXPECT_EQ(saved_[id].state, CaptureState::kArming);
   clock_.AdvanceNs(5'000'000);
@@ -55,7 +55,7 @@ TEST_F(ArmingTest, BeginsAllAtOneMomentOnceAllHaveAnswered) {
 
 TEST_F(ArmingTest, TheDurationCountsFromTheBeginningAndEndsAtOneMoment) {
   Connect("a");
-  const CaptureId id = Record({"a"}, {.duration_ns = 10 * kSecondNs});
+  const CaptureId id = Record({"a"}, {.timing = {.duration_ns = 10 * kSecondNs}});
   const uint64_t end_ns = saved_[id].begin->reference_ns + 10 * kSecondNs;
   TakeOrders();
   const uint64_t left_ns = end_ns - clock_.RealtimeNs();
@@ -71,7 +71,7 @@ TEST_F(ArmingTest, TheDurationCountsFromTheBeginningAndEndsAtOneMoment) {
 TEST_F(ArmingTest, WhoCannotBeToldATimeIsToldAtThatMoment) {
   Connect("a");
   clocks_known_ = false;
-  const CaptureId id = Record({"a"}, {.duration_ns = kSecondNs});
+  const CaptureId id = Record({"a"}, {.timing = {.duration_ns = kSecondNs}});
   EXPECT_THAT(TakeOrders(), ElementsAre("a arm"));
   Advance(limits::kBeginLeadMinNs - 1);
   EXPECT_THAT(orders_, IsEmpty());
@@ -172,7 +172,7 @@ TEST_F(ArmingTest, BeginsOnlyWithAsManyAsItRequires) {
        std::map<uint32_t, bool>{{0, true}, {75, true}, {76, false}}) {
     TakeOrders();
     for (const char* agent : {"a", "b", "c", "d"}) Connect(agent);
-    const CaptureId id = Start({.require_percent = percent});
+    const CaptureId id = Start({.conditions = {.require_percent = percent}});
     for (const char* agent : {"a", "b", "c"}) Arm(agent, id);
     Report("d", id, CaptureWorkerState::kRefused, "", CaptureObstacle::kOtherProfiler);
     ReportAgent("d", id, 1, false);
@@ -200,7 +200,7 @@ TEST_F(ArmingTest, WithoutAnyoneItEndsAtOnceAndSaysWhatThereIs) {
 
   Connect("a");
   Put("a", {.identity = WorkerOf("a", 4711), .state = WorkerState::kIdle, .job = "llama"});
-  const CaptureId id = Start({.job = "lama"});
+  const CaptureId id = Start({.selection = {.job = "lama"}});
   ReportAgent("a", id, 0, false);
   EXPECT_EQ(saved_[id].state, CaptureState::kNotBegun);
   EXPECT_THAT(saved_[id].end_warnings,
@@ -209,7 +209,7 @@ TEST_F(ArmingTest, WithoutAnyoneItEndsAtOnceAndSaysWhatThereIs) {
 }
 
 TEST_F(ArmingTest, AStandingCaptureWaitsForItsWorkers) {
-  const CaptureId id = Start({.job = "llama", .mode = CaptureMode::kFlightRecorder});
+  const CaptureId id = Start({.mode = CaptureMode::kFlightRecorder, .selection = {.job = "llama"}});
   EXPECT_EQ(saved_[id].state, CaptureState::kRecording);
   const auto resumed = Connect("a");
   ASSERT_THAT(resumed, SizeIs(1));
@@ -296,7 +296,7 @@ TEST_F(ArmingTest, ThroughARestartBetweenThePlanAndItsOrders) {
 
 TEST_F(ArmingTest, ThroughARestartWhileItRecordsWithTheTimeThatIsLeft) {
   Connect("a");
-  const CaptureId id = Record({"a"}, {.duration_ns = 60 * kSecondNs});
+  const CaptureId id = Record({"a"}, {.timing = {.duration_ns = 60 * kSecondNs}});
   const uint64_t end_ns = saved_[id].begin->reference_ns + 60 * kSecondNs;
   clock_.AdvanceNs(20 * kSecondNs);
   Restart();
@@ -329,22 +329,24 @@ TEST_F(ArmingTest, AnAgentThatComesBackWhileItArmsIsArmedAgain) {
 
 TEST_F(ArmingTest, TheDefaultFilterIsPutInAndSaid) {
   Connect("a");
-  EXPECT_EQ(saved_[Start()].spec.event_types, DefaultEventFilter());
-  EXPECT_THAT(saved_[Start({.all_events = true})].spec.event_types, IsEmpty());
-  const CaptureId chosen = Start({.event_types = {"hardware"}});
-  EXPECT_THAT(saved_[chosen].spec.event_types, ElementsAre("hardware"));
+  EXPECT_EQ(saved_[Start()].spec.filter.event_types, DefaultEventFilter());
+  EXPECT_THAT(saved_[Start({.filter = {.all_events = true}})].spec.filter.event_types, IsEmpty());
+  const CaptureId chosen = Start({.filter = {.event_types = {"hardware"}}});
+  EXPECT_THAT(saved_[chosen].spec.filter.event_types, ElementsAre("hardware"));
 }
 
 // --- Modes ---------------------------------------------------------------------------------------
 
 TEST_F(ArmingTest, ASnapshotIsCutOutOfTheFlightRecorderAndStopsByItself) {
   Connect("a");
-  const CaptureId recorder = Record({"a"}, {.job = "llama", .mode = CaptureMode::kFlightRecorder});
+  const CaptureId recorder =
+      Record({"a"}, {.mode = CaptureMode::kFlightRecorder, .selection = {.job = "llama"}});
   TakeOrders();
-  const CaptureId id = Start({.mode = CaptureMode::kSnapshot, .last_ns = 20 * kSecondNs});
+  const CaptureId id =
+      Start({.mode = CaptureMode::kSnapshot, .timing = {.last_ns = 20 * kSecondNs}});
   const CaptureSpec& spec = saved_[id].spec;
-  EXPECT_EQ(spec.flight_recorder, recorder);
-  EXPECT_EQ(spec.job, "llama");
+  EXPECT_EQ(spec.timing.flight_recorder, recorder);
+  EXPECT_EQ(spec.selection.job, "llama");
   Arm("a", id);
   EXPECT_THAT(orders_, ElementsAre("a arm", "a begin"));
   EXPECT_EQ(saved_[id].state, CaptureState::kRecording);
@@ -361,7 +363,7 @@ TEST_F(ArmingTest, ASnapshotSaysWhatAnEarlierOneTookOutOfTheRings) {
   Connect("a");
   Record({"a"}, {.mode = CaptureMode::kFlightRecorder});
   const auto warnings = [this](uint64_t last_ns) {
-    const CaptureId id = Start({.mode = CaptureMode::kSnapshot, .last_ns = last_ns});
+    const CaptureId id = Start({.mode = CaptureMode::kSnapshot, .timing = {.last_ns = last_ns}});
     Arm("a", id);
     AdvanceSmoothly(limits::kBeginLeadMinNs);
     Report("a", id, CaptureWorkerState::kComplete);
@@ -380,7 +382,7 @@ TEST_F(ArmingTest, ASnapshotSaysWhatAnEarlierOneTookOutOfTheRings) {
 TEST_F(ArmingTest, APreviewStopsByItself) {
   Connect("a");
   const CaptureId id =
-      Record({"a"}, {.duration_ns = 3'600 * kSecondNs, .mode = CaptureMode::kPreview});
+      Record({"a"}, {.mode = CaptureMode::kPreview, .timing = {.duration_ns = 3'600 * kSecondNs}});
   Advance(limits::kBeginLeadMinNs + 2 * kSecondNs);
   EXPECT_EQ(saved_[id].state, CaptureState::kStopping);
 }
@@ -388,7 +390,7 @@ TEST_F(ArmingTest, APreviewStopsByItself) {
 TEST_F(ArmingTest, BeginsAndEndsAtGivenExecutions) {
   Connect("a");
   Connect("b");
-  const CaptureId id = Record({"a", "b"}, {.at_execution = 100, .executions = 5});
+  const CaptureId id = Record({"a", "b"}, {.conditions = {.at_execution = 100, .executions = 5}});
   EXPECT_EQ(LastBegin("a").first_execution, 100u);
   EXPECT_EQ(LastBegin("a").last_execution, 104u);
   const auto run = [&](const std::string& agent, uint64_t newest) {
@@ -408,7 +410,7 @@ TEST_F(ArmingTest, BeginsAndEndsAtGivenExecutions) {
 TEST_F(ArmingTest, BeginsAtAnExecutionThatNobodyHasReached) {
   Connect("a");
   Connect("b");
-  const CaptureId id = Record({"a", "b"}, {.executions = 10});
+  const CaptureId id = Record({"a", "b"}, {.conditions = {.executions = 10}});
   TakeOrders();
   const auto run = [&](const std::string& agent, uint64_t newest) {
     Report(agent, {.capture_id = id,
@@ -436,8 +438,8 @@ TEST_F(ArmingTest, BeginsAtAnExecutionThatNobodyHasReached) {
 TEST_F(ArmingTest, WhatIsRequiredWaitsForThoseThatReturn) {
   for (const std::string agent : {"a", "b", "c"}) coordinator_->RestoreAgent(Agent(agent), 1, 2);
   Connect("a");
-  const CaptureId all = Start({.require_percent = 100});
-  const CaptureId any = Start({.job = "other", .include_neuron = false});
+  const CaptureId all = Start({.conditions = {.require_percent = 100}});
+  const CaptureId any = Start({.selection = {.job = "other"}, .filter = {.include_neuron = false}});
   Arm("a", all);
   ReportAgent("a", any, 0, false);
   EXPECT_EQ(coordinator_->FindRunning(any)->state, CaptureState::kRecording);
@@ -453,7 +455,8 @@ TEST_F(ArmingTest, WhatIsRequiredWaitsForThoseThatReturn) {
   EXPECT_EQ(saved_[all].state, CaptureState::kNotBegun);
   EXPECT_THAT(saved_[all].end_warnings, ElementsAre(HasSubstr("1 of 2 selected workers")));
   // By then nobody is waited for any more.
-  const CaptureId later = Start({.job = "later", .require_percent = 100});
+  const CaptureId later =
+      Start({.selection = {.job = "later"}, .conditions = {.require_percent = 100}});
   for (const std::string agent : {"a", "b"}) ReportAgent(agent, later, 0, false);
   EXPECT_EQ(coordinator_->FindRunning(later), nullptr);
 }
@@ -462,7 +465,7 @@ TEST_F(ArmingTest, WhatIsRequiredWaitsForThoseThatReturn) {
 
 TEST_F(ArmingTest, StopsAtItsLimitOfBytes) {
   Connect("a");
-  const CaptureId id = Record({"a"}, {.bytes_max = 1'000'000});
+  const CaptureId id = Record({"a"}, {.budget = {.stored_bytes_max = 1'000'000}});
   stored_[id] = 999'999;
   Advance(kSecondNs);
   EXPECT_EQ(coordinator_->FindRunning(id)->state, CaptureState::kRecording);
@@ -490,7 +493,7 @@ TEST_F(ArmingTest, OthersOfItsJobLeaveItLess) {
   Connect("a");
   quotas_.job_bytes = 10'000'000;
   use_.job = "llama";
-  const CaptureId id = Record({"a"}, {.job = "llama"});
+  const CaptureId id = Record({"a"}, {.selection = {.job = "llama"}});
   stored_[id] = use_.job_bytes = 3'000'000;
   Advance(CaptureAllowance::kAgeMaxNs + kSecondNs);
   EXPECT_EQ(coordinator_->FindRunning(id)->state, CaptureState::kRecording);
@@ -504,7 +507,7 @@ TEST_F(ArmingTest, WhatItMayStoreOutlivesARestart) {
   Connect("a");
   quotas_.store_bytes = 6'000'000;
   const CaptureId continuous =
-      Record({"a"}, {.mode = CaptureMode::kContinuous, .retention_bytes = 4'000'000});
+      Record({"a"}, {.mode = CaptureMode::kContinuous, .retention = {.bytes = 4'000'000}});
   stored_[continuous] = use_.store_bytes = 4'000'000;
   Restart();
   Connect("a");

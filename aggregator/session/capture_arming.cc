@@ -29,8 +29,8 @@ ArmingTally Tally(const CaptureRecord& record) {
 }
 
 bool ArmingTally::IsEnoughFor(const CaptureSpec& spec) const {
-  if (uint64_t{armed} * 100 < uint64_t{spec.require_percent} * selected) return false;
-  return armed > 0 || IsStanding(spec.mode) || !spec.include_neuron;
+  if (uint64_t{armed} * 100 < uint64_t{spec.conditions.require_percent} * selected) return false;
+  return armed > 0 || IsStanding(spec.mode) || !spec.filter.include_neuron;
 }
 
 std::string ArmingTally::WhyNotEnough(const CaptureSpec& spec) const {
@@ -39,9 +39,10 @@ std::string ArmingTally::WhyNotEnough(const CaptureSpec& spec) const {
     text = selected == 1 ? "the selected worker cannot take part"
                          : fmt::format("none of the {} selected workers can take part", selected);
   } else {
-    text = fmt::format(
-        "{} of {} selected workers are armed, and {} are required", armed, selected,
-        spec.require_percent == 100 ? "all" : fmt::format("{} %", spec.require_percent));
+    text = fmt::format("{} of {} selected workers are armed, and {} are required", armed, selected,
+                       spec.conditions.require_percent == 100
+                           ? "all"
+                           : fmt::format("{} %", spec.conditions.require_percent));
   }
   const char* separator = " (";
   for (const auto& [obstacle, count] : obstacles) {

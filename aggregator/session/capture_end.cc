@@ -128,7 +128,7 @@ bool CaptureSession::CheckWorkers() {
 }
 
 bool CaptureSession::CheckExecutions() {
-  if (!record_.begin || !record_.spec.by_execution()) return true;
+  if (!record_.begin || !record_.spec.conditions.by_execution()) return true;
   const CaptureBegin& begin = *record_.begin;
   bool all_reached = true;
   for (const CaptureWorkerStatus& status : record_.workers) {

@@ -14,7 +14,8 @@ uint64_t Left(uint64_t quota, uint64_t used) { return quota > used ? quota - use
 
 // What the capture itself says of how much it will hold; 0: nothing.
 uint64_t AsksFor(const CaptureSpec& spec) {
-  return spec.mode == CaptureMode::kContinuous ? spec.retention_bytes : spec.bytes_max;
+  return spec.mode == CaptureMode::kContinuous ? spec.retention.bytes
+                                               : spec.budget.stored_bytes_max;
 }
 
 struct Limit {
@@ -31,7 +32,7 @@ CaptureAllowance OfContinuous(const CaptureSpec& spec, const CaptureQuotas& quot
   CaptureAllowance allowance;
   if (quotas.job_bytes == 0 || use.job.empty() || !use.own_bytes) return allowance;
   const uint64_t own = std::min(*use.own_bytes, use.job_bytes);
-  allowance.bytes = Left(quotas.job_bytes, use.job_bytes - own) + spec.retention_bytes / 8;
+  allowance.bytes = Left(quotas.job_bytes, use.job_bytes - own) + spec.retention.bytes / 8;
   allowance.words = fmt::format("what the quota of job {} had left, {} of {} (--quota-job-bytes)",
                                 use.job, BytesText(Left(quotas.job_bytes, use.job_bytes - own)),
                                 BytesText(quotas.job_bytes));
@@ -84,10 +85,11 @@ absl::StatusOr<CaptureAllowance> Admit(const CaptureSpec& spec, const CaptureQuo
     allowance = {left, fmt::format("what the quota {} had left, {} of {} ({})", limit.whose,
                                    BytesText(left), BytesText(limit.quota), limit.flag)};
   }
-  if (spec.mode == CaptureMode::kContinuous && spec.retention_bytes > 0)
+  if (spec.mode == CaptureMode::kContinuous && spec.retention.bytes > 0)
     return OfContinuous(spec, quotas, use);
-  if (spec.bytes_max > 0 && spec.bytes_max <= allowance.bytes) {
-    allowance = {spec.bytes_max, fmt::format("its limit of {}", BytesText(spec.bytes_max))};
+  if (spec.budget.stored_bytes_max > 0 && spec.budget.stored_bytes_max <= allowance.bytes) {
+    allowance = {spec.budget.stored_bytes_max,
+                 fmt::format("its limit of {}", BytesText(spec.budget.stored_bytes_max))};
   }
   return allowance;
 }

@@ -14,7 +14,7 @@ constexpr uint64_t kMb = 1'000'000;
 
 TEST(CaptureQuota, WithoutQuotasOnlyItsOwnLimit) {
   EXPECT_EQ(Admit({}, {}, {})->bytes, CaptureAllowance::kNoLimit);
-  const auto own = Admit({.bytes_max = 7 * kMb}, {}, {});
+  const auto own = Admit({.budget = {.stored_bytes_max = 7 * kMb}}, {}, {});
   EXPECT_EQ(own->bytes, 7 * kMb);
   EXPECT_EQ(own->words, "its limit of 7.0 MB");
 }
@@ -36,7 +36,8 @@ TEST(CaptureQuota, TheSmallestThatAppliesCounts) {
 TEST(CaptureQuota, OneThatGoesOnMayHaveWhatOthersLeave) {
   const CaptureQuotas store = {.store_bytes = 6'000 * kMb};
   // A continuous one that is as large as it is to be, which is most of the store.
-  const CaptureSpec continuous = {.mode = CaptureMode::kContinuous, .retention_bytes = 4'000 * kMb};
+  const CaptureSpec continuous = {.mode = CaptureMode::kContinuous,
+                                  .retention = {.bytes = 4'000 * kMb}};
   EXPECT_TRUE(Admit(continuous, store, {}).ok());
   EXPECT_TRUE(
       Admit(continuous, store, {.store_bytes = 4'000 * kMb, .own_bytes = 4'000 * kMb}).ok());
@@ -44,7 +45,7 @@ TEST(CaptureQuota, OneThatGoesOnMayHaveWhatOthersLeave) {
   EXPECT_TRUE(
       Admit(continuous, store, {.store_bytes = 3'500 * kMb, .own_bytes = 1'000 * kMb}).ok());
   const CaptureQuotas job = {.job_bytes = 5'000 * kMb};
-  const CaptureSpec stream = {.bytes_max = 4'000 * kMb};
+  const CaptureSpec stream = {.budget = {.stored_bytes_max = 4'000 * kMb}};
   const auto at_3_gb =
       Admit(stream, job, {.job = "j", .job_bytes = 3'000 * kMb, .own_bytes = 3'000 * kMb});
   ASSERT_TRUE(at_3_gb.ok());
@@ -62,7 +63,7 @@ TEST(CaptureQuota, OneThatGoesOnMayHaveWhatOthersLeave) {
 
 TEST(CaptureQuota, AContinuousOneHasWhatOthersOfItsJobLeave) {
   const CaptureQuotas quotas = {.job_bytes = 5'000 * kMb};
-  const CaptureSpec spec = {.mode = CaptureMode::kContinuous, .retention_bytes = 4'000 * kMb};
+  const CaptureSpec spec = {.mode = CaptureMode::kContinuous, .retention = {.bytes = 4'000 * kMb}};
   const auto alone =
       Admit(spec, quotas, {.job = "j", .job_bytes = 4'100 * kMb, .own_bytes = 4'100 * kMb});
   EXPECT_GT(alone->bytes, 4'100 * kMb);
@@ -79,11 +80,11 @@ TEST(CaptureQuota, RefusesWithTheNumbers) {
   EXPECT_EQ(std::string(used_up.status().message()),
             "the quota of job llama is used up: 100.0 MB of 100.0 MB are stored "
             "(--quota-job-bytes of the aggregator); delete captures, or raise it");
-  const auto too_much =
-      Admit({.bytes_max = 30 * kMb}, {.store_bytes = 100 * kMb}, {.store_bytes = 80 * kMb});
+  const auto too_much = Admit({.budget = {.stored_bytes_max = 30 * kMb}},
+                              {.store_bytes = 100 * kMb}, {.store_bytes = 80 * kMb});
   EXPECT_THAT(std::string(too_much.status().message()),
               HasSubstr("may take 30.0 MB, and the quota of the store has 20.0 MB left"));
-  const auto standing = Admit({.mode = CaptureMode::kContinuous, .retention_bytes = 200 * kMb},
+  const auto standing = Admit({.mode = CaptureMode::kContinuous, .retention = {.bytes = 200 * kMb}},
                               {.capture_bytes = 100 * kMb}, {});
   EXPECT_EQ(standing.status().code(), absl::StatusCode::kResourceExhausted);
 }

@@ -16,21 +16,21 @@ std::string_view NameOf(CaptureMode mode) {
 }
 
 absl::Status CheckMode(const CaptureSpec& spec) {
-  if (spec.mode != CaptureMode::kSnapshot && spec.last_ns > 0) {
+  if (spec.mode != CaptureMode::kSnapshot && spec.timing.last_ns > 0) {
     return InvalidArgument("only a snapshot of a flight recorder reaches back: leave out last_ns");
   }
-  if (spec.mode != CaptureMode::kSnapshot && !spec.flight_recorder.empty()) {
+  if (spec.mode != CaptureMode::kSnapshot && !spec.timing.flight_recorder.empty()) {
     return InvalidArgument("only a snapshot takes the rings of a flight recorder");
   }
-  if (spec.mode == CaptureMode::kContinuous && spec.retention_ns == 0 &&
-      spec.retention_bytes == 0) {
+  if (spec.mode == CaptureMode::kContinuous && spec.retention.duration_ns == 0 &&
+      spec.retention.bytes == 0) {
     return InvalidArgument(
         "a continuous capture needs a retention, in time or in bytes: without it grows for ever");
   }
-  if (!spec.include_neuron && !spec.include_framework) {
+  if (!spec.filter.include_neuron && !spec.filter.include_framework) {
     return InvalidArgument("the capture leaves out both the runtime's events and the framework's");
   }
-  if (!spec.include_neuron && spec.mode != CaptureMode::kStream &&
+  if (!spec.filter.include_neuron && spec.mode != CaptureMode::kStream &&
       spec.mode != CaptureMode::kContinuous) {
     return InvalidArgument("without the runtime's events there is nothing of this mode to record");
   }
@@ -50,14 +50,14 @@ std::vector<std::string> KnownEventTypes(const CaptureSpec& spec, const AgentReg
 
 // Types of framework traces are in no runtime's list.
 bool MayBeFrameworks(const CaptureSpec& spec, std::string_view name) {
-  return spec.include_framework && name.find_first_of(" :") != std::string_view::npos;
+  return spec.filter.include_framework && name.find_first_of(" :") != std::string_view::npos;
 }
 
 absl::Status CheckEventTypes(const CaptureSpec& spec, const AgentRegistry& registry) {
-  RETURN_IF_ERROR(EventFilter::Parse(spec.event_types).status());
+  RETURN_IF_ERROR(EventFilter::Parse(spec.filter.event_types).status());
   const std::vector<std::string> known = KnownEventTypes(spec, registry);
   if (known.empty()) return absl::OkStatus();
-  for (const UnknownEventType& unknown : UnknownEventTypes(spec.event_types, known)) {
+  for (const UnknownEventType& unknown : UnknownEventTypes(spec.filter.event_types, known)) {
     const std::string name = unknown.item.substr(unknown.item.starts_with('^') ? 1 : 0);
     if (MayBeFrameworks(spec, name)) continue;
     return InvalidArgument(
@@ -76,33 +76,30 @@ std::string RunsAlready(const CaptureRecord& record, const MayName& may_name) {
     return fmt::format("{} of somebody else runs already", mode);
   }
   return fmt::format("{} {} runs already{}", mode, record.id.ToString(),
-                     record.spec.job.empty() ? " for all jobs" : " for job " + record.spec.job);
-}
-
-bool SelectsNothingItself(const CaptureSpec& spec) {
-  return spec.job.empty() && spec.instance_ids.empty() && spec.job_facts.empty() &&
-         spec.worker_gids.empty() && spec.neuron_cores.empty();
+                     record.spec.selection.job.empty() ? " for all jobs"
+                                                       : " for job " + record.spec.selection.job);
 }
 
 absl::Status TakeFlightRecorder(const CaptureSurroundings& surroundings, CaptureSpec& spec) {
   std::vector<const CaptureRecord*> fitting;
   for (const CaptureRecord* const record : surroundings.running) {
     if (record->spec.mode != CaptureMode::kFlightRecorder) continue;
-    if (!spec.flight_recorder.empty() && record->id != spec.flight_recorder) continue;
+    if (!spec.timing.flight_recorder.empty() && record->id != spec.timing.flight_recorder) continue;
     if (MayOverlap(record->spec, spec)) fitting.push_back(record);
   }
   if (fitting.empty()) {
     return FailedPrecondition(
         "no flight recorder is on{}; start one with neurontrace flight-recorder on; earlier events "
         "cannot be recovered",
-        SelectsNothingItself(spec) ? "" : " for what is selected");
+        spec.selection.empty() ? "" : " for what is selected");
   }
   if (fitting.size() > 1) {
     std::string named;
     for (const CaptureRecord* const record : fitting) {
       if (surroundings.may_name && !surroundings.may_name(record->spec)) continue;
-      named += fmt::format("{}{}{}", named.empty() ? "" : ", ", record->id.ToString(),
-                           record->spec.job.empty() ? "" : " of job " + record->spec.job);
+      named += fmt::format(
+          "{}{}{}", named.empty() ? "" : ", ", record->id.ToString(),
+          record->spec.selection.job.empty() ? "" : " of job " + record->spec.selection.job);
     }
     return FailedPrecondition("{} flight recorders fit{}{}; say which job is meant", fitting.size(),
                               named.empty() ? "" : ": ", named);
@@ -113,23 +110,17 @@ absl::Status TakeFlightRecorder(const CaptureSurroundings& surroundings, Capture
                               recorder.id.ToString(),
                               recorder.state == CaptureState::kArming ? "arming" : "stopping");
   }
-  spec.flight_recorder = recorder.id;
+  spec.timing.flight_recorder = recorder.id;
   const CaptureSpec& held = recorder.spec;
-  if (SelectsNothingItself(spec)) {
-    spec.job = held.job;
-    spec.instance_ids = held.instance_ids;
-    spec.job_facts = held.job_facts;
-    spec.worker_gids = held.worker_gids;
-    spec.neuron_cores = held.neuron_cores;
-  }
-  if (spec.event_types.empty()) {
-    spec.event_types = held.event_types;
-    spec.all_events = held.all_events;
+  if (spec.selection.empty()) spec.selection = held.selection;
+  if (spec.filter.event_types.empty()) {
+    spec.filter.event_types = held.filter.event_types;
+    spec.filter.all_events = held.filter.all_events;
   }
   // The rings hold what runtimes recorded; how large they are is decided.
-  spec.ring_events_per_core = held.ring_events_per_core;
-  spec.include_framework = false;
-  spec.duration_ns = 0;
+  spec.retention.ring_events_per_core = held.retention.ring_events_per_core;
+  spec.filter.include_framework = false;
+  spec.timing.duration_ns = 0;
   return absl::OkStatus();
 }
 
@@ -175,9 +166,11 @@ bool Contradict(const std::vector<KeyValue>& a, const std::vector<KeyValue>& b) 
 }  // namespace
 
 bool MayOverlap(const CaptureSpec& a, const CaptureSpec& b) {
-  if (!a.job.empty() && !b.job.empty() && a.job != b.job) return false;
-  return !AreDisjoint(a.instance_ids, b.instance_ids) && !Contradict(a.job_facts, b.job_facts) &&
-         !AreDisjoint(a.worker_gids, b.worker_gids);
+  if (!a.selection.job.empty() && !b.selection.job.empty() && a.selection.job != b.selection.job)
+    return false;
+  return !AreDisjoint(a.selection.instance_ids, b.selection.instance_ids) &&
+         !Contradict(a.selection.job_facts, b.selection.job_facts) &&
+         !AreDisjoint(a.selection.worker_gids, b.selection.worker_gids);
 }
 
 std::set<std::string> SelectedJobs(const CaptureSpec& spec, const AgentRegistry& registry) {
@@ -198,9 +191,11 @@ absl::StatusOr<CaptureSpec> CompleteSpec(CaptureSpec spec,
   }
   if (IsStanding(spec.mode)) RETURN_IF_ERROR(CheckStanding(surroundings, spec));
   RETURN_IF_ERROR(CheckEventTypes(spec, surroundings.registry));
-  if (spec.event_types.empty() && !spec.all_events) spec.event_types = DefaultEventFilter();
+  if (spec.filter.event_types.empty() && !spec.filter.all_events)
+    spec.filter.event_types = DefaultEventFilter();
   // Cores that are to stop together have to begin together.
-  if (spec.executions > 0 && spec.at_execution == 0) spec.at_next_execution = true;
+  if (spec.conditions.executions > 0 && spec.conditions.at_execution == 0)
+    spec.conditions.at_next_execution = true;
   return spec;
 }
 

@@ -54,94 +54,111 @@ class CaptureRequestTest : public ::testing::Test {
 };
 
 TEST_F(CaptureRequestTest, LeavesOutTheNoiseOfAllocationsUnlessAsked) {
-  EXPECT_EQ(Complete({})->event_types, DefaultEventFilter());
-  EXPECT_TRUE(Complete({.all_events = true})->event_types.empty());
-  EXPECT_THAT(Complete({.event_types = {"cc_running"}})->event_types, ElementsAre("cc_running"));
+  EXPECT_EQ(Complete({})->filter.event_types, DefaultEventFilter());
+  EXPECT_TRUE(Complete({.filter = {.all_events = true}})->filter.event_types.empty());
+  EXPECT_THAT(Complete({.filter = {.event_types = {"cc_running"}}})->filter.event_types,
+              ElementsAre("cc_running"));
 }
 
 TEST_F(CaptureRequestTest, AnUnknownEventTypeIsRefusedWithTheNearest) {
-  EXPECT_EQ(WhyInvalid({.event_types = {"hardware", "^cc_runing"}}),
+  EXPECT_EQ(WhyInvalid({.filter = {.event_types = {"hardware", "^cc_runing"}}}),
             "no event type is called 'cc_runing', is 'cc_running' meant?; the runtimes of the "
             "selected workers know cc_running, kmgr_exec_core, nc_exec_running, nrt_tensor_free, "
             "nrt_tensor_read");
   // Groups, and the names of the documentation.
-  EXPECT_TRUE(Complete({.event_types = {"software", "cc_exec", "^tensor_read"}}).ok());
+  EXPECT_TRUE(Complete({.filter = {.event_types = {"software", "cc_exec", "^tensor_read"}}}).ok());
 }
 
 TEST_F(CaptureRequestTest, OnlyWhatTheSelectedWorkersKnowCounts) {
-  EXPECT_TRUE(Complete({.job = "gpt", .event_types = {"kmgr_exec_core"}}).ok());
-  EXPECT_THAT(WhyInvalid({.job = "gpt", .event_types = {"cc_running"}}), HasSubstr("cc_running"));
+  EXPECT_TRUE(
+      Complete({.selection = {.job = "gpt"}, .filter = {.event_types = {"kmgr_exec_core"}}}).ok());
+  EXPECT_THAT(WhyInvalid({.selection = {.job = "gpt"}, .filter = {.event_types = {"cc_running"}}}),
+              HasSubstr("cc_running"));
   Put(3, "unknown", {});
-  EXPECT_TRUE(Complete({.job = "unknown", .event_types = {"whatever"}}).ok());
+  EXPECT_TRUE(
+      Complete({.selection = {.job = "unknown"}, .filter = {.event_types = {"whatever"}}}).ok());
 }
 
 TEST_F(CaptureRequestTest, TypesOfFrameworksAreInNoList) {
-  EXPECT_TRUE(Complete({.event_types = {"aten::mm"}}).ok());
-  EXPECT_FALSE(Complete({.event_types = {"aten::mm"}, .include_framework = false}).ok());
+  EXPECT_TRUE(Complete({.filter = {.event_types = {"aten::mm"}}}).ok());
+  EXPECT_FALSE(
+      Complete({.filter = {.event_types = {"aten::mm"}, .include_framework = false}}).ok());
 }
 
 TEST_F(CaptureRequestTest, ExecutionsAloneBeginTogether) {
-  EXPECT_TRUE(Complete({.executions = 10})->at_next_execution);
-  EXPECT_FALSE(Complete({.at_execution = 5, .executions = 10})->at_next_execution);
+  EXPECT_TRUE(Complete({.conditions = {.executions = 10}})->conditions.at_next_execution);
+  EXPECT_FALSE(Complete({.conditions = {.at_execution = 5, .executions = 10}})
+                   ->conditions.at_next_execution);
 }
 
 TEST_F(CaptureRequestTest, RefusesWhatContradictsItself) {
-  EXPECT_THAT(WhyInvalid({.last_ns = 1}), HasSubstr("last_ns"));
+  EXPECT_THAT(WhyInvalid({.timing = {.last_ns = 1}}), HasSubstr("last_ns"));
   EXPECT_THAT(WhyInvalid({.mode = CaptureMode::kContinuous}), HasSubstr("retention"));
-  EXPECT_THAT(WhyInvalid({.include_neuron = false, .include_framework = false}),
+  EXPECT_THAT(WhyInvalid({.filter = {.include_neuron = false, .include_framework = false}}),
               HasSubstr("leaves out both"));
-  EXPECT_FALSE(Complete({.include_neuron = false, .mode = CaptureMode::kFlightRecorder}).ok());
+  EXPECT_FALSE(
+      Complete({.mode = CaptureMode::kFlightRecorder, .filter = {.include_neuron = false}}).ok());
 }
 
 TEST_F(CaptureRequestTest, OneStandingCaptureOfAKindForAWorker) {
-  const CaptureId first = Runs({.job = "llama", .mode = CaptureMode::kFlightRecorder});
+  const CaptureId first =
+      Runs({.mode = CaptureMode::kFlightRecorder, .selection = {.job = "llama"}});
   const auto refused = [&](const CaptureSpec& spec) {
     return WhyRefused(spec, absl::StatusCode::kFailedPrecondition);
   };
   EXPECT_THAT(refused({.mode = CaptureMode::kFlightRecorder}), HasSubstr(first.ToString()));
-  EXPECT_THAT(refused({.job = "llama", .mode = CaptureMode::kFlightRecorder}),
+  EXPECT_THAT(refused({.mode = CaptureMode::kFlightRecorder, .selection = {.job = "llama"}}),
               HasSubstr("for job llama"));
-  EXPECT_TRUE(Complete({.job = "gpt", .mode = CaptureMode::kFlightRecorder}).ok());
-  EXPECT_TRUE(Complete({.mode = CaptureMode::kContinuous, .retention_ns = 1}).ok());
-  EXPECT_TRUE(Complete({.job = "llama"}).ok());
+  EXPECT_TRUE(Complete({.mode = CaptureMode::kFlightRecorder, .selection = {.job = "gpt"}}).ok());
+  EXPECT_TRUE(Complete({.mode = CaptureMode::kContinuous, .retention = {.duration_ns = 1}}).ok());
+  EXPECT_TRUE(Complete({.selection = {.job = "llama"}}).ok());
   records_[0].state = CaptureState::kStopping;
-  EXPECT_TRUE(Complete({.job = "llama", .mode = CaptureMode::kFlightRecorder}).ok());
+  EXPECT_TRUE(Complete({.mode = CaptureMode::kFlightRecorder, .selection = {.job = "llama"}}).ok());
 }
 
 TEST_F(CaptureRequestTest, OverlapIsRuledOutByWhatDiffers) {
-  EXPECT_TRUE(MayOverlap({}, {.job = "a"}));
-  EXPECT_FALSE(MayOverlap({.job = "b"}, {.job = "a"}));
-  EXPECT_FALSE(MayOverlap({.instance_ids = {"i"}}, {.instance_ids = {"j", "k"}}));
-  EXPECT_TRUE(MayOverlap({.instance_ids = {"i", "j"}}, {.instance_ids = {"j"}}));
-  EXPECT_FALSE(MayOverlap({.worker_gids = {{0, 3}}}, {.worker_gids = {{4, 7}}}));
-  EXPECT_TRUE(MayOverlap({.worker_gids = {{0, 4}}}, {.worker_gids = {{4, 7}}}));
-  EXPECT_FALSE(MayOverlap({.job_facts = {{"pod", "x"}}}, {.job_facts = {{"pod", "y"}}}));
+  EXPECT_TRUE(MayOverlap({}, {.selection = {.job = "a"}}));
+  EXPECT_FALSE(MayOverlap({.selection = {.job = "b"}}, {.selection = {.job = "a"}}));
+  EXPECT_FALSE(MayOverlap({.selection = {.instance_ids = {"i"}}},
+                          {.selection = {.instance_ids = {"j", "k"}}}));
+  EXPECT_TRUE(MayOverlap({.selection = {.instance_ids = {"i", "j"}}},
+                         {.selection = {.instance_ids = {"j"}}}));
+  EXPECT_FALSE(MayOverlap({.selection = {.worker_gids = {{0, 3}}}},
+                          {.selection = {.worker_gids = {{4, 7}}}}));
+  EXPECT_TRUE(MayOverlap({.selection = {.worker_gids = {{0, 4}}}},
+                         {.selection = {.worker_gids = {{4, 7}}}}));
+  EXPECT_FALSE(MayOverlap({.selection = {.job_facts = {{"pod", "x"}}}},
+                          {.selection = {.job_facts = {{"pod", "y"}}}}));
 }
 
 TEST_F(CaptureRequestTest, ASnapshotTakesTheFlightRecorderThatFits) {
   const auto refused = [&](const CaptureSpec& spec) {
     return WhyRefused(spec, absl::StatusCode::kFailedPrecondition);
   };
-  const CaptureSpec snapshot = {.mode = CaptureMode::kSnapshot, .last_ns = 5};
+  const CaptureSpec snapshot = {.mode = CaptureMode::kSnapshot, .timing = {.last_ns = 5}};
   EXPECT_THAT(refused(snapshot), HasSubstr("flight-recorder on"));
-  const CaptureId llama = Runs({.job = "llama",
-                                .event_types = {"hardware"},
-                                .ring_events_per_core = 2'048,
-                                .mode = CaptureMode::kFlightRecorder});
+  const CaptureId llama = Runs({.mode = CaptureMode::kFlightRecorder,
+                                .selection = {.job = "llama"},
+                                .filter = {.event_types = {"hardware"}},
+                                .retention = {.ring_events_per_core = 2'048}});
   const CaptureSpec taken = *Complete(snapshot);
-  EXPECT_EQ(taken.flight_recorder, llama);
-  EXPECT_EQ(taken.job, "llama");
-  EXPECT_EQ(taken.ring_events_per_core, 2'048u);
-  EXPECT_THAT(taken.event_types, ElementsAre("hardware"));
-  EXPECT_FALSE(taken.include_framework);
-  const CaptureId gpt = Runs({.job = "gpt", .mode = CaptureMode::kFlightRecorder});
+  EXPECT_EQ(taken.timing.flight_recorder, llama);
+  EXPECT_EQ(taken.selection.job, "llama");
+  EXPECT_EQ(taken.retention.ring_events_per_core, 2'048u);
+  EXPECT_THAT(taken.filter.event_types, ElementsAre("hardware"));
+  EXPECT_FALSE(taken.filter.include_framework);
+  const CaptureId gpt = Runs({.mode = CaptureMode::kFlightRecorder, .selection = {.job = "gpt"}});
   EXPECT_THAT(refused(snapshot), HasSubstr("2 flight recorders fit"));
-  EXPECT_EQ(Complete({.job = "gpt", .mode = CaptureMode::kSnapshot})->flight_recorder, gpt);
-  EXPECT_THAT(refused({.job = "other", .mode = CaptureMode::kSnapshot}),
+  EXPECT_EQ(Complete({.mode = CaptureMode::kSnapshot, .selection = {.job = "gpt"}})
+                ->timing.flight_recorder,
+            gpt);
+  EXPECT_THAT(refused({.mode = CaptureMode::kSnapshot, .selection = {.job = "other"}}),
               HasSubstr("for what is selected"));
-  EXPECT_EQ(Complete({.mode = CaptureMode::kSnapshot, .flight_recorder = llama})->job, "llama");
+  EXPECT_EQ(Complete({.mode = CaptureMode::kSnapshot, .timing = {.flight_recorder = llama}})
+                ->selection.job,
+            "llama");
   records_[0].state = CaptureState::kArming;
-  EXPECT_THAT(refused({.mode = CaptureMode::kSnapshot, .flight_recorder = llama}),
+  EXPECT_THAT(refused({.mode = CaptureMode::kSnapshot, .timing = {.flight_recorder = llama}}),
               HasSubstr("is arming: its rings are not held"));
 }
 

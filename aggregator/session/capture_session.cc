@@ -123,7 +123,7 @@ CaptureSession::CaptureSession(CaptureRecord record, const SessionTime& now)
 // The time that the aggregator was away counts: the reference goes on, and where nothing was
 // planned the wall clock is all that is left of it.
 void CaptureSession::SetDue(const SessionTime& now) {
-  uint64_t length_ns = record_.spec.duration_ns;
+  uint64_t length_ns = record_.spec.timing.duration_ns;
   const bool is_from_execution = CountsFromExecution();
   if (is_from_execution && !HasReachedExecutions(record_)) return;
   if (record_.spec.mode == CaptureMode::kPreview) length_ns = limits::kPreviewMeasureNs;
@@ -141,12 +141,12 @@ void CaptureSession::SetDue(const SessionTime& now) {
 }
 
 bool CaptureSession::CountsFromExecution() const {
-  return record_.spec.by_execution() && record_.spec.mode == CaptureMode::kStream &&
+  return record_.spec.conditions.by_execution() && record_.spec.mode == CaptureMode::kStream &&
          !presence_.empty();
 }
 
 bool CaptureSession::Selects(const AgentInfo& agent) const {
-  const auto& ids = record_.spec.instance_ids;
+  const auto& ids = record_.spec.selection.instance_ids;
   return ids.empty() || std::find(ids.begin(), ids.end(), agent.instance_id) != ids.end();
 }
 
@@ -520,7 +520,7 @@ void CaptureSession::NoteAwayAgent(const KnownAgent& agent, const SessionTime& n
     }
     return;
   }
-  if (!record_.spec.instance_ids.empty()) {
+  if (!record_.spec.selection.instance_ids.empty()) {
     lose({.instance_id = agent.info.instance_id});
     return;
   }

@@ -28,8 +28,10 @@ bool IsRecording(const CaptureWorkerStatus& status) {
 constexpr uint64_t kSaveIntervalNs = 1'000'000'000;
 
 uint64_t LastExecution(const CaptureSpec& spec, uint64_t first) {
-  if (first == 0 || spec.executions == 0) return 0;
-  return spec.executions - 1 > UINT64_MAX - first ? UINT64_MAX : first + spec.executions - 1;
+  if (first == 0 || spec.conditions.executions == 0) return 0;
+  return spec.conditions.executions - 1 > UINT64_MAX - first
+             ? UINT64_MAX
+             : first + spec.conditions.executions - 1;
 }
 
 }  // namespace
@@ -365,7 +367,8 @@ void Coordinator::NoteFleet(CaptureSession& session, const SessionTime& now) {
 // Right after a restart whoever is back first would be all there is.
 void Coordinator::AwaitReturning(CaptureSession& session, const SessionTime& now) {
   const uint64_t back_by_ns = restored_monotonic_ns_ + limits::kAgentReturnMaxNs;
-  if (session.record().spec.require_percent == 0 || now.monotonic_ns >= back_by_ns) return;
+  if (session.record().spec.conditions.require_percent == 0 || now.monotonic_ns >= back_by_ns)
+    return;
   for (const auto& [agent_id, agent] : registry_.agents()) {
     if (agent.restored && session.Selects(agent.info)) session.Await(agent_id, back_by_ns);
   }
@@ -412,7 +415,7 @@ absl::StatusOr<CaptureRecord> Coordinator::StartCapture(const CaptureSpec& asked
 
 void Coordinator::RememberCut(const CaptureRecord& record) {
   if (record.spec.mode != CaptureMode::kSnapshot || !record.begin) return;
-  Cut& cut = cuts_[record.spec.flight_recorder];
+  Cut& cut = cuts_[record.spec.timing.flight_recorder];
   if (cut.reference_ns < record.begin->reference_ns) {
     cut = {record.spec, record.begin->reference_ns};
   }
@@ -420,11 +423,11 @@ void Coordinator::RememberCut(const CaptureRecord& record) {
 
 void Coordinator::WarnOfEarlierCut(const CaptureBegin& begin, CaptureSession& snapshot) const {
   const CaptureSpec& spec = snapshot.record().spec;
-  const auto earlier = cuts_.find(spec.flight_recorder);
+  const auto earlier = cuts_.find(spec.timing.flight_recorder);
   if (spec.mode != CaptureMode::kSnapshot || earlier == cuts_.end()) return;
   const Cut& cut = earlier->second;
   if (cut.reference_ns >= begin.reference_ns || !MayOverlap(spec, cut.spec)) return;
-  if (begin.reference_ns - cut.reference_ns >= spec.last_ns) return;
+  if (begin.reference_ns - cut.reference_ns >= spec.timing.last_ns) return;
   snapshot.Warn(fmt::format(
       "a snapshot {:.1f} s before this one emptied the rings: earlier events are not in this one",
       static_cast<double>(begin.reference_ns - cut.reference_ns) * 1e-9));
@@ -437,14 +440,14 @@ absl::Status Coordinator::JudgeArming(Session& session) {
   const CaptureRecord& record = judged.record();
   const CaptureSpec& spec = record.spec;
   const bool is_anyone = tally.selected > 0 || IsStanding(spec.mode) ||
-                         (!spec.include_neuron && !record.agents.empty());
+                         (!spec.filter.include_neuron && !record.agents.empty());
   const uint64_t arm_ns = now.realtime_ns - std::min(now.realtime_ns, record.started_realtime_ns);
   const uint64_t lead_ns = BeginLeadNs(judged.SlowestAnswerNs(), write_ns_);
   const bool begins = is_anyone && tally.IsEnoughFor(spec);
   if (begins) {
     CaptureBegin begin{.reference_ns = now.reference_ns + lead_ns};
-    begin.first_execution = spec.at_execution;
-    begin.last_execution = LastExecution(spec, spec.at_execution);
+    begin.first_execution = spec.conditions.at_execution;
+    begin.last_execution = LastExecution(spec, spec.conditions.at_execution);
     begin.bound_ns = WidestBound(record, begin);
     // Snapshots of recorders that ended before this process began are restored, too.
     std::erase_if(cuts_, [this](const auto& cut) { return !running_.contains(cut.first); });
@@ -564,7 +567,8 @@ void Coordinator::TickRunning(Session& session, const SessionTime& now) {
   }
   if (session.state.state() != CaptureState::kRecording) return;
   const CaptureRecord& record = session.state.record();
-  if (record.spec.at_next_execution && record.begin && record.begin->first_execution == 0) {
+  if (record.spec.conditions.at_next_execution && record.begin &&
+      record.begin->first_execution == 0) {
     const auto first = session.executions.Choose(record, now.monotonic_ns);
     if (first) say(ChooseExecutions(session, *first), "its first execution was chosen");
   }

@@ -56,7 +56,7 @@ TEST_F(CoordinatorTest, AWorkerThatItsAgentFinishesWithoutIsLost) {
 TEST_F(CoordinatorTest, AsksOnlyTheInstancesThatAreSelected) {
   Connect("a");
   Connect("b");
-  Start({.instance_ids = {"i-b"}});
+  Start({.selection = {.instance_ids = {"i-b"}}});
   EXPECT_THAT(orders_, ElementsAre("b arm"));
   EXPECT_THAT(Connect("a"), IsEmpty());
 }
@@ -304,7 +304,7 @@ TEST_F(CoordinatorTest, RemembersWorkersWithoutAPart) {
   Put("a", WorkerState::kIdle, 6, "llama");
   Connect("away");
   Disconnect("away");
-  const CaptureId id = Start({.job = "llama"});
+  const CaptureId id = Start({.selection = {.job = "llama"}});
   Report("a", id, CaptureWorkerState::kRefused, "busy", CaptureObstacle::kOtherProfiler);
   Report("a", {.capture_id = id, .worker = WorkerOf("a", 6), .state = CaptureWorkerState::kArmed});
   ReportAgent("a", id, 2, false);
@@ -346,7 +346,7 @@ TEST_F(CoordinatorTest, AStopIsToldOnlyWhenItIsWrittenDown) {
 
 TEST_F(CoordinatorTest, ADurationThatIsOverWaitsForTheDisk) {
   Connect("a");
-  const CaptureId id = Record({"a"}, {.duration_ns = 5 * kSecondNs});
+  const CaptureId id = Record({"a"}, {.timing = {.duration_ns = 5 * kSecondNs}});
   TakeOrders();
   disk_full_ = true;
   Advance(6 * kSecondNs);

@@ -85,10 +85,11 @@ bool HasReachedExecutions(const CaptureRecord& record) {
 std::optional<std::string> ExecutionStopPolicy::Look(const CaptureRecord& record,
                                                      const SessionTime& now) {
   const CaptureSpec& spec = record.spec;
-  if (!record.begin || !spec.by_execution()) return std::nullopt;
+  if (!record.begin || !spec.conditions.by_execution()) return std::nullopt;
   // One without an end waits for somebody to stop it, and one by time for that, once it counts.
-  const bool has_end = spec.executions > 0 || spec.duration_ns > 0;
-  if (!has_end || (spec.executions == 0 && HasReachedExecutions(record))) return std::nullopt;
+  const bool has_end = spec.conditions.executions > 0 || spec.timing.duration_ns > 0;
+  if (!has_end || (spec.conditions.executions == 0 && HasReachedExecutions(record)))
+    return std::nullopt;
 
   const Progress progress = Measure(record, now.realtime_ns);
   if (progress_since_ns_ == 0 || progress.sum != progress_) {

@@ -41,7 +41,7 @@ class ExecutionStopPolicyTest : public CoordinatorTestBase {
 };
 
 TEST_F(ExecutionStopPolicyTest, AJobThatEndsInTheMiddleEndsIt) {
-  const CaptureId id = Record({"a", "b"}, {.at_execution = 100, .executions = 20});
+  const CaptureId id = Record({"a", "b"}, {.conditions = {.at_execution = 100, .executions = 20}});
   Run("a", id, 110, 100);
   Run("b", id, 111, 100);
   Run("a", id, 112, 100, CaptureWorkerState::kComplete);
@@ -56,7 +56,7 @@ TEST_F(ExecutionStopPolicyTest, AJobThatEndsInTheMiddleEndsIt) {
 }
 
 TEST_F(ExecutionStopPolicyTest, AJobThatEndsBehindItIsNoneThatEndsInTheMiddle) {
-  const CaptureId id = Record({"a", "b"}, {.at_execution = 100, .executions = 5});
+  const CaptureId id = Record({"a", "b"}, {.conditions = {.at_execution = 100, .executions = 5}});
   Run("a", id, 104, 100);
   Report("b", {.capture_id = id,
                .worker = WorkerOf("b"),
@@ -70,7 +70,7 @@ TEST_F(ExecutionStopPolicyTest, AJobThatEndsBehindItIsNoneThatEndsInTheMiddle) {
 }
 
 TEST_F(ExecutionStopPolicyTest, AnAgentThatIsLostHoldsNobodyUp) {
-  const CaptureId id = Record({"a", "b"}, {.at_execution = 100, .executions = 5});
+  const CaptureId id = Record({"a", "b"}, {.conditions = {.at_execution = 100, .executions = 5}});
   Run("a", id, 102, 100);
   Run("b", id, 102, 100);
   Disconnect("b");
@@ -81,7 +81,7 @@ TEST_F(ExecutionStopPolicyTest, AnAgentThatIsLostHoldsNobodyUp) {
 }
 
 TEST_F(ExecutionStopPolicyTest, AWorkerWithoutNumbersHoldsTheOthersUpForAWhile) {
-  const CaptureId id = Record({"a", "b"}, {.at_execution = 100, .executions = 5});
+  const CaptureId id = Record({"a", "b"}, {.conditions = {.at_execution = 100, .executions = 5}});
   Run("a", id, 105, 100);
   Advance(ExecutionStopPolicy::kStragglerNs - kSecondNs);
   EXPECT_EQ(StateOf(id), CaptureState::kRecording);
@@ -102,7 +102,7 @@ TEST_F(ExecutionStopPolicyTest, AWorkerWithoutNumbersHoldsTheOthersUpForAWhile) 
 }
 
 TEST_F(ExecutionStopPolicyTest, OneWorkerAloneDoesNotEndItWhileAnotherBegins) {
-  const CaptureId id = Start({.at_execution = 100, .executions = 5});
+  const CaptureId id = Start({.conditions = {.at_execution = 100, .executions = 5}});
   Arm("a", id);
   Arm("b", id);
   Run("a", id, 105, 100);
@@ -112,7 +112,7 @@ TEST_F(ExecutionStopPolicyTest, OneWorkerAloneDoesNotEndItWhileAnotherBegins) {
 }
 
 TEST_F(ExecutionStopPolicyTest, WorkersThatTellOfNoneAreNotWaitedForForEver) {
-  const CaptureId id = Record({"a", "b"}, {.executions = 5});
+  const CaptureId id = Record({"a", "b"}, {.conditions = {.executions = 5}});
   Advance(ExecutionStopPolicy::kStandstillNs - kSecondNs);
   EXPECT_EQ(StateOf(id), CaptureState::kRecording);
   Advance(2 * kSecondNs);
@@ -126,7 +126,8 @@ TEST_F(ExecutionStopPolicyTest, WorkersThatTellOfNoneAreNotWaitedForForEver) {
 }
 
 TEST_F(ExecutionStopPolicyTest, ItsTimeCountsFromTheExecution) {
-  const CaptureId id = Record({"a", "b"}, {.duration_ns = 5 * kSecondNs, .at_execution = 4'711});
+  const CaptureId id = Record({"a", "b"}, {.timing = {.duration_ns = 5 * kSecondNs},
+                                           .conditions = {.at_execution = 4'711}});
   for (int i = 0; i < 20; ++i) {
     Run("a", id, 4'690 + i);
     Run("b", id, 4'690 + i);
@@ -142,7 +143,7 @@ TEST_F(ExecutionStopPolicyTest, ItsTimeCountsFromTheExecution) {
 }
 
 TEST_F(ExecutionStopPolicyTest, AnExecutionThatIsNotReachedIsSaid) {
-  const CaptureId id = Record({"a", "b"}, {.at_execution = 4'711});
+  const CaptureId id = Record({"a", "b"}, {.conditions = {.at_execution = 4'711}});
   Run("a", id, 4'711, 4'711);
   Run("b", id, 4'700);
   ASSERT_TRUE(coordinator_->StopCapture(id).ok());

@@ -33,11 +33,11 @@ std::string MeantBy(const CaptureSpec& spec, const std::vector<std::string>& job
     const std::string nearest = NearestName(name, there_are);
     if (!nearest.empty() && nearest != name) text += fmt::format("; is {} meant?", nearest);
   };
-  if (!spec.job.empty()) ask(spec.job, jobs);
+  if (!spec.selection.job.empty()) ask(spec.selection.job, jobs);
   // Each is compared with all, and a person reads one answer or two.
   constexpr size_t kAskedMax = 4;
-  for (size_t i = 0; i < std::min(spec.instance_ids.size(), kAskedMax); ++i) {
-    ask(spec.instance_ids[i], instances);
+  for (size_t i = 0; i < std::min(spec.selection.instance_ids.size(), kAskedMax); ++i) {
+    ask(spec.selection.instance_ids[i], instances);
   }
   return text;
 }

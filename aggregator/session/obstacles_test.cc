@@ -102,7 +102,8 @@ TEST_F(ObstaclesTest, WorkersOfAnAgentThatIsAway) {
   Put("b", WorkerState::kIdle, 2, "other");
   Disconnect("b");
   Advance(12 * kSecondNs);
-  const CaptureId id = Start({.job = "llama", .require_percent = 100});
+  const CaptureId id =
+      Start({.selection = {.job = "llama"}, .conditions = {.require_percent = 100}});
   Arm("a", id);
   EXPECT_EQ(saved_[id].state, CaptureState::kNotBegun);
   EXPECT_EQ(saved_[id].workers.size(), 2u);
@@ -110,10 +111,11 @@ TEST_F(ObstaclesTest, WorkersOfAnAgentThatIsAway) {
   EXPECT_EQ(StatusOf(id, "b").detail, "its agent b disconnected 12 s ago");
   // Long gone, its workers are nobody's business any more; its instance may be asked for.
   Advance(limits::kAgentLostForNs);
-  const CaptureId later = Start({.job = "llama", .require_percent = 100});
+  const CaptureId later =
+      Start({.selection = {.job = "llama"}, .conditions = {.require_percent = 100}});
   Arm("a", later);
   EXPECT_EQ(saved_[later].state, CaptureState::kRecording);
-  const CaptureId named = Start({.instance_ids = {"i-b"}});
+  const CaptureId named = Start({.selection = {.instance_ids = {"i-b"}}});
   EXPECT_EQ(saved_[named].state, CaptureState::kNotBegun);
   ASSERT_EQ(saved_[named].workers.size(), 1u);
   EXPECT_EQ(saved_[named].workers[0].obstacle, CaptureObstacle::kAgentLost);
@@ -193,7 +195,8 @@ TEST_F(ObstaclesTest, AFlightRecorderThatGaveWayIsNoLoss) {
 
 // What it had recorded before it gave way nobody has said to be here.
 TEST_F(ObstaclesTest, AContinuousCaptureThatGaveWayHasToDeliverAllTheSame) {
-  const CaptureId id = Start({.mode = CaptureMode::kContinuous, .retention_ns = 60'000'000'000});
+  const CaptureId id =
+      Start({.mode = CaptureMode::kContinuous, .retention = {.duration_ns = 60'000'000'000}});
   Arm("a", id);
   Arm("b", id);
   Report("b", id, CaptureWorkerState::kSuspended, "gives way to another capture");
@@ -219,8 +222,8 @@ TEST_F(ObstaclesTest, TwoOperatorsAtOnceAreBothAnswered) {
   EXPECT_THAT(StatusOf(second, "a").detail, HasSubstr(first.ToString()));
   // Disjoint, both record.
   End(first);
-  const CaptureId on_a = Start({.instance_ids = {"i-a"}});
-  const CaptureId on_b = Start({.instance_ids = {"i-b"}});
+  const CaptureId on_a = Start({.selection = {.instance_ids = {"i-a"}}});
+  const CaptureId on_b = Start({.selection = {.instance_ids = {"i-b"}}});
   Arm("a", on_a);
   Arm("b", on_b);
   EXPECT_EQ(saved_[on_a].state, CaptureState::kRecording);

@@ -62,7 +62,7 @@ absl::StatusOr<CaptureAllowance> StoreQuota::Admit(const CaptureSpec& spec,
   if (quotas.job_bytes == 0) return neurontrace::Admit(spec, quotas, use);
   RETURN_IF_ERROR(Refresh(UINT64_MAX / 2));  // only where that was never done
   std::set<std::string> asked = jobs;
-  if (!spec.job.empty()) asked.insert(spec.job);
+  if (!spec.selection.job.empty()) asked.insert(spec.selection.job);
   {
     const std::lock_guard lock(mutex_);
     for (const std::string& job : asked) {

@@ -35,32 +35,27 @@ void ExpectNothingElseDecodes(const std::string& value, Decode decode) {
 
 CaptureRecord FullCapture() {
   CaptureRecord record = TestCapture(1);
-  record.spec = {.name = "n",
-                 .job = "llama",
-                 .instance_ids = {"i-1", "i-2"},
-                 .neuron_cores = {0, 200},
-                 .event_types = {"hardware", "^cc_running"},
-                 .duration_ns = 5'000'000'000,
-                 .ring_events_per_core = 1 << 17,
-                 .include_neuron = true,
-                 .include_framework = false,
-                 .mode = CaptureMode::kStream,
-                 .job_facts = {{"slurm", "4711"}},
-                 .worker_gids = {{0, 7}},
+  record.spec = {
+      .name = "n",
+      .mode = CaptureMode::kStream,
+      .selection = {.job = "llama",
+                    .job_facts = {{"slurm", "4711"}},
+                    .instance_ids = {"i-1", "i-2"},
+                    .neuron_cores = {0, 200},
+                    .worker_gids = {{0, 7}}},
+      .filter = {.event_types = {"hardware", "^cc_running"},
                  .all_events = true,
-                 .labels = {{"ticket", "T-1"}},
-                 .require_percent = 90,
-                 .at_next_execution = true,
-                 .at_execution = 5,
-                 .executions = 6,
-                 .bytes_max = 7,
-                 .retention_ns = 8,
-                 .retention_bytes = 9,
-                 .last_ns = 10,
-                 .flight_recorder = TestCapture(2).id,
-                 .budget_core_ppm = 11,
-                 .budget_bytes_per_second = 12,
-                 .cause = "slow"};
+                 .include_neuron = true,
+                 .include_framework = false},
+      .timing = {.duration_ns = 5'000'000'000, .last_ns = 10, .flight_recorder = TestCapture(2).id},
+      .conditions = {.require_percent = 90,
+                     .at_next_execution = true,
+                     .at_execution = 5,
+                     .executions = 6},
+      .retention = {.duration_ns = 8, .bytes = 9, .ring_events_per_core = 1 << 17},
+      .budget = {.core_ppm = 11, .bytes_per_second = 12, .stored_bytes_max = 7},
+      .labels = {{"ticket", "T-1"}},
+      .cause = "slow"};
   record.state = CaptureState::kIncomplete;
   record.stopped_realtime_ns = 7;
   record.ended_realtime_ns = 8;
@@ -143,8 +138,8 @@ TEST(RecordCodec, CaptureReadsBack) {
   EXPECT_EQ(DecodeCaptureRecord(record.id, value).value(), record);
   CaptureRecord snapshot = record;  // does not begin with an execution
   snapshot.spec.mode = CaptureMode::kSnapshot;
-  snapshot.spec.at_next_execution = false;
-  snapshot.spec.at_execution = snapshot.spec.executions = 0;
+  snapshot.spec.conditions.at_next_execution = false;
+  snapshot.spec.conditions.at_execution = snapshot.spec.conditions.executions = 0;
   EXPECT_EQ(DecodeCaptureRecord(record.id, EncodeCaptureRecord(snapshot)).value(), snapshot);
   ExpectNothingElseDecodes(value, [&](const std::string& text) {
     return DecodeCaptureRecord(record.id, text).status();

@@ -240,7 +240,7 @@ CaptureRecord CaptureFromNothing(const CaptureId& id) {
   CaptureRecord record;
   record.id = id;
   record.spec.name = "recovered";
-  record.spec.include_neuron = true;
+  record.spec.filter.include_neuron = true;
   record.state = CaptureState::kIncomplete;
   Warn(record, "the capture's record was lost to a damaged disk and made again from its chunks");
   return record;

@@ -72,7 +72,7 @@ void TriggerEngine::Restore(const CaptureRecord& record) {
     state.status.last_cause = record.spec.cause;
     state.status.last_capture = record.id;
   }
-  Job* const job = JobOf(state, record.spec.job);
+  Job* const job = JobOf(state, record.spec.selection.job);
   if (job == nullptr || (job->has_fired && job->fired_ns > fired_ns)) return;
   job->has_fired = true;
   job->fired_ns = fired_ns;
@@ -242,7 +242,7 @@ void TriggerEngine::Start(State& state, Job& job, const std::string& job_name, A
   if (IsHourFull(state, answer)) return Suppress(state, answer);
   CaptureSpec spec;
   spec.name = rule.name;
-  spec.job = job_name;
+  spec.selection.job = job_name;
   spec.labels.push_back({std::string(kLabel), rule.name});
   const TriggerWorld::Continuous continuous = world_.continuous(spec);
   spec.cause =
@@ -288,16 +288,16 @@ absl::StatusOr<CaptureId> TriggerEngine::StartCapture(const TriggerRule& rule,
                                                       const CaptureSpec& base, Job& job) {
   absl::Status why = FailedPrecondition(
       "no flight recorder is on{}, and record-for is 0: turn one on, or set record-for",
-      base.job.empty() ? "" : fmt::format(" for job {}", base.job));
+      base.selection.job.empty() ? "" : fmt::format(" for job {}", base.selection.job));
   CaptureSpec stream = base;
-  stream.duration_ns = rule.duration_ns;
+  stream.timing.duration_ns = rule.duration_ns;
   job.stream.reset();
   if (rule.last_ns > 0) {
     CaptureSpec snapshot = base;
     snapshot.mode = CaptureMode::kSnapshot;
-    snapshot.last_ns = rule.last_ns;
-    snapshot.flight_recorder = world_.flight_recorder(base);
-    if (!snapshot.flight_recorder.empty()) {
+    snapshot.timing.last_ns = rule.last_ns;
+    snapshot.timing.flight_recorder = world_.flight_recorder(base);
+    if (!snapshot.timing.flight_recorder.empty()) {
       absl::StatusOr<CaptureId> capture = world_.start(snapshot);
       if (capture.ok()) {
         if (rule.duration_ns > 0) job.stream = std::move(stream);
@@ -326,14 +326,14 @@ void TriggerEngine::TakeBack(State& state, Job& job, const CaptureId& capture,
 
 void TriggerEngine::OnNotBegun(const CaptureRecord& record, const std::string& why) {
   for (auto& [name, state] : states_) {
-    const auto entry = state.jobs.find(record.spec.job);
+    const auto entry = state.jobs.find(record.spec.selection.job);
     if (entry == state.jobs.end() || entry->second.capture != record.id) continue;
     Job& job = entry->second;
     job.capture = CaptureId();  // it may be said again
     if (!job.stream) return TakeBack(state, job, record.id, why);
     // It has fired all the same.
     job.gathering = true;
-    auto start = [this, rule = name, job_name = record.spec.job, id = record.id,
+    auto start = [this, rule = name, job_name = record.spec.selection.job, id = record.id,
                   stream = *std::exchange(job.stream, std::nullopt), why] {
       const auto still = states_.find(rule);
       if (still == states_.end()) return;

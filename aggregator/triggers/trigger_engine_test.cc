@@ -45,9 +45,9 @@ TEST_F(TriggerEngineTest, MakesAStreamOfTheJobWhereThePastIsNotHeld) {
   ASSERT_THAT(world_.started, SizeIs(1));
   const CaptureSpec& spec = world_.started[0];
   EXPECT_EQ(spec.mode, CaptureMode::kStream);
-  EXPECT_EQ(spec.job, "j");
-  EXPECT_EQ(spec.duration_ns, 10 * kSecondNs);
-  EXPECT_EQ(spec.last_ns, 0u);
+  EXPECT_EQ(spec.selection.job, "j");
+  EXPECT_EQ(spec.timing.duration_ns, 10 * kSecondNs);
+  EXPECT_EQ(spec.timing.last_ns, 0u);
   EXPECT_EQ(spec.name, "slow");
   EXPECT_EQ(spec.cause, "trigger slow: core 0 of pid 1 is slow");
   ASSERT_THAT(spec.labels, SizeIs(1));
@@ -212,7 +212,7 @@ TEST_F(TriggerEngineTest, ACaptureThatDidNotBeginCountsForNothing) {
   EXPECT_EQ(engine_.List()[0].fired, 1u);
   EndCaptures();
   CaptureRecord record{.id = FakeTriggerWorld::Id(1)};
-  record.spec.job = "j";
+  record.spec.selection.job = "j";
   record.state = CaptureState::kNotBegun;
   engine_.OnNotBegun(record, "2 other profiler");
   EXPECT_EQ(engine_.List()[0].fired, 0u);
@@ -233,7 +233,7 @@ TEST_F(TriggerEngineTest, StreamsWhereTheSnapshotDoesNotBegin) {
   Fire("slow");
   EndCaptures();
   CaptureRecord record{.id = FakeTriggerWorld::Id(1)};
-  record.spec.job = "j";
+  record.spec.selection.job = "j";
   engine_.OnNotBegun(record, "no ring is held");
   EXPECT_THAT(world_.started, SizeIs(1)) << "not from within the coordinator";
   runner_.RunUntilIdle();
@@ -347,7 +347,7 @@ class TriggerRestoreTest : public testing::Test {
  protected:
   CaptureRecord Record(uint8_t number, uint64_t began_realtime_ns) {
     CaptureRecord record{.id = FakeTriggerWorld::Id(number)};
-    record.spec.job = "j";
+    record.spec.selection.job = "j";
     record.spec.cause = "trigger slow: number " + std::to_string(number);
     record.spec.labels = {{"team", "a"}, {"trigger", "slow"}};
     record.started_realtime_ns = began_realtime_ns;

@@ -28,9 +28,10 @@ constexpr uint64_t kHeardLatelyNs = 5'000'000'000;
 constexpr std::chrono::milliseconds kPostPatience{5'000};
 
 bool SelectsAllOf(const CaptureSpec& wide, const CaptureSpec& narrow) {
-  return (wide.job.empty() || wide.job == narrow.job) && wide.instance_ids.empty() &&
-         wide.neuron_cores.empty() && wide.job_facts.empty() && wide.worker_gids.empty() &&
-         wide.include_neuron;
+  return (wide.selection.job.empty() || wide.selection.job == narrow.selection.job) &&
+         wide.selection.instance_ids.empty() && wide.selection.neuron_cores.empty() &&
+         wide.selection.job_facts.empty() && wide.selection.worker_gids.empty() &&
+         wide.filter.include_neuron;
 }
 
 bool IsUnderWay(CaptureState state) {
@@ -243,7 +244,8 @@ TriggerWorld::Continuous TriggerService::ContinuousOf(const CaptureSpec& spec) c
   for (const CaptureRecord& record : deps_.coordinator.Running()) {
     const bool records =
         record.spec.mode == CaptureMode::kContinuous && record.state == CaptureState::kRecording;
-    if (records && SelectsAllOf(record.spec, spec)) return {record.id, record.spec.retention_ns};
+    if (records && SelectsAllOf(record.spec, spec))
+      return {record.id, record.spec.retention.duration_ns};
   }
   return {};
 }
@@ -254,7 +256,7 @@ std::string TriggerService::WhyCannotFire(const TriggerRule& rule) const {
   if (registry.connected() == 0) return "sees nothing now: no agent is connected";
   if (!NeedsEvents(rule.kind)) return "";
   CaptureSpec spec;
-  spec.job = rule.job;
+  spec.selection.job = rule.job;
   const std::vector<CaptureRecord> running = deps_.coordinator.Running();
   const bool sees = std::any_of(running.begin(), running.end(), [&](const CaptureRecord& record) {
     return record.state == CaptureState::kRecording && MayOverlap(record.spec, spec) &&

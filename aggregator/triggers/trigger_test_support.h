@@ -36,7 +36,7 @@ class FakeTriggerWorld {
             .goes_on = [this](const CaptureId& id) { return running[id]; },
             .flight_recorder =
                 [this](const CaptureSpec& spec) {
-                  return flight_recorder_job == spec.job ? flight_recorder : CaptureId();
+                  return flight_recorder_job == spec.selection.job ? flight_recorder : CaptureId();
                 },
             .recorded_by = [this](const CaptureSpec&) { return recorder; },
             .continuous = [this](const CaptureSpec&) { return continuous; }};

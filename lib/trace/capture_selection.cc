@@ -18,7 +18,7 @@ bool HasFact(const WorkerInfo& worker, const KeyValue& fact) {
 }
 
 bool HasCore(const CaptureSpec& spec, const CoreInfo& core) {
-  const auto& cores = spec.neuron_cores;
+  const auto& cores = spec.selection.neuron_cores;
   return cores.empty() || std::find(cores.begin(), cores.end(), core.nc_idx) != cores.end();
 }
 
@@ -42,28 +42,28 @@ bool IsOfJob(std::string_view job, const WorkerInfo& worker) {
 
 bool SelectsCore(const CaptureSpec& spec, const CoreInfo& core) {
   if (!HasCore(spec, core)) return false;
-  if (spec.worker_gids.empty()) return true;
+  if (spec.selection.worker_gids.empty()) return true;
   const RankEvidence* const best = BestEvidence(core.rank_evidence);
   return best != nullptr &&
-         std::any_of(spec.worker_gids.begin(), spec.worker_gids.end(),
+         std::any_of(spec.selection.worker_gids.begin(), spec.selection.worker_gids.end(),
                      [best](const GidRange& range) { return range.contains(best->worker_gid); });
 }
 
 std::string WhyNotSelected(const CaptureSpec& spec, const WorkerInfo& worker) {
-  const auto& ids = spec.instance_ids;
+  const auto& ids = spec.selection.instance_ids;
   if (!ids.empty() && std::find(ids.begin(), ids.end(), worker.identity.instance_id) == ids.end()) {
     return fmt::format("the capture does not select instance {}", worker.identity.instance_id);
   }
-  if (!spec.job.empty() && !IsOfJob(spec.job, worker)) {
-    return fmt::format("the capture selects job {}, this is {}", spec.job,
+  if (!spec.selection.job.empty() && !IsOfJob(spec.selection.job, worker)) {
+    return fmt::format("the capture selects job {}, this is {}", spec.selection.job,
                        worker.job.empty() ? "of no known job" : "job " + worker.job);
   }
-  for (const KeyValue& fact : spec.job_facts) {
+  for (const KeyValue& fact : spec.selection.job_facts) {
     if (!HasFact(worker, fact)) {
       return fmt::format("the capture selects {} {}, which this has not", fact.key, fact.value);
     }
   }
-  if (!spec.include_neuron) return "the capture leaves the runtime's events out";
+  if (!spec.filter.include_neuron) return "the capture leaves the runtime's events out";
   const auto any_core = [&](auto&& selects) {
     return std::any_of(worker.cores.begin(), worker.cores.end(),
                        [&](const CoreInfo& core) { return selects(spec, core); });
@@ -71,7 +71,7 @@ std::string WhyNotSelected(const CaptureSpec& spec, const WorkerInfo& worker) {
   if (!worker.cores.empty() && !any_core(HasCore)) {
     return "it has none of the cores that the capture selects";
   }
-  if (!spec.worker_gids.empty() && !any_core(SelectsCore)) {
+  if (!spec.selection.worker_gids.empty() && !any_core(SelectsCore)) {
     return "no known worker_gid of it is among those that the capture selects";
   }
   return "";

@@ -28,47 +28,49 @@ TEST(CaptureSelection, WithoutConditionsEverythingIsSelected) {
 }
 
 TEST(CaptureSelection, ByInstance) {
-  EXPECT_TRUE(Selects({.instance_ids = {"i-b", "i-a"}}, Worker()));
-  EXPECT_EQ(WhyNotSelected({.instance_ids = {"i-b"}}, Worker()),
+  EXPECT_TRUE(Selects({.selection = {.instance_ids = {"i-b", "i-a"}}}, Worker()));
+  EXPECT_EQ(WhyNotSelected({.selection = {.instance_ids = {"i-b"}}}, Worker()),
             "the capture does not select instance i-a");
 }
 
 TEST(CaptureSelection, AJobByItsKeyOrWhatOthersCallIt) {
-  EXPECT_TRUE(Selects({.job = "llama"}, Worker()));
-  EXPECT_TRUE(Selects({.job = "4711"}, Worker()));
+  EXPECT_TRUE(Selects({.selection = {.job = "llama"}}, Worker()));
+  EXPECT_TRUE(Selects({.selection = {.job = "4711"}}, Worker()));
   // A namespace is no job, though it can be asked for as what it is.
-  EXPECT_EQ(WhyNotSelected({.job = "ml"}, Worker()),
+  EXPECT_EQ(WhyNotSelected({.selection = {.job = "ml"}}, Worker()),
             "the capture selects job ml, this is job llama");
-  EXPECT_EQ(WhyNotSelected({.job = "llama"}, {}),
+  EXPECT_EQ(WhyNotSelected({.selection = {.job = "llama"}}, {}),
             "the capture selects job llama, this is of no known job");
 }
 
 TEST(CaptureSelection, ByAllOfTheFacts) {
-  EXPECT_TRUE(Selects({.job_facts = {{"namespace", "ml"}, {"label:app", "train"}}}, Worker()));
+  EXPECT_TRUE(Selects({.selection = {.job_facts = {{"namespace", "ml"}, {"label:app", "train"}}}},
+                      Worker()));
   EXPECT_THAT(
-      WhyNotSelected({.job_facts = {{"namespace", "ml"}, {"label:app", "serve"}}}, Worker()),
+      WhyNotSelected({.selection = {.job_facts = {{"namespace", "ml"}, {"label:app", "serve"}}}},
+                     Worker()),
       HasSubstr("label:app serve"));
 }
 
 TEST(CaptureSelection, ByCoreWhereCoresAreKnown) {
-  EXPECT_TRUE(Selects({.neuron_cores = {2, 5}}, Worker()));
-  EXPECT_FALSE(Selects({.neuron_cores = {5}}, Worker()));
-  EXPECT_TRUE(Selects({.neuron_cores = {5}}, {}));
+  EXPECT_TRUE(Selects({.selection = {.neuron_cores = {2, 5}}}, Worker()));
+  EXPECT_FALSE(Selects({.selection = {.neuron_cores = {5}}}, Worker()));
+  EXPECT_TRUE(Selects({.selection = {.neuron_cores = {5}}}, {}));
 }
 
 TEST(CaptureSelection, ByTheBestKnownRank) {
-  EXPECT_TRUE(Selects({.worker_gids = {{0, 3}, {8, 8}}}, Worker()));
-  EXPECT_FALSE(Selects({.worker_gids = {{70, 70}}}, Worker()));
-  EXPECT_FALSE(Selects({.worker_gids = {{0, 100}}}, {}));
+  EXPECT_TRUE(Selects({.selection = {.worker_gids = {{0, 3}, {8, 8}}}}, Worker()));
+  EXPECT_FALSE(Selects({.selection = {.worker_gids = {{70, 70}}}}, Worker()));
+  EXPECT_FALSE(Selects({.selection = {.worker_gids = {{0, 100}}}}, {}));
 }
 
 TEST(CaptureSelection, ACoreHasToFitInBoth) {
-  EXPECT_TRUE(Selects({.neuron_cores = {1}, .worker_gids = {{9, 9}}}, Worker()));
-  EXPECT_FALSE(Selects({.neuron_cores = {0}, .worker_gids = {{9, 9}}}, Worker()));
+  EXPECT_TRUE(Selects({.selection = {.neuron_cores = {1}, .worker_gids = {{9, 9}}}}, Worker()));
+  EXPECT_FALSE(Selects({.selection = {.neuron_cores = {0}, .worker_gids = {{9, 9}}}}, Worker()));
 }
 
 TEST(CaptureSelection, NoneWithoutTheRuntimesEvents) {
-  EXPECT_FALSE(Selects({.include_neuron = false}, Worker()));
+  EXPECT_FALSE(Selects({.filter = {.include_neuron = false}}, Worker()));
 }
 
 }  // namespace

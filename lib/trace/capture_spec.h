@@ -13,13 +13,14 @@ namespace neurontrace {
 // one.
 enum class CaptureMode : uint8_t {
   kStream = 0,
-  kFlightRecorder = 1,  // events stay in the runtime's rings, where the oldest give way
-  kSnapshot = 2,        // what the rings of a flight recorder hold at one cut
-  kContinuous = 3,      // streams until it is stopped; the oldest are deleted by its retention
-  kPreview = 4,         // counted by the agents for a moment, sent by none
+  kFlightRecorder = 1,  // events stay in the runtime's rings, which overwrite the oldest
+  kSnapshot = 2,        // the contents of a flight recorder's rings at one moment
+  kContinuous = 3,      // streams until it is stopped; its retention deletes the oldest events
+  kPreview = 4,         // agents count events for a moment and send none
 };
 
-// One that goes on until somebody ends it, and gives way to others meanwhile.
+// Returns whether a capture of this mode runs until it is stopped, and is suspended in a worker
+// while another capture records there.
 constexpr bool IsStanding(CaptureMode mode) {
   return mode == CaptureMode::kFlightRecorder || mode == CaptureMode::kContinuous;
 }
@@ -30,44 +31,89 @@ struct KeyValue {
   friend auto operator<=>(const KeyValue&, const KeyValue&) = default;
 };
 
-struct GidRange {  // both ends in
+struct GidRange {  // inclusive
   int64_t first = 0;
   int64_t last = 0;
   bool contains(int64_t gid) const { return first <= gid && gid <= last; }
   friend bool operator==(const GidRange&, const GidRange&) = default;
 };
 
-// What a capture records. Empty selections mean everything. A plain value; limits are checked at
-// the wire.
+// What a capture records, when, under which conditions and at which price. An empty selection or
+// filter means everything. A plain value; the limits of its fields are checked where it is parsed
+// from the wire. Each group of fields is a struct of its own.
 struct CaptureSpec {
-  std::string name;
-  std::string job;
-  std::vector<std::string> instance_ids;
-  std::vector<uint32_t> neuron_cores;    // nc_idx, inside the process
-  std::vector<std::string> event_types;  // grammar of lib/trace/event_filter.h
-  uint64_t duration_ns = 0;              // 0: until stopped
-  uint64_t ring_events_per_core = 0;     // 0: limits::kRingEventsPerCoreDefault
-  bool include_neuron = true;
-  bool include_framework = true;
-  CaptureMode mode = CaptureMode::kStream;
-  std::vector<KeyValue> job_facts;  // all of which the worker has to have
-  std::vector<GidRange> worker_gids;
-  bool all_events = false;  // with no event_types: allocation noise too
-  std::vector<KeyValue> labels;
-  uint32_t require_percent = 0;  // of the selected workers, that have to be armed; 0: any
-  bool at_next_execution = false;
-  uint64_t at_execution = 0;  // 0: by time
-  uint64_t executions = 0;    // of each core; 0: by duration_ns
-  uint64_t bytes_max = 0;     // stored; 0: no limit
-  uint64_t retention_ns = 0;
-  uint64_t retention_bytes = 0;
-  uint64_t last_ns = 0;                  // kSnapshot: how far back; 0: all there is
-  CaptureId flight_recorder;             // kSnapshot: whose rings
-  uint32_t budget_core_ppm = 0;          // of one processor, for each worker; 0: none
-  uint64_t budget_bytes_per_second = 0;  // for each worker; 0: none
-  std::string cause;                     // the trigger's words
+  // Which workers, and which cores of them, take part.
+  struct Selection {
+    std::string job;
+    std::vector<KeyValue> job_facts;  // the worker must have all of them
+    std::vector<std::string> instance_ids;
+    std::vector<uint32_t> neuron_cores;  // nc_idx, inside the process
+    std::vector<GidRange> worker_gids;
 
-  bool by_execution() const { return at_next_execution || at_execution > 0 || executions > 0; }
+    bool empty() const { return *this == Selection(); }
+    friend bool operator==(const Selection&, const Selection&) = default;
+  };
+
+  // Which of their events are recorded.
+  struct Filter {
+    std::vector<std::string> event_types;  // in the grammar of lib/trace/event_filter.h
+    bool all_events = false;               // without event_types: allocation noise, too
+    bool include_neuron = true;            // events of the Neuron runtime
+    bool include_framework = true;         // profiles that frameworks write to files
+
+    friend bool operator==(const Filter&, const Filter&) = default;
+  };
+
+  // Which span of time is recorded.
+  struct Timing {
+    uint64_t duration_ns = 0;   // 0: until it is stopped
+    uint64_t last_ns = 0;       // kSnapshot: how far back; 0: everything the rings hold
+    CaptureId flight_recorder;  // kSnapshot: the capture whose rings are read
+
+    friend bool operator==(const Timing&, const Timing&) = default;
+  };
+
+  // What has to hold before it begins, and the executions at which it begins and ends.
+  struct Conditions {
+    uint32_t require_percent = 0;  // of the selected workers that must be armed; 0: any number
+    bool at_next_execution = false;
+    uint64_t at_execution = 0;  // 0: begins by time
+    uint64_t executions = 0;    // of each core; 0: ends by Timing::duration_ns
+
+    bool by_execution() const { return at_next_execution || at_execution > 0 || executions > 0; }
+    friend bool operator==(const Conditions&, const Conditions&) = default;
+  };
+
+  // How much of what it records is kept.
+  struct Retention {
+    // kContinuous: older events are deleted. Other modes: the capture is deleted so long after its
+    // end. 0: no limit.
+    uint64_t duration_ns = 0;
+    uint64_t bytes = 0;  // kContinuous: the oldest events beyond it are deleted; 0: no limit
+    uint64_t ring_events_per_core = 0;  // 0: limits::kRingEventsPerCoreDefault
+
+    friend bool operator==(const Retention&, const Retention&) = default;
+  };
+
+  // What it may cost.
+  struct Budget {
+    uint32_t core_ppm = 0;          // of one processor, for each worker; 0: no limit
+    uint64_t bytes_per_second = 0;  // for each worker; 0: no limit
+    uint64_t stored_bytes_max = 0;  // it is stopped there; 0: no limit
+
+    friend bool operator==(const Budget&, const Budget&) = default;
+  };
+
+  std::string name;
+  CaptureMode mode = CaptureMode::kStream;
+  Selection selection;
+  Filter filter;
+  Timing timing;
+  Conditions conditions;
+  Retention retention;
+  Budget budget;
+  std::vector<KeyValue> labels;
+  std::string cause;  // why a trigger started it; empty: a person did
 
   friend bool operator==(const CaptureSpec&, const CaptureSpec&) = default;
 };

@@ -89,7 +89,7 @@ absl::Status TakeSelection(const v1::CaptureSpec& message, CaptureSpec& value) {
   RETURN_IF_ERROR(
       CheckCount("spec.job_facts", message.job_facts_size(), limits::kSelectionItemsMax));
   for (const v1::KeyValue& fact : message.job_facts()) {
-    ASSIGN_OR_RETURN(value.job_facts.emplace_back(), FromProto(fact));
+    ASSIGN_OR_RETURN(value.selection.job_facts.emplace_back(), FromProto(fact));
   }
   RETURN_IF_ERROR(
       CheckCount("spec.worker_gids", message.worker_gids_size(), limits::kSelectionItemsMax));
@@ -98,18 +98,18 @@ absl::Status TakeSelection(const v1::CaptureSpec& message, CaptureSpec& value) {
       return InvalidArgument("spec.worker_gids has the range {} to {}", range.first(),
                              range.last());
     }
-    value.worker_gids.push_back({range.first(), range.last()});
+    value.selection.worker_gids.push_back({range.first(), range.last()});
   }
   RETURN_IF_ERROR(CheckCount("spec.labels", message.labels_size(), limits::kCaptureLabelsMax));
   for (const v1::KeyValue& label : message.labels()) {
     ASSIGN_OR_RETURN(value.labels.emplace_back(), FromProto(label));
   }
-  value.all_events = message.all_events();
+  value.filter.all_events = message.all_events();
   if (message.require_percent() > 100) {
     return InvalidArgument("spec.require_percent is {}; it may be 0 to 100",
                            message.require_percent());
   }
-  value.require_percent = message.require_percent();
+  value.conditions.require_percent = message.require_percent();
   return absl::OkStatus();
 }
 
@@ -117,21 +117,21 @@ absl::Status TakeEnd(const v1::CaptureSpec& message, CaptureSpec& value) {
   RETURN_IF_ERROR(
       CheckEnum("spec.mode", message.mode(), v1::CAPTURE_MODE_STREAM, v1::CAPTURE_MODE_PREVIEW));
   value.mode = static_cast<CaptureMode>(message.mode());
-  value.at_next_execution = message.at_next_execution();
-  value.at_execution = message.at_execution();
-  value.executions = message.executions();
-  if (value.mode != CaptureMode::kStream && value.by_execution()) {
+  value.conditions.at_next_execution = message.at_next_execution();
+  value.conditions.at_execution = message.at_execution();
+  value.conditions.executions = message.executions();
+  if (value.mode != CaptureMode::kStream && value.conditions.by_execution()) {
     return InvalidArgument("only a capture from now on can begin and end with executions");
   }
-  value.bytes_max = message.bytes_max();
-  value.retention_ns = message.retention_ns();
-  value.retention_bytes = message.retention_bytes();
-  value.last_ns = message.last_ns();
+  value.budget.stored_bytes_max = message.bytes_max();
+  value.retention.duration_ns = message.retention_ns();
+  value.retention.bytes = message.retention_bytes();
+  value.timing.last_ns = message.last_ns();
   if (!message.flight_recorder().empty()) {
-    ASSIGN_OR_RETURN(value.flight_recorder, CaptureId::FromBytes(message.flight_recorder()));
+    ASSIGN_OR_RETURN(value.timing.flight_recorder, CaptureId::FromBytes(message.flight_recorder()));
   }
-  value.budget_core_ppm = message.budget_core_ppm();
-  value.budget_bytes_per_second = message.budget_bytes_per_second();
+  value.budget.core_ppm = message.budget_core_ppm();
+  value.budget.bytes_per_second = message.budget_bytes_per_second();
   ASSIGN_OR_RETURN(value.cause, TakeDetail("spec.cause", message.cause()));
   return absl::OkStatus();
 }
@@ -550,36 +550,36 @@ absl::StatusOr<CaptureBegin> FromProto(const v1::CaptureBegin& message) {
 
 void ToProto(const CaptureSpec& value, v1::CaptureSpec* message) {
   message->set_name(Whole(value.name));
-  message->set_job(Whole(value.job));
-  for (const auto& id : value.instance_ids) message->add_instance_ids(Whole(id));
-  for (const uint32_t core : value.neuron_cores) message->add_neuron_cores(core);
-  for (const auto& type : value.event_types) message->add_event_types(Whole(type));
-  message->set_duration_ns(value.duration_ns);
-  message->set_ring_events_per_core(value.ring_events_per_core);
-  message->set_include_neuron(value.include_neuron);
-  message->set_include_framework(value.include_framework);
+  message->set_job(Whole(value.selection.job));
+  for (const auto& id : value.selection.instance_ids) message->add_instance_ids(Whole(id));
+  for (const uint32_t core : value.selection.neuron_cores) message->add_neuron_cores(core);
+  for (const auto& type : value.filter.event_types) message->add_event_types(Whole(type));
+  message->set_duration_ns(value.timing.duration_ns);
+  message->set_ring_events_per_core(value.retention.ring_events_per_core);
+  message->set_include_neuron(value.filter.include_neuron);
+  message->set_include_framework(value.filter.include_framework);
   message->set_mode(static_cast<v1::CaptureMode>(value.mode));
-  ToProto(value.job_facts, message->mutable_job_facts());
-  for (const GidRange& range : value.worker_gids) {
+  ToProto(value.selection.job_facts, message->mutable_job_facts());
+  for (const GidRange& range : value.selection.worker_gids) {
     v1::GidRange* const out = message->add_worker_gids();
     out->set_first(range.first);
     out->set_last(range.last);
   }
-  message->set_all_events(value.all_events);
+  message->set_all_events(value.filter.all_events);
   ToProto(value.labels, message->mutable_labels());
-  message->set_require_percent(value.require_percent);
-  message->set_at_next_execution(value.at_next_execution);
-  message->set_at_execution(value.at_execution);
-  message->set_executions(value.executions);
-  message->set_bytes_max(value.bytes_max);
-  message->set_retention_ns(value.retention_ns);
-  message->set_retention_bytes(value.retention_bytes);
-  message->set_last_ns(value.last_ns);
-  if (!value.flight_recorder.empty()) {
-    message->set_flight_recorder(std::string(value.flight_recorder.bytes()));
+  message->set_require_percent(value.conditions.require_percent);
+  message->set_at_next_execution(value.conditions.at_next_execution);
+  message->set_at_execution(value.conditions.at_execution);
+  message->set_executions(value.conditions.executions);
+  message->set_bytes_max(value.budget.stored_bytes_max);
+  message->set_retention_ns(value.retention.duration_ns);
+  message->set_retention_bytes(value.retention.bytes);
+  message->set_last_ns(value.timing.last_ns);
+  if (!value.timing.flight_recorder.empty()) {
+    message->set_flight_recorder(std::string(value.timing.flight_recorder.bytes()));
   }
-  message->set_budget_core_ppm(value.budget_core_ppm);
-  message->set_budget_bytes_per_second(value.budget_bytes_per_second);
+  message->set_budget_core_ppm(value.budget.core_ppm);
+  message->set_budget_bytes_per_second(value.budget.bytes_per_second);
   message->set_cause(Whole(value.cause));
 }
 
@@ -594,32 +594,32 @@ absl::StatusOr<CaptureSpec> FromProto(const v1::CaptureSpec& message) {
       CheckCount("spec.event_types", message.event_types_size(), limits::kSelectionItemsMax));
   CaptureSpec value;
   value.name = message.name();
-  value.job = message.job();
+  value.selection.job = message.job();
   for (const auto& id : message.instance_ids()) {
     RETURN_IF_ERROR(CheckIdentityText("spec.instance_ids", id));
-    value.instance_ids.push_back(id);
+    value.selection.instance_ids.push_back(id);
   }
   for (const uint32_t core : message.neuron_cores()) {
     if (core >= limits::kCoresPerWorkerMax) {
       return InvalidArgument("spec.neuron_cores has core {}; the highest possible is {}", core,
                              limits::kCoresPerWorkerMax - 1);
     }
-    value.neuron_cores.push_back(core);
+    value.selection.neuron_cores.push_back(core);
   }
-  value.event_types.assign(message.event_types().begin(), message.event_types().end());
-  RETURN_IF_ERROR(EventFilter::Parse(value.event_types).status());
+  value.filter.event_types.assign(message.event_types().begin(), message.event_types().end());
+  RETURN_IF_ERROR(EventFilter::Parse(value.filter.event_types).status());
   const uint64_t ring = message.ring_events_per_core();
   if (ring != 0 && (ring < limits::kRingEventsPerCoreMin || ring > limits::kRingEventsPerCoreMax)) {
     return InvalidArgument("spec.ring_events_per_core is {}; it may be {} to {}", ring,
                            limits::kRingEventsPerCoreMin, limits::kRingEventsPerCoreMax);
   }
-  value.duration_ns = message.duration_ns();
-  value.ring_events_per_core = ring;
-  value.include_neuron = message.include_neuron();
-  value.include_framework = message.include_framework();
+  value.timing.duration_ns = message.duration_ns();
+  value.retention.ring_events_per_core = ring;
+  value.filter.include_neuron = message.include_neuron();
+  value.filter.include_framework = message.include_framework();
   RETURN_IF_ERROR(TakeSelection(message, value));
   RETURN_IF_ERROR(TakeEnd(message, value));
-  if (!value.include_neuron && !value.include_framework) {
+  if (!value.filter.include_neuron && !value.filter.include_framework) {
     return InvalidArgument(
         "the capture leaves out both the runtime's events and framework files: "
         "nothing is left to record");

@@ -142,25 +142,25 @@ WorkerInfo SomeWorkerInfo() {
 CaptureSpec SomeSpec() {
   CaptureSpec spec;
   spec.name = "Größe";
-  spec.job = "job-1";
-  spec.instance_ids = {"i-1", "i-2"};
-  spec.neuron_cores = {0, 255};
-  spec.event_types = {"hardware", "^cc_running"};
-  spec.duration_ns = 5'000'000'000;
-  spec.ring_events_per_core = limits::kRingEventsPerCoreMax;
-  spec.job_facts = {{"slurm", "4711"}};
-  spec.worker_gids = {{0, 7}, {64, 64}};
-  spec.all_events = true;
+  spec.selection.job = "job-1";
+  spec.selection.instance_ids = {"i-1", "i-2"};
+  spec.selection.neuron_cores = {0, 255};
+  spec.filter.event_types = {"hardware", "^cc_running"};
+  spec.timing.duration_ns = 5'000'000'000;
+  spec.retention.ring_events_per_core = limits::kRingEventsPerCoreMax;
+  spec.selection.job_facts = {{"slurm", "4711"}};
+  spec.selection.worker_gids = {{0, 7}, {64, 64}};
+  spec.filter.all_events = true;
   spec.labels = {{"ticket", "T-1"}};
-  spec.require_percent = 90;
-  spec.at_next_execution = true;
-  spec.at_execution = 5;
-  spec.executions = 6;
-  spec.bytes_max = 7;
-  spec.retention_ns = 8;
-  spec.retention_bytes = 9;
-  spec.budget_core_ppm = 10'000;
-  spec.budget_bytes_per_second = 11;
+  spec.conditions.require_percent = 90;
+  spec.conditions.at_next_execution = true;
+  spec.conditions.at_execution = 5;
+  spec.conditions.executions = 6;
+  spec.budget.stored_bytes_max = 7;
+  spec.retention.duration_ns = 8;
+  spec.retention.bytes = 9;
+  spec.budget.core_ppm = 10'000;
+  spec.budget.bytes_per_second = 11;
   spec.cause = "slow";
   return spec;
 }
@@ -189,8 +189,8 @@ TEST(ConversionsTest, ValuesSurviveTheWire) {
                                                           .joined_late = true});
   CaptureSpec snapshot;
   snapshot.mode = CaptureMode::kSnapshot;
-  snapshot.last_ns = 20'000'000'000;
-  snapshot.flight_recorder = SomeCapture();
+  snapshot.timing.last_ns = 20'000'000'000;
+  snapshot.timing.flight_recorder = SomeCapture();
   ExpectSame<v1::CaptureSpec>(snapshot);
   ExpectSame<v1::CaptureBegin>(CaptureBegin{1, 2, 3, 4, 5});
   ExpectSame<v1::StreamCursor>(StreamCursor{SomeStream(), 9, 1 << 30, 3, true, 70'000,

@@ -48,7 +48,7 @@ class FakeFleet {
   // Until every worker records; in the time of the clock.
   uint64_t Record() {
     const uint64_t begun_ns = clock_.MonotonicNs();
-    const CaptureId id = coordinator_->StartCapture({.require_percent = 100})->id;
+    const CaptureId id = coordinator_->StartCapture({.conditions = {.require_percent = 100}})->id;
     clock_.AdvanceNs(kAnswerNs);
     for (const Order& order : std::exchange(orders_, {})) Answer(order, CaptureWorkerState::kArmed);
     const CaptureBegin begin = *coordinator_->FindRunning(id)->begin;

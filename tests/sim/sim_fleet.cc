@@ -513,9 +513,9 @@ void SimFleet::RollForOperator() {
       coordinator.Running().size() < (profile_.calm ? kRunningCalmMax : kRunningMax) &&
       captures_.size() < kCapturesMax) {
     CaptureSpec spec;
-    spec.include_framework = false;
-    if (random.Chance(300)) spec.duration_ns = random.Between(200, 8'000) * kSimMs;
-    if (random.Chance(200)) spec.instance_ids = {hosts_.front()->host.info.instance_id};
+    spec.filter.include_framework = false;
+    if (random.Chance(300)) spec.timing.duration_ns = random.Between(200, 8'000) * kSimMs;
+    if (random.Chance(200)) spec.selection.instance_ids = {hosts_.front()->host.info.instance_id};
     const auto started = coordinator.StartCapture(spec);
     world_.trace.Note("capture {} is asked for",
                       started.ok() ? started->id.ToString() : "(failed)");

@@ -298,7 +298,7 @@ TEST_F(ArtifactSourceTest, FileThatIsRemovedBeforeItIsHandedOverIsNotWaitedFor) 
 }
 
 TEST_F(ArtifactSourceTest, CapturesThatAreNotItsOwnAreFinishedAtOnce) {
-  spec_.instance_ids = {"i-2"};
+  spec_.selection.instance_ids = {"i-2"};
   Start();
   EXPECT_TRUE(Finished());
   spec_ = {.mode = CaptureMode::kFlightRecorder};

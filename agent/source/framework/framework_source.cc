@@ -41,8 +41,8 @@ void FrameworkSource::ResumeStopping(const CaptureId& capture_id, const CaptureS
 bool FrameworkSource::Selects(const CaptureSpec& spec) const {
   if (files_.files.empty() && files_.directory.empty()) return false;
   if (spec.mode != CaptureMode::kStream && spec.mode != CaptureMode::kContinuous) return false;
-  const auto& instances = spec.instance_ids;
-  return spec.include_framework &&
+  const auto& instances = spec.selection.instance_ids;
+  return spec.filter.include_framework &&
          (instances.empty() ||
           std::find(instances.begin(), instances.end(), files_.instance_id) != instances.end());
 }

@@ -46,7 +46,7 @@ class FrameworkSourceTest : public ::testing::Test {
     folder_ = mkdtemp(pattern.data());
     watched_ = folder_ + "/watched";
     std::filesystem::create_directory(watched_);
-    spec_.include_framework = true;
+    spec_.filter.include_framework = true;
   }
   ~FrameworkSourceTest() override { std::filesystem::remove_all(folder_); }
 

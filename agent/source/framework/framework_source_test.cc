@@ -56,14 +56,14 @@ TEST_F(FrameworkSourceTest, FileOfTheCommandLineIsReadAtOnceWhateverItsAge) {
 
 TEST_F(FrameworkSourceTest, CapturesThatLeaveItOutPassItBy) {
   MakeSource({Write(folder_ + "/a.trace.json", TraceText(0, 1))});
-  spec_.include_framework = false;
+  spec_.filter.include_framework = false;
   Start();
   Pass(1'000);
   EXPECT_THAT(Chunks(), IsEmpty());
   EXPECT_TRUE(source_->CaptureFinished(capture_));
   EXPECT_THAT(listener_.statuses, IsEmpty());
-  spec_.include_framework = true;
-  spec_.instance_ids = {"i-2"};
+  spec_.filter.include_framework = true;
+  spec_.selection.instance_ids = {"i-2"};
   Start();
   Pass(1'000);
   EXPECT_THAT(Chunks(), IsEmpty());

@@ -24,7 +24,7 @@ HostSource::~HostSource() = default;
 bool HostSource::Selects(const CaptureSpec& spec) const {
   if (!options_.enabled) return false;
   if (spec.mode != CaptureMode::kStream && spec.mode != CaptureMode::kContinuous) return false;
-  const auto& instances = spec.instance_ids;
+  const auto& instances = spec.selection.instance_ids;
   return instances.empty() ||
          std::find(instances.begin(), instances.end(), options_.instance_id) != instances.end();
 }

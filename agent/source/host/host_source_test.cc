@@ -471,7 +471,7 @@ TEST_F(HostSourceTest, AgentThatIsToTakeNoneEndsWhatIsThere) {
 
 TEST_F(HostSourceTest, CapturesThatAreNotItsOwnAreFinishedAtOnce) {
   recording_.insert(capture_);
-  spec_.instance_ids = {"i-2"};
+  spec_.selection.instance_ids = {"i-2"};
   Start();
   EXPECT_TRUE(source_->CaptureFinished(capture_));
   spec_ = {.mode = CaptureMode::kFlightRecorder};

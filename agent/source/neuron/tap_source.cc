@@ -204,7 +204,7 @@ TapSource::Capture& TapSource::AddCapture(const CaptureId& capture_id, const Cap
   Capture& capture = entry->second;
   if (is_new) {
     capture.plan = {capture_id, spec, {}};
-    absl::StatusOr<EventFilter> filter = EventFilter::Parse(spec.event_types);
+    absl::StatusOr<EventFilter> filter = EventFilter::Parse(spec.filter.event_types);
     // The aggregator has checked it; a newer one may allow what this agent does not know.
     if (filter.ok()) capture.plan.filter = *std::move(filter);
     if (!filter.ok())
@@ -316,7 +316,7 @@ void TapSource::ForgetCapture(const CaptureId& capture_id) {
 
 void TapSource::ArmCapture(const CaptureId& capture_id, const CaptureSpec& spec,
                            std::span<const StreamCursor> cursors) {
-  if (!spec.include_neuron) return;
+  if (!spec.filter.include_neuron) return;
   const bool is_new = !captures_.contains(capture_id);
   Capture& capture = AddCapture(capture_id, spec, cursors);
   // What an agent goes on with by itself may have been armed and no more when the one before it was
@@ -356,7 +356,7 @@ void TapSource::BeginCapture(const CaptureId& capture_id, const CaptureBegin& be
 
 void TapSource::JoinCapture(const CaptureId& capture_id, const CaptureSpec& spec,
                             std::span<const StreamCursor> cursors, const CaptureBegin& begin) {
-  if (!spec.include_neuron) return;
+  if (!spec.filter.include_neuron) return;
   Capture& capture = AddCapture(capture_id, spec, cursors);
   capture.unconfirmed = false;
   capture.executions = {begin.first_execution, begin.last_execution};
@@ -367,7 +367,7 @@ void TapSource::JoinCapture(const CaptureId& capture_id, const CaptureSpec& spec
 
 void TapSource::StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
                              std::span<const StreamCursor> cursors) {
-  if (!spec.include_neuron) return;
+  if (!spec.filter.include_neuron) return;
   Capture& capture = AddCapture(capture_id, spec, cursors);
   capture.unconfirmed = false;
   capture.arming = false;
@@ -377,7 +377,7 @@ void TapSource::StartCapture(const CaptureId& capture_id, const CaptureSpec& spe
 
 void TapSource::GoOn(const CaptureId& capture_id, const CaptureSpec& spec,
                      std::span<const StreamCursor> cursors) {
-  if (!spec.include_neuron) return;
+  if (!spec.filter.include_neuron) return;
   Capture& capture = AddCapture(capture_id, spec, cursors);
   capture.unconfirmed = true;
   JoinAll(capture, false);
@@ -386,7 +386,7 @@ void TapSource::GoOn(const CaptureId& capture_id, const CaptureSpec& spec,
 void TapSource::ResumeStopping(const CaptureId& capture_id, const CaptureSpec& spec,
                                std::span<const StreamCursor> cursors,
                                const std::optional<CaptureBegin>& begin) {
-  if (!spec.include_neuron) return;
+  if (!spec.filter.include_neuron) return;
   Capture& capture = AddCapture(capture_id, spec, cursors);
   capture.unconfirmed = false;
   if (capture.stopping) return;
@@ -398,7 +398,7 @@ void TapSource::ResumeStopping(const CaptureId& capture_id, const CaptureSpec& s
 
 void TapSource::JoinAll(Capture& capture, bool late) {
   for (const auto& worker : workers_) JoinIfMatching(*worker, capture, late);
-  if (capture.plan.spec.by_execution() && !std::exchange(executions_scheduled_, true)) {
+  if (capture.plan.spec.conditions.by_execution() && !std::exchange(executions_scheduled_, true)) {
     After(kExecutionsNs, &TapSource::ReportExecutions);
   }
   ScheduleTurn(0);

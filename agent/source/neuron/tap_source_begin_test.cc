@@ -76,7 +76,7 @@ TEST_F(TapSourceBeginTest, EveryObstacleIsNamed) {
 TEST_F(TapSourceBeginTest, ARuntimeWithoutAWantedEventTypeIsRefusedForGood) {
   Connect();
   CaptureSpec spec;
-  spec.event_types = {"no_such_type"};
+  spec.filter.event_types = {"no_such_type"};
   Arm(spec);
   ExpectRefused(CaptureObstacle::kNoEventType, "event types");
   source_->BeginCapture(capture_, In(100));

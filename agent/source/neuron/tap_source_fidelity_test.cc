@@ -17,7 +17,7 @@ using ::testing::Not;
 
 class TapSourceFidelityTest : public TapSourceTest {
  protected:
-  TapSourceFidelityTest() { spec_.budget_core_ppm = 20'000; }
+  TapSourceFidelityTest() { spec_.budget.core_ppm = 20'000; }
 
   void Begin() {
     Connect();
@@ -174,8 +174,8 @@ TEST_F(TapSourceFidelityTest, ComesBackWhenThereIsRoom) {
 // reads: the rows are told from each other when they are read again.
 TEST_F(TapSourceFidelityTest, TheAgentLeavesOutWhereTheRuntimeCannot) {
   tap_.SetFacts({{"runtime.visible_cores", "4"}});
-  spec_.budget_core_ppm = 0;
-  spec_.budget_bytes_per_second = 10;
+  spec_.budget.core_ppm = 0;
+  spec_.budget.bytes_per_second = 10;
   Begin();
   for (uint64_t i = 0; i < 30; ++i) {
     WriteTyped({"nrt_execute", "nrt_tensor_free"}, 2 * i);

@@ -173,7 +173,7 @@ TEST_F(TapSourcePrecedenceTest, OneThatCanRecordNothingTakesNothing) {
   source_->StartCapture(standing_, Spec(CaptureMode::kFlightRecorder), {});
   Obey();
   CaptureSpec spec;
-  spec.event_types = {"no_such_type"};
+  spec.filter.event_types = {"no_such_type"};
   source_->StartCapture(capture_, spec, {});
   Pass(300);
   source_->StartCapture(other_, spec, {});

@@ -11,7 +11,7 @@ class TapSourcePreviewTest : public TapSourceTest {
   CaptureWorkerStatus Record(CaptureMode mode, const CaptureId& id) {
     CaptureSpec spec;
     spec.mode = mode;
-    spec.event_types = {"^nrt_tensor_free"};
+    spec.filter.event_types = {"^nrt_tensor_free"};
     source_->StartCapture(id, spec, {});
     while (tap_.ReadCommand()) {
     }

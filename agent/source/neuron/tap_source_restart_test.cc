@@ -386,8 +386,8 @@ TEST_F(TapSourceRestartTest, WhatACaptureByExecutionHadNotReadIsReadAfterItsStop
     return json + "]}";
   };
   CaptureSpec spec;
-  spec.at_execution = 40;
-  spec.executions = 10;
+  spec.conditions.at_execution = 40;
+  spec.conditions.executions = 10;
   CaptureBegin begin = In(0);
   begin.first_execution = 40;
   begin.last_execution = 49;

@@ -35,8 +35,8 @@ class TapSourceSnapshotTest : public TapSourceTest {
   CaptureSpec Spec(uint64_t last_ns = 0) const {
     CaptureSpec spec;
     spec.mode = CaptureMode::kSnapshot;
-    spec.flight_recorder = recorder_;
-    spec.last_ns = last_ns;
+    spec.timing.flight_recorder = recorder_;
+    spec.timing.last_ns = last_ns;
     return spec;
   }
   // The order, given and accepted; the cut is so far ahead.

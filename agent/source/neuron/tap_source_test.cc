@@ -61,9 +61,9 @@ TEST_F(TapSourceTest, RecordsFromStartToStop) {
 TEST_F(TapSourceTest, ResolvesTheFilterAgainstTheRuntimesTypes) {
   Connect();
   CaptureSpec spec;
-  spec.event_types = {"hardware", "^cc_running"};
-  spec.neuron_cores = {1, 3};
-  spec.ring_events_per_core = 2048;
+  spec.filter.event_types = {"hardware", "^cc_running"};
+  spec.selection.neuron_cores = {1, 3};
+  spec.retention.ring_events_per_core = 2048;
   source_->StartCapture(capture_, spec, {});
   const auto command = tap_.ReadCommand();
   ASSERT_TRUE(command);
@@ -77,7 +77,7 @@ TEST_F(TapSourceTest, ResolvesTheFilterAgainstTheRuntimesTypes) {
 TEST_F(TapSourceTest, LeavesOutWhatTheRuntimeDidNot) {
   Connect();
   CaptureSpec spec;
-  spec.event_types = {"^nrt_execute"};
+  spec.filter.event_types = {"^nrt_execute"};
   source_->StartCapture(capture_, spec, {});
   tap_.WriteStarted(capture_);
   tap_.WriteDocument(Document(0, 0, 3), capture_);
@@ -90,7 +90,7 @@ TEST_F(TapSourceTest, LeavesOutWhatTheRuntimeDidNot) {
 TEST_F(TapSourceTest, PassesOverWorkersThatACaptureDoesNotWant) {
   Connect();
   CaptureSpec spec;
-  spec.job = "another";
+  spec.selection.job = "another";
   source_->StartCapture(capture_, spec, {});
   EXPECT_FALSE(tap_.ReadCommand());
   source_->StopCapture(capture_);
@@ -120,7 +120,7 @@ TEST_F(TapSourceTest, WaitsForTheEventTypesOfARuntimeThatHasJustComeUp) {
   tap_.SetFacts({{"tap.state", "not initialised"}});
   tap_.SetState(TapState::kIdle);
   CaptureSpec spec;
-  spec.event_types = {"^nrt_tensor_free"};
+  spec.filter.event_types = {"^nrt_tensor_free"};
   source_->StartCapture(capture_, spec, {});
   Connect();
   EXPECT_FALSE(tap_.ReadCommand());
@@ -355,7 +355,7 @@ TEST_F(TapSourceTest, NothingIsSaidOfAWorkerThatIsGone) {
 // A capture of a namespace takes the worker once the kubelet says that it is of it.
 TEST_F(TapSourceTest, APodIsAFactOfItsWorkersAndSelectsThem) {
   CaptureSpec spec;
-  spec.job_facts = {{"namespace", "training"}};
+  spec.selection.job_facts = {{"namespace", "training"}};
   source_->StartCapture(capture_, spec, {});
   Connect();
   Pass(300);

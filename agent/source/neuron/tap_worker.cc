@@ -194,7 +194,7 @@ void TapWorker::TellDue() { SettlePrecedence(); }
 bool TapWorker::ReportExecutions() {
   bool any = false;
   for (const auto& [id, capture] : captures_) {
-    if (!capture->plan().spec.by_execution() || capture->ended()) continue;
+    if (!capture->plan().spec.conditions.by_execution() || capture->ended()) continue;
     capture->ReportCounts();
     any = true;
   }
@@ -207,9 +207,9 @@ WorkerCapture* TapWorker::FindCapture(const CaptureId& capture_id) {
 }
 
 bool TapWorker::Matches(const CaptureSpec& spec) const {
-  if (!spec.include_neuron || !Selects(spec, MakeInfo())) return false;
-  if (spec.neuron_cores.empty() || facts_.visible_cores == 0) return true;
-  return std::any_of(spec.neuron_cores.begin(), spec.neuron_cores.end(),
+  if (!spec.filter.include_neuron || !Selects(spec, MakeInfo())) return false;
+  if (spec.selection.neuron_cores.empty() || facts_.visible_cores == 0) return true;
+  return std::any_of(spec.selection.neuron_cores.begin(), spec.selection.neuron_cores.end(),
                      [this](uint32_t core) { return core < facts_.visible_cores; });
 }
 

@@ -28,7 +28,7 @@ bool FitsStart(const std::vector<std::string>& names) {
 }  // namespace
 
 uint64_t RingEventsPerCore(const CaptureSpec& spec) {
-  const uint64_t events = spec.ring_events_per_core;
+  const uint64_t events = spec.retention.ring_events_per_core;
   return std::clamp(events == 0 ? limits::kRingEventsPerCoreDefault : events, kTapEventsPerCoreMin,
                     kTapEventsPerCoreMax);
 }
@@ -39,7 +39,7 @@ absl::StatusOr<TapStartOrder> MakeStartOrder(const CapturePlan& plan, const Work
   order.capture_id = plan.id;
   order.events_per_core = RingEventsPerCore(plan.spec);
   order.holds = plan.spec.mode == CaptureMode::kFlightRecorder;
-  for (const uint32_t core : plan.spec.neuron_cores) {
+  for (const uint32_t core : plan.spec.selection.neuron_cores) {
     if (core < limits::kCoresPerWorkerMax) order.core_bitmap[core / 64] |= uint64_t{1} << core % 64;
   }
   const EventFilter& left = FilterOfFidelity(fidelity);
@@ -54,7 +54,7 @@ absl::StatusOr<TapStartOrder> MakeStartOrder(const CapturePlan& plan, const Work
   if (wanted.empty()) {
     std::string unknown;
     for (const auto& [item, nearest] :
-         UnknownEventTypes(plan.spec.event_types, worker.event_types)) {
+         UnknownEventTypes(plan.spec.filter.event_types, worker.event_types)) {
       unknown += fmt::format("; no event type is called '{}'{}", item,
                              nearest.empty() ? "" : fmt::format(", is '{}' meant?", nearest));
     }

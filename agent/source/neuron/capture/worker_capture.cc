@@ -59,8 +59,9 @@ WorkerCapture::WorkerCapture(const StreamSetup& surroundings, SourceListener& li
       worker_(worker),
       streams_(std::make_unique<CaptureStreams>(
           surroundings, plan.id, worker,
-          EventSelection{plan.filter, plan.spec.neuron_cores, plan.spec.by_execution(),
-                         plan.spec.worker_gids, is_snapshot()})) {
+          EventSelection{plan.filter, plan.spec.selection.neuron_cores,
+                         plan.spec.conditions.by_execution(), plan.spec.selection.worker_gids,
+                         is_snapshot()})) {
   if (WorkerFidelity::IsFor(plan_.spec)) fidelity_.emplace(plan_);
 }
 
@@ -304,7 +305,7 @@ CaptureObstacle WorkerCapture::ObstacleNow(const TapView& tap, std::string& deta
     return by_state;
   }
   if (is_snapshot()) {
-    if (tap.state == TapState::kHolding && tap.running == plan_.spec.flight_recorder) {
+    if (tap.state == TapState::kHolding && tap.running == plan_.spec.timing.flight_recorder) {
       return CaptureObstacle::kNone;
     }
     detail = "its rings are not held by this flight recorder";
@@ -341,7 +342,7 @@ void WorkerCapture::Begin(const PlannedMoment& moment, bool late, HeldRings& rin
   late_ = late && !recorded_ && (!moment.named || NowNs() > moment.monotonic_ns);
   moment_ = moment;
   if (is_snapshot()) {
-    streams_->SetWindow(SnapshotWindow(rings, moment.realtime_ns, plan_.spec.last_ns));
+    streams_->SetWindow(SnapshotWindow(rings, moment.realtime_ns, plan_.spec.timing.last_ns));
     stop_deadline_ns_ = std::max(NowNs(), moment.monotonic_ns) + kCollectPatienceNs;
   }
 }
@@ -384,12 +385,13 @@ void WorkerCapture::TryCollect(const TapView& tap) {
     if (recorded_ || tap.read_position < *collected_before_) return;
     return RefuseSnapshot(CaptureObstacle::kAgentLost, "its agent was away at the cut");
   }
-  if (plan_.spec.flight_recorder.empty()) {
+  if (plan_.spec.timing.flight_recorder.empty()) {
     return RefuseSnapshot(CaptureObstacle::kNotArmed, "it names no flight recorder");
   }
   if (state_ != CaptureWorkerState::kArmed) Enter(CaptureWorkerState::kStarting, "");
   start_sent_ =
-      tap.session->SendCollect(plan_.id, plan_.spec.flight_recorder, moment_->monotonic_ns).ok();
+      tap.session->SendCollect(plan_.id, plan_.spec.timing.flight_recorder, moment_->monotonic_ns)
+          .ok();
 }
 
 // What has been read of it before stays, as the end of what there is.
@@ -476,13 +478,13 @@ std::optional<uint32_t> WorkerCapture::fidelity() const {
 void WorkerCapture::Govern(const TapView& tap, uint64_t core_ns) {
   if (!fidelity_ || !recorded_ || stop_wanted_ || suspended_for_ || ended_) return;
   const bool is_told = tap.session != nullptr && start_sent_ && tap.running == plan_.id;
-  WorkerFidelity::Orders orders =
-      fidelity_->Observe({.now_ns = NowNs(),
-                          .realtime_ns = surroundings_.clock.RealtimeNs(),
-                          .totals = {core_ns, streams_->counts().bytes},
-                          .facts = tap.facts,
-                          // A core that is followed by its executions would have to be found again.
-                          .may_restart = is_told && tracing_ && !plan_.spec.by_execution()});
+  WorkerFidelity::Orders orders = fidelity_->Observe(
+      {.now_ns = NowNs(),
+       .realtime_ns = surroundings_.clock.RealtimeNs(),
+       .totals = {core_ns, streams_->counts().bytes},
+       .facts = tap.facts,
+       // A core that is followed by its executions would have to be found again.
+       .may_restart = is_told && tracing_ && !plan_.spec.conditions.by_execution()});
   if (orders.tell) streams_->SetFidelity(*std::move(orders.tell));
   if (orders.restart) RestartTrace(tap);
 }

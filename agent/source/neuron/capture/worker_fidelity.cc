@@ -29,11 +29,11 @@ bool NamesAre(std::string_view text, const std::vector<std::string>& names) {
 
 WorkerFidelity::WorkerFidelity(const CapturePlan& plan)
     : plan_(plan),
-      governor_({plan.spec.budget_core_ppm, plan.spec.budget_bytes_per_second}, kFidelityLevels) {}
+      governor_({plan.spec.budget.core_ppm, plan.spec.budget.bytes_per_second}, kFidelityLevels) {}
 
 bool WorkerFidelity::IsFor(const CaptureSpec& spec) {
   const bool streams = spec.mode == CaptureMode::kStream || spec.mode == CaptureMode::kContinuous;
-  return streams && (spec.budget_core_ppm > 0 || spec.budget_bytes_per_second > 0);
+  return streams && (spec.budget.core_ppm > 0 || spec.budget.bytes_per_second > 0);
 }
 
 // The types are known by the time that a trace runs; should there be others later, it begins again.

@@ -208,11 +208,11 @@ TEST_F(UntappedWorkersTest, CapturesThatSelectItAreRefused) {
   proc_.Put(process);
   Seconds(2);
   CaptureSpec spec;
-  spec.job = "other";
+  spec.selection.job = "other";
   workers_->StartCapture(capture_, spec, {});
   EXPECT_TRUE(listener_.statuses.empty());
   workers_->ForgetCapture(capture_);
-  spec.job = "4711";
+  spec.selection.job = "4711";
   workers_->StartCapture(capture_, spec, {});
   EXPECT_EQ(listener_.statuses[capture_].state, CaptureWorkerState::kRefused);
   EXPECT_EQ(listener_.statuses[capture_].obstacle, CaptureObstacle::kNoTap);

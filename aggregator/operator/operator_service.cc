@@ -2,7 +2,6 @@
 #include "aggregator/operator/operator_service.h"
 
 #include <fmt/format.h>
-#include <google/protobuf/message.h>
 
 #include <algorithm>
 #include <map>
@@ -10,13 +9,10 @@
 #include <set>
 #include <string_view>
 
-#include "aggregator/align/core/clock_reading.h"
-#include "aggregator/certificate/clock_judgement.h"
 #include "aggregator/certificate/job_ranks.h"
-#include "aggregator/certificate/make_certificate.h"
 #include "aggregator/operator/capture_message.h"
 #include "aggregator/operator/certificate_message.h"
-#include "aggregator/session/inventory_words.h"
+#include "aggregator/operator/clock_message.h"
 #include "lib/base/status.h"
 #include "lib/trace/capture_selection.h"
 #include "lib/trace/limits.h"
@@ -30,136 +26,8 @@
 namespace neurontrace {
 namespace {
 
-using google::protobuf::FieldDescriptor;
-using google::protobuf::Message;
-using google::protobuf::Reflection;
-
-std::string Hide(const MaySeeCapture& may_see, const FieldDescriptor& field,
-                 const std::string& text) {
-  if (field.type() == FieldDescriptor::TYPE_STRING) return HideCaptures(text, may_see);
-  const auto id = CaptureId::FromBytes(text);
-  return id.ok() && !id->empty() && !may_see(*id) ? "" : text;
-}
-
-void HideIn(const MaySeeCapture& may_see, Message& message);
-
-void HideInField(const MaySeeCapture& may_see, const FieldDescriptor& field, Message& message) {
-  const Reflection& reflection = *message.GetReflection();
-  const bool is_message = field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
-  if (!field.is_repeated()) {
-    if (is_message) return HideIn(may_see, *reflection.MutableMessage(&message, &field));
-    return reflection.SetString(&message, &field,
-                                Hide(may_see, field, reflection.GetString(message, &field)));
-  }
-  for (int i = 0; i < reflection.FieldSize(message, &field); ++i) {
-    if (is_message) {
-      HideIn(may_see, *reflection.MutableRepeatedMessage(&message, &field, i));
-    } else {
-      reflection.SetRepeatedString(
-          &message, &field, i,
-          Hide(may_see, field, reflection.GetRepeatedString(message, &field, i)));
-    }
-  }
-}
-
-void HideIn(const MaySeeCapture& may_see, Message& message) {
-  std::vector<const FieldDescriptor*> fields;
-  message.GetReflection()->ListFields(message, &fields);
-  for (const FieldDescriptor* const field : fields) {
-    const auto type = field->cpp_type();
-    if (type == FieldDescriptor::CPPTYPE_MESSAGE || type == FieldDescriptor::CPPTYPE_STRING) {
-      HideInField(may_see, *field, message);
-    }
-  }
-}
-
-// Removes the ids of captures that `may_see` denies from every text of `message` and of the
-// messages inside it, and clears fields of bytes that hold such an id. Asks once about each id.
-void HideCapturesIn(const MaySeeCapture& may_see, Message& message) {
-  std::map<CaptureId, bool> known;
-  HideIn(
-      [&](const CaptureId& id) {
-        const auto [entry, is_new] = known.try_emplace(id, false);
-        if (is_new) entry->second = may_see(id);
-        return entry->second;
-      },
-      message);
-}
-
-// The clock of an instance as operators see it, without what happened to it.
-v1::InstanceClock ToBriefMessage(const InstanceClock& clock) {
-  v1::InstanceClock message;
-  message.set_instance_id(clock.instance_id);
-  message.set_boot_id(clock.boot_id);
-  message.set_aligned(!clock.model.segments.empty() && clock.bound_ns != kNoBound);
-  message.set_exchanges(clock.exchanges);
-  for (const std::string& source : clock.sources) message.add_sources(source);
-  if (!message.aligned()) return message;
-  message.set_offset_ns(clock.offset_ns);
-  message.set_drift_ppb(clock.drift_ppb);
-  message.set_bound_ns(clock.bound_ns);
-  message.set_likely_bound_ns(clock.likely_bound_ns);
-  return message;
-}
-
-// The times of findings become reference times.
-v1::InstanceClock ToMessage(const InstanceClock& clock) {
-  v1::InstanceClock message = ToBriefMessage(clock);
-  const auto reference_ns = [&](uint64_t x_ns) {
-    return EvaluateClock(clock.model, x_ns).estimate.y_ns;
-  };
-  for (const ClockFinding& finding : clock.model.findings) {
-    v1::ClockFinding& told = *message.add_findings();
-    told.set_kind(static_cast<v1::ClockFindingKind>(finding.kind));
-    told.set_begin_ns(reference_ns(finding.x_begin_ns));
-    told.set_end_ns(reference_ns(finding.x_end_ns));
-    told.set_amount_ns(finding.amount_ns);
-    told.set_words(finding.words);
-  }
-  return message;
-}
-
-v1::OrderCheck ToMessage(const OrderCheck& check) {
-  v1::OrderCheck message;
-  message.set_job(check.job);
-  message.set_world_size(check.world_size);
-  message.set_event_type(check.event_type);
-  message.set_events(check.events);
-  message.set_left_out(check.left_out);
-  message.set_instances(check.instances);
-  message.set_violated(check.violated);
-  message.set_beyond_bounds(check.beyond_bounds);
-  message.set_worst_ns(check.worst_ns);
-  message.set_is_conclusive(check.is_conclusive);
-  message.set_words(check.words);
-  for (const OrderViolation& violation : check.violations) {
-    v1::OrderViolation& told = *message.add_violations();
-    told.set_reference_ns(violation.reference_ns);
-    told.set_amount_ns(violation.amount_ns);
-    told.set_bound_ns(violation.bound_ns);
-    told.set_exec_id(violation.exec_id);
-    told.set_operation(violation.operation);
-    told.set_entered_by(violation.entered_by);
-    told.set_left_by(violation.left_by);
-  }
-  return message;
-}
-
-// What is known of all devices together.
-v1::DeviceClocks ToMessage(const DeviceSummary& devices) {
-  v1::DeviceClocks message;
-  message.set_known(devices.known);
-  message.set_unknown(devices.unknown);
-  message.set_bound_ns(devices.bound_ns);
-  message.set_likely_bound_ns(devices.likely_bound_ns);
-  message.set_executions(devices.executions);
-  message.set_sync_points(devices.sync_points);
-  message.set_restarts(devices.restarts);
-  return message;
-}
-
-// How often somebody who watches is told of a capture that changes all the time, and of one that
-// does not, for what is counted meanwhile.
+// How often a watching call is told of a capture that changes all the time, and of one that does
+// not change but whose counters may.
 constexpr std::chrono::milliseconds kWatchIntervalMin{100};
 constexpr std::chrono::milliseconds kWatchIntervalMax{500};
 
@@ -211,6 +79,21 @@ absl::Status CheckNothingForged(const v1::CaptureSpec& spec) {
 
 }  // namespace
 
+OperatorService::OperatorService(OperatorDeps deps)
+    : deps_(std::move(deps)),
+      sessions_(deps_.sequence, deps_.coordinator),
+      directory_(sessions_, deps_.store),
+      describer_({.sessions = sessions_,
+                  .directory = directory_,
+                  .store = deps_.store,
+                  .clock = deps_.clock,
+                  .host_clocks = deps_.host_clocks,
+                  .room_for = deps_.room_for}),
+      calls_({.directory = directory_,
+              .store = deps_.store,
+              .caller = deps_.caller,
+              .audit = deps_.audit}) {}
+
 grpc::Status OperatorService::GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest*,
                                         v1::GetStatusReply* reply) {
   const auto caller = deps_.caller(*context);
@@ -222,12 +105,12 @@ grpc::Status OperatorService::GetStatus(grpc::ServerContext* context, const v1::
   if (caller->is_limited()) {
     const std::vector<CaptureId> ids = deps_.store.captures().Ids();
     reply->set_captures_stored(
-        static_cast<uint32_t>(std::count_if(ids.begin(), ids.end(), CapturesSeenBy(*caller))));
+        static_cast<uint32_t>(std::count_if(ids.begin(), ids.end(), directory_.SeenBy(*caller))));
   } else {
     reply->set_captures_stored(static_cast<uint32_t>(deps_.store.captures().size()));
   }
-  const absl::Status asked = OnSequence([&] {
-    const AgentRegistry& registry = deps_.coordinator.registry();
+  const absl::Status asked = sessions_.Run([&](Coordinator& coordinator) {
+    const AgentRegistry& registry = coordinator.registry();
     reply->set_agents_connected(static_cast<uint32_t>(registry.connected()));
     reply->set_agents_known(static_cast<uint32_t>(registry.agents().size()));
     uint32_t workers = 0;
@@ -237,7 +120,7 @@ grpc::Status OperatorService::GetStatus(grpc::ServerContext* context, const v1::
     }
     reply->set_workers(workers);
     uint32_t running = 0;
-    deps_.coordinator.ForEachRunning([&](const CaptureRecord& record) {
+    coordinator.ForEachRunning([&](const CaptureRecord& record) {
       running += CheckOwner(*caller, record.spec).ok() ? 1 : 0;
     });
     reply->set_captures_running(running);
@@ -253,8 +136,8 @@ grpc::Status OperatorService::ListAgents(grpc::ServerContext* context, const v1:
                                          v1::ListAgentsReply* reply) {
   const auto caller = deps_.caller(*context);
   if (!caller.ok()) return ToGrpcStatus(caller.status());
-  const absl::Status asked = OnSequence([&] {
-    for (const auto& [id, agent] : deps_.coordinator.registry().agents()) {
+  const absl::Status asked = sessions_.Run([&](Coordinator& coordinator) {
+    for (const auto& [id, agent] : coordinator.registry().agents()) {
       ToMessage(*caller, agent, *reply->add_agents());
     }
   });
@@ -270,8 +153,8 @@ grpc::Status OperatorService::ListWorkers(grpc::ServerContext* context,
   const auto instances = InstancesOf(*request);
   if (!instances.ok()) return ToGrpcStatus(instances.status());
   std::vector<WorkerInfo> listed;
-  const absl::Status asked = OnSequence([&] {
-    for (const auto& [id, agent] : deps_.coordinator.registry().agents()) {
+  const absl::Status asked = sessions_.Run([&](Coordinator& coordinator) {
+    for (const auto& [id, agent] : coordinator.registry().agents()) {
       if (!instances->empty() && !instances->contains(agent.info.instance_id)) continue;
       for (const auto& [identity, worker] : agent.workers) {
         if (!request->job().empty() && !IsOfNamedJob(request->job(), worker)) continue;
@@ -285,7 +168,7 @@ grpc::Status OperatorService::ListWorkers(grpc::ServerContext* context,
   for (const JobRanks& job : CompareRanks(listed)) {
     neurontrace::ToMessage(job, *reply->add_jobs());
   }
-  if (caller->is_limited()) HideCapturesIn(CapturesSeenBy(*caller), *reply);
+  directory_.HideFrom(*caller, *reply);
   return grpc::Status::OK;
 }
 
@@ -296,7 +179,7 @@ grpc::Status OperatorService::ListClocks(grpc::ServerContext* context,
   if (!instances.ok()) return ToGrpcStatus(instances.status());
   std::optional<CaptureRecord> capture;
   if (!request->capture_id().empty()) {
-    auto record = RecordFor(*context, request->capture_id());
+    auto record = calls_.RecordFor(*context, request->capture_id());
     if (!record.ok()) return ToGrpcStatus(record.status());
     capture = *std::move(record);
   }
@@ -316,117 +199,17 @@ grpc::Status OperatorService::ListClocks(grpc::ServerContext* context,
   return grpc::Status::OK;
 }
 
-MaySeeCapture OperatorService::CapturesSeenBy(const Caller& caller) {
-  return [this, &caller](const CaptureId& id) {
-    if (!caller.is_limited()) return true;
-    const auto record = Record(id);
-    return record.ok() && CheckOwner(caller, record->spec).ok();
-  };
-}
-
-absl::StatusOr<CaptureId> OperatorService::Find(const Caller& caller, const std::string& text) {
-  if (!caller.is_limited()) return deps_.store.captures().Find(text);
-  return deps_.store.captures().Find(text, CapturesSeenBy(caller));
-}
-
-CaptureRecord OperatorService::AsSeenBy(const Caller& caller, CaptureRecord record) {
-  if (!caller.is_limited()) return record;
-  HideOthers(
-      [&](const WorkerIdentity& identity) {
-        const auto worker = deps_.store.inventory().Worker(identity);
-        return worker.ok() && MaySee(caller, worker->info);
-      },
-      CapturesSeenBy(caller), record);
-  return record;
-}
-
-absl::StatusOr<v1::Capture> OperatorService::DescribeTo(const Caller& caller, CaptureRecord record,
-                                                        Extent extent) {
-  record = AsSeenBy(caller, std::move(record));
-  ASSIGN_OR_RETURN(v1::Capture message,
-                   extent == Extent::kFull ? DescribeFully(record) : Describe(record));
-  if (!caller.is_limited()) return message;
-  for (std::string& warning : *message.mutable_warnings()) warning = WithoutInventory(warning);
-  HideCapturesIn(CapturesSeenBy(caller), message);
-  return message;
-}
-
-absl::StatusOr<CaptureRecord> OperatorService::Record(const CaptureId& id) {
-  ASSIGN_OR_RETURN(const std::optional<CaptureRecord> running,
-                   OnSequence([&]() -> std::optional<CaptureRecord> {
-                     const CaptureRecord* const record = deps_.coordinator.Find(id);
-                     return record == nullptr ? std::nullopt : std::optional(*record);
-                   }));
-  if (running) return *running;
-  return deps_.store.captures().Get(id);
-}
-
-absl::StatusOr<v1::Capture> OperatorService::DescribePreview(const CaptureRecord& record) const {
-  v1::Capture message = neurontrace::ToMessage(record, {}, deps_.clock.RealtimeNs());
-  if (!HasEnded(record.state)) return message;
-  ASSIGN_OR_RETURN(const PreviewRoom room, OnSequence([&] { return deps_.room_for(record); }));
-  *message.mutable_preview() = ToPreview(record, room);
-  return message;
-}
-
 void OperatorService::ForgetPreview(const CaptureId& id) {
   // One that is not forgotten is the reaper's.
-  if (!OnSequence([&] { deps_.coordinator.Forget(id); }).ok()) return;
+  if (!sessions_.Run([&](Coordinator& coordinator) { coordinator.Forget(id); }).ok()) return;
   // Whoever watches it besides may have been quicker; the reaper comes after those who fail.
   deps_.store.DeleteCapture(id).status().IgnoreError();
-}
-
-absl::Status OperatorService::AddNoWorkerWarning(const CaptureRecord& record,
-                                                 v1::Capture& message) const {
-  const bool is_awaiting = IsStanding(record.spec.mode) && record.spec.filter.include_neuron &&
-                           record.state == CaptureState::kRecording && record.workers.empty();
-  if (!is_awaiting) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const std::string inventory, OnSequence([&] {
-                     return DescribeInventory(deps_.coordinator.registry(), record.spec);
-                   }));
-  message.add_warnings("no worker matches yet; " + inventory);
-  return absl::OkStatus();
-}
-
-absl::StatusOr<v1::Capture> OperatorService::Describe(const CaptureRecord& record) const {
-  if (record.spec.mode == CaptureMode::kPreview) return DescribePreview(record);
-  ASSIGN_OR_RETURN(const CaptureReader::Totals totals, deps_.store.OpenCapture(record.id).Sum());
-  v1::Capture message = neurontrace::ToMessage(record, totals, deps_.clock.RealtimeNs());
-  // While it goes on, what is asked many times a second is only how far it is.
-  if (!HasEnded(record.state)) {
-    RETURN_IF_ERROR(AddNoWorkerWarning(record, message));
-    return message;
-  }
-  ASSIGN_OR_RETURN(const Certificate certificate, ReadCertificate(deps_.store, record));
-  SetStateBy(certificate, message);
-  *message.mutable_certificate() = ToBriefMessage(certificate);
-  return message;
-}
-
-absl::StatusOr<v1::Capture> OperatorService::DescribeFully(const CaptureRecord& record) const {
-  if (record.spec.mode == CaptureMode::kPreview) return DescribePreview(record);
-  const CaptureReader reader = deps_.store.OpenCapture(record.id);
-  ASSIGN_OR_RETURN(const CaptureReader::Totals totals, reader.Sum());
-  ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams, reader.Streams());
-  ASSIGN_OR_RETURN(Certificate certificate, ReadCertificate(deps_.store, record, streams));
-  ASSIGN_OR_RETURN(const CaptureClocks clocks, deps_.host_clocks(record));
-  JudgeClocks(clocks, certificate);
-  v1::Capture message = neurontrace::ToMessage(record, totals, deps_.clock.RealtimeNs());
-  AddStreams(streams, message);
-  ASSIGN_OR_RETURN(const ArtifactStore::Totals artifacts, deps_.store.artifacts().Sum(record.id));
-  message.set_artifacts(artifacts.references);
-  message.set_artifact_bytes(artifacts.bytes);
-  message.set_artifacts_forgone(artifacts.forgone);
-  RETURN_IF_ERROR(AddNoWorkerWarning(record, message));
-  SetStateBy(certificate, message);
-  *message.mutable_certificate() = neurontrace::ToMessage(certificate);
-  return message;
 }
 
 grpc::Status OperatorService::WatchCapture(grpc::ServerContext* context,
                                            const v1::CaptureReference* request,
                                            grpc::ServerWriter<v1::Capture>* writer) {
-  const auto record = RecordFor(*context, request->capture_id());
+  const auto record = calls_.RecordFor(*context, request->capture_id());
   if (!record.ok()) return ToGrpcStatus(record.status());
   return ToGrpcStatus(Watch(*context, record->id, *writer));
 }
@@ -438,8 +221,9 @@ absl::Status OperatorService::Watch(grpc::ServerContext& context, const CaptureI
                    deps_.watches.Take(caller.name, [&context] { context.TryCancel(); }));
   while (!context.IsCancelled()) {
     const uint64_t version = deps_.watch.version();
-    ASSIGN_OR_RETURN(const CaptureRecord record, Record(id));
-    ASSIGN_OR_RETURN(v1::Capture message, DescribeTo(caller, record, Extent::kBrief));
+    ASSIGN_OR_RETURN(const CaptureRecord record, directory_.Get(id));
+    ASSIGN_OR_RETURN(v1::Capture message,
+                     describer_.Describe(caller, record, CaptureDescriber::Extent::kBrief));
     if (record.state == CaptureState::kRecording) {
       for (const OperatorClockBound& bound : deps_.clock_bounds(record)) {
         v1::WorkerClockBound& told = *message.add_clock_bounds();
@@ -472,16 +256,16 @@ grpc::Status OperatorService::ListCaptures(grpc::ServerContext* context,
   auto records = deps_.store.captures().List();
   if (!records.ok()) return ToGrpcStatus(records.status());
   std::map<CaptureId, CaptureRecord> running;
-  const absl::Status asked = OnSequence([&] {
-    deps_.coordinator.ForEachRunning(
+  const absl::Status asked = sessions_.Run([&](Coordinator& coordinator) {
+    coordinator.ForEachRunning(
         [&](const CaptureRecord& record) { running.emplace(record.id, record); });
   });
   if (!asked.ok()) return ToGrpcStatus(asked);
   for (CaptureRecord& record : *records) {
     if (!CheckOwner(*caller, record.spec).ok()) continue;
     const auto newer = running.find(record.id);
-    auto message =
-        DescribeTo(*caller, newer == running.end() ? record : newer->second, Extent::kBrief);
+    auto message = describer_.Describe(*caller, newer == running.end() ? record : newer->second,
+                                       CaptureDescriber::Extent::kBrief);
     if (!message.ok()) return ToGrpcStatus(message.status());
     *reply->add_captures() = *std::move(message);
   }
@@ -492,9 +276,9 @@ grpc::Status OperatorService::GetCapture(grpc::ServerContext* context,
                                          const v1::CaptureReference* request, v1::Capture* reply) {
   const auto caller = deps_.caller(*context);
   if (!caller.ok()) return ToGrpcStatus(caller.status());
-  const auto record = RecordFor(*context, request->capture_id());
+  const auto record = calls_.RecordFor(*context, request->capture_id());
   if (!record.ok()) return ToGrpcStatus(record.status());
-  auto message = DescribeTo(*caller, *record, Extent::kFull);
+  auto message = describer_.Describe(*caller, *record, CaptureDescriber::Extent::kFull);
   if (!message.ok()) return ToGrpcStatus(message.status());
   *reply = *std::move(message);
   return grpc::Status::OK;
@@ -505,7 +289,7 @@ grpc::Status OperatorService::ListTriggers(grpc::ServerContext* context,
                                            v1::ListTriggersReply* reply) {
   const auto caller = deps_.caller(*context);
   if (!caller.ok()) return ToGrpcStatus(caller.status());
-  auto all = OnSequence(deps_.list_triggers);
+  auto all = sessions_.Run([&](Coordinator&) { return deps_.list_triggers(); });
   if (!all.ok()) return ToGrpcStatus(all.status());
   if (!caller->is_limited()) {
     *reply = *std::move(all);
@@ -516,73 +300,8 @@ grpc::Status OperatorService::ListTriggers(grpc::ServerContext* context,
     if (CheckOwner(*caller, {.selection = {.job = trigger.rule().job()}}).ok())
       *reply->add_triggers() = trigger;
   }
-  HideCapturesIn(CapturesSeenBy(*caller), *reply);
+  directory_.HideFrom(*caller, *reply);
   return grpc::Status::OK;
-}
-
-// The calls of OperatorService that change or take something: who may make them, and that they are
-// written down.
-
-absl::StatusOr<CaptureRecord> OperatorService::RecordFor(const Caller& caller,
-                                                         const std::string& text,
-                                                         AuditEntry& entry) {
-  entry.capture = text;
-  const auto found = Find(caller, text);
-  // The audit log has which capture it was, and the caller not even that there is one.
-  const auto id = found.ok() || !caller.is_limited() ? found : deps_.store.captures().Find(text);
-  RETURN_IF_ERROR(id.ok() ? id.status() : found.status());
-  entry.capture = id->ToString();
-  ASSIGN_OR_RETURN(CaptureRecord record, Record(*id));
-  entry.job = record.spec.selection.job;
-  const absl::Status is_owner = CheckOwner(caller, record.spec);
-  if (!is_owner.ok()) return HiddenError(is_owner, found.status());
-  return AsSeenBy(caller, std::move(record));
-}
-
-absl::StatusOr<CaptureRecord> OperatorService::RecordFor(const grpc::ServerContext& context,
-                                                         const std::string& text) {
-  ASSIGN_OR_RETURN(const Caller caller, deps_.caller(context));
-  // A look is written down only if it is refused.
-  AuditEntry entry{.action = "capture.show"};
-  auto record = RecordFor(caller, text, entry);
-  if (absl::IsPermissionDenied(record.status())) {
-    entry.caller = caller.name;
-    entry.role = WordOf(caller.role);
-    entry.from = context.peer();
-    entry.outcome = record.status();
-    deps_.audit(entry);
-  }
-  if (!record.ok()) return ToldTo(record.status());
-  return record;
-}
-
-grpc::Status OperatorService::Audited(
-    const grpc::ServerContext& context, const AuditedCall& call,
-    const std::function<absl::Status(const Caller&, AuditEntry&)>& act) {
-  AuditEntry entry{.action = call.action};
-  entry.from = context.peer();
-  entry.capture = call.capture;
-  const auto caller = deps_.caller(context);
-  if (caller.ok()) {
-    entry.caller = caller->name;
-    entry.role = WordOf(caller->role);
-    entry.outcome =
-        CheckCall(*caller, fmt::format("/neurontrace.v1.OperatorService/{}", call.method));
-    if (entry.outcome.ok()) entry.outcome = act(*caller, entry);
-  } else {
-    entry.outcome = caller.status();
-  }
-  deps_.audit(entry);
-  const absl::Status told = ToldTo(entry.outcome);
-  if (told.ok() || !caller.ok() || !caller->is_limited()) return ToGrpcStatus(told);
-  // The id that the caller named stays: replacing it would tell it from one that nobody has.
-  const auto named = CaptureId::Parse(call.capture);
-  const MaySeeCapture seen = CapturesSeenBy(*caller);
-  const auto may_read = [&](const CaptureId& id) {
-    return (named.ok() && *named == id) || seen(id);
-  };
-  const std::string words = HideCaptures(std::string(told.message()), may_read);
-  return ToGrpcStatus(absl::Status(told.code(), words));
 }
 
 grpc::Status OperatorService::StartCapture(grpc::ServerContext* context,
@@ -596,31 +315,34 @@ grpc::Status OperatorService::StartCapture(grpc::ServerContext* context,
     entry.detail = spec.name;
     RETURN_IF_ERROR(CheckOwner(caller, spec));
     deps_.refresh_usage();
-    ASSIGN_OR_RETURN(
-        const CaptureRecord record, OnSequence([&] {
-          return deps_.coordinator.StartCapture(
-              spec, [&caller](const CaptureSpec& other) { return CheckOwner(caller, other).ok(); });
-        }));
+    ASSIGN_OR_RETURN(const CaptureRecord record, sessions_.Run([&](Coordinator& coordinator) {
+      return coordinator.StartCapture(
+          spec, [&caller](const CaptureSpec& other) { return CheckOwner(caller, other).ok(); });
+    }));
     entry.capture = record.id.ToString();
-    *reply = neurontrace::ToMessage(AsSeenBy(caller, record), {}, deps_.clock.RealtimeNs());
-    if (caller.is_limited()) HideCapturesIn(CapturesSeenBy(caller), *reply);
+    *reply =
+        neurontrace::ToMessage(directory_.AsSeenBy(caller, record), {}, deps_.clock.RealtimeNs());
+    directory_.HideFrom(caller, *reply);
     return absl::OkStatus();
   };
-  return Audited(*context, {"capture.start", "StartCapture", ""}, start);
+  return calls_.Run(*context, {"capture.start", "StartCapture", ""}, start);
 }
 
 grpc::Status OperatorService::StopCapture(grpc::ServerContext* context,
                                           const v1::CaptureReference* request, v1::Capture* reply) {
   const auto stop = [&](const Caller& caller, AuditEntry& entry) -> absl::Status {
-    ASSIGN_OR_RETURN(const CaptureRecord known, RecordFor(caller, request->capture_id(), entry));
-    auto record = OnSequence([&] { return deps_.coordinator.StopCapture(known.id); });
+    ASSIGN_OR_RETURN(const CaptureRecord known,
+                     calls_.RecordFor(caller, request->capture_id(), entry));
+    auto record =
+        sessions_.Run([&](Coordinator& coordinator) { return coordinator.StopCapture(known.id); });
     // One that has ended already is answered as it is.
     if (absl::IsNotFound(record.status())) record = deps_.store.captures().Get(known.id);
     RETURN_IF_ERROR(record.status());
-    ASSIGN_OR_RETURN(*reply, DescribeTo(caller, *record, Extent::kBrief));
+    ASSIGN_OR_RETURN(*reply,
+                     describer_.Describe(caller, *record, CaptureDescriber::Extent::kBrief));
     return absl::OkStatus();
   };
-  return Audited(*context, {"capture.stop", "StopCapture", request->capture_id()}, stop);
+  return calls_.Run(*context, {"capture.stop", "StopCapture", request->capture_id()}, stop);
 }
 
 grpc::Status OperatorService::DeleteCapture(grpc::ServerContext* context,
@@ -628,15 +350,15 @@ grpc::Status OperatorService::DeleteCapture(grpc::ServerContext* context,
                                             v1::DeleteCaptureReply* reply) {
   const auto remove = [&](const Caller& caller, AuditEntry& entry) -> absl::Status {
     entry.capture = request->capture_id();
-    ASSIGN_OR_RETURN(const CaptureId id, Find(caller, request->capture_id()));
+    ASSIGN_OR_RETURN(const CaptureId id, directory_.Find(caller, request->capture_id()));
     entry.capture = id.ToString();
     // One whose record cannot be read can be deleted all the same, by who may delete all.
-    const auto record = Record(id);
+    const auto record = directory_.Get(id);
     if (record.ok()) entry.job = record->spec.selection.job;
     RETURN_IF_ERROR(CheckOwner(caller, record.ok() ? record->spec : CaptureSpec()));
     return Delete(id, *reply);
   };
-  return Audited(*context, {"capture.delete", "DeleteCapture", request->capture_id()}, remove);
+  return calls_.Run(*context, {"capture.delete", "DeleteCapture", request->capture_id()}, remove);
 }
 
 absl::Status OperatorService::Delete(const CaptureId& id, v1::DeleteCaptureReply& reply) {
@@ -646,10 +368,10 @@ absl::Status OperatorService::Delete(const CaptureId& id, v1::DeleteCaptureReply
         "capture {} is being exported, or deleted already: try again when that is over",
         id.ToString());
   }
-  ASSIGN_OR_RETURN(const bool is_running, OnSequence([&] {
-                     deps_.coordinator.Forget(id);
-                     return deps_.coordinator.FindRunning(id) != nullptr;
-                   }));
+  ASSIGN_OR_RETURN(const bool is_running, sessions_.Run([&](Coordinator& coordinator) {
+    coordinator.Forget(id);
+    return coordinator.FindRunning(id) != nullptr;
+  }));
   if (is_running) {
     return FailedPrecondition("capture {} is running: stop it and wait for its end first",
                               id.ToString());
@@ -668,10 +390,11 @@ grpc::Status OperatorService::FireTrigger(grpc::ServerContext* context,
     RETURN_IF_ERROR(CheckText("cause", request->cause(), limits::kDetailBytesMax));
     // What a rule captures is not of one job.
     RETURN_IF_ERROR(CheckOwner(caller, {}));
-    ASSIGN_OR_RETURN(*reply, OnSequence([&] { return deps_.fire_trigger(*request); }));
+    ASSIGN_OR_RETURN(*reply,
+                     sessions_.Run([&](Coordinator&) { return deps_.fire_trigger(*request); }));
     return absl::OkStatus();
   };
-  return Audited(*context, {"trigger.fire", "FireTrigger", ""}, fire);
+  return calls_.Run(*context, {"trigger.fire", "FireTrigger", ""}, fire);
 }
 
 grpc::Status OperatorService::Export(grpc::ServerContext* context, const v1::ExportRequest* request,
@@ -684,7 +407,8 @@ grpc::Status OperatorService::Export(grpc::ServerContext* context, const v1::Exp
                       "operator or higher",
                       caller.name));
     }
-    ASSIGN_OR_RETURN(const CaptureRecord record, RecordFor(caller, request->capture_id(), entry));
+    ASSIGN_OR_RETURN(const CaptureRecord record,
+                     calls_.RecordFor(caller, request->capture_id(), entry));
     ASSIGN_OR_RETURN(const auto call,
                      deps_.exports.Take(caller.name, [context] { context->TryCancel(); }));
     // One that a crash cuts off has been, too.
@@ -695,7 +419,7 @@ grpc::Status OperatorService::Export(grpc::ServerContext* context, const v1::Exp
       return call->Write([&] { return !context->IsCancelled() && writer->Write(reply); });
     }));
   };
-  return Audited(*context, {"export", "Export", request->capture_id()}, send);
+  return calls_.Run(*context, {"export", "Export", request->capture_id()}, send);
 }
 
 }  // namespace neurontrace

@@ -3,27 +3,27 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "aggregator/access/audit_log.h"
 #include "aggregator/access/role.h"
-#include "aggregator/access/visibility.h"
 #include "aggregator/align/core/capture_clocks.h"
+#include "aggregator/operator/audited_calls.h"
+#include "aggregator/operator/capture_describer.h"
+#include "aggregator/operator/capture_directory.h"
 #include "aggregator/operator/capture_watch.h"
 #include "aggregator/operator/preview_message.h"
+#include "aggregator/operator/session_sequence.h"
 #include "aggregator/operator/streaming_call_limiter.h"
 #include "aggregator/session/coordinator.h"
 #include "aggregator/store/store.h"
 #include "lib/base/clock.h"
-#include "lib/base/post_and_wait.h"
 #include "lib/base/task_runner.h"
 #include "neurontrace/v1/operator_service.grpc.pb.h"
 
@@ -68,9 +68,7 @@ struct OperatorDeps {
   std::function<void()> refresh_usage;
   // While it lives, nobody exports or deletes the capture; null where somebody does.
   std::function<std::shared_ptr<const void>(const CaptureId&)> claim_for_deletion;
-  // Who makes a call; UNAUTHENTICATED or PERMISSION_DENIED where that is nobody who may. Any
-  // thread.
-  std::function<absl::StatusOr<Caller>(const grpc::ServerContext&)> caller;
+  AuditedCalls::FindCaller caller;               // any thread
   std::function<void(const AuditEntry&)> audit;  // any thread
   uint64_t started_realtime_ns = 0;
 };
@@ -85,7 +83,7 @@ struct OperatorDeps {
 // to the audit log with its outcome.
 class OperatorService final : public v1::OperatorService::Service {
  public:
-  explicit OperatorService(OperatorDeps deps) : deps_(std::move(deps)) {}
+  explicit OperatorService(OperatorDeps deps);
 
   grpc::Status GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest*,
                          v1::GetStatusReply* reply) override;
@@ -115,52 +113,16 @@ class OperatorService final : public v1::OperatorService::Service {
                       grpc::ServerWriter<v1::ExportReply>* writer) override;
 
  private:
-  struct AuditedCall {
-    std::string_view action;  // as the audit log names it
-    std::string_view method;  // of this service: IsCheckedByItsHandler
-    std::string capture;      // as the caller names it; empty: there is none yet
-  };
-  // Checks the caller's role, runs what they ask and writes it down, also if it is refused; `act`
-  // completes the entry.
-  grpc::Status Audited(const grpc::ServerContext& context, const AuditedCall& call,
-                       const std::function<absl::Status(const Caller&, AuditEntry&)>& act);
-  // Among the captures that the caller may see.
-  absl::StatusOr<CaptureId> Find(const Caller& caller, const std::string& text);
-  // A capture whose record cannot be read is not seen by callers with limits.
-  MaySeeCapture CapturesSeenBy(const Caller& caller);
-  // The record without other people's workers and jobs.
-  CaptureRecord AsSeenBy(const Caller& caller, CaptureRecord record);
-  // Describe or DescribeFully, without what the caller may not see.
-  enum class Extent { kBrief, kFull };
-  absl::StatusOr<v1::Capture> DescribeTo(const Caller& caller, CaptureRecord record, Extent extent);
-  // As it is now, running or ended.
-  absl::StatusOr<CaptureRecord> Record(const CaptureId& id);
-  // The capture of this name, if it is one of the caller's, as the caller may see it.
-  absl::StatusOr<CaptureRecord> RecordFor(const grpc::ServerContext& context,
-                                          const std::string& text);
-  absl::StatusOr<CaptureRecord> RecordFor(const Caller& caller, const std::string& text,
-                                          AuditEntry& entry);
-  absl::Status Delete(const CaptureId& id, v1::DeleteCaptureReply& reply);
-  absl::StatusOr<v1::Capture> Describe(const CaptureRecord& record) const;
-  // Of a preview, which has no streams to be judged by.
-  absl::StatusOr<v1::Capture> DescribePreview(const CaptureRecord& record) const;
-  void ForgetPreview(const CaptureId& id);
-  // Of a standing capture that awaits its first worker: what there is instead.
-  absl::Status AddNoWorkerWarning(const CaptureRecord& record, v1::Capture& message) const;
-  // With its streams and its whole certificate.
-  absl::StatusOr<v1::Capture> DescribeFully(const CaptureRecord& record) const;
   absl::Status Watch(grpc::ServerContext& context, const CaptureId& id,
                      grpc::ServerWriter<v1::Capture>& writer);
-
-  // Runs `function` on `sequence`, see PostAndWait.
-  static constexpr std::chrono::seconds kSessionsTimeout{10};
-  template <typename Function>
-  auto OnSequence(Function function) const {
-    return PostAndWait(deps_.sequence, "the aggregator's sessions", kSessionsTimeout,
-                       std::move(function));
-  }
+  void ForgetPreview(const CaptureId& id);
+  absl::Status Delete(const CaptureId& id, v1::DeleteCaptureReply& reply);
 
   const OperatorDeps deps_;
+  const SessionSequence sessions_;
+  const CaptureDirectory directory_;
+  const CaptureDescriber describer_;
+  const AuditedCalls calls_;
 };
 
 }  // namespace neurontrace

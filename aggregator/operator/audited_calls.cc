@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/operator/audited_calls.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "aggregator/access/visibility.h"
+#include "lib/base/status.h"
+#include "lib/wire/grpc_status.h"
+
+namespace neurontrace {
+
+absl::StatusOr<CaptureRecord> AuditedCalls::RecordFor(const Caller& caller, const std::string& text,
+                                                      AuditEntry& entry) const {
+  entry.capture = text;
+  const auto found = deps_.directory.Find(caller, text);
+  // The audit log names the capture; the caller does not learn that it exists.
+  const auto id = found.ok() || !caller.is_limited() ? found : deps_.store.captures().Find(text);
+  RETURN_IF_ERROR(id.ok() ? id.status() : found.status());
+  entry.capture = id->ToString();
+  ASSIGN_OR_RETURN(CaptureRecord record, deps_.directory.Get(*id));
+  entry.job = record.spec.selection.job;
+  const absl::Status is_owner = CheckOwner(caller, record.spec);
+  if (!is_owner.ok()) return HiddenError(is_owner, found.status());
+  return deps_.directory.AsSeenBy(caller, std::move(record));
+}
+
+absl::StatusOr<CaptureRecord> AuditedCalls::RecordFor(const grpc::ServerContext& context,
+                                                      const std::string& text) const {
+  ASSIGN_OR_RETURN(const Caller caller, deps_.caller(context));
+  // Reading is written to the audit log only if it is refused.
+  AuditEntry entry{.action = "capture.show"};
+  auto record = RecordFor(caller, text, entry);
+  if (absl::IsPermissionDenied(record.status())) {
+    entry.caller = caller.name;
+    entry.role = WordOf(caller.role);
+    entry.from = context.peer();
+    entry.outcome = record.status();
+    deps_.audit(entry);
+  }
+  if (!record.ok()) return ToldTo(record.status());
+  return record;
+}
+
+grpc::Status AuditedCalls::Run(
+    const grpc::ServerContext& context, const Call& call,
+    const std::function<absl::Status(const Caller&, AuditEntry&)>& act) const {
+  AuditEntry entry{.action = call.action};
+  entry.from = context.peer();
+  entry.capture = call.capture;
+  const auto caller = deps_.caller(context);
+  if (caller.ok()) {
+    entry.caller = caller->name;
+    entry.role = WordOf(caller->role);
+    entry.outcome =
+        CheckCall(*caller, fmt::format("/neurontrace.v1.OperatorService/{}", call.method));
+    if (entry.outcome.ok()) entry.outcome = act(*caller, entry);
+  } else {
+    entry.outcome = caller.status();
+  }
+  deps_.audit(entry);
+  const absl::Status told = ToldTo(entry.outcome);
+  if (told.ok() || !caller.ok() || !caller->is_limited()) return ToGrpcStatus(told);
+  // The id that the caller named stays: replacing it would tell it from one that nobody has.
+  const auto named = CaptureId::Parse(call.capture);
+  const MaySeeCapture seen = deps_.directory.SeenBy(*caller);
+  const auto may_read = [&](const CaptureId& id) {
+    return (named.ok() && *named == id) || seen(id);
+  };
+  const std::string words = HideCaptures(std::string(told.message()), may_read);
+  return ToGrpcStatus(absl::Status(told.code(), words));
+}
+
+}  // namespace neurontrace

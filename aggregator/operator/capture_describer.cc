@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/operator/capture_describer.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "aggregator/access/visibility.h"
+#include "aggregator/certificate/clock_judgement.h"
+#include "aggregator/certificate/make_certificate.h"
+#include "aggregator/operator/capture_message.h"
+#include "aggregator/operator/certificate_message.h"
+#include "aggregator/session/inventory_words.h"
+#include "lib/base/status.h"
+
+namespace neurontrace {
+
+absl::StatusOr<v1::Capture> CaptureDescriber::Describe(const Caller& caller, CaptureRecord record,
+                                                       Extent extent) const {
+  record = deps_.directory.AsSeenBy(caller, std::move(record));
+  ASSIGN_OR_RETURN(v1::Capture message,
+                   extent == Extent::kFull ? DescribeFully(record) : DescribeBriefly(record));
+  if (!caller.is_limited()) return message;
+  for (std::string& warning : *message.mutable_warnings()) warning = WithoutInventory(warning);
+  deps_.directory.HideFrom(caller, message);
+  return message;
+}
+
+absl::StatusOr<v1::Capture> CaptureDescriber::DescribePreview(const CaptureRecord& record) const {
+  v1::Capture message = neurontrace::ToMessage(record, {}, deps_.clock.RealtimeNs());
+  if (!HasEnded(record.state)) return message;
+  ASSIGN_OR_RETURN(const PreviewRoom room,
+                   deps_.sessions.Run([&](Coordinator&) { return deps_.room_for(record); }));
+  *message.mutable_preview() = ToPreview(record, room);
+  return message;
+}
+
+absl::Status CaptureDescriber::AddNoWorkerWarning(const CaptureRecord& record,
+                                                  v1::Capture& message) const {
+  const bool is_awaiting = IsStanding(record.spec.mode) && record.spec.filter.include_neuron &&
+                           record.state == CaptureState::kRecording && record.workers.empty();
+  if (!is_awaiting) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::string inventory,
+                   deps_.sessions.Run([&](const Coordinator& coordinator) {
+                     return DescribeInventory(coordinator.registry(), record.spec);
+                   }));
+  message.add_warnings("no worker matches yet; " + inventory);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::Capture> CaptureDescriber::DescribeBriefly(const CaptureRecord& record) const {
+  if (record.spec.mode == CaptureMode::kPreview) return DescribePreview(record);
+  ASSIGN_OR_RETURN(const CaptureReader::Totals totals, deps_.store.OpenCapture(record.id).Sum());
+  v1::Capture message = neurontrace::ToMessage(record, totals, deps_.clock.RealtimeNs());
+  // While it runs it is described many times a second, and only its progress matters.
+  if (!HasEnded(record.state)) {
+    RETURN_IF_ERROR(AddNoWorkerWarning(record, message));
+    return message;
+  }
+  ASSIGN_OR_RETURN(const Certificate certificate, ReadCertificate(deps_.store, record));
+  SetStateBy(certificate, message);
+  *message.mutable_certificate() = ToBriefMessage(certificate);
+  return message;
+}
+
+absl::StatusOr<v1::Capture> CaptureDescriber::DescribeFully(const CaptureRecord& record) const {
+  if (record.spec.mode == CaptureMode::kPreview) return DescribePreview(record);
+  const CaptureReader reader = deps_.store.OpenCapture(record.id);
+  ASSIGN_OR_RETURN(const CaptureReader::Totals totals, reader.Sum());
+  ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams, reader.Streams());
+  ASSIGN_OR_RETURN(Certificate certificate, ReadCertificate(deps_.store, record, streams));
+  ASSIGN_OR_RETURN(const CaptureClocks clocks, deps_.host_clocks(record));
+  JudgeClocks(clocks, certificate);
+  v1::Capture message = neurontrace::ToMessage(record, totals, deps_.clock.RealtimeNs());
+  AddStreams(streams, message);
+  ASSIGN_OR_RETURN(const ArtifactStore::Totals artifacts, deps_.store.artifacts().Sum(record.id));
+  message.set_artifacts(artifacts.references);
+  message.set_artifact_bytes(artifacts.bytes);
+  message.set_artifacts_forgone(artifacts.forgone);
+  RETURN_IF_ERROR(AddNoWorkerWarning(record, message));
+  SetStateBy(certificate, message);
+  *message.mutable_certificate() = neurontrace::ToMessage(certificate);
+  return message;
+}
+
+}  // namespace neurontrace

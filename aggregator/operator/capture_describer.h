@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "aggregator/access/role.h"
+#include "aggregator/align/core/capture_clocks.h"
+#include "aggregator/operator/capture_directory.h"
+#include "aggregator/operator/preview_message.h"
+#include "aggregator/operator/session_sequence.h"
+#include "aggregator/store/store.h"
+#include "lib/base/clock.h"
+#include "lib/trace/capture_record.h"
+#include "neurontrace/v1/operator_service.pb.h"
+
+namespace neurontrace {
+
+// Describes captures to callers: the record with its totals, its certificate and, for a preview,
+// what the capture would need. Any thread; waits for the disk and the coordinator's sequence.
+class CaptureDescriber {
+ public:
+  enum class Extent {
+    kBrief,  // what a list shows; quick, also while the capture runs
+    kFull,   // with its streams, artifacts and whole certificate
+  };
+  // All outlive this.
+  struct Deps {
+    const SessionSequence& sessions;
+    const CaptureDirectory& directory;
+    Store& store;
+    const Clock& clock;
+    // Returns the clocks of a capture's hosts.
+    const std::function<absl::StatusOr<CaptureClocks>(const CaptureRecord&)>& host_clocks;
+    // Returns what the previewed capture would find. On the sequence.
+    const std::function<PreviewRoom(const CaptureRecord&)>& room_for;
+  };
+  explicit CaptureDescriber(const Deps& deps) : deps_(deps) {}
+
+  // Describes a capture without what the caller may not see.
+  absl::StatusOr<v1::Capture> Describe(const Caller& caller, CaptureRecord record,
+                                       Extent extent) const;
+
+ private:
+  absl::StatusOr<v1::Capture> DescribeBriefly(const CaptureRecord& record) const;
+  absl::StatusOr<v1::Capture> DescribeFully(const CaptureRecord& record) const;
+  // A preview has no streams and no certificate.
+  absl::StatusOr<v1::Capture> DescribePreview(const CaptureRecord& record) const;
+  // Adds which workers exist to a standing capture that awaits its first worker.
+  absl::Status AddNoWorkerWarning(const CaptureRecord& record, v1::Capture& message) const;
+
+  const Deps deps_;
+};
+
+}  // namespace neurontrace

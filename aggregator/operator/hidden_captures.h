@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <google/protobuf/message.h>
+
+#include "aggregator/access/visibility.h"
+
+namespace neurontrace {
+
+// Removes the ids of captures that `may_see` denies from every text of `message` and of the
+// messages inside it, and clears fields of bytes that hold such an id. Asks once about each id.
+void HideCapturesIn(const MaySeeCapture& may_see, google::protobuf::Message& message);
+
+}  // namespace neurontrace

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <initializer_list>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -83,11 +84,6 @@ absl::StatusOr<std::unique_ptr<Store>> OpenStore(const AggregatorConfig& config,
   return store;
 }
 
-std::string_view EndWord(CaptureState state) {
-  if (state == CaptureState::kNotBegun) return "before it began,";
-  return state == CaptureState::kComplete ? "complete" : "incomplete";
-}
-
 StatusTable CapturesTable(const Coordinator& coordinator, const StoreQuota& quota,
                           uint64_t now_realtime_ns) {
   StatusTable table{
@@ -133,7 +129,13 @@ Aggregator::Aggregator(std::unique_ptr<Store> store, const AggregatorConfig& con
       watches_(WatchLimits()),
       quota_(*store_, clock_),
       reaper_(*store_, clock_),
-      coordinator_(clock_, random_, MakeOutputs(), MakeInputs()),
+      coordinator_({.clock = clock_,
+                    .random = random_,
+                    .orders = connections_,
+                    .storage = *this,
+                    .clocks = *this,
+                    .quota = quota_,
+                    .sequence = &loop_}),
       reports_(coordinator_, store_->chunks(), connections_, store_->aggregator_id(),
                MakeTriggerHooks()),
       budget_(limits::kIngestBytesInFlightMax, &ingest_metrics_),
@@ -210,67 +212,16 @@ void Aggregator::CheckStoreHealth() {
   cannot_go_on_ = true;
 }
 
-CoordinatorOutputs Aggregator::MakeOutputs() {
-  return {
-      .send = [this](const std::string&, ConnectionId connection,
-                     const CaptureOrder& order) { connections_.Send(connection, ToOrder(order)); },
-      .persist =
-          [this](const CaptureRecord& record, bool durable) {
-            const absl::Status status = Persist(record, durable);
-            OnStoreHealth(status);  // there may be no chunks that would show it
-            if (status.ok() && HasEnded(record.state)) store_->chunks().Forget(record.id);
-            if (status.ok() && HasEnded(record.state) && durable) {
-              reaper_.OnEnded(record);
-              standing_exports_->OnEnded(record);
-              audit_->Write(EndedCapture(record));
-              SPDLOG_INFO("capture {} ended {} with {} warnings", record.id.ToString(),
-                          EndWord(record.state),
-                          record.warnings.size() + record.end_warnings.size());
-            }
-            return status;
-          },
-      .changed =
-          [this](const CaptureRecord& record) {
-            watch_.Changed();
-            triggers_->OnCaptureChanged(record);
-          },
-      .agent_changed = [this](const KnownAgent& agent) { RememberAgent(agent); },
-      .worker_changed = [this](const std::string& agent_id,
-                               const WorkerInfo& worker) { RememberWorker(agent_id, worker); },
-      .judged =
-          [this](const ArmingOutcome& outcome) {
-            (outcome.begun ? metrics_.captures_begun : metrics_.captures_not_begun).Increment();
-            if (!outcome.begun) return;
-            metrics_.arm_seconds.Observe(static_cast<double>(outcome.arm_ns) * 1e-9);
-            metrics_.begin_lead_seconds.Observe(static_cast<double>(outcome.lead_ns) * 1e-9);
-          },
-      .refused = [this](CaptureObstacle obstacle,
-                        uint32_t workers) { metrics_.CountRefused(obstacle, workers); },
-      .wake =
-          [this](uint64_t in_ns) { loop_.PostDelayedTask([this] { coordinator_.Tick(); }, in_ns); },
-      .clocks_needed = [this] { clocks_->live().Refresh(); },
-      .stopped_by_quota =
-          [this](const CaptureRecord& record, const std::string& why) {
-            audit_->Write(StoppedByQuota(record, why));
-          }};
+uint64_t Aggregator::ReferenceNs() const {
+  return clocks_ == nullptr ? clock_.RealtimeNs() : clocks_->timescale().NowNs();
 }
 
-CoordinatorInputs Aggregator::MakeInputs() {
-  return {
-      .reference_ns =
-          [this] {
-            return clocks_ == nullptr ? clock_.RealtimeNs() : clocks_->timescale().NowNs();
-          },
-      .host_moment =
-          [this](const AgentInfo& agent, uint64_t reference_ns) {
-            return clocks_->live().MomentOn({agent.instance_id, agent.boot_id}, reference_ns);
-          },
-      .admit =
-          [this](const CaptureSpec& spec, const std::set<std::string>& jobs,
-                 std::optional<uint64_t> own_bytes) { return quota_.Admit(spec, jobs, own_bytes); },
-      .stored_bytes = [this](const CaptureId& id) { return quota_.StoredBytes(id); },
-      .has_room = [this] { return quota_.HasRoom(); }};
+std::optional<MomentOnHost> Aggregator::MomentOn(const AgentInfo& agent,
+                                                 uint64_t reference_ns) const {
+  return clocks_->live().MomentOn({agent.instance_id, agent.boot_id}, reference_ns);
 }
+
+void Aggregator::RefreshSoon() { clocks_->live().Refresh(); }
 
 // Called on the sequence.
 PreviewRoom Aggregator::RoomFor(const CaptureRecord& preview) {
@@ -334,7 +285,7 @@ absl::Status Aggregator::RestoreSessions() {
   ASSIGN_OR_RETURN(std::vector<CaptureRecord> captures, store_->captures().List());
   for (CaptureRecord& capture : captures) {
     if (!HasEnded(capture.state)) SPDLOG_INFO("capture {} goes on", capture.id.ToString());
-    reaper_.OnEnded(capture);
+    reaper_.OnCaptureEnded(capture);
     triggers_->Restore(capture);
     coordinator_.RestoreCapture(std::move(capture));
   }
@@ -371,6 +322,12 @@ absl::Status Aggregator::Serve(const AggregatorConfig& config) {
                                         .order_checks = config.order_checks},
                                        {*store_, *registry_, random_, clock_, AdmitAgents()}));
   RETURN_IF_ERROR(MakeStandingExports(config));
+  capture_audit_ = std::make_unique<CaptureAudit>(*audit_);
+  for (CaptureObserver* const observer : std::initializer_list<CaptureObserver*>{
+           &reaper_, standing_exports_.get(), capture_audit_.get(), &watch_, triggers_.get(),
+           &metrics_}) {
+    coordinator_.AddObserver(*observer);
+  }
   // With the clocks, by which what was planned goes on.
   RETURN_IF_ERROR(RestoreSessions());
   RETURN_IF_ERROR(process_.StartPages(config.health_address, config.health_names));
@@ -678,14 +635,17 @@ void Aggregator::MeasureSlowly() {
 }
 
 // Agents that come late change one that has ended: its end is the first time that it is stored so.
-absl::Status Aggregator::Persist(const CaptureRecord& record, bool durable) {
+absl::Status Aggregator::PutCapture(const CaptureRecord& record, bool durable) {
+  const bool has_ended = HasEnded(record.state);
   bool ends = false;
-  if (HasEnded(record.state)) {
+  if (has_ended) {
     const auto known = store_->captures().Get(record.id);
     ends = !known.ok() || !HasEnded(known->state);
   }
-  const absl::Status status = store_->captures().Put(record, durable);
+  absl::Status status = store_->captures().Put(record, durable);
+  OnStoreHealth(status);  // there may be no chunks that would show it
   if (ends && status.ok()) capture_metrics_.CountEnded(record.state);
+  if (has_ended && status.ok()) store_->chunks().Forget(record.id);
   return status;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -34,11 +35,13 @@
 #include "aggregator/ingest/chunk_writer.h"
 #include "aggregator/ingest/ingest_budget.h"
 #include "aggregator/ingest/ingest_metrics.h"
+#include "aggregator/operator/capture_audit.h"
 #include "aggregator/operator/capture_watch.h"
 #include "aggregator/operator/operator_service.h"
 #include "aggregator/operator/preview_reaper.h"
 #include "aggregator/retention/retention_service.h"
 #include "aggregator/session/coordinator.h"
+#include "aggregator/session/session_environment.h"
 #include "aggregator/storage/store_quota.h"
 #include "aggregator/store/store.h"
 #include "aggregator/store/store_incarnation.h"
@@ -60,7 +63,7 @@ namespace neurontrace {
 // the destructor lets calls finish for a moment, writes what was received, and closes the store.
 // thread: main: waits for signals and reads changed configuration files
 // thread: sequence: the sessions: captures, agents and workers as state machines
-class Aggregator {
+class Aggregator : private SessionStorage, private SessionClocks {
  public:
   // The process that it is in.
   struct Process {
@@ -71,7 +74,7 @@ class Aggregator {
   // Errors of the store and of the addresses, as they are said to people.
   static absl::StatusOr<std::unique_ptr<Aggregator>> Start(const AggregatorConfig& config,
                                                            const Process& process);
-  ~Aggregator();
+  ~Aggregator() override;
   Aggregator(const Aggregator&) = delete;
   Aggregator& operator=(const Aggregator&) = delete;
 
@@ -115,13 +118,20 @@ class Aggregator {
   void CheckClock();
   void UpdateMetrics();
   void MeasureSlowly();
-  CoordinatorOutputs MakeOutputs();
-  CoordinatorInputs MakeInputs();
   AgentReports::TriggerHooks MakeTriggerHooks();
   PreviewRoom RoomFor(const CaptureRecord& preview);
   std::vector<OperatorClockBound> ClockBounds(const CaptureRecord& record);
-  void RememberAgent(const KnownAgent& agent);
-  void RememberWorker(const std::string& agent_id, const WorkerInfo& worker);
+
+  // SessionStorage. PutCapture counts a capture that ends with this record.
+  absl::Status PutCapture(const CaptureRecord& record, bool durable) override;
+  void RememberAgent(const KnownAgent& agent) override;
+  void RememberWorker(const std::string& agent_id, const WorkerInfo& worker) override;
+  // SessionClocks. CLOCK_REALTIME is the reference until Serve has opened the clocks.
+  uint64_t ReferenceNs() const override;
+  std::optional<MomentOnHost> MomentOn(const AgentInfo& agent,
+                                       uint64_t reference_ns) const override;
+  void RefreshSoon() override;
+
   StreamingCallLimiter::Options ExportLimits();
   StreamingCallLimiter::Options WatchLimits();
   // As ExportCapture, for an operator.
@@ -141,9 +151,6 @@ class Aggregator {
   absl::Status MakeStandingExports(const AggregatorConfig& config);
   bool LetGo(const CaptureId& capture);
   void RunMaintenance();
-
-  // OK as Put; counts a capture that ends with it.
-  absl::Status Persist(const CaptureRecord& record, bool durable);
 
   // In the order in which they are built; the server goes first.
   // The machine's: for certificates, tokens, the audit log, and claims that others look at.
@@ -190,6 +197,7 @@ class Aggregator {
   std::unique_ptr<TriggerService> triggers_;  // used on loop_ only, once it runs
   std::unique_ptr<RetentionService> retention_;
   std::unique_ptr<StandingExports> standing_exports_;
+  std::unique_ptr<CaptureAudit> capture_audit_;
   std::thread loop_thread_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<ServerPort> server_port_;

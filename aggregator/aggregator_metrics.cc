@@ -168,7 +168,14 @@ AggregatorMetrics::AggregatorMetrics(prometheus::Registry& registry)
           MakeCounterFamily(registry, "neurontrace_aggregator_workers_refused_total",
                             "Selected workers that could not take part, by what kept them")) {}
 
-void AggregatorMetrics::CountRefused(CaptureObstacle obstacle, uint32_t workers) {
+void AggregatorMetrics::OnCaptureArmed(const ArmingOutcome& outcome) {
+  (outcome.begun ? captures_begun : captures_not_begun).Increment();
+  if (!outcome.begun) return;
+  arm_seconds.Observe(static_cast<double>(outcome.arm_ns) * 1e-9);
+  begin_lead_seconds.Observe(static_cast<double>(outcome.lead_ns) * 1e-9);
+}
+
+void AggregatorMetrics::OnWorkersRefused(CaptureObstacle obstacle, uint32_t workers) {
   workers_refused_.Add({{"obstacle", std::string(WordsOf(obstacle))}})
       .Increment(static_cast<double>(workers));
 }

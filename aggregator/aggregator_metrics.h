@@ -13,6 +13,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "aggregator/session/capture_observer.h"
 #include "aggregator/session/capture_quota.h"
 #include "aggregator/store/store.h"
 #include "lib/base/clock.h"
@@ -26,7 +27,7 @@ namespace neurontrace {
 
 // What the aggregator as a whole says of itself; docs/operator/operations.md has the words. The
 // registry owns them. Any thread.
-struct AggregatorMetrics {
+struct AggregatorMetrics : CaptureObserver {
   explicit AggregatorMetrics(prometheus::Registry& registry);
 
   prometheus::Gauge& agents_connected;
@@ -58,8 +59,9 @@ struct AggregatorMetrics {
   void SetSecurityEnds(const SecurityEnds& ends);
   // Where there is a file of access. One thread.
   void SetAccessFileGood(bool is_good);
-  // Workers that were selected and could not take part. One thread.
-  void CountRefused(CaptureObstacle obstacle, uint32_t workers);
+  // One thread.
+  void OnCaptureArmed(const ArmingOutcome& outcome) override;
+  void OnWorkersRefused(CaptureObstacle obstacle, uint32_t workers) override;
 
  private:
   OptionalGauge canary_age_;

@@ -90,7 +90,7 @@ void StandingExports::End() {
   thread_.join();
 }
 
-void StandingExports::OnEnded(const CaptureRecord& record) {
+void StandingExports::OnCaptureEnded(const CaptureRecord& record) {
   if (queue_.rules().empty()) return;
   loop_.PostTask([this, record] { queue_.Offer(record, ClockModelCache::FinalAtNs(record)); });
 }

@@ -18,6 +18,7 @@
 #include "aggregator/deliver/export_roots.h"
 #include "aggregator/deliver/standing_queue.h"
 #include "aggregator/operator/operator_service.h"
+#include "aggregator/session/capture_observer.h"
 #include "aggregator/store/store.h"
 #include "lib/base/clock.h"
 #include "lib/base/event_loop.h"
@@ -29,7 +30,7 @@ namespace neurontrace {
 // The exports that rules ask for, with their thread, one at a time. What its end cancels the next
 // start goes on with.
 // thread: standing exports: makes the exports that rules ask for, one at a time
-class StandingExports {
+class StandingExports : public CaptureObserver {
  public:
   struct Deps {
     Store& store;
@@ -48,7 +49,7 @@ class StandingExports {
   // The rules alone, with the same errors.
   static absl::StatusOr<std::vector<StandingRule>> ReadRules(const std::vector<std::string>& rules,
                                                              const ExportRoots& roots);
-  ~StandingExports();
+  ~StandingExports() override;
   StandingExports(const StandingExports&) = delete;
   StandingExports& operator=(const StandingExports&) = delete;
 
@@ -58,8 +59,8 @@ class StandingExports {
   void Quit() { is_ending_ = true; }
   // Waits for the thread's end. It is not begun again.
   void End();
-  // Any thread, from when it is made.
-  void OnEnded(const CaptureRecord& record);
+  // Queues the exports of the capture. Any thread.
+  void OnCaptureEnded(const CaptureRecord& record) override;
 
  private:
   StandingExports(const Deps& deps, const std::string& path, std::vector<StandingRule> rules);

@@ -47,7 +47,7 @@ class StandingExportsTest : public ::testing::Test {
       if (n != kDeleted) {
         ASSERT_TRUE(store_->captures().Put(record, true).ok());
       }
-      (*exports)->OnEnded(record);
+      (*exports)->OnCaptureEnded(record);
     }
     clock_.AdvanceNs(3'600 * kStandingSecondNs);
     (*exports)->Begin();

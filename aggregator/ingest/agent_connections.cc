@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "aggregator/ingest/agent_reports.h"
 #include "aggregator/ingest/control_exchange.h"
 
 namespace neurontrace {
@@ -22,6 +23,11 @@ std::shared_ptr<ControlExchange> AgentConnections::Find(ConnectionId connection)
   const std::lock_guard lock(mutex_);
   const auto it = calls_.find(connection);
   return it == calls_.end() ? nullptr : it->second.lock();
+}
+
+void AgentConnections::SendOrder(const std::string&, ConnectionId connection,
+                                 const CaptureOrder& order) {
+  Send(connection, ToOrder(order));
 }
 
 void AgentConnections::Send(ConnectionId connection, v1::AgentOrder order) {

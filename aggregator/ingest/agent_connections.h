@@ -7,20 +7,22 @@
 #include <string>
 
 #include "aggregator/session/agent_registry.h"
+#include "aggregator/session/capture_order.h"
 #include "neurontrace/v1/agent_gateway.pb.h"
 
 namespace neurontrace {
 
 class ControlExchange;
 
-// The control calls that are open, by their connection, so that orders find their agent. Any
-// thread.
-class AgentConnections {
+// The open Control calls by their connection, through which orders reach their agents. Any thread.
+class AgentConnections : public OrderSender {
  public:
   ConnectionId Add(std::weak_ptr<ControlExchange> call);
   void Remove(ConnectionId connection);
 
-  // An order for a connection that is gone is dropped: the agent is told again when it returns.
+  void SendOrder(const std::string& agent_id, ConnectionId connection,
+                 const CaptureOrder& order) override;
+  // Drops the order if the connection is gone: an agent that returns is told again.
   void Send(ConnectionId connection, v1::AgentOrder order);
   // Ends a call whose agent has connected anew.
   void Supersede(ConnectionId connection);

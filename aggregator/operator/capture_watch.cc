@@ -3,7 +3,7 @@
 
 namespace neurontrace {
 
-void CaptureWatch::Changed() {
+void CaptureWatch::OnCaptureChanged(const CaptureRecord&) {
   {
     const std::lock_guard lock(mutex_);
     ++version_;

@@ -6,16 +6,18 @@
 #include <cstdint>
 #include <mutex>
 
+#include "aggregator/session/capture_observer.h"
+
 namespace neurontrace {
 
-// Wakes those who watch captures when one has changed. Any thread.
-class CaptureWatch {
+// Wakes the calls that watch captures when one has changed. Any thread.
+class CaptureWatch : public CaptureObserver {
  public:
-  void Changed();
+  void OnCaptureChanged(const CaptureRecord&) override;
 
-  // How many changes there were.
+  // Returns how many changes there were.
   uint64_t version() const;
-  // Returns when there were more than `version`, or after `patience`.
+  // Returns when there were more changes than `version`, or after `patience`.
   void WaitBeyond(uint64_t version, std::chrono::milliseconds patience) const;
 
  private:

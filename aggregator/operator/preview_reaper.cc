@@ -5,7 +5,7 @@
 
 namespace neurontrace {
 
-void PreviewReaper::OnEnded(const CaptureRecord& record) {
+void PreviewReaper::OnCaptureEnded(const CaptureRecord& record) {
   if (record.spec.mode != CaptureMode::kPreview || !HasEnded(record.state)) return;
   const std::lock_guard lock(mutex_);
   due_.try_emplace(record.id, clock_.MonotonicNs() + limits::kPreviewKeptNs);

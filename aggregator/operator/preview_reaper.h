@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "aggregator/session/capture_observer.h"
 #include "aggregator/store/store.h"
 #include "lib/base/clock.h"
 #include "lib/trace/capture_record.h"
@@ -16,14 +17,14 @@ namespace neurontrace {
 // Deletes previews that have ended and that nobody has asked about for a minute: they hold nothing
 // but their result, and whoever watches one has it deleted at once. Any thread; Reap waits for the
 // disk, and nobody for Reap.
-class PreviewReaper {
+class PreviewReaper : public CaptureObserver {
  public:
   // Both outlive this.
   PreviewReaper(Store& store, const Clock& clock) : store_(store), clock_(clock) {}
 
-  // Takes note of it, if it is a preview that has ended.
-  void OnEnded(const CaptureRecord& record);
-  // Deletes those whose time is over, and says which.
+  // Remembers the capture if it is a preview that has ended.
+  void OnCaptureEnded(const CaptureRecord& record) override;
+  // Deletes the previews whose time is over, and returns them.
   std::vector<CaptureId> Reap();
 
  private:

@@ -32,9 +32,11 @@ TEST_F(CoordinatorTest, ACaptureEndsCompleteWhenEveryAgentHasFinished) {
   Report("a", id, CaptureWorkerState::kComplete);
   ReportAgent("a", id, 1, true);
   EXPECT_EQ(saved_[id].state, CaptureState::kStopping);
+  EXPECT_THAT(ended_, IsEmpty());
   Report("b", id, CaptureWorkerState::kComplete);
   ReportAgent("b", id, 1, true);
   EXPECT_EQ(saved_[id].state, CaptureState::kComplete);
+  EXPECT_THAT(ended_, ElementsAre(id));
   EXPECT_EQ(said_[id].state, CaptureState::kComplete);
   EXPECT_THAT(saved_[id].warnings, IsEmpty());
   EXPECT_EQ(coordinator_->FindRunning(id), nullptr);
@@ -225,6 +227,7 @@ TEST_F(LateAgentTest, IsListedAsStoppingAndTurnsTheCaptureComplete) {
   EXPECT_TRUE(saved_[id].agents[1].vanished);
   EXPECT_TRUE(saved_[id].agents[1].finished);
   EXPECT_EQ(saved_[id].ended_realtime_ns, ended_ns);
+  EXPECT_THAT(ended_, ElementsAre(id, id));  // reported again, as the record has changed
   EXPECT_THAT(saved_[id].end_warnings, IsEmpty());
   EXPECT_EQ(coordinator_->Find(id), nullptr);
   EXPECT_THAT(Connect("b"), IsEmpty());

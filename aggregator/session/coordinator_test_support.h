@@ -18,7 +18,12 @@ namespace neurontrace {
 
 // A coordinator over agents that the test plays, on a clock that it advances, and a disk that can
 // be full. Each agent's host counts raw from 1,000 s behind the reference.
-class CoordinatorTestBase : public ::testing::Test {
+class CoordinatorTestBase : public ::testing::Test,
+                            private OrderSender,
+                            private SessionStorage,
+                            private SessionClocks,
+                            private StorageQuota,
+                            private CaptureObserver {
  protected:
   static constexpr uint64_t kSecondNs = 1'000'000'000;
   static constexpr uint64_t kRawBehindNs = 1'000 * kSecondNs;
@@ -34,7 +39,13 @@ class CoordinatorTestBase : public ::testing::Test {
 
   // A new coordinator that knows what the old one persisted, as after a restart of the aggregator.
   void Restart() {
-    coordinator_ = std::make_unique<Coordinator>(clock_, random_, MakeOutputs(), MakeInputs());
+    coordinator_ = std::make_unique<Coordinator>(Coordinator::Deps{.clock = clock_,
+                                                                   .random = random_,
+                                                                   .orders = *this,
+                                                                   .storage = *this,
+                                                                   .clocks = *this,
+                                                                   .quota = *this});
+    coordinator_->AddObserver(*this);
     for (const auto& [id, record] : saved_) coordinator_->RestoreCapture(record);
   }
 
@@ -119,6 +130,7 @@ class CoordinatorTestBase : public ::testing::Test {
   std::map<std::string, std::vector<CaptureOrder>> sent_;  // by agent
   std::map<CaptureId, CaptureRecord> saved_;
   std::map<CaptureId, CaptureRecord> said_;
+  std::vector<CaptureId> ended_;  // as often as OnCaptureEnded was called
   std::vector<ArmingOutcome> judged_;
   std::map<CaptureObstacle, uint32_t> refused_;
   std::map<CaptureId, uint64_t> stored_;
@@ -137,49 +149,48 @@ class CoordinatorTestBase : public ::testing::Test {
     return std::holds_alternative<BeginOrder>(order) ? "begin" : "stop";
   }
 
-  CoordinatorOutputs MakeOutputs() {
-    return {.send =
-                [this](const std::string& agent_id, ConnectionId connection,
-                       const CaptureOrder& order) {
-                  EXPECT_EQ(connection, connections_[agent_id]);
-                  orders_.push_back(agent_id + " " + WordOf(order));
-                  sent_[agent_id].push_back(order);
-                },
-            .persist =
-                [this](const CaptureRecord& record, bool) {
-                  if (disk_full_) return ResourceExhausted("the disk is full");
-                  saved_[record.id] = record;
-                  return absl::OkStatus();
-                },
-            .changed = [this](const CaptureRecord& record) { said_[record.id] = record; },
-            .agent_changed = [](const KnownAgent&) {},
-            .worker_changed = [](const std::string&, const WorkerInfo&) {},
-            .judged = [this](const ArmingOutcome& outcome) { judged_.push_back(outcome); },
-            .refused = [this](CaptureObstacle obstacle,
-                              uint32_t workers) { refused_[obstacle] += workers; },
-            .wake = {},
-            .clocks_needed = {},
-            .stopped_by_quota =
-                [this](const CaptureRecord& record, const std::string& why) {
-                  over_quota_[record.id].push_back(why);
-                }};
+  void SendOrder(const std::string& agent_id, ConnectionId connection,
+                 const CaptureOrder& order) override {
+    EXPECT_EQ(connection, connections_[agent_id]);
+    orders_.push_back(agent_id + " " + WordOf(order));
+    sent_[agent_id].push_back(order);
   }
-  CoordinatorInputs MakeInputs() {
-    return {.reference_ns = [this] { return clock_.RealtimeNs(); },
-            .host_moment = [this](const AgentInfo&,
-                                  uint64_t reference_ns) -> std::optional<MomentOnHost> {
-              if (!clocks_known_) return std::nullopt;
-              return MomentOnHost{.raw_ns = reference_ns - kRawBehindNs, .bound_ns = 1'000};
-            },
-            .admit =
-                [this](const CaptureSpec& spec, const std::set<std::string>&,
-                       std::optional<uint64_t> own_bytes) {
-                  StoreUse use = use_;
-                  use.own_bytes = own_bytes;
-                  return Admit(spec, quotas_, use);
-                },
-            .stored_bytes = [this](const CaptureId& id) { return stored_[id]; },
-            .has_room = [this] { return store_has_room_; }};
+
+  absl::Status PutCapture(const CaptureRecord& record, bool) override {
+    if (disk_full_) return ResourceExhausted("the disk is full");
+    saved_[record.id] = record;
+    return absl::OkStatus();
+  }
+  void RememberAgent(const KnownAgent&) override {}
+  void RememberWorker(const std::string&, const WorkerInfo&) override {}
+
+  uint64_t ReferenceNs() const override { return clock_.RealtimeNs(); }
+  std::optional<MomentOnHost> MomentOn(const AgentInfo&, uint64_t reference_ns) const override {
+    if (!clocks_known_) return std::nullopt;
+    return MomentOnHost{.raw_ns = reference_ns - kRawBehindNs, .bound_ns = 1'000};
+  }
+  void RefreshSoon() override {}
+
+  absl::StatusOr<CaptureAllowance> Admit(const CaptureSpec& spec, const std::set<std::string>&,
+                                         std::optional<uint64_t> own_bytes) override {
+    StoreUse use = use_;
+    use.own_bytes = own_bytes;
+    return neurontrace::Admit(spec, quotas_, use);
+  }
+  uint64_t StoredBytes(const CaptureId& id) const override {
+    const auto it = stored_.find(id);
+    return it == stored_.end() ? 0 : it->second;
+  }
+  bool HasRoom() const override { return store_has_room_; }
+
+  void OnCaptureChanged(const CaptureRecord& record) override { said_[record.id] = record; }
+  void OnCaptureEnded(const CaptureRecord& record) override { ended_.push_back(record.id); }
+  void OnCaptureStoppedByQuota(const CaptureRecord& record, const std::string& why) override {
+    over_quota_[record.id].push_back(why);
+  }
+  void OnCaptureArmed(const ArmingOutcome& outcome) override { judged_.push_back(outcome); }
+  void OnWorkersRefused(CaptureObstacle obstacle, uint32_t workers) override {
+    refused_[obstacle] += workers;
   }
 };
 

@@ -82,8 +82,8 @@ bool HasReachedExecutions(const CaptureRecord& record) {
                      });
 }
 
-std::optional<std::string> ExecutionStopPolicy::Look(const CaptureRecord& record,
-                                                     const SessionTime& now) {
+std::optional<std::string> ExecutionStopPolicy::Check(const CaptureRecord& record,
+                                                      const SessionTime& now) {
   const CaptureSpec& spec = record.spec;
   if (!record.begin || !spec.conditions.by_execution()) return std::nullopt;
   // One without an end waits for somebody to stop it, and one by time for that, once it counts.

@@ -23,7 +23,7 @@ class ExecutionStopPolicy {
 
   // Nothing: it goes on. Else it is over; the words say why it is before all were behind its last
   // execution, empty where they were. Of a capture that has no end by executions: nothing.
-  std::optional<std::string> Look(const CaptureRecord& record, const SessionTime& now);
+  std::optional<std::string> Check(const CaptureRecord& record, const SessionTime& now);
 
  private:
   uint64_t progress_ = 0;           // told so far, over all workers

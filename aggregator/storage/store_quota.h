@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "aggregator/session/capture_quota.h"
+#include "aggregator/session/session_environment.h"
 #include "aggregator/store/store.h"
 #include "lib/base/clock.h"
 #include "lib/trace/capture_spec.h"
@@ -18,9 +19,9 @@
 
 namespace neurontrace {
 
-// What captures may store, by what is stored. Any thread. Refresh alone reads the store; the others
-// answer by what it found last.
-class StoreQuota {
+// Computes how much captures may store from the quotas and from what is stored. Any thread. Refresh
+// alone reads the store; the other functions answer from what it found last.
+class StoreQuota : public StorageQuota {
  public:
   // Both outlive this.
   StoreQuota(Store& store, const Clock& clock) : store_(store), usage_(store), clock_(clock) {}
@@ -37,11 +38,11 @@ class StoreQuota {
   // See neurontrace::Admit; of several jobs the one that has the least left counts. Errors of the
   // store where it was never read.
   absl::StatusOr<CaptureAllowance> Admit(const CaptureSpec& spec, const std::set<std::string>& jobs,
-                                         std::optional<uint64_t> own_bytes);
-  // 0 where that cannot be read.
-  uint64_t StoredBytes(const CaptureId& id) const;
+                                         std::optional<uint64_t> own_bytes) override;
+  // Returns 0 if that cannot be read.
+  uint64_t StoredBytes(const CaptureId& id) const override;
   uint64_t FreeBytes() const { return usage_.FreeBytes().value_or(0); }  // of the disk; likewise
-  bool HasRoom() const {
+  bool HasRoom() const override {
     const uint64_t most = quotas().store_bytes;
     return most == 0 || store_.bytes() < most;
   }

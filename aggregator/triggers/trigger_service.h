@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "aggregator/access/audit_log.h"
 #include "aggregator/ingest/agent_connections.h"
+#include "aggregator/session/capture_observer.h"
 #include "aggregator/session/coordinator.h"
 #include "aggregator/triggers/trigger_engine.h"
 #include "aggregator/triggers/worker_silence.h"
@@ -33,7 +34,7 @@ namespace neurontrace {
 // Everything about triggers in one aggregator: reads the rule file and sends the rules to agents,
 // hears of what fires, begins the captures, and answers who asks. All but LookAtFile and
 // MakePostPage's function on the coordinator's sequence.
-class TriggerService {
+class TriggerService : public CaptureObserver {
  public:
   struct Options {
     std::string rules_file;  // empty: no rules
@@ -61,8 +62,7 @@ class TriggerService {
   // Reads the file again if it has changed, or in any case. On one thread that is not the sequence,
   // as file systems hang; after Begin.
   void LookAtFile(bool force);
-  // A capture differs from what was last said of it; from within the coordinator.
-  void OnCaptureChanged(const CaptureRecord& record);
+  void OnCaptureChanged(const CaptureRecord& record) override;
 
   // Agents: the order for one that has just been welcomed, what they say, and what they report of
   // workers anyway.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "aggregator/session/coordinator.h"
+#include "aggregator/session/fake_session_environment.h"
 
 namespace neurontrace {
 namespace {
@@ -21,27 +22,15 @@ constexpr uint32_t kWorkers = 8;  // of an agent
 constexpr uint64_t kAnswerNs = 10'000'000;
 
 // Agents that answer every order 10 ms after it was sent.
-class FakeFleet {
+class FakeFleet : private OrderSender, private SessionStorage, private SessionClocks {
  public:
   explicit FakeFleet(uint32_t agents) {
-    coordinator_ = std::make_unique<Coordinator>(
-        clock_, random_,
-        CoordinatorOutputs{.send =
-                               [this](const std::string& agent_id, ConnectionId connection,
-                                      const CaptureOrder& order) {
-                                 orders_.push_back({agent_id, connection, order});
-                               },
-                           .persist =
-                               [](const CaptureRecord& record, bool) {
-                                 benchmark::DoNotOptimize(record.workers.size());
-                                 return absl::OkStatus();
-                               },
-                           .changed = [](const CaptureRecord&) {},
-                           .agent_changed = [](const KnownAgent&) {},
-                           .worker_changed = [](const std::string&, const WorkerInfo&) {}},
-        CoordinatorInputs{.host_moment = [](const AgentInfo&, uint64_t reference_ns) {
-          return std::optional(MomentOnHost{.raw_ns = reference_ns, .bound_ns = 5'000});
-        }});
+    coordinator_ = std::make_unique<Coordinator>(Coordinator::Deps{.clock = clock_,
+                                                                   .random = random_,
+                                                                   .orders = *this,
+                                                                   .storage = *this,
+                                                                   .clocks = *this,
+                                                                   .quota = quota_});
     for (uint32_t i = 0; i < agents; ++i) Connect(i);
   }
 
@@ -62,6 +51,22 @@ class FakeFleet {
   }
 
  private:
+  void SendOrder(const std::string& agent_id, ConnectionId connection,
+                 const CaptureOrder& order) override {
+    orders_.push_back({agent_id, connection, order});
+  }
+  absl::Status PutCapture(const CaptureRecord& record, bool) override {
+    benchmark::DoNotOptimize(record.workers.size());
+    return absl::OkStatus();
+  }
+  void RememberAgent(const KnownAgent&) override {}
+  void RememberWorker(const std::string&, const WorkerInfo&) override {}
+  uint64_t ReferenceNs() const override { return clock_.RealtimeNs(); }
+  std::optional<MomentOnHost> MomentOn(const AgentInfo&, uint64_t reference_ns) const override {
+    return MomentOnHost{.raw_ns = reference_ns, .bound_ns = 5'000};
+  }
+  void RefreshSoon() override {}
+
   struct Order {
     std::string agent_id;
     ConnectionId connection = 0;
@@ -107,6 +112,7 @@ class FakeFleet {
 
   FakeClock clock_;
   SeededRandom random_{1};
+  UnlimitedQuota quota_;
   std::unique_ptr<Coordinator> coordinator_;
   std::map<std::string, std::vector<WorkerIdentity>> workers_;
   std::vector<Order> orders_;

@@ -60,7 +60,13 @@ SimAggregator::SimAggregator(SimWorld& world, SimLedger& ledger, std::unique_ptr
       options_(options),
       runner_(world.runner),
       store_(std::move(store)),
-      coordinator_(std::make_unique<Coordinator>(world.clock, world.random, MakeOutputs())),
+      clocks_(world.clock),
+      coordinator_(std::make_unique<Coordinator>(Coordinator::Deps{.clock = world.clock,
+                                                                   .random = world.random,
+                                                                   .orders = connections_,
+                                                                   .storage = *this,
+                                                                   .clocks = clocks_,
+                                                                   .quota = quota_})),
       reports_(std::make_unique<AgentReports>(*coordinator_, store_->chunks(), connections_,
                                               store_->aggregator_id())),
       budget_(options.budget_bytes),
@@ -74,35 +80,28 @@ SimAggregator::SimAggregator(SimWorld& world, SimLedger& ledger, std::unique_ptr
 
 SimAggregator::~SimAggregator() { runner_.Kill(); }
 
-CoordinatorOutputs SimAggregator::MakeOutputs() {
-  return {
-      .send = [this](const std::string&, ConnectionId connection,
-                     const CaptureOrder& order) { connections_.Send(connection, ToOrder(order)); },
-      .persist =
-          [this](const CaptureRecord& record, bool durable) {
-            const absl::Status status = store_->captures().Put(record, durable);
-            OnStoreHealth(status);
-            if (status.ok() && HasEnded(record.state)) store_->chunks().Forget(record.id);
-            return status;
-          },
-      .changed = [](const CaptureRecord&) {},
-      .agent_changed =
-          [this](const KnownAgent& agent) {
-            store_->inventory()
-                .PutAgent({.info = agent.info,
-                           .first_seen_realtime_ns = agent.first_seen_realtime_ns,
-                           .last_seen_realtime_ns = agent.last_seen_realtime_ns})
-                .IgnoreError();
-          },
-      .worker_changed =
-          [this](const std::string& agent_id, const WorkerInfo& worker) {
-            store_->inventory()
-                .PutWorker({.info = worker,
-                            .agent_id = agent_id,
-                            .first_seen_realtime_ns = world_.clock.RealtimeNs(),
-                            .last_seen_realtime_ns = world_.clock.RealtimeNs()})
-                .IgnoreError();
-          }};
+absl::Status SimAggregator::PutCapture(const CaptureRecord& record, bool durable) {
+  absl::Status status = store_->captures().Put(record, durable);
+  OnStoreHealth(status);
+  if (status.ok() && HasEnded(record.state)) store_->chunks().Forget(record.id);
+  return status;
+}
+
+void SimAggregator::RememberAgent(const KnownAgent& agent) {
+  store_->inventory()
+      .PutAgent({.info = agent.info,
+                 .first_seen_realtime_ns = agent.first_seen_realtime_ns,
+                 .last_seen_realtime_ns = agent.last_seen_realtime_ns})
+      .IgnoreError();
+}
+
+void SimAggregator::RememberWorker(const std::string& agent_id, const WorkerInfo& worker) {
+  store_->inventory()
+      .PutWorker({.info = worker,
+                  .agent_id = agent_id,
+                  .first_seen_realtime_ns = world_.clock.RealtimeNs(),
+                  .last_seen_realtime_ns = world_.clock.RealtimeNs()})
+      .IgnoreError();
 }
 
 absl::Status SimAggregator::Restore() {

@@ -14,6 +14,7 @@
 #include "aggregator/ingest/control_exchange.h"
 #include "aggregator/ingest/upload_exchange.h"
 #include "aggregator/session/coordinator.h"
+#include "aggregator/session/fake_session_environment.h"
 #include "aggregator/store/store.h"
 #include "lib/trace/limits.h"
 #include "tests/sim/crash_env.h"
@@ -25,7 +26,7 @@ namespace neurontrace {
 // One life of the aggregator's process: what Aggregator builds, on the world's time, with the
 // network and the writer's thread played. Destroying it is kill -9: nothing is said and nothing
 // written any more.
-class SimAggregator final : public SimServer {
+class SimAggregator final : public SimServer, private SessionStorage {
  public:
   using Submit = std::function<void(ReceivedChunk, ChunkCommitter::Done)>;
 
@@ -63,7 +64,9 @@ class SimAggregator final : public SimServer {
                 const Options& options);
   absl::Status Restore();
   void OnStoreHealth(const absl::Status& status);
-  CoordinatorOutputs MakeOutputs();
+  absl::Status PutCapture(const CaptureRecord& record, bool durable) override;
+  void RememberAgent(const KnownAgent& agent) override;
+  void RememberWorker(const std::string& agent_id, const WorkerInfo& worker) override;
   void Tick();
   void Gather(ReceivedChunk chunk, ChunkCommitter::Done done);
   void Commit();
@@ -76,6 +79,8 @@ class SimAggregator final : public SimServer {
   IngestMetrics metrics_{registry_};
   std::unique_ptr<Store> store_;
   AgentConnections connections_;
+  UnalignedClocks clocks_;
+  UnlimitedQuota quota_;
   std::unique_ptr<Coordinator> coordinator_;
   std::unique_ptr<AgentReports> reports_;
   IngestBudget budget_;

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "aggregator/access/audit_log.h"
+#include "aggregator/session/capture_observer.h"
+#include "lib/trace/capture_record.h"
+
+namespace neurontrace {
+
+// Writes the ends of captures to the audit log and to the program's log. On the coordinator's
+// sequence.
+class CaptureAudit : public CaptureObserver {
+ public:
+  // `audit` outlives this.
+  explicit CaptureAudit(AuditLog& audit) : audit_(audit) {}
+
+  void OnCaptureEnded(const CaptureRecord& record) override;
+  void OnCaptureStoppedByQuota(const CaptureRecord& record, const std::string& why) override;
+
+ private:
+  AuditLog& audit_;
+};
+
+}  // namespace neurontrace

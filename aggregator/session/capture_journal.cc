@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/session/capture_journal.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "lib/trace/capture_limits.h"
+
+namespace neurontrace {
+
+absl::Status CaptureJournal::Put(const CaptureRecord& record, bool durable) {
+  absl::Status status = storage_.PutCapture(record, durable);
+  if (status.ok() && durable && HasEnded(record.state)) {
+    for (CaptureObserver* const observer : observers_) observer->OnCaptureEnded(record);
+  }
+  return status;
+}
+
+absl::Status CaptureJournal::Commit(TrackedCapture& capture, CaptureSession next) {
+  const uint64_t before_ns = clock_.MonotonicNs();
+  absl::Status status = Put(next.record(), /*durable=*/true);
+  const uint64_t now_ns = clock_.MonotonicNs();
+  if (!status.ok()) {
+    capture.unsaved = true;
+    capture.retry_ns = now_ns + kSaveIntervalNs;
+    return status;
+  }
+  write_ns_ = now_ns - before_ns;
+  capture.session = std::move(next);
+  capture.unsaved = capture.has_news = capture.must_be_durable = false;
+  capture.saved_ns = now_ns;
+  ReportChanged(capture.session.record());
+  return absl::OkStatus();
+}
+
+void CaptureJournal::Save(TrackedCapture& capture, bool durable) {
+  const absl::Status status = Put(capture.session.record(), durable || capture.must_be_durable);
+  capture.unsaved = !status.ok();
+  if (status.ok()) capture.must_be_durable = capture.has_news = false;
+  capture.saved_ns = clock_.MonotonicNs();
+  if (!status.ok()) {
+    capture.session.Warn(fmt::format("its record could not be written, and will be again: {}",
+                                     std::string(status.message())));
+  }
+  ReportChanged(capture.session.record());
+}
+
+void CaptureJournal::SaveSoon(TrackedCapture& capture) {
+  capture.unsaved = capture.has_news = true;
+  if (capture.session.state() != CaptureState::kArming &&
+      clock_.MonotonicNs() >= capture.saved_ns + limits::kRecordSaveNs) {
+    Save(capture, /*durable=*/false);
+  } else {
+    ReportChanged(capture.session.record());
+  }
+}
+
+void CaptureJournal::SaveIfDue(TrackedCapture& capture, uint64_t now_monotonic_ns) {
+  const uint64_t interval_ns = capture.has_news ? limits::kRecordSaveNs : kSaveIntervalNs;
+  if (!capture.unsaved || now_monotonic_ns < capture.saved_ns + interval_ns) return;
+  Save(capture, capture.session.ended());
+}
+
+void CaptureJournal::ReportChanged(const CaptureRecord& record) {
+  for (CaptureObserver* const observer : observers_) observer->OnCaptureChanged(record);
+}
+
+void CaptureJournal::ReportArmed(const ArmingOutcome& outcome) {
+  for (CaptureObserver* const observer : observers_) observer->OnCaptureArmed(outcome);
+}
+
+void CaptureJournal::ReportRefused(CaptureObstacle obstacle, uint32_t workers) {
+  for (CaptureObserver* const observer : observers_) observer->OnWorkersRefused(obstacle, workers);
+}
+
+void CaptureJournal::ReportStoppedByQuota(const CaptureRecord& record, const std::string& why) {
+  for (CaptureObserver* const observer : observers_) observer->OnCaptureStoppedByQuota(record, why);
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "aggregator/session/capture_observer.h"
+#include "aggregator/session/capture_session.h"
+#include "aggregator/session/execution_start.h"
+#include "aggregator/session/execution_stop_policy.h"
+#include "aggregator/session/quota_stop_policy.h"
+#include "aggregator/session/session_environment.h"
+#include "lib/base/clock.h"
+#include "lib/trace/capture_record.h"
+#include "lib/trace/ids.h"
+
+namespace neurontrace {
+
+// A capture that runs or awaits late agents, with what decides about it. A plain value.
+struct TrackedCapture {
+  explicit TrackedCapture(CaptureSession&& state) : session(std::move(state)) {}
+
+  CaptureSession session;
+  ExecutionStart execution_start;
+  ExecutionStopPolicy execution_stop;
+  QuotaStopPolicy quota_stop;
+
+  // How the stored record differs from the session's.
+  bool unsaved = false;
+  bool has_news = false;         // more than counters: it is to be written soon
+  bool must_be_durable = false;  // it has to be on disk before agents act on it
+  uint64_t saved_ns = 0;         // monotonic, as the next
+  uint64_t retry_ns = 0;         // a change that could not be written is not tried before
+};
+
+using TrackedCaptures = std::map<CaptureId, std::unique_ptr<TrackedCapture>>;
+
+// Writes the records of captures and tells observers what happens to them. One sequence.
+class CaptureJournal {
+ public:
+  // How often counters of workers, and what late agents deliver, are written.
+  static constexpr uint64_t kSaveIntervalNs = 1'000'000'000;
+
+  // Both outlive this.
+  CaptureJournal(const Clock& clock, SessionStorage& storage) : clock_(clock), storage_(storage) {}
+
+  // Adds an observer, which outlives this.
+  void AddObserver(CaptureObserver& observer) { observers_.push_back(&observer); }
+
+  // Makes `next` the state of the capture once it is on disk. Returns the error of the storage; the
+  // capture is then unchanged, so that no agent is told what a restart would not know.
+  absl::Status Commit(TrackedCapture& capture, CaptureSession next);
+  // Writes the record and reports the change. A record that could not be written gets a warning and
+  // stays unsaved.
+  void Save(TrackedCapture& capture, bool durable);
+  // Reports a change that should be stored soon, and writes the record unless it was written just
+  // before: a thousand workers that change in a row are written together. Writes nothing while the
+  // capture arms, as a restart asks all agents again.
+  void SaveSoon(TrackedCapture& capture);
+  // Writes a record that has been unsaved for long enough.
+  void SaveIfDue(TrackedCapture& capture, uint64_t now_monotonic_ns);
+  // Reports a change that need not be stored.
+  void ReportChanged(const CaptureRecord& record);
+
+  // The observers' functions of the same names.
+  void ReportArmed(const ArmingOutcome& outcome);
+  void ReportRefused(CaptureObstacle obstacle, uint32_t workers);
+  void ReportStoppedByQuota(const CaptureRecord& record, const std::string& why);
+
+  // Returns how long the last durable write of Commit took.
+  uint64_t write_ns() const { return write_ns_; }
+
+ private:
+  absl::Status Put(const CaptureRecord& record, bool durable);
+
+  const Clock& clock_;
+  SessionStorage& storage_;
+  std::vector<CaptureObserver*> observers_;
+  uint64_t write_ns_ = 0;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/session/capture_roster.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lib/trace/capture_limits.h"
+#include "lib/trace/capture_obstacle.h"
+#include "lib/trace/limits.h"
+
+namespace neurontrace {
+namespace {
+
+// Returns whether a worker in this state cannot record.
+constexpr bool IsObstacle(WorkerState state) { return ObstacleOf(state) != CaptureObstacle::kNone; }
+
+// Describes an obstacle that no agent has described.
+std::string DetailOf(CaptureObstacle obstacle) {
+  switch (obstacle) {
+    case CaptureObstacle::kOtherProfiler:
+      return "another profiler is at work in it";
+    case CaptureObstacle::kRuntimeTooOld:
+      return "its runtime cannot be traced this way";
+    case CaptureObstacle::kNoTap:
+      return "it uses the runtime and was started without the tap: LD_PRELOAD "
+             "libneurontrace_tap.so";
+    case CaptureObstacle::kNotInitialised:
+      return "it has not called nrt_init yet";
+    case CaptureObstacle::kEnded:
+      return "it has closed the runtime";
+    case CaptureObstacle::kRuntimeRefused:
+      return "its runtime has refused to trace";
+    case CaptureObstacle::kNotArmed:
+      return "its agent is of an earlier version, which cannot do this: update it";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+bool IsUnexplained(const NonParticipant& bystander) {
+  return bystander.reason == BystanderReason::kNotReported && bystander.detail.empty();
+}
+
+WorkerState KeepObstacle(WorkerState known, WorkerState now) {
+  if (!IsObstacle(now) || (IsObstacle(known) && now == WorkerState::kClosed)) return known;
+  return now;
+}
+
+CaptureRoster::CaptureRoster(CaptureRecord record) : record_(std::move(record)) {
+  IndexWorkers();
+  for (size_t i = 0; i < record_.bystanders.size(); ++i) {
+    bystander_at_[record_.bystanders[i].worker] = i;
+  }
+  for (size_t i = 0; i < record_.agents.size(); ++i) {
+    part_at_[record_.agents[i].agent_id] = i;
+    agent_of_[record_.agents[i].instance_id] = record_.agents[i].agent_id;
+  }
+}
+
+// --- Agents --------------------------------------------------------------------------------------
+
+CaptureAgentPart* CaptureRoster::FindPart(std::string_view agent_id) {
+  const auto it = part_at_.find(agent_id);
+  return it == part_at_.end() ? nullptr : &record_.agents[it->second];
+}
+
+const CaptureAgentPart* CaptureRoster::FindPart(std::string_view agent_id) const {
+  return const_cast<CaptureRoster*>(this)->FindPart(agent_id);
+}
+
+const CaptureAgentPart* CaptureRoster::PartOf(const WorkerIdentity& worker) const {
+  const auto agent = agent_of_.find(worker.instance_id);
+  return agent == agent_of_.end() ? nullptr : FindPart(agent->second);
+}
+
+CaptureAgentPart& CaptureRoster::AddPart(const AgentInfo& agent) {
+  part_at_[agent.agent_id] = record_.agents.size();
+  agent_of_[agent.instance_id] = agent.agent_id;
+  CaptureAgentPart& part = record_.agents.emplace_back();
+  part.agent_id = agent.agent_id;
+  part.instance_id = agent.instance_id;
+  return part;
+}
+
+// --- Workers -------------------------------------------------------------------------------------
+
+void CaptureRoster::IndexWorkers() {
+  worker_at_.clear();
+  for (size_t i = 0; i < record_.workers.size(); ++i) {
+    worker_at_[{record_.workers[i].worker, record_.workers[i].framework}] = i;
+  }
+}
+
+CaptureWorkerStatus* CaptureRoster::FindWorker(const WorkerIdentity& worker, bool framework) {
+  const auto it = worker_at_.find({worker, framework});
+  return it == worker_at_.end() ? nullptr : &record_.workers[it->second];
+}
+
+CaptureWorkerStatus* CaptureRoster::AddWorker(CaptureWorkerStatus status) {
+  if (record_.workers.size() >= limits::kCaptureWorkersMax) {
+    Warn(fmt::format("more than {} workers report: the status of further ones is not kept",
+                     limits::kCaptureWorkersMax));
+    return nullptr;
+  }
+  worker_at_[{status.worker, status.framework}] = record_.workers.size();
+  return &record_.workers.emplace_back(std::move(status));
+}
+
+void CaptureRoster::ForgetLost(std::string_view instance_id) {
+  const size_t before = record_.workers.size();
+  std::erase_if(record_.workers, [&](const CaptureWorkerStatus& status) {
+    return status.obstacle == CaptureObstacle::kAgentLost &&
+           status.state == CaptureWorkerState::kRefused && status.worker.instance_id == instance_id;
+  });
+  if (record_.workers.size() != before) IndexWorkers();
+  for (CaptureWorkerStatus& status : record_.workers) {
+    if (status.obstacle == CaptureObstacle::kAgentLost &&
+        status.worker.instance_id == instance_id) {
+      status.obstacle = CaptureObstacle::kNone;
+    }
+  }
+}
+
+// --- Workers without a part ----------------------------------------------------------------------
+
+NonParticipant* CaptureRoster::FindNonParticipant(const WorkerIdentity& worker) {
+  const auto it = bystander_at_.find(worker);
+  return it == bystander_at_.end() ? nullptr : &record_.bystanders[it->second];
+}
+
+void CaptureRoster::AddNonParticipant(NonParticipant bystander) {
+  if (record_.bystanders.size() < limits::kCaptureBystandersMax) {
+    bystander_at_[bystander.worker] = record_.bystanders.size();
+    record_.bystanders.push_back(std::move(bystander));
+  } else {
+    Warn(fmt::format("more than {} workers have no part in it: further ones are not named",
+                     limits::kCaptureBystandersMax));
+  }
+}
+
+WorkerState CaptureRoster::RemoveNonParticipant(const WorkerIdentity& worker) {
+  states_.erase(worker);
+  const auto it = bystander_at_.find(worker);
+  if (it == bystander_at_.end()) return WorkerState::kUnspecified;
+  const size_t index = it->second;
+  const WorkerState state = record_.bystanders[index].state;
+  bystander_at_.erase(it);
+  if (index + 1 != record_.bystanders.size()) {
+    record_.bystanders[index] = std::move(record_.bystanders.back());
+    bystander_at_[record_.bystanders[index].worker] = index;
+  }
+  record_.bystanders.pop_back();
+  return state;
+}
+
+CaptureObstacle CaptureRoster::BlockingReason(const NonParticipant& bystander) const {
+  const auto state = states_.find(bystander.worker);
+  if (state != states_.end() && IsObstacle(state->second)) return ObstacleOf(state->second);
+  // An agent of an earlier version has no part in these modes: it would record at once what is only
+  // to be held or counted.
+  const bool is_of_newer =
+      record_.spec.mode != CaptureMode::kStream && record_.spec.mode != CaptureMode::kContinuous;
+  const bool has_part = FindPart(bystander.agent_id) != nullptr;
+  return is_of_newer && !has_part ? CaptureObstacle::kNotArmed : CaptureObstacle::kNone;
+}
+
+void CaptureRoster::AddParticipant(const NonParticipant& bystander, CaptureWorkerState state,
+                                   CaptureObstacle obstacle, std::string detail) {
+  CaptureWorkerStatus status{.capture_id = record_.id,
+                             .worker = bystander.worker,
+                             .state = state,
+                             .detail = detail.empty() ? DetailOf(obstacle) : std::move(detail),
+                             .obstacle = obstacle};
+  status.worker_state = RemoveNonParticipant(status.worker);
+  AddWorker(std::move(status));
+}
+
+void CaptureRoster::AddWarning(std::vector<std::string>& warnings, std::string warning) {
+  if (std::find(warnings.begin(), warnings.end(), warning) != warnings.end()) return;
+  if (warnings.size() + 1 < limits::kCaptureWarningsMax) {
+    warnings.push_back(std::move(warning));
+    return;
+  }
+  if (warnings.size() < limits::kCaptureWarningsMax) warnings.emplace_back();
+  warnings.back() = fmt::format("and {} more warnings", ++warnings_dropped_);
+}
+
+}  // namespace neurontrace

@@ -75,31 +75,31 @@ void AgentClocks::Publish() {
               .backlog_bytes = link_->backlog_bytes(),
               .connected = link_->connected(),
               .uses_stream = prober_->uses_stream()};
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   stats_ = stats;
 }
 
 void AgentClocks::Flush() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     flushing_ = true;
   }
   loop_.PostTask([this] {
     if (collector_ == nullptr) return;
     collector_->FlushNow();
     Publish();
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     flushing_ = false;
   });
 }
 
 bool AgentClocks::settled() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return !flushing_ && (stats_.backlog_batches == 0 || !stats_.connected);
 }
 
 AgentClocks::Stats AgentClocks::stats() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return stats_;
 }
 

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <thread>
 
 #include "agent/clock/clock_collector.h"
@@ -12,6 +11,7 @@
 #include "agent/config.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/file_system.h"
+#include "lib/base/mutex.h"
 #include "lib/base/random.h"
 #include "lib/clock/host_clocks.h"
 #include "lib/trace/agent_info.h"
@@ -67,9 +67,9 @@ class AgentClocks {
   std::unique_ptr<EvidenceLink> link_;
   std::unique_ptr<ClockCollector> collector_;
 
-  mutable std::mutex mutex_;
-  Stats stats_;            // guarded by mutex_
-  bool flushing_ = false;  // guarded by mutex_; what was flushed is not in stats_ yet
+  mutable Mutex mutex_;
+  Stats stats_ NT_GUARDED_BY(mutex_);
+  bool flushing_ NT_GUARDED_BY(mutex_) = false;  // what was flushed is not in stats_ yet
   std::thread thread_;
 };
 

@@ -2,11 +2,11 @@
 #include "agent/grpc_streams.h"
 
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <utility>
 
 #include "agent/control_messages.h"
+#include "lib/base/mutex.h"
 #include "lib/wire/bidi_call.h"
 #include "lib/wire/clock_messages.h"
 #include "neurontrace/v1/agent_gateway.grpc.pb.h"
@@ -165,7 +165,7 @@ class GrpcProbeStream final : public ProbeStream {
                .on_arrival =
                    [this] {
                      const uint64_t raw_ns = clocks_.RawNs();
-                     const std::lock_guard lock(mutex_);
+                     const MutexLock lock(mutex_);
                      arrivals_.push_back(raw_ns);
                    }}) {}
 
@@ -182,7 +182,7 @@ class GrpcProbeStream final : public ProbeStream {
                      .reference_send_ns = answer.reference_send_ns(),
                      .reference_epoch = answer.reference_epoch()};
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       reply.receive_raw_ns = arrivals_.front();
       arrivals_.pop_front();
     }
@@ -191,9 +191,9 @@ class GrpcProbeStream final : public ProbeStream {
 
   const HostClocks& clocks_;
   const Events events_;
-  std::mutex mutex_;
-  std::deque<uint64_t> arrivals_;  // guarded by mutex_; of the answers not told yet
-  Call call_;                      // the last: it ends before what it tells
+  Mutex mutex_;
+  std::deque<uint64_t> arrivals_ NT_GUARDED_BY(mutex_);  // of the answers not told yet
+  Call call_;                                            // the last: it ends before what it tells
 };
 
 }  // namespace

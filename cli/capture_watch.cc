@@ -65,7 +65,7 @@ CaptureWatch::CaptureWatch(Context& context)
 }
 
 bool CaptureWatch::SetCurrent(grpc::ClientContext* call) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   current_ = call;
   return !abandoned_;
 }
@@ -88,25 +88,25 @@ grpc::Status CaptureWatch::Start(const v1::CaptureSpec& spec, v1::Capture& captu
 void CaptureWatch::OnInterrupt(int count) {
   std::string stoppable;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     interrupted_ = true;
     if (count == 1) stoppable = stoppable_;
   }
   v1::Capture stopped;
   if (!stoppable.empty() && StopCapture(context_, stoppable, stopped).ok()) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   abandoned_ = true;
-  abandoning_.notify_all();
+  abandoning_.NotifyAll();
   if (current_ != nullptr) current_->TryCancel();
 }
 
 void CaptureWatch::Pause() {
-  std::unique_lock lock(mutex_);
-  abandoning_.wait_for(lock, kPause, [this] { return abandoned_; });
+  const MutexLock lock(mutex_);
+  abandoning_.WaitFor(mutex_, kPause, [this]() NT_REQUIRES(mutex_) { return abandoned_; });
 }
 
 std::string CaptureWatch::Hint(const WatchOptions& options) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!options.interrupt_stops) return "Ctrl-C: stop watching; the capture keeps running";
   return interrupted_ ? "Ctrl-C again: leave it to itself"
                       : "Ctrl-C: stop the capture; twice: leave it to itself";
@@ -129,7 +129,7 @@ grpc::Status CaptureWatch::ReadUntilOver(grpc::ClientContext& call, v1::Capture&
 
 grpc::Status CaptureWatch::Follow(v1::Capture& capture, const WatchOptions& options) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (options.interrupt_stops) stoppable_ = capture.capture_id();
   }
   Screen screen(context_.progress);

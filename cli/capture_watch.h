@@ -3,14 +3,13 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <string>
 
 #include "cli/command.h"
 #include "cli/interrupt_watcher.h"
 #include "cli/worker_ranks.h"
+#include "lib/base/mutex.h"
 
 namespace neurontrace::cli {
 
@@ -57,12 +56,12 @@ class CaptureWatch {
   std::string Hint(const WatchOptions& options);
 
   Context& context_;
-  std::mutex mutex_;
-  std::condition_variable abandoning_;
-  grpc::ClientContext* current_ = nullptr;  // guarded by mutex_
-  std::string stoppable_;     // guarded by mutex_: the capture that an interrupt stops
-  bool interrupted_ = false;  // guarded by mutex_
-  bool abandoned_ = false;    // guarded by mutex_
+  Mutex mutex_;
+  CondVar abandoning_;
+  grpc::ClientContext* current_ NT_GUARDED_BY(mutex_) = nullptr;
+  std::string stoppable_ NT_GUARDED_BY(mutex_);  // the capture that an interrupt stops
+  bool interrupted_ NT_GUARDED_BY(mutex_) = false;
+  bool abandoned_ NT_GUARDED_BY(mutex_) = false;
   InterruptWatcher interrupts_;
 };
 

@@ -27,25 +27,25 @@ void ExportInterrupt::OnInterrupt(int count) {
     RemoveTemporary(temporary_);
     EndAtOnce(count);
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   is_interrupted_ = true;
   if (call_ != nullptr) call_->TryCancel();
-  came_.notify_all();
+  came_.NotifyAll();
 }
 
 void ExportInterrupt::SetCall(grpc::ClientContext* call) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   call_ = call;
   if (is_interrupted_ && call_ != nullptr) call_->TryCancel();
 }
 
 bool ExportInterrupt::Wait(std::chrono::milliseconds time) {
-  std::unique_lock lock(mutex_);
-  return !came_.wait_for(lock, time, [this] { return is_interrupted_; });
+  const MutexLock lock(mutex_);
+  return !came_.WaitFor(mutex_, time, [this]() NT_REQUIRES(mutex_) { return is_interrupted_; });
 }
 
 bool ExportInterrupt::is_interrupted() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return is_interrupted_;
 }
 

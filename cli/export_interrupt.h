@@ -4,11 +4,10 @@
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <string>
 
 #include "cli/interrupt_watcher.h"
+#include "lib/base/mutex.h"
 
 namespace neurontrace::cli {
 
@@ -36,10 +35,10 @@ class ExportInterrupt {
 
   InterruptWatcher* const interrupts_;
   const std::string temporary_;
-  mutable std::mutex mutex_;
-  std::condition_variable came_;
-  grpc::ClientContext* call_ = nullptr;  // guarded by mutex_
-  bool is_interrupted_ = false;          // guarded by mutex_
+  mutable Mutex mutex_;
+  CondVar came_;
+  grpc::ClientContext* call_ NT_GUARDED_BY(mutex_) = nullptr;
+  bool is_interrupted_ NT_GUARDED_BY(mutex_) = false;
 };
 
 // For interrupts while there is nothing to be put in order: ends the program.

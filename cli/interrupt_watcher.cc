@@ -33,7 +33,7 @@ InterruptWatcher::~InterruptWatcher() {
 }
 
 void InterruptWatcher::Redirect(std::function<void(int)> on_interrupt) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   on_interrupt_ = std::move(on_interrupt);
   count_ = 0;
 }
@@ -45,7 +45,7 @@ void InterruptWatcher::Watch() {
     if (fds[1].revents != 0) return;
     signalfd_siginfo info;
     if (read(signal_fd_, &info, sizeof(info)) != sizeof(info)) continue;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     on_interrupt_(++count_);
   }
 }

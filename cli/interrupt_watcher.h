@@ -4,8 +4,9 @@
 #include <signal.h>
 
 #include <functional>
-#include <mutex>
 #include <thread>
+
+#include "lib/base/mutex.h"
 
 namespace neurontrace::cli {
 
@@ -27,9 +28,9 @@ class InterruptWatcher {
  private:
   void Watch();
 
-  std::mutex mutex_;
-  std::function<void(int)> on_interrupt_;  // guarded by mutex_
-  int count_ = 0;                          // guarded by mutex_
+  Mutex mutex_;
+  std::function<void(int)> on_interrupt_ NT_GUARDED_BY(mutex_);
+  int count_ NT_GUARDED_BY(mutex_) = 0;
   sigset_t old_mask_;
   int signal_fd_;
   int end_fd_;

@@ -36,12 +36,12 @@ absl::Status KubeletClient::Ask(Call call) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::nanoseconds(patience_ns_));
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (cancelled_) return absl::CancelledError("the agent ends");
     context_ = &context;
   }
   const grpc::Status status = call(&context);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   context_ = nullptr;
   if (status.ok()) return absl::OkStatus();
   return {static_cast<absl::StatusCode>(status.error_code()),
@@ -74,7 +74,7 @@ absl::StatusOr<PodAnswer> KubeletClient::List() {
 }
 
 void KubeletClient::Cancel() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   cancelled_ = true;
   if (context_ != nullptr) context_->TryCancel();
 }

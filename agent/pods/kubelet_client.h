@@ -5,12 +5,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "agent/pods/pod_answer.h"
 #include "agent/pods/pod_resources.grpc.pb.h"
+#include "lib/base/mutex.h"
 #include "lib/trace/pod_limits.h"
 
 namespace neurontrace {
@@ -39,9 +39,9 @@ class KubeletClient {
   const uint64_t patience_ns_;
   const std::unique_ptr<::v1::PodResourcesLister::Stub> stub_;
 
-  std::mutex mutex_;
-  grpc::ClientContext* context_ = nullptr;  // guarded by mutex_; of the call under way
-  bool cancelled_ = false;                  // guarded by mutex_
+  Mutex mutex_;
+  grpc::ClientContext* context_ NT_GUARDED_BY(mutex_) = nullptr;  // of the call under way
+  bool cancelled_ NT_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace neurontrace

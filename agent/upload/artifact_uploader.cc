@@ -59,7 +59,7 @@ ArtifactUploader::ArtifactUploader(std::shared_ptr<grpc::Channel> channel, std::
 
 ArtifactUploader::~ArtifactUploader() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ending_ = true;
     if (const auto context = under_way_.lock()) context->TryCancel();
   }
@@ -69,7 +69,7 @@ ArtifactUploader::~ArtifactUploader() {
 
 std::shared_ptr<grpc::ClientContext> ArtifactUploader::NewContext() {
   auto context = std::make_shared<grpc::ClientContext>();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (ending_) return nullptr;
   under_way_ = context;
   return context;
@@ -146,7 +146,7 @@ absl::StatusOr<std::string> ArtifactUploader::HashOf(const ArtifactFile& file,
     if (piece.empty()) break;
     sha.Update(piece);
     offset += piece.size();
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (ending_) return absl::CancelledError("the agent ends");
   }
   if (hashes_.size() >= kHashesKept) hashes_.clear();

@@ -5,13 +5,13 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "agent/source/artifact/artifact_sink.h"
 #include "lib/base/event_loop.h"
+#include "lib/base/mutex.h"
 #include "lib/base/task_runner.h"
 #include "neurontrace/v1/artifact_gateway.grpc.pb.h"
 
@@ -55,9 +55,9 @@ class ArtifactUploader final : public ArtifactSink {
   const std::string agent_id_;
   TaskRunner& runner_;
   std::map<std::string, std::pair<ArtifactFileState, std::string>> hashes_;  // by path
-  std::mutex mutex_;
-  bool ending_ = false;                           // guarded by mutex_
-  std::weak_ptr<grpc::ClientContext> under_way_;  // likewise
+  Mutex mutex_;
+  bool ending_ NT_GUARDED_BY(mutex_) = false;
+  std::weak_ptr<grpc::ClientContext> under_way_ NT_GUARDED_BY(mutex_);
   EventLoop loop_;
   std::thread thread_;
 };

@@ -21,7 +21,7 @@ void AccessPolicyStore::Publish() {
     SPDLOG_WARN("access: no rule of {} has the role agent: agents are refused", file_.path());
   }
   auto made = std::make_shared<const AccessRules>(file_.contents());
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   rules_ = std::move(made);
 }
 
@@ -38,7 +38,7 @@ void AccessPolicyStore::Look(bool anyway) {
 }
 
 std::shared_ptr<const AccessRules> AccessPolicyStore::rules() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return rules_;
 }
 

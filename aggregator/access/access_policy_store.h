@@ -2,13 +2,13 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "aggregator/access/access_rules.h"
 #include "lib/base/clock.h"
+#include "lib/base/mutex.h"
 #include "lib/base/small_file.h"
 
 namespace neurontrace {
@@ -38,8 +38,8 @@ class AccessPolicyStore {
 
   ReloadedFile<AccessRules> file_;
 
-  mutable std::mutex mutex_;
-  std::shared_ptr<const AccessRules> rules_ = std::make_shared<AccessRules>();  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::shared_ptr<const AccessRules> rules_ NT_GUARDED_BY(mutex_) = std::make_shared<AccessRules>();
 };
 
 }  // namespace neurontrace

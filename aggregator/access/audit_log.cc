@@ -55,7 +55,7 @@ std::string LineOf(const AuditEntry& entry, uint64_t realtime_ns) {
 absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(const std::string& path,
                                                          const Clock& clock, uint64_t bytes_max) {
   std::unique_ptr<AuditLog> log(new AuditLog(path, clock, bytes_max));
-  const std::lock_guard lock(log->mutex_);
+  const MutexLock lock(log->mutex_);
   RETURN_IF_ERROR(log->OpenFile());
   return log;
 }
@@ -126,19 +126,19 @@ void AuditLog::Report(const absl::Status& status) {
 
 void AuditLog::Write(const AuditEntry& entry) {
   const std::string line = LineOf(entry, clock_.RealtimeNs());
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const absl::Status status = Append(line);
   if (!status.ok()) ++failed_;
   Report(status);
 }
 
 void AuditLog::Reopen() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Report(OpenFile());
 }
 
 uint64_t AuditLog::failed() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return failed_;
 }
 

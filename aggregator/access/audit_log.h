@@ -3,13 +3,13 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "lib/base/clock.h"
+#include "lib/base/mutex.h"
 #include "lib/base/unique_fd.h"
 #include "lib/trace/access_limits.h"
 
@@ -56,21 +56,21 @@ class AuditLog {
  private:
   AuditLog(std::string path, const Clock& clock, uint64_t bytes_max)
       : path_(std::move(path)), clock_(clock), bytes_max_(bytes_max) {}
-  absl::Status OpenFile();
-  void CloseToOthers(unsigned mode);
-  absl::Status FollowRotation();
-  absl::Status Append(const std::string& line);
-  void Report(const absl::Status& status);
+  absl::Status OpenFile() NT_REQUIRES(mutex_);
+  void CloseToOthers(unsigned mode) NT_REQUIRES(mutex_);
+  absl::Status FollowRotation() NT_REQUIRES(mutex_);
+  absl::Status Append(const std::string& line) NT_REQUIRES(mutex_);
+  void Report(const absl::Status& status) NT_REQUIRES(mutex_);
 
   const std::string path_;
   const Clock& clock_;
   const uint64_t bytes_max_;
-  mutable std::mutex mutex_;  // guards all below
-  UniqueFd file_;
-  uint64_t bytes_ = 0;
-  uint64_t failed_ = 0;
-  bool was_bad_ = false;
-  bool is_open_to_others_ = false;  // and cannot be closed; logged once
+  mutable Mutex mutex_;
+  UniqueFd file_ NT_GUARDED_BY(mutex_);
+  uint64_t bytes_ NT_GUARDED_BY(mutex_) = 0;
+  uint64_t failed_ NT_GUARDED_BY(mutex_) = 0;
+  bool was_bad_ NT_GUARDED_BY(mutex_) = false;
+  bool is_open_to_others_ NT_GUARDED_BY(mutex_) = false;  // and cannot be closed; logged once
 };
 
 }  // namespace neurontrace

@@ -56,7 +56,7 @@ absl::Status AuthInterceptor::Judge(const Metadata& metadata, const grpc::AuthCo
 
 bool AuthInterceptor::MayWrite() {
   const uint64_t second = deps_.clock.MonotonicNs() / 1'000'000'000;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (second != second_) {
     second_ = second;
     written_in_second_ = 0;

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
@@ -17,6 +16,7 @@
 #include "aggregator/access/authenticator.h"
 #include "aggregator/access/call_rates.h"
 #include "lib/base/clock.h"
+#include "lib/base/mutex.h"
 
 namespace neurontrace {
 
@@ -56,9 +56,9 @@ class AuthInterceptor final {
   prometheus::Counter& refused_role_;
   prometheus::Counter& refused_rate_;
   prometheus::Counter& refused_unsure_;
-  std::mutex mutex_;  // guards all below
-  uint64_t second_ = 0;
-  uint32_t written_in_second_ = 0;
+  Mutex mutex_;
+  uint64_t second_ NT_GUARDED_BY(mutex_) = 0;
+  uint32_t written_in_second_ NT_GUARDED_BY(mutex_) = 0;
 };
 
 // A AuthInterceptor for the connections of one slot of a port (see lib/wire/peer_slots.h).

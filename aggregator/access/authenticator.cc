@@ -44,15 +44,15 @@ absl::Status CertificateEnds::Check(std::string_view pem) {
   Sha256 sha256;
   sha256.Update(pem);
   const std::string hash = sha256.Finish();
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   auto known = ends_.find(hash);
   if (known == ends_.end()) {
-    lock.unlock();
+    lock.Unlock();
     const absl::StatusOr<int64_t> end = EndOfCertificate(pem);
     if (!end.ok()) {
       return absl::UnauthenticatedError("the certificate of this connection cannot be read");
     }
-    lock.lock();
+    lock.Lock();
     if (ends_.size() >= known_max_) ends_.clear();
     known = ends_.insert_or_assign(hash, *end).first;
   }
@@ -65,7 +65,7 @@ absl::Status CertificateEnds::Check(std::string_view pem) {
 }
 
 size_t CertificateEnds::known() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return ends_.size();
 }
 

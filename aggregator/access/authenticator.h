@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -18,6 +17,7 @@
 #include "aggregator/access/role.h"
 #include "aggregator/access/token_reviews.h"
 #include "lib/base/clock.h"
+#include "lib/base/mutex.h"
 #include "lib/trace/access_limits.h"
 
 namespace neurontrace {
@@ -39,8 +39,8 @@ class CertificateEnds {
  private:
   const Clock& clock_;
   const size_t known_max_;
-  mutable std::mutex mutex_;
-  std::unordered_map<std::string, int64_t> ends_;  // by SHA-256; guarded by mutex_
+  mutable Mutex mutex_;
+  std::unordered_map<std::string, int64_t> ends_ NT_GUARDED_BY(mutex_);  // by SHA-256
 };
 
 // From what a connection and a call show to who calls. Any thread.

@@ -36,7 +36,7 @@ CallRates::Account& CallRates::AccountOf(const std::string& caller, uint64_t now
 }
 
 absl::Status CallRates::Take(const std::string& caller) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const uint64_t now_ns = clock_.MonotonicNs();
   Account& account = AccountOf(caller, now_ns);
   const uint64_t due_ns = std::max(account.due_ns, now_ns) + call_ns_;

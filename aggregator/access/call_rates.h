@@ -7,12 +7,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 
 #include "absl/status/status.h"
 #include "lib/base/clock.h"
+#include "lib/base/mutex.h"
 #include "lib/trace/access_limits.h"
 
 namespace neurontrace {
@@ -42,7 +42,7 @@ class CallRates {
   };
   using Accounts = std::list<Account>;  // who called last first
 
-  Account& AccountOf(const std::string& caller, uint64_t now_ns);
+  Account& AccountOf(const std::string& caller, uint64_t now_ns) NT_REQUIRES(mutex_);
 
   const Clock& clock_;
   const Rate rate_;
@@ -51,9 +51,9 @@ class CallRates {
   const uint64_t call_ns_;   // that one call takes to be forgiven
   const uint64_t burst_ns_;  // that all of a burst take
   prometheus::Counter& forgotten_;
-  std::mutex mutex_;  // guards all below
-  Accounts accounts_;
-  std::unordered_map<std::string, Accounts::iterator> by_caller_;
+  Mutex mutex_;
+  Accounts accounts_ NT_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, Accounts::iterator> by_caller_ NT_GUARDED_BY(mutex_);
 };
 
 // The rates of one aggregator: of operators and the like by their names, of agents by the addresses

@@ -79,7 +79,7 @@ absl::StatusOr<std::string> TokenReviews::AccountOf(
 
 absl::StatusOr<std::string> TokenReviews::Review(const std::string& token) {
   const std::string hash = Sha256HexOf(token);
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   Known* known = Find(hash);
   if (known != nullptr && clock_.MonotonicNs() < known->until_ns) return ToAccount(known->answer);
   if (known != nullptr && known->is_asked) {
@@ -89,7 +89,7 @@ absl::StatusOr<std::string> TokenReviews::Review(const std::string& token) {
     }
     ++waiting_;
     ++known->waiting;
-    answered_.wait(lock, [known] { return !known->is_asked; });
+    answered_.Wait(mutex_, [known] { return !known->is_asked; });
     --known->waiting;
     --waiting_;
     return ToAccount(known->answer);
@@ -102,15 +102,15 @@ absl::StatusOr<std::string> TokenReviews::Review(const std::string& token) {
   if (known == nullptr) known = &Add(hash);
   known->is_asked = true;
   ++asking_[kind];
-  lock.unlock();
+  lock.Unlock();
   Answer answer = ask_(token);
-  lock.lock();
+  lock.Lock();
   --asking_[kind];
   known->is_asked = false;
   Keep(*known, std::move(answer));
   absl::StatusOr<std::string> account = ToAccount(known->answer);
-  lock.unlock();
-  answered_.notify_all();
+  lock.Unlock();
+  answered_.NotifyAll();
   return account;
 }
 

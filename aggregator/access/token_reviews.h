@@ -6,12 +6,10 @@
 #include <prometheus/registry.h>
 
 #include <array>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <list>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "aggregator/access/call_rates.h"
 #include "lib/base/clock.h"
+#include "lib/base/mutex.h"
 #include "lib/trace/access_limits.h"
 
 namespace neurontrace {
@@ -60,11 +59,10 @@ class TokenReviews {
   enum Kind : size_t { kNew, kGoodBefore, kKinds };
 
   absl::StatusOr<std::string> Review(const std::string& token);
-  // All with mutex_.
-  Known* Find(const std::string& hash);
-  Known& Add(const std::string& hash);
-  bool MayAsk(Kind kind);
-  void Keep(Known& known, Answer answer);
+  Known* Find(const std::string& hash) NT_REQUIRES(mutex_);
+  Known& Add(const std::string& hash) NT_REQUIRES(mutex_);
+  bool MayAsk(Kind kind) NT_REQUIRES(mutex_);
+  void Keep(Known& known, Answer answer) NT_REQUIRES(mutex_);
 
   const std::string audience_;
   const Ask ask_;
@@ -77,13 +75,13 @@ class TokenReviews {
   prometheus::Counter& held_back_;
   prometheus::Counter& forgotten_;
   CallRates rates_;
-  std::mutex mutex_;  // guards all below
-  std::condition_variable answered_;
-  KnownTokens tokens_;
-  std::unordered_map<std::string, KnownTokens::iterator> by_hash_;
-  std::array<size_t, kKinds> asking_{};
-  size_t waiting_ = 0;       // for what others ask
-  bool is_failing_ = false;  // the last question had no answer
+  Mutex mutex_;
+  CondVar answered_;
+  KnownTokens tokens_ NT_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, KnownTokens::iterator> by_hash_ NT_GUARDED_BY(mutex_);
+  std::array<size_t, kKinds> asking_ NT_GUARDED_BY(mutex_){};
+  size_t waiting_ NT_GUARDED_BY(mutex_) = 0;       // for what others ask
+  bool is_failing_ NT_GUARDED_BY(mutex_) = false;  // the last question had no answer
 };
 
 }  // namespace neurontrace

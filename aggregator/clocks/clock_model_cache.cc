@@ -71,16 +71,17 @@ void EndWithEvents(const std::vector<StreamRecord>& streams, CaptureClocks& cloc
 class ClockModelCache::Turn {
  public:
   Turn(ClockModelCache& book, const CaptureId& id) : book_(book), id_(id) {
-    std::unique_lock lock(book_.mutex_);
-    book_.turn_ended_.wait(lock, [&] { return !book_.busy_.contains(id_); });
+    const MutexLock lock(book_.mutex_);
+    book_.turn_ended_.Wait(
+        book_.mutex_, [this]() NT_REQUIRES(book_.mutex_) { return !book_.busy_.contains(id_); });
     book_.busy_.insert(id_);
   }
   ~Turn() {
     {
-      const std::lock_guard lock(book_.mutex_);
+      const MutexLock lock(book_.mutex_);
       book_.busy_.erase(id_);
     }
-    book_.turn_ended_.notify_all();
+    book_.turn_ended_.NotifyAll();
   }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;

@@ -5,9 +5,7 @@
 #include <prometheus/registry.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
@@ -21,6 +19,7 @@
 #include "aggregator/store/store.h"
 #include "aggregator/store/stream_record.h"
 #include "lib/base/clock.h"
+#include "lib/base/mutex.h"
 #include "lib/trace/capture_record.h"
 #include "lib/trace/ids.h"
 
@@ -122,9 +121,9 @@ class ClockModelCache {
   ClockModelCacheMetrics& metrics_;
   const OrderClasses order_;
   std::atomic<bool> is_closed_ = false;
-  std::mutex mutex_;
-  std::condition_variable turn_ended_;
-  std::set<CaptureId> busy_;  // guarded by mutex_
+  Mutex mutex_;
+  CondVar turn_ended_;
+  std::set<CaptureId> busy_ NT_GUARDED_BY(mutex_);
 };
 
 // Sees to it that every capture that has ended gets the final models of its clocks, also if nobody

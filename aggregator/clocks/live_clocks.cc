@@ -55,12 +55,12 @@ void LiveClocks::RefreshNow() {
     ClockModel model = FitHostClock(*evidence, {});
     if (!model.segments.empty()) models->emplace(host, std::move(model));
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   models_ = std::move(models);
 }
 
 std::shared_ptr<const LiveClocks::Models> LiveClocks::models() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return models_;
 }
 

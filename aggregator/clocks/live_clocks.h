@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -14,6 +13,7 @@
 #include "aggregator/store/clock_evidence_store.h"
 #include "lib/base/clock.h"
 #include "lib/base/event_loop.h"
+#include "lib/base/mutex.h"
 
 namespace neurontrace {
 
@@ -55,8 +55,8 @@ class LiveClocks {
 
   const ClockEvidenceStore& evidence_;
   const Clock& clock_;
-  mutable std::mutex mutex_;
-  std::shared_ptr<const Models> models_ = std::make_shared<Models>();  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::shared_ptr<const Models> models_ NT_GUARDED_BY(mutex_) = std::make_shared<Models>();
   EventLoop loop_;
   std::thread thread_;
 };

@@ -12,10 +12,10 @@ BatchPipe::BatchPipe(TimelineReader& reader, Prepare prepare)
 
 BatchPipe::~BatchPipe() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stop_ = true;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   reading_.join();
   if (preparing_.joinable()) preparing_.join();
 }
@@ -24,8 +24,8 @@ void BatchPipe::Read() {
   while (true) {
     Entry entry;
     {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return stop_ || held_ < kBatchesMax; });
+      const MutexLock lock(mutex_);
+      changed_.Wait(mutex_, [this]() NT_REQUIRES(mutex_) { return stop_ || held_ < kBatchesMax; });
       if (stop_) return;
       if (!idle_.empty()) {
         entry.batch = std::move(idle_.back());
@@ -37,12 +37,12 @@ void BatchPipe::Read() {
     // The last entry carries the final counts and no record.
     entry.is_last = !more.ok() || !*more;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (!more.ok()) status_ = more.status();
       ++held_;
       (prepare_ != nullptr ? read_ : ready_).push_back(std::move(entry));
     }
-    changed_.notify_all();
+    changed_.NotifyAll();
     if (!more.ok() || !*more) return;
   }
 }
@@ -52,8 +52,8 @@ void BatchPipe::PrepareAll() {
   while (!is_last) {
     Entry entry;
     {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return stop_ || !read_.empty(); });
+      const MutexLock lock(mutex_);
+      changed_.Wait(mutex_, [this]() NT_REQUIRES(mutex_) { return stop_ || !read_.empty(); });
       if (stop_) return;
       entry = std::move(read_.front());
       read_.pop_front();
@@ -61,10 +61,10 @@ void BatchPipe::PrepareAll() {
     is_last = entry.is_last;
     if (!is_last) prepare_(entry.batch);
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       ready_.push_back(std::move(entry));
     }
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 }
 
@@ -72,15 +72,15 @@ absl::StatusOr<bool> BatchPipe::Take(TimelineBatch& batch) {
   // What the windows hold is freed here, on the taker's thread and outside the lock.
   batch.records.clear();
   batch.windows.clear();
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   idle_.push_back(std::move(batch));
-  changed_.wait(lock, [this] { return !ready_.empty(); });
+  changed_.Wait(mutex_, [this]() NT_REQUIRES(mutex_) { return !ready_.empty(); });
   Entry entry = std::move(ready_.front());
   ready_.pop_front();
   --held_;
   const absl::Status status = entry.is_last ? status_ : absl::OkStatus();
-  lock.unlock();
-  changed_.notify_all();
+  lock.Unlock();
+  changed_.NotifyAll();
   counts_ = entry.counts;
   batch = std::move(entry.batch);
   if (!status.ok()) return status;

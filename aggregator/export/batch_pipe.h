@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "aggregator/timeline/timeline_reader.h"
+#include "lib/base/mutex.h"
 
 namespace neurontrace {
 
@@ -49,14 +48,14 @@ class BatchPipe {
   const Prepare prepare_;
   TimelineCounts counts_;  // the taker's
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Entry> read_;           // guarded by mutex_, oldest first: to be prepared
-  std::deque<Entry> ready_;          // guarded by mutex_, oldest first
-  size_t held_ = 0;                  // guarded by mutex_: entries that nobody has taken
-  std::vector<TimelineBatch> idle_;  // guarded by mutex_: their memory is used again
-  absl::Status status_;              // guarded by mutex_
-  bool stop_ = false;                // guarded by mutex_
+  Mutex mutex_;
+  CondVar changed_;
+  std::deque<Entry> read_ NT_GUARDED_BY(mutex_);           // oldest first: to be prepared
+  std::deque<Entry> ready_ NT_GUARDED_BY(mutex_);          // oldest first
+  size_t held_ NT_GUARDED_BY(mutex_) = 0;                  // entries that nobody has taken
+  std::vector<TimelineBatch> idle_ NT_GUARDED_BY(mutex_);  // their memory is used again
+  absl::Status status_ NT_GUARDED_BY(mutex_);
+  bool stop_ NT_GUARDED_BY(mutex_) = false;
 
   std::thread reading_;
   std::thread preparing_;

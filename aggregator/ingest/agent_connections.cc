@@ -9,18 +9,18 @@
 namespace neurontrace {
 
 ConnectionId AgentConnections::Add(std::weak_ptr<ControlExchange> call) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   calls_.emplace(++last_, std::move(call));
   return last_;
 }
 
 void AgentConnections::Remove(ConnectionId connection) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   calls_.erase(connection);
 }
 
 std::shared_ptr<ControlExchange> AgentConnections::Find(ConnectionId connection) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto it = calls_.find(connection);
   return it == calls_.end() ? nullptr : it->second.lock();
 }
@@ -43,7 +43,7 @@ void AgentConnections::Supersede(ConnectionId connection) {
 void AgentConnections::EndAll() {
   std::map<ConnectionId, std::weak_ptr<ControlExchange>> calls;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     calls = calls_;
   }
   for (const auto& [connection, call] : calls) {

@@ -3,11 +3,11 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "aggregator/session/agent_registry.h"
 #include "aggregator/session/capture_order.h"
+#include "lib/base/mutex.h"
 #include "neurontrace/v1/agent_gateway.pb.h"
 
 namespace neurontrace {
@@ -32,9 +32,9 @@ class AgentConnections : public OrderSender {
  private:
   std::shared_ptr<ControlExchange> Find(ConnectionId connection);
 
-  std::mutex mutex_;
-  ConnectionId last_ = 0;                                         // guarded by mutex_
-  std::map<ConnectionId, std::weak_ptr<ControlExchange>> calls_;  // guarded by mutex_
+  Mutex mutex_;
+  ConnectionId last_ NT_GUARDED_BY(mutex_) = 0;
+  std::map<ConnectionId, std::weak_ptr<ControlExchange>> calls_ NT_GUARDED_BY(mutex_);
 };
 
 }  // namespace neurontrace

@@ -5,8 +5,9 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <utility>
+
+#include "lib/base/mutex.h"
 
 namespace neurontrace {
 
@@ -26,13 +27,13 @@ class BidiExchange {
   };
 
   void OnWriteDone(bool ok) {
-    Change([&] {
+    Change([this, ok]() NT_REQUIRES(mutex_) {
       writing_ = false;
       if (!ok) cancelled_ = true;
     });
   }
   void OnCancel() {
-    Change([this] { cancelled_ = true; });
+    Change([this]() NT_REQUIRES(mutex_) { cancelled_ = true; });
   }
 
  protected:
@@ -40,46 +41,50 @@ class BidiExchange {
     bool read = false;  // BeginRead
     bool write = false;
     bool finish = false;
+    grpc::Status status;  // to finish with; NextStep sets it
   };
 
   explicit BidiExchange(Transport transport) : transport_(std::move(transport)) {}
   virtual ~BidiExchange() = default;
 
-  // Runs `change` with the lock, and begins what follows from it.
+  // Runs `change` with the lock, and begins what follows from it. Not analysed: `change` says that
+  // it requires mutex_, which is not the name of the mutex in here.
   template <typename Function>
-  void Change(Function change) {
+  void Change(Function change) NT_NO_THREAD_SAFETY_ANALYSIS {
     Next next;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       change();
       next = NextStep();
     }
     Act(next);
   }
-  // With the lock.
-  Next NextStep() { return finished_ ? Next() : Plan(); }
-  // Without it.
-  void Act(const Next& next) {
+  Next NextStep() NT_REQUIRES(mutex_) {
+    if (finished_) return Next();
+    Next next = Plan();
+    if (next.finish) next.status = status_;
+    return next;
+  }
+  void Act(const Next& next) NT_EXCLUDES(mutex_) {
     if (next.read) BeginRead();
     if (next.write) transport_.write(&outgoing_);
-    if (next.finish) transport_.finish(status_);
+    if (next.finish) transport_.finish(next.status);
   }
 
   const Transport transport_;
   In incoming_;   // the transport's while reading_
   Out outgoing_;  // the transport's while writing_
 
-  std::mutex mutex_;
-  // All guarded by mutex_:
-  bool reading_ = false;
-  bool writing_ = false;
-  bool cancelled_ = false;
-  bool finished_ = false;
-  grpc::Status status_;  // to finish with
+  Mutex mutex_;
+  bool reading_ NT_GUARDED_BY(mutex_) = false;
+  bool writing_ NT_GUARDED_BY(mutex_) = false;
+  bool cancelled_ NT_GUARDED_BY(mutex_) = false;
+  bool finished_ NT_GUARDED_BY(mutex_) = false;
+  grpc::Status status_ NT_GUARDED_BY(mutex_);  // to finish with
 
  private:
-  // Decides, with the lock, what to begin, and sets the flags of the state by it.
-  virtual Next Plan() = 0;
+  // Decides what to begin, and sets the flags of the state by it.
+  virtual Next Plan() NT_REQUIRES(mutex_) = 0;
   virtual void BeginRead() = 0;
 };
 

@@ -19,7 +19,7 @@ struct ChunkAdmission::Workspace {
 class ChunkAdmission::Lease {
  public:
   explicit Lease(ChunkAdmission& door) : door_(door) {
-    const std::lock_guard lock(door_.mutex_);
+    const MutexLock lock(door_.mutex_);
     if (!door_.idle_.empty()) {
       workspace_ = std::move(door_.idle_.back());
       door_.idle_.pop_back();
@@ -27,7 +27,7 @@ class ChunkAdmission::Lease {
     if (workspace_ == nullptr) workspace_ = std::make_unique<Workspace>();
   }
   ~Lease() {
-    const std::lock_guard lock(door_.mutex_);
+    const MutexLock lock(door_.mutex_);
     door_.idle_.push_back(std::move(workspace_));
   }
   Workspace* operator->() { return workspace_.get(); }

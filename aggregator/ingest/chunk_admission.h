@@ -2,13 +2,13 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "aggregator/store/chunk_store.h"
 #include "aggregator/store/store_check.h"
+#include "lib/base/mutex.h"
 #include "neurontrace/v1/chunk.pb.h"
 
 namespace neurontrace {
@@ -36,8 +36,8 @@ class ChunkAdmission {
   // `agent_id` may be null: anybody's.
   absl::StatusOr<ReceivedChunk> Take(v1::ChunkEnvelope& envelope, const std::string* agent_id);
 
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<Workspace>> idle_;  // guarded by mutex_
+  Mutex mutex_;
+  std::vector<std::unique_ptr<Workspace>> idle_ NT_GUARDED_BY(mutex_);
 };
 
 // Looks at stored chunks as `door`, which outlives it, looks at those that come. One thread at a

@@ -14,7 +14,7 @@
 namespace neurontrace {
 
 void CanaryAges::OnStored(const ChunkHeader& header, uint64_t realtime_ns, uint64_t monotonic_ns) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (header.end_of_stream) {
     const auto capture = captures_.find(header.capture_id);
     if (capture == captures_.end()) return;
@@ -44,7 +44,7 @@ void CanaryAges::OnStored(const ChunkHeader& header, uint64_t realtime_ns, uint6
 }
 
 void CanaryAges::KeepOnly(const std::function<bool(const CaptureId&)>& goes_on) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto it = captures_.begin(); it != captures_.end();) {
     if (goes_on(it->first)) {
       ++it;
@@ -57,7 +57,7 @@ void CanaryAges::KeepOnly(const std::function<bool(const CaptureId&)>& goes_on) 
 
 void CanaryAges::ForgetLost(uint64_t older_than_ns, uint64_t monotonic_ns,
                             const std::function<bool(const std::string& agent_id)>& is_lost) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto it = captures_.begin(); it != captures_.end();) {
     streams_ -= absl::erase_if(it->second, [&](const auto& stream) {
       return stream.second + older_than_ns < monotonic_ns && is_lost(stream.first.agent_id);
@@ -67,7 +67,7 @@ void CanaryAges::ForgetLost(uint64_t older_than_ns, uint64_t monotonic_ns,
 }
 
 std::optional<uint64_t> CanaryAges::OldestNs(uint64_t monotonic_ns) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::optional<uint64_t> oldest;
   for (const auto& [capture, streams] : captures_) {
     for (const auto& [stream, sent_ns] : streams) {
@@ -78,7 +78,7 @@ std::optional<uint64_t> CanaryAges::OldestNs(uint64_t monotonic_ns) const {
 }
 
 size_t CanaryAges::streams() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return streams_;
 }
 

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "aggregator/ingest/ingest_metrics.h"
 #include "aggregator/store/chunk_store.h"
 #include "lib/base/clock.h"
+#include "lib/base/mutex.h"
 #include "lib/trace/chunk_header.h"
 #include "lib/trace/ids.h"
 
@@ -45,10 +45,9 @@ class CanaryAges {
  private:
   using Streams = absl::flat_hash_map<StreamIdentity, uint64_t>;  // sent, on our monotonic clock
 
-  mutable std::mutex mutex_;
-  // All guarded by mutex_:
-  std::map<CaptureId, Streams> captures_;
-  size_t streams_ = 0;
+  mutable Mutex mutex_;
+  std::map<CaptureId, Streams> captures_ NT_GUARDED_BY(mutex_);
+  size_t streams_ NT_GUARDED_BY(mutex_) = 0;
 };
 
 // Writes groups of chunks, answers each, and says whether the store takes them. One thread at a

@@ -18,20 +18,20 @@ ChunkWriter::ChunkWriter(ChunkCommitter& committer)
 
 ChunkWriter::~ChunkWriter() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     closing_ = true;
   }
-  submitted_.notify_one();
+  submitted_.NotifyOne();
   thread_.join();
 }
 
 void ChunkWriter::Submit(ReceivedChunk chunk, Done done) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     gathering_.chunks.push_back(std::move(chunk));
     gathering_.dones.push_back(std::move(done));
   }
-  submitted_.notify_one();
+  submitted_.NotifyOne();
 }
 
 void ChunkWriter::Run() {
@@ -39,10 +39,12 @@ void ChunkWriter::Run() {
   while (true) {
     ChunkCommitter::Group group;
     {
-      std::unique_lock lock(mutex_);
-      submitted_.wait(lock, [this] { return closing_ || !gathering_.chunks.empty(); });
+      const MutexLock lock(mutex_);
+      submitted_.Wait(
+          mutex_, [this]() NT_REQUIRES(mutex_) { return closing_ || !gathering_.chunks.empty(); });
       if (gathering_.chunks.empty()) return;
-      submitted_.wait_until(lock, next_begin, [this] { return closing_; });
+      submitted_.WaitFor(mutex_, next_begin - std::chrono::steady_clock::now(),
+                         [this]() NT_REQUIRES(mutex_) { return closing_; });
       next_begin = std::chrono::steady_clock::now() + kGroupInterval;
       std::swap(group, gathering_);
     }

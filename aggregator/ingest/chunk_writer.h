@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 
 #include "aggregator/ingest/chunk_committer.h"
+#include "lib/base/mutex.h"
 
 namespace neurontrace {
 
@@ -33,10 +32,10 @@ class ChunkWriter {
 
   ChunkCommitter& committer_;
 
-  std::mutex mutex_;
-  std::condition_variable submitted_;
-  ChunkCommitter::Group gathering_;  // guarded by mutex_; bounded by the budget
-  bool closing_ = false;             // guarded by mutex_
+  Mutex mutex_;
+  CondVar submitted_;
+  ChunkCommitter::Group gathering_ NT_GUARDED_BY(mutex_);  // bounded by the budget
+  bool closing_ NT_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

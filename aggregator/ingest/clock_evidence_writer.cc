@@ -46,20 +46,20 @@ ClockEvidenceWriter::ClockEvidenceWriter(ClockEvidenceStore& store, ClockMetrics
 
 ClockEvidenceWriter::~ClockEvidenceWriter() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     closing_ = true;
   }
-  submitted_.notify_all();
+  submitted_.NotifyAll();
   thread_.join();
 }
 
 void ClockEvidenceWriter::Submit(ClockEvidenceBatch batch, Done done) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     batches_.push_back(std::move(batch));
     dones_.push_back(std::move(done));
   }
-  submitted_.notify_all();
+  submitted_.NotifyAll();
 }
 
 void ClockEvidenceWriter::Run() {
@@ -67,10 +67,11 @@ void ClockEvidenceWriter::Run() {
     std::vector<ClockEvidenceBatch> batches;
     std::vector<Done> dones;
     {
-      std::unique_lock lock(mutex_);
-      submitted_.wait(lock, [this] { return closing_ || !batches_.empty(); });
+      const MutexLock lock(mutex_);
+      submitted_.Wait(mutex_,
+                      [this]() NT_REQUIRES(mutex_) { return closing_ || !batches_.empty(); });
       if (batches_.empty()) return;
-      submitted_.wait_for(lock, kGatherTime, [this] { return closing_; });
+      submitted_.WaitFor(mutex_, kGatherTime, [this]() NT_REQUIRES(mutex_) { return closing_; });
       batches.swap(batches_);
       dones.swap(dones_);
     }

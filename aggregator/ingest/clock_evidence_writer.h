@@ -5,14 +5,13 @@
 #include <prometheus/gauge.h>
 #include <prometheus/registry.h>
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "aggregator/store/clock_evidence_store.h"
+#include "lib/base/mutex.h"
 
 namespace neurontrace {
 
@@ -57,11 +56,11 @@ class ClockEvidenceWriter {
   ClockEvidenceStore& store_;
   ClockMetrics& metrics_;
 
-  std::mutex mutex_;
-  std::condition_variable submitted_;
-  std::vector<ClockEvidenceBatch> batches_;  // guarded by mutex_
-  std::vector<Done> dones_;                  // guarded by mutex_; one for each batch
-  bool closing_ = false;                     // guarded by mutex_
+  Mutex mutex_;
+  CondVar submitted_;
+  std::vector<ClockEvidenceBatch> batches_ NT_GUARDED_BY(mutex_);
+  std::vector<Done> dones_ NT_GUARDED_BY(mutex_);  // one for each batch
+  bool closing_ NT_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -26,7 +26,7 @@ constexpr uint64_t kWholeNs = limits::kClockHostBytesAtOnceMax * kByteNs;
 
 absl::Status EvidenceAllowance::Take(const std::string& instance_id, size_t bytes,
                                      uint64_t now_ns) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto known = due_ns_.find(instance_id);
   if (known == due_ns_.end() && !HasPlace(now_ns)) {
     return ResourceExhausted("clock evidence of {} other instances is being stored",

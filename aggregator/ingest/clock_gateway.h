@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
@@ -17,6 +16,7 @@
 #include "aggregator/reference/probe_keys.h"
 #include "aggregator/reference/reference_timescale.h"
 #include "lib/base/clock.h"
+#include "lib/base/mutex.h"
 #include "neurontrace/v1/clock_gateway.grpc.pb.h"
 
 namespace neurontrace {
@@ -31,12 +31,12 @@ class EvidenceAllowance {
   absl::Status Take(const std::string& instance_id, size_t bytes, uint64_t now_ns);
 
  private:
-  bool HasPlace(uint64_t now_ns);  // needs mutex_
+  bool HasPlace(uint64_t now_ns) NT_REQUIRES(mutex_);
 
-  std::mutex mutex_;
-  // When all of its allowance is there again. Guarded by mutex_.
-  absl::flat_hash_map<std::string, uint64_t> due_ns_;
-  uint64_t next_sweep_ns_ = 0;  // guarded by mutex_
+  Mutex mutex_;
+  // When all of its allowance is there again.
+  absl::flat_hash_map<std::string, uint64_t> due_ns_ NT_GUARDED_BY(mutex_);
+  uint64_t next_sweep_ns_ NT_GUARDED_BY(mutex_) = 0;
 };
 
 // What every call of the ClockGateway uses; outlives them all.

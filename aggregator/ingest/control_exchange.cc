@@ -17,7 +17,7 @@ void ControlExchange::Begin() {
 
 void ControlExchange::OnReadDone(bool ok) {
   bool handle = false;
-  Change([&] {
+  Change([&]() NT_REQUIRES(mutex_) {
     reading_ = false;
     if (ok && !ending_ && !cancelled_) {
       handle = handling_ = true;
@@ -43,7 +43,7 @@ void ControlExchange::Handle() {
   } else {
     status = deps_.reports.Handle(incoming_, agent_id_, connection_);
   }
-  Change([&] {
+  Change([&]() NT_REQUIRES(mutex_) {
     handling_ = false;
     if (status.ok()) return;
     SPDLOG_WARN("the control call of agent {} ends: {}", agent_id_, std::string(status.message()));
@@ -53,7 +53,7 @@ void ControlExchange::Handle() {
 }
 
 void ControlExchange::Send(v1::AgentOrder order) {
-  Change([&] {
+  Change([&]() NT_REQUIRES(mutex_) {
     if (ending_ || finished_) return;
     if (orders_.size() < limits::kAgentOrdersMax) return orders_.push_back(std::move(order));
     ending_ = true;
@@ -63,7 +63,7 @@ void ControlExchange::Send(v1::AgentOrder order) {
 }
 
 void ControlExchange::End(const grpc::Status& status) {
-  Change([&] {
+  Change([&]() NT_REQUIRES(mutex_) {
     if (ending_ || finished_) return;
     ending_ = true;
     status_ = status;

@@ -42,17 +42,16 @@ class ControlExchange final : public BidiExchange<v1::AgentReport, v1::AgentOrde
 
  private:
   void Handle();  // `incoming_`, on the sequence
-  Next Plan() override;
+  Next Plan() NT_REQUIRES(mutex_) override;
   void BeginRead() override { transport_.read(&incoming_); }
 
   const ControlDeps deps_;
   ConnectionId connection_ = 0;
   std::string agent_id_;  // only on the sequence; empty until the hello
 
-  // All guarded by mutex_:
-  std::deque<v1::AgentOrder> orders_;
-  bool handling_ = false;  // incoming_ is the sequence's
-  bool ending_ = false;
+  std::deque<v1::AgentOrder> orders_ NT_GUARDED_BY(mutex_);
+  bool handling_ NT_GUARDED_BY(mutex_) = false;  // incoming_ is the sequence's
+  bool ending_ NT_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace neurontrace

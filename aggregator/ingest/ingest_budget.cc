@@ -24,7 +24,7 @@ void IngestBudget::DropIdle(const std::string& agent_id) {
   if (it != agents_.end() && it->second.bytes == 0 && it->second.waiting.empty()) agents_.erase(it);
 }
 
-// With the lock, so that what is told last is what is.
+// Under the lock, so that what is told last is what is.
 void IngestBudget::Tell() const {
   if (metrics_ == nullptr) return;
   metrics_->bytes_in_flight.Set(static_cast<double>(bytes_));
@@ -32,7 +32,7 @@ void IngestBudget::Tell() const {
 }
 
 void IngestBudget::Take(const std::string& agent_id, size_t bytes) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   bytes_ += bytes;
   agents_[agent_id].bytes += bytes;
   Tell();
@@ -41,7 +41,7 @@ void IngestBudget::Take(const std::string& agent_id, size_t bytes) {
 void IngestBudget::Release(const std::string& agent_id, size_t bytes) {
   std::vector<std::function<void()>> ready;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     bytes_ -= bytes;
     agents_[agent_id].bytes -= bytes;
     DropIdle(agent_id);
@@ -84,7 +84,7 @@ std::vector<std::function<void()>> IngestBudget::TakeReady() {
 
 void IngestBudget::WhenRoom(const std::string& agent_id, std::function<void()> go_on) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto known = agents_.find(agent_id);
     const bool is_first = known == agents_.end() || known->second.waiting.empty();
     const bool has_room = HasRoom(known == agents_.end() ? 0 : known->second.bytes, 0);
@@ -100,7 +100,7 @@ void IngestBudget::WhenRoom(const std::string& agent_id, std::function<void()> g
 }
 
 size_t IngestBudget::bytes() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return bytes_;
 }
 

@@ -4,12 +4,12 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "aggregator/ingest/ingest_metrics.h"
+#include "lib/base/mutex.h"
 
 namespace neurontrace {
 
@@ -42,19 +42,18 @@ class IngestBudget {
     std::deque<std::function<void()>> waiting;  // at most one a call
   };
 
-  bool HasRoom(size_t agent_bytes, size_t coming) const;
-  std::vector<std::function<void()>> TakeReady();
-  void DropIdle(const std::string& agent_id);
-  void Tell() const;
+  bool HasRoom(size_t agent_bytes, size_t coming) const NT_REQUIRES(mutex_);
+  std::vector<std::function<void()>> TakeReady() NT_REQUIRES(mutex_);
+  void DropIdle(const std::string& agent_id) NT_REQUIRES(mutex_);
+  void Tell() const NT_REQUIRES(mutex_);
 
   const size_t bytes_max_;
   IngestMetrics* const metrics_;
-  mutable std::mutex mutex_;
-  // All guarded by mutex_:
-  size_t bytes_ = 0;
-  size_t waiting_ = 0;                              // over all agents
-  absl::flat_hash_map<std::string, Agent> agents_;  // with bytes or waiting
-  std::deque<std::string> turns_;                   // agents that wait, each once, the next first
+  mutable Mutex mutex_;
+  size_t bytes_ NT_GUARDED_BY(mutex_) = 0;
+  size_t waiting_ NT_GUARDED_BY(mutex_) = 0;                              // over all agents
+  absl::flat_hash_map<std::string, Agent> agents_ NT_GUARDED_BY(mutex_);  // with bytes or waiting
+  std::deque<std::string> turns_ NT_GUARDED_BY(mutex_);  // agents that wait, each once, in order
 };
 
 }  // namespace neurontrace

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lib/base/clean_text.h"
+#include "lib/base/mutex.h"
 #include "lib/trace/limits.h"
 #include "lib/wire/chunk_envelope.h"
 
@@ -109,7 +110,7 @@ UploadExchange::UploadExchange(const UploadDeps& deps, std::string agent_id, Tra
 
 void UploadExchange::Begin() {
   deps_.metrics.upload_calls.Increment();
-  Change([this] {
+  Change([this]() NT_REQUIRES(mutex_) {
     if (!agent_id_.empty() && agent_id_.size() <= limits::kIdentityStringBytesMax) return;
     status_ =
         grpc::Status(grpc::StatusCode::INVALID_ARGUMENT,
@@ -121,7 +122,7 @@ void UploadExchange::Begin() {
 void UploadExchange::OnReadDone(bool ok) {
   Arrival* arrival = nullptr;
   // The next message may come while this one is looked at.
-  Change([&] {
+  Change([&]() NT_REQUIRES(mutex_) {
     reading_ = false;
     if (!ok || cancelled_) {
       all_read_ = true;
@@ -147,7 +148,7 @@ void UploadExchange::Judge(Arrival& arrival) {
     if (header.ok()) arrival.sequence = header->sequence;
   }
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     arrival.verdict = std::move(verdict);
   }
   HandOver();
@@ -156,7 +157,7 @@ void UploadExchange::Judge(Arrival& arrival) {
 // Gives the writer, in order, whatever is ready. The thread that finds another one at it leaves its
 // arrival to that one.
 void UploadExchange::HandOver() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (handing_over_) return;
   handing_over_ = true;
   while (!arrivals_.empty() && arrivals_.front()->verdict) {
@@ -167,31 +168,31 @@ void UploadExchange::HandOver() {
       deps_.metrics.refused_malformed.Increment();
       acks_.OnRefused(stream_ref, arrival->sequence, v1::REFUSAL_CODE_MALFORMED,
                       std::string(arrival->verdict->status().message()));
-      lock.unlock();
+      lock.Unlock();
       deps_.budget.Release(agent_id_, arrival->bytes);
-      lock.lock();
+      lock.Lock();
       continue;
     }
     ++at_writer_;
-    lock.unlock();
+    lock.Unlock();
     ReceivedChunk chunk = *std::move(*arrival->verdict);
     const uint64_t sequence = chunk.header.sequence;
     deps_.submit(std::move(chunk),
                  [self = shared_from_this(), stream_ref, sequence](const auto& result) {
                    self->OnResult(stream_ref, sequence, result);
                  });
-    lock.lock();
+    lock.Lock();
   }
   handing_over_ = false;
   const Next next = NextStep();
-  lock.unlock();
+  lock.Unlock();
   Act(next);
 }
 
 void UploadExchange::OnResult(uint32_t stream_ref, uint64_t sequence,
                               const absl::StatusOr<PutResult>& result) {
   CountRefusal(result);
-  Change([&] {
+  Change([&]() NT_REQUIRES(mutex_) {
     --at_writer_;
     acks_.OnResult(stream_ref, sequence, result);
   });
@@ -241,7 +242,7 @@ void UploadExchange::BeginRead() {
 void UploadExchange::OnRoom() {
   bool read = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     asking_ = false;
     if (!finished_ && !cancelled_) read = reading_ = true;
   }

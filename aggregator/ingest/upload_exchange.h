@@ -99,19 +99,19 @@ class UploadExchange final : public BidiExchange<v1::ChunkEnvelope, v1::UploadAc
   void HandOver();
   void OnResult(uint32_t stream_ref, uint64_t sequence, const absl::StatusOr<PutResult>& result);
   void CountRefusal(const absl::StatusOr<PutResult>& result);
-  Next Plan() override;
+  Next Plan() NT_REQUIRES(mutex_) override;
   void BeginRead() override;  // once there is room for it
 
   const UploadDeps deps_;
   const std::string agent_id_;
 
-  // All guarded by mutex_:
-  std::deque<std::unique_ptr<Arrival>> arrivals_;  // in order
-  UploadAcks acks_;
-  size_t at_writer_ = 0;
-  bool handing_over_ = false;  // one thread at a time, so that the order stays
-  bool asking_ = false;        // for room in the budget
-  bool all_read_ = false;      // the agent has ended its side, or is gone
+  std::deque<std::unique_ptr<Arrival>> arrivals_ NT_GUARDED_BY(mutex_);  // in order
+  UploadAcks acks_ NT_GUARDED_BY(mutex_);
+  size_t at_writer_ NT_GUARDED_BY(mutex_) = 0;
+  bool handing_over_ NT_GUARDED_BY(mutex_) =
+      false;                                     // one thread at a time, so that the order stays
+  bool asking_ NT_GUARDED_BY(mutex_) = false;    // for room in the budget
+  bool all_read_ NT_GUARDED_BY(mutex_) = false;  // the agent has ended its side, or is gone
 };
 
 }  // namespace neurontrace

@@ -5,20 +5,21 @@ namespace neurontrace {
 
 void CaptureWatch::OnCaptureChanged(const CaptureRecord&) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ++version_;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 uint64_t CaptureWatch::version() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return version_;
 }
 
 void CaptureWatch::WaitBeyond(uint64_t version, std::chrono::milliseconds patience) const {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, patience, [&] { return version_ > version; });
+  const MutexLock lock(mutex_);
+  changed_.WaitFor(mutex_, patience,
+                   [this, version]() NT_REQUIRES(mutex_) { return version_ > version; });
 }
 
 }  // namespace neurontrace

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
+
+#include "lib/base/mutex.h"
 
 #include "aggregator/session/capture_observer.h"
 
@@ -21,9 +21,9 @@ class CaptureWatch : public CaptureObserver {
   void WaitBeyond(uint64_t version, std::chrono::milliseconds patience) const;
 
  private:
-  mutable std::mutex mutex_;
-  mutable std::condition_variable changed_;
-  uint64_t version_ = 0;  // guarded by mutex_
+  mutable Mutex mutex_;
+  mutable CondVar changed_;
+  uint64_t version_ NT_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace neurontrace

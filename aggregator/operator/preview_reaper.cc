@@ -7,14 +7,14 @@ namespace neurontrace {
 
 void PreviewReaper::OnCaptureEnded(const CaptureRecord& record) {
   if (record.spec.mode != CaptureMode::kPreview || !HasEnded(record.state)) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   due_.try_emplace(record.id, clock_.MonotonicNs() + limits::kPreviewKeptNs);
 }
 
 std::vector<CaptureId> PreviewReaper::Reap() {
   std::vector<CaptureId> reaped;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& [id, due_ns] : due_) {
       if (clock_.MonotonicNs() >= due_ns) reaped.push_back(id);
     }
@@ -23,7 +23,7 @@ std::vector<CaptureId> PreviewReaper::Reap() {
   std::erase_if(reaped, [this](const CaptureId& id) {
     const auto deleted = store_.DeleteCapture(id);
     const bool is_gone = deleted.ok() || absl::IsNotFound(deleted.status());
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (is_gone) {
       due_.erase(id);
     } else {

@@ -3,12 +3,12 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <vector>
 
 #include "aggregator/session/capture_observer.h"
 #include "aggregator/store/store.h"
 #include "lib/base/clock.h"
+#include "lib/base/mutex.h"
 #include "lib/trace/capture_record.h"
 #include "lib/trace/ids.h"
 
@@ -30,8 +30,8 @@ class PreviewReaper : public CaptureObserver {
  private:
   Store& store_;
   const Clock& clock_;
-  std::mutex mutex_;
-  std::map<CaptureId, uint64_t> due_;  // monotonic; guarded by mutex_
+  Mutex mutex_;
+  std::map<CaptureId, uint64_t> due_ NT_GUARDED_BY(mutex_);  // monotonic
 };
 
 }  // namespace neurontrace

@@ -10,7 +10,7 @@
 namespace neurontrace {
 
 StreamingCallLimiter::Call::~Call() {
-  const std::lock_guard lock(owner_.mutex_);
+  const MutexLock lock(owner_.mutex_);
   owner_.calls_.remove(this);
 }
 
@@ -29,7 +29,7 @@ absl::Status StreamingCallLimiter::Call::Judge(absl::Status status) const {
 
 absl::StatusOr<std::unique_ptr<StreamingCallLimiter::Call>> StreamingCallLimiter::Take(
     const std::string& caller, std::function<void()> cancel) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto of_caller = static_cast<size_t>(std::count_if(
       calls_.begin(), calls_.end(), [&](const Call* call) { return call->caller_ == caller; }));
   if (calls_.size() >= options_.at_once_max) {
@@ -53,7 +53,7 @@ absl::StatusOr<std::unique_ptr<StreamingCallLimiter::Call>> StreamingCallLimiter
 
 void StreamingCallLimiter::Look() {
   const uint64_t now_ns = options_.clock.MonotonicNs();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (Call* const call : calls_) {
     const uint64_t since_ns = call->writing_since_ns_;
     if (since_ns == 0 || now_ns < since_ns + limits::kUnreadNsMax) continue;

@@ -9,12 +9,12 @@
 #include <functional>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "lib/base/clock.h"
+#include "lib/base/mutex.h"
 
 namespace neurontrace {
 
@@ -67,8 +67,8 @@ class StreamingCallLimiter {
 
  private:
   const Options options_;
-  std::mutex mutex_;
-  std::list<Call*> calls_;  // guarded by mutex_
+  Mutex mutex_;
+  std::list<Call*> calls_ NT_GUARDED_BY(mutex_);
 };
 
 }  // namespace neurontrace

@@ -13,7 +13,7 @@ constexpr size_t kKeysMax = 2 * size_t{limits::kAgentsMax};
 
 std::optional<ProbeKeys::Given> ProbeKeys::Give() {
   Given given{.key_id = random_.Next64(), .key = MakeProbeKey(random_)};
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (keys_.size() >= kKeysMax) return std::nullopt;
   while (keys_.contains(given.key_id)) given.key_id = random_.Next64();
   keys_.emplace(given.key_id, Known{.cipher = ProbeCipher(given.key)});
@@ -21,7 +21,7 @@ std::optional<ProbeKeys::Given> ProbeKeys::Give() {
 }
 
 void ProbeKeys::TakeBack(uint64_t key_id) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   keys_.erase(key_id);
 }
 
@@ -29,7 +29,7 @@ ProbeKeys::Verdict ProbeKeys::Check(std::string_view packet, uint64_t now_ns,
                                     ProbeQuestion& question) {
   const std::optional<uint64_t> key_id = KeyIdOfQuestion(packet);
   if (!key_id) return Verdict::kMalformed;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto known = keys_.find(*key_id);
   if (known == keys_.end()) return Verdict::kUnknownKey;
   // By the key and not by the address, which is anybody's to write on a packet.
@@ -51,7 +51,7 @@ ProbeKeys::Verdict ProbeKeys::Judge(Known& known, std::string_view packet, uint6
 }
 
 std::optional<ProbePacket> ProbeKeys::Encode(const ProbeAnswer& answer) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto known = keys_.find(answer.key_id);
   if (known == keys_.end()) return std::nullopt;
   return known->second.cipher.Encode(answer);

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
 
+#include "lib/base/mutex.h"
 #include "lib/base/random.h"
 #include "lib/clock/probe_packet.h"
 #include "lib/trace/clock_limits.h"
@@ -67,8 +67,8 @@ class ProbeKeys {
                        ProbeQuestion& question);
 
   Random& random_;
-  std::mutex mutex_;
-  std::unordered_map<uint64_t, Known> keys_;  // guarded by mutex_
+  Mutex mutex_;
+  std::unordered_map<uint64_t, Known> keys_ NT_GUARDED_BY(mutex_);
 };
 
 }  // namespace neurontrace

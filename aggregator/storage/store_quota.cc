@@ -41,14 +41,14 @@ absl::StatusOr<StoreQuota::BytesByJob> StoreQuota::SumByJob() {
 
 absl::Status StoreQuota::Refresh(uint64_t age_max_ns) {
   if (quotas().job_bytes == 0) return absl::OkStatus();
-  const std::lock_guard one_at_a_time(refresh_mutex_);
+  const MutexLock one_at_a_time(refresh_mutex_);
   const uint64_t now_ns = clock_.MonotonicNs();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (by_job_ && now_ns < read_monotonic_ns_ + age_max_ns) return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(BytesByJob sum, SumByJob());
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   by_job_ = std::move(sum);
   read_monotonic_ns_ = now_ns;
   return absl::OkStatus();
@@ -64,7 +64,7 @@ absl::StatusOr<CaptureAllowance> StoreQuota::Admit(const CaptureSpec& spec,
   std::set<std::string> asked = jobs;
   if (!spec.selection.job.empty()) asked.insert(spec.selection.job);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const std::string& job : asked) {
       const auto it = by_job_->find(job);
       const uint64_t of_job = it == by_job_->end() ? 0 : it->second;

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -14,6 +13,7 @@
 #include "aggregator/session/session_environment.h"
 #include "aggregator/store/store.h"
 #include "lib/base/clock.h"
+#include "lib/base/mutex.h"
 #include "lib/trace/capture_spec.h"
 #include "lib/trace/ids.h"
 
@@ -27,7 +27,7 @@ class StoreQuota : public StorageQuota {
   StoreQuota(Store& store, const Clock& clock) : store_(store), usage_(store), clock_(clock) {}
   // Counts from the next question on.
   void Set(const CaptureQuotas& quotas) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     quotas_ = quotas;
   }
 
@@ -49,21 +49,21 @@ class StoreQuota : public StorageQuota {
 
  private:
   using BytesByJob = std::map<std::string, uint64_t>;
-  absl::StatusOr<BytesByJob> SumByJob();  // with refresh_mutex_
+  absl::StatusOr<BytesByJob> SumByJob() NT_REQUIRES(refresh_mutex_);
   CaptureQuotas quotas() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return quotas_;
   }
 
   const Store& store_;
   const StoreUsage usage_;
   const Clock& clock_;
-  std::mutex refresh_mutex_;
-  std::map<CaptureId, BytesByJob> ended_;  // that do not change any more; by refresh_mutex_
-  mutable std::mutex mutex_;               // guards all below
-  std::optional<BytesByJob> by_job_;       // nothing: never read
-  uint64_t read_monotonic_ns_ = 0;
-  CaptureQuotas quotas_;
+  Mutex refresh_mutex_;
+  std::map<CaptureId, BytesByJob> ended_ NT_GUARDED_BY(refresh_mutex_);  // final
+  mutable Mutex mutex_;
+  std::optional<BytesByJob> by_job_ NT_GUARDED_BY(mutex_);  // nothing: never read
+  uint64_t read_monotonic_ns_ NT_GUARDED_BY(mutex_) = 0;
+  CaptureQuotas quotas_ NT_GUARDED_BY(mutex_);
 };
 
 }  // namespace neurontrace

@@ -69,7 +69,7 @@ absl::Status ArtifactFiles::SyncDirectory(const std::string& path) const {
 }
 
 absl::Status ArtifactFiles::Open() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!env_.FileExists(directory_).ok()) return absl::OkStatus();
   std::vector<std::string> folders;
   RETURN_IF_ERROR(DiskStatus(env_.GetChildren(directory_, &folders)));
@@ -99,36 +99,36 @@ absl::Status ArtifactFiles::Open() {
 }
 
 void ArtifactFiles::SetBytesMax(uint64_t bytes_max) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   bytes_max_ = bytes_max;
 }
 
 bool ArtifactFiles::Has(const std::string& sha256) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return contents_.contains(sha256);
 }
 
 uint64_t ArtifactFiles::Received(const std::string& sha256) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   uint64_t size = 0;
   if (!partials_.contains(sha256) || !env_.GetFileSize(PartialOf(sha256), &size).ok()) return 0;
   return size;
 }
 
 std::set<std::string> ArtifactFiles::All() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::set<std::string> all;
   for (const auto& [sha256, bytes] : contents_) all.insert(sha256);
   return all;
 }
 
 uint64_t ArtifactFiles::bytes() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return bytes_;
 }
 
 size_t ArtifactFiles::size() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return contents_.size();
 }
 
@@ -158,7 +158,7 @@ void ArtifactFiles::RemoveStalePartials() {
 }
 
 absl::Status ArtifactFiles::Reserve(const std::string& sha256, uint64_t bytes) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   RemoveStalePartials();
   const auto receiving = std::count_if(partials_.begin(), partials_.end(),
                                        [](const auto& item) { return item.second.receiving; });
@@ -211,7 +211,7 @@ absl::Status ArtifactFiles::TakeUp(Upload& upload) const {
 }
 
 absl::Status ArtifactFiles::Remove(const std::string& sha256) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto content = contents_.find(sha256);
   if (content == contents_.end()) return absl::OkStatus();
   const std::string path = PlaceOf(sha256);
@@ -238,7 +238,7 @@ ArtifactFiles::Upload::Upload(ArtifactFiles& files, std::string sha256, uint64_t
 ArtifactFiles::Upload::~Upload() {
   if (file_ != nullptr) file_->Close().PermitUncheckedError();
   file_.reset();
-  const std::lock_guard lock(files_.mutex_);
+  const MutexLock lock(files_.mutex_);
   const auto partial = files_.partials_.find(sha256_);
   if (partial == files_.partials_.end()) return;
   if (offset_ == 0) {
@@ -265,7 +265,7 @@ absl::Status ArtifactFiles::Upload::Finish() {
   if (hash_.Finish() != sha256_) {
     file_->Close().PermitUncheckedError();
     file_.reset();
-    const std::lock_guard lock(files_.mutex_);
+    const MutexLock lock(files_.mutex_);
     files_.Forget(sha256_);
     return DataLoss("the bytes that came have another hash");
   }
@@ -278,7 +278,7 @@ absl::Status ArtifactFiles::Upload::Finish() {
   RETURN_IF_ERROR(DiskStatus(files_.env_.RenameFile(files_.PartialOf(sha256_), place)));
   RETURN_IF_ERROR(files_.SyncDirectory(folder));
   RETURN_IF_ERROR(files_.SyncDirectory(files_.directory_));
-  const std::lock_guard lock(files_.mutex_);
+  const MutexLock lock(files_.mutex_);
   files_.partials_.erase(sha256_);  // its bytes are the content's now
   files_.contents_[sha256_] = bytes_;
   return absl::OkStatus();

@@ -4,13 +4,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "lib/base/mutex.h"
 #include "lib/base/sha256.h"
 
 namespace rocksdb {
@@ -86,19 +86,19 @@ class ArtifactFiles {
   std::string PartialOf(std::string_view sha256) const;
   absl::Status MakeDirectory(const std::string& path) const;
   absl::Status SyncDirectory(const std::string& path) const;
-  absl::Status Reserve(const std::string& sha256, uint64_t bytes);
-  void RemoveStalePartials();
-  void Forget(const std::string& sha256);  // what is left of a partial
+  absl::Status Reserve(const std::string& sha256, uint64_t bytes) NT_EXCLUDES(mutex_);
+  void RemoveStalePartials() NT_REQUIRES(mutex_);
+  // Removes what is left of a partial.
+  void Forget(const std::string& sha256) NT_REQUIRES(mutex_);
   absl::Status TakeUp(Upload& upload) const;
 
   const std::string directory_;
   rocksdb::Env& env_;
-  mutable std::mutex mutex_;
-  // Guarded by it.
-  std::map<std::string, uint64_t> contents_;  // hash to size
-  std::map<std::string, Partial> partials_;
-  uint64_t bytes_ = 0;
-  uint64_t bytes_max_;
+  mutable Mutex mutex_;
+  std::map<std::string, uint64_t> contents_ NT_GUARDED_BY(mutex_);  // hash to size
+  std::map<std::string, Partial> partials_ NT_GUARDED_BY(mutex_);
+  uint64_t bytes_ NT_GUARDED_BY(mutex_) = 0;
+  uint64_t bytes_max_ NT_GUARDED_BY(mutex_);
 };
 
 }  // namespace neurontrace

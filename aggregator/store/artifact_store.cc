@@ -22,7 +22,8 @@ ArtifactStore::~ArtifactStore() = default;
 
 absl::Status ArtifactStore::Open() {
   RETURN_IF_ERROR(files_.Open());
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
+  auto& counts = counts_;  // the lambdas below run under the lock
   std::set<std::string> unreferred = files_.All();
   rocksdb::WriteBatch broken;
   auto* const family = database_.family(Family::kArtifacts);
@@ -37,7 +38,7 @@ absl::Status ArtifactStore::Open() {
   std::set<std::string> owners;
   std::set<CaptureId> gone;
   const auto meet = [&](const CaptureId& capture) {
-    if (!counts_.contains(capture) &&
+    if (!counts.contains(capture) &&
         absl::IsNotFound(database_.Get(Family::kCaptures, keys::Capture(capture)).status())) {
       gone.insert(capture);
     }
@@ -57,7 +58,7 @@ absl::Status ArtifactStore::Open() {
                                         broken.Put(family, ToSlice(owner), rocksdb::Slice());
                                       }
                                       owners.insert(std::move(owner));
-                                      ++counts_[reference->capture_id].references;
+                                      ++counts[reference->capture_id].references;
                                       return absl::OkStatus();
                                     }));
   RETURN_IF_ERROR(database_.ForEach(Family::kArtifacts, std::string(1, kOwnerKey),
@@ -78,7 +79,7 @@ absl::Status ArtifactStore::Open() {
                                         return absl::OkStatus();
                                       }
                                       meet(forgone->capture_id);
-                                      ++counts_[forgone->capture_id].forgone;
+                                      ++counts[forgone->capture_id].forgone;
                                       return absl::OkStatus();
                                     }));
   if (broken.Count() > 0) {
@@ -90,7 +91,7 @@ absl::Status ArtifactStore::Open() {
 }
 
 absl::StatusOr<ArtifactStore::Outcome> ArtifactStore::Refer(const ArtifactReference& reference) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!files_.Has(reference.sha256)) return Outcome::kMissing;
   const auto record = database_.Get(Family::kCaptures, keys::Capture(reference.capture_id));
   if (absl::IsNotFound(record.status())) return Outcome::kUnknownCapture;
@@ -126,7 +127,7 @@ absl::StatusOr<ArtifactStore::Outcome> ArtifactStore::Refer(const ArtifactRefere
 }
 
 absl::StatusOr<ArtifactStore::Outcome> ArtifactStore::Forgo(const ArtifactForgone& forgone) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto record = database_.Get(Family::kCaptures, keys::Capture(forgone.capture_id));
   if (absl::IsNotFound(record.status())) return Outcome::kUnknownCapture;
   RETURN_IF_ERROR(record.status());
@@ -205,7 +206,7 @@ absl::Status ArtifactStore::RemoveUnreferred(const std::vector<std::string>& con
 }
 
 absl::Status ArtifactStore::DeleteCapture(const CaptureId& capture) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return DeleteLocked(capture);
 }
 

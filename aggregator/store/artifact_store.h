@@ -4,13 +4,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "aggregator/store/artifact_files.h"
+#include "lib/base/mutex.h"
 #include "lib/trace/artifact.h"
 
 namespace neurontrace {
@@ -67,13 +67,13 @@ class ArtifactStore {
     size_t forgone = 0;
   };
 
-  absl::Status RemoveUnreferred(const std::vector<std::string>& contents);
-  absl::Status DeleteLocked(const CaptureId& capture);
+  absl::Status RemoveUnreferred(const std::vector<std::string>& contents) NT_REQUIRES(mutex_);
+  absl::Status DeleteLocked(const CaptureId& capture) NT_REQUIRES(mutex_);
 
   Database& database_;
   ArtifactFiles files_;
-  std::mutex mutex_;  // of references and of which contents they leave without one
-  std::map<CaptureId, Counts> counts_;  // guarded by mutex_
+  Mutex mutex_;  // of references and of which contents they leave without one
+  std::map<CaptureId, Counts> counts_ NT_GUARDED_BY(mutex_);
 };
 
 }  // namespace neurontrace

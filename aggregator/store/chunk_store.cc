@@ -184,7 +184,7 @@ absl::StatusOr<ChunkStore::CaptureStreams*> ChunkStore::Load(const CaptureId& ca
 }
 
 absl::StatusOr<std::vector<PutResult>> ChunkStore::PutBatch(std::span<const ReceivedChunk> chunks) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<PutResult> results;
   results.reserve(chunks.size());
   Batch batch(database_, scratch_->batch);
@@ -204,24 +204,24 @@ absl::StatusOr<std::vector<PutResult>> ChunkStore::PutBatch(std::span<const Rece
     scratch_->batch = rocksdb::WriteBatch();
   }
   RETURN_IF_ERROR(status);
-  const std::lock_guard losses_lock(losses_mutex_);
+  const MutexLock losses_lock(losses_mutex_);
   losses_.Add(lost);
   return results;
 }
 
 LossTable ChunkStore::losses() const {
-  const std::lock_guard lock(losses_mutex_);
+  const MutexLock lock(losses_mutex_);
   return losses_;
 }
 
 void ChunkStore::CountGrowth(const std::vector<Loss>& before, const std::vector<Loss>& after) {
-  const std::lock_guard lock(losses_mutex_);
+  const MutexLock lock(losses_mutex_);
   losses_.AddGrowth(before, after);
 }
 
 absl::StatusOr<std::vector<StreamCursor>> ChunkStore::Cursors(const CaptureId& capture,
                                                               std::string_view agent_id) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<StreamCursor> cursors;
   ASSIGN_OR_RETURN(const CaptureStreams* const streams, Load(capture));
   if (streams == nullptr) return cursors;
@@ -235,7 +235,7 @@ absl::StatusOr<std::vector<StreamCursor>> ChunkStore::Cursors(const CaptureId& c
 }
 
 absl::Status ChunkStore::BookDamaged(const CaptureId& capture, uint32_t stream, uint64_t sequence) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ASSIGN_OR_RETURN(const bool is_damaged, IsDamaged(database_, capture, stream, sequence));
   if (!is_damaged) return absl::OkStatus();
   const bool was_loaded = captures_.contains(capture);
@@ -258,7 +258,7 @@ absl::Status ChunkStore::NoteFound(const FoundDamage& found, uint64_t count) {
   const Remark remark{.kind = found.kind, .count = count, .details = {found.what}};
   absl::Status status;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const bool was_loaded = captures_.contains(found.capture);
     ASSIGN_OR_RETURN(CaptureStreams* const streams, Load(found.capture));
     if (streams == nullptr) return absl::OkStatus();
@@ -287,7 +287,7 @@ absl::Status ChunkStore::CheckWritable() const {
 
 absl::Status ChunkStore::KeepFound(const FoundDamage& found, const Remark& remark) {
   {
-    const std::lock_guard lock(found_mutex_);
+    const MutexLock lock(found_mutex_);
     const std::pair key(found.capture, found.stream);
     if (!found_.contains(key) && found_.size() >= limits::kFoundDamageStreamsMax) {
       return ResourceExhausted("damage of {} streams waits to be written down", found_.size());
@@ -301,7 +301,7 @@ absl::Status ChunkStore::KeepFound(const FoundDamage& found, const Remark& remar
 }
 
 std::vector<Remark> ChunkStore::FoundSince(const CaptureId& capture, uint32_t stream) const {
-  const std::lock_guard lock(found_mutex_);
+  const MutexLock lock(found_mutex_);
   const auto known = found_.find({capture, stream});
   return known == found_.end() ? std::vector<Remark>() : known->second;
 }
@@ -353,7 +353,7 @@ absl::StatusOr<size_t> ChunkStore::TakeFoundDamage(const ExamineChunk& examine) 
 
 absl::StatusOr<Trimmed> ChunkStore::Trim(const CaptureId& capture, uint32_t stream,
                                          const TrimRequest& request) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   // Who asks has looked at the record before. One that has ended since stays as it is, and would
   // stay in memory.
   if (!captures_.contains(capture)) {
@@ -375,7 +375,7 @@ absl::StatusOr<Trimmed> ChunkStore::Trim(const CaptureId& capture, uint32_t stre
 
 absl::StatusOr<uint64_t> ChunkStore::BytesOf(const CaptureId& capture) {
   if (const auto known = sizes_.Find(capture)) return *known;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const bool was_loaded = captures_.contains(capture);
   ASSIGN_OR_RETURN(const CaptureStreams* const streams, Load(capture));
   if (streams == nullptr) return uint64_t{0};
@@ -385,7 +385,7 @@ absl::StatusOr<uint64_t> ChunkStore::BytesOf(const CaptureId& capture) {
 }
 
 void ChunkStore::Forget(const CaptureId& capture) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   captures_.erase(capture);
 }
 
@@ -394,7 +394,7 @@ absl::StatusOr<ChunkStore::Deleted> ChunkStore::DeleteCapture(const CaptureId& c
   const std::string end = keys::PrefixEnd(begin);
   Deleted deleted;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     captures_.erase(capture);
     sizes_.Erase(capture);
     RETURN_IF_ERROR(database_.ForEach(

@@ -6,7 +6,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
@@ -23,6 +22,7 @@
 #include "aggregator/store/foreign_stops.h"
 #include "aggregator/store/found_damage.h"
 #include "aggregator/store/stream_record.h"
+#include "lib/base/mutex.h"
 #include "lib/trace/chunk_header.h"
 #include "lib/trace/ids.h"
 #include "lib/trace/loss_table.h"
@@ -36,27 +36,27 @@ namespace neurontrace {
 class CaptureSizes {
  public:
   std::optional<uint64_t> Find(const CaptureId& capture) const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto it = bytes_.find(capture);
     return it == bytes_.end() ? std::nullopt : std::optional(it->second);
   }
   void Set(const CaptureId& capture, uint64_t bytes) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     bytes_[capture] = bytes;
   }
   // From one size of a part of it to another.
   void Move(const CaptureId& capture, uint64_t from, uint64_t to) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     bytes_[capture] += to - from;
   }
   void Erase(const CaptureId& capture) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     bytes_.erase(capture);
   }
 
  private:
-  mutable std::mutex mutex_;
-  absl::flat_hash_map<CaptureId, uint64_t> bytes_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  absl::flat_hash_map<CaptureId, uint64_t> bytes_ NT_GUARDED_BY(mutex_);
 };
 
 class Database;
@@ -171,20 +171,20 @@ class ChunkStore {
                                                               uint32_t stream,
                                                               const ExamineChunk& examine) const;
   // nullptr for an unknown capture.
-  absl::StatusOr<CaptureStreams*> Load(const CaptureId& capture);
+  absl::StatusOr<CaptureStreams*> Load(const CaptureId& capture) NT_REQUIRES(mutex_);
 
   Database& database_;
   const Durability durability_;
-  std::mutex mutex_;
-  std::unique_ptr<Scratch> scratch_;                                          // guarded by mutex_
-  absl::flat_hash_map<CaptureId, std::unique_ptr<CaptureStreams>> captures_;  // guarded by mutex_
-  mutable std::mutex found_mutex_;
-  // Found while the database took no writes; guarded by found_mutex_.
-  std::map<std::pair<CaptureId, uint32_t>, std::vector<Remark>> found_;
+  Mutex mutex_;
+  std::unique_ptr<Scratch> scratch_ NT_GUARDED_BY(mutex_);
+  absl::flat_hash_map<CaptureId, std::unique_ptr<CaptureStreams>> captures_ NT_GUARDED_BY(mutex_);
+  mutable Mutex found_mutex_;
+  // Found while the database took no writes.
+  std::map<std::pair<CaptureId, uint32_t>, std::vector<Remark>> found_ NT_GUARDED_BY(found_mutex_);
   CaptureSizes sizes_;
   std::atomic<uint64_t> damaged_chunks_ = 0;
-  mutable std::mutex losses_mutex_;  // never held while the disk is waited for
-  LossTable losses_;                 // guarded by it
+  mutable Mutex losses_mutex_;  // never held while the disk is waited for
+  LossTable losses_ NT_GUARDED_BY(losses_mutex_);
 };
 
 }  // namespace neurontrace

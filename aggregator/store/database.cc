@@ -7,13 +7,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 
 #include "aggregator/store/keys.h"
 #include "aggregator/store/store_files.h"
 #include "aggregator/store/store_format.h"
+#include "lib/base/mutex.h"
 #include "lib/base/status.h"
 
 namespace neurontrace {
@@ -269,23 +268,23 @@ absl::Status Database::ProbeDisk() const {
 // own: so what is under way ends first, and what is stopped begins nothing anew.
 // thread: resume watch: cancels background work if RocksDB does not resume in time
 absl::Status Database::Resume() {
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool done = false;
-  bool given_up = false;
+  Mutex mutex;
+  CondVar changed;
+  bool done = false;      // under `mutex`
+  bool given_up = false;  // of `watch`, until it is joined
   std::thread watch([&] {
-    std::unique_lock lock(mutex);
-    given_up = !changed.wait_for(lock, resume_patience_, [&] { return done; });
+    const MutexLock lock(mutex);
+    given_up = !changed.WaitFor(mutex, resume_patience_, [&] { return done; });
     if (given_up) rocksdb::CancelAllBackgroundWork(db_.get(), /*wait=*/false);
   });
   rocksdb::Status status = db_->PauseBackgroundWork();
   if (status.ok()) status = db_->ContinueBackgroundWork();
   if (status.ok()) status = db_->Resume();
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     done = true;
   }
-  changed.notify_one();
+  changed.NotifyOne();
   watch.join();
   if (given_up) {
     must_reopen_ = true;

@@ -12,9 +12,9 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "lib/base/mutex.h"
 #include "lib/trace/access_limits.h"
 
 namespace neurontrace {
@@ -33,7 +33,7 @@ class RocksDbLog final : public rocksdb::Logger {
   void LogHeader(const char*, va_list) override {}  // its options, at each start
 
  private:
-  std::mutex mutex_;
+  Mutex mutex_;
   std::string last_place_;  // in RocksDB's code
 };
 
@@ -44,7 +44,7 @@ void RocksDbLog::Logv(const char* format, va_list arguments) {
   std::array<char, kLineBytesMax> line = {};
   std::vsnprintf(line.data(), line.size(), format, arguments);
   const std::string place(line.data(), strnlen(line.data(), kPlaceBytes));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (place == last_place_) return;
   last_place_ = place;
   spdlog::warn("rocksdb: {}", line.data());

@@ -10,9 +10,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
+
+#include "lib/base/mutex.h"
 
 namespace neurontrace {
 
@@ -28,7 +29,7 @@ class FullDisk final : public rocksdb::FileSystemWrapper {
   void SetFails(bool fails) { *fails_ = fails; }
   // No file whose name ends like this can be created: no inodes or quota are left, as `why` says.
   void SetRefuses(std::string suffix, rocksdb::IOStatus why) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     refused_suffix_ = std::move(suffix);
     why_refused_ = std::move(why);
   }
@@ -38,7 +39,7 @@ class FullDisk final : public rocksdb::FileSystemWrapper {
                                     std::unique_ptr<rocksdb::FSWritableFile>* file,
                                     rocksdb::IODebugContext* context) override {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (!why_refused_.ok() && name.ends_with(refused_suffix_)) return why_refused_;
     }
     rocksdb::IOStatus status = target()->NewWritableFile(name, options, file, context);
@@ -87,9 +88,9 @@ class FullDisk final : public rocksdb::FileSystemWrapper {
     const std::shared_ptr<std::atomic<bool>> fails_;
   };
 
-  std::mutex mutex_;
-  std::string refused_suffix_;     // guarded by mutex_
-  rocksdb::IOStatus why_refused_;  // guarded by mutex_
+  Mutex mutex_;
+  std::string refused_suffix_ NT_GUARDED_BY(mutex_);
+  rocksdb::IOStatus why_refused_ NT_GUARDED_BY(mutex_);
 
   const std::shared_ptr<std::atomic<int64_t>> room_ =
       std::make_shared<std::atomic<int64_t>>(INT64_MAX / 2);

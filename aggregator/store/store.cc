@@ -21,7 +21,7 @@ constexpr std::string_view kAggregatorIdKey = "aggregator_id";
 }  // namespace
 
 absl::Status CaptureStore::Load() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return database_.ForEach(Family::kCaptures, "", [&](std::string_view key, std::string_view) {
     const auto id = CaptureId::FromBytes(key);
     if (!id.ok()) return DataLoss("a key of {} bytes in family captures", key.size());
@@ -35,7 +35,7 @@ absl::Status CaptureStore::Load() {
 absl::Status CaptureStore::Put(const CaptureRecord& record, bool durable) {
   RETURN_IF_ERROR(database_.Put(Family::kCaptures, keys::Capture(record.id),
                                 EncodeCaptureRecord(record), durable));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ids_.insert(record.id);
   return absl::OkStatus();
 }
@@ -61,12 +61,12 @@ absl::StatusOr<std::vector<CaptureRecord>> CaptureStore::List() const {
 }
 
 std::vector<CaptureId> CaptureStore::Ids() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return {ids_.begin(), ids_.end()};
 }
 
 size_t CaptureStore::size() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return ids_.size();
 }
 
@@ -81,7 +81,7 @@ absl::StatusOr<CaptureId> CaptureStore::Find(
   }
   std::vector<CaptureId> found;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const CaptureId& id : ids_) {
       if (id.ToString().starts_with(prefix)) found.push_back(id);
     }
@@ -101,7 +101,7 @@ absl::Status CaptureStore::Delete(const CaptureId& id) {
   rocksdb::WriteBatch batch;
   batch.Delete(database_.family(Family::kCaptures), keys::Capture(id));
   RETURN_IF_ERROR(database_.Write(batch, /*sync=*/true, "deleting a capture's record"));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ids_.erase(id);
   return absl::OkStatus();
 }

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
@@ -22,6 +21,7 @@
 #include "aggregator/store/durability.h"
 #include "aggregator/store/inventory_store.h"
 #include "aggregator/store/store_check.h"
+#include "lib/base/mutex.h"
 #include "lib/trace/capture_record.h"
 #include "lib/trace/ids.h"
 
@@ -62,8 +62,8 @@ class CaptureStore {
 
  private:
   Database& database_;
-  mutable std::mutex mutex_;
-  std::set<CaptureId> ids_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::set<CaptureId> ids_ NT_GUARDED_BY(mutex_);
 };
 
 class Database;

@@ -59,30 +59,30 @@ uint64_t SteadyClock::Update(const Reading& reading) const {
 
 uint64_t SteadyClock::RealtimeNs() const {
   const Reading reading = Read();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return Update(reading);
 }
 
 int64_t SteadyClock::StepNs() const {
   const Reading reading = Read();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Update(reading);
   return ahead_ns_ >= kNoticedNs || ahead_ns_ <= -kNoticedNs ? ahead_ns_ : 0;
 }
 
 uint64_t SteadyClock::steps() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return steps_;
 }
 
 int64_t SteadyClock::OffsetNs() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return offset_ns_;
 }
 
 void SteadyClock::SetOffset(std::optional<int64_t> offset_ns) {
   const Reading reading = Read();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   offset_ns_ = offset_ns.value_or(static_cast<int64_t>(reading.realtime_ns - reading.boottime_ns));
   read_boottime_ns_ = reading.boottime_ns;
   ahead_ns_ = static_cast<int64_t>(reading.realtime_ns - reading.boottime_ns) - offset_ns_;

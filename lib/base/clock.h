@@ -2,8 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <optional>
+
+#include "lib/base/mutex.h"
 
 namespace neurontrace {
 
@@ -66,14 +67,14 @@ class SteadyClock final : public Clock {
     uint64_t boottime_ns = 0;
   };
   Reading Read() const;
-  uint64_t Update(const Reading& reading) const;
+  uint64_t Update(const Reading& reading) const NT_REQUIRES(mutex_);
 
   const Clock& system_;
-  mutable std::mutex mutex_;       // guards all below
-  mutable int64_t offset_ns_ = 0;  // to be added to BoottimeNs
-  mutable uint64_t read_boottime_ns_ = 0;
-  mutable int64_t ahead_ns_ = 0;  // how far the other clock was, when it was read last
-  mutable uint64_t steps_ = 0;
+  mutable Mutex mutex_;
+  mutable int64_t offset_ns_ NT_GUARDED_BY(mutex_) = 0;  // to be added to BoottimeNs
+  mutable uint64_t read_boottime_ns_ NT_GUARDED_BY(mutex_) = 0;
+  mutable int64_t ahead_ns_ NT_GUARDED_BY(mutex_) = 0;  // of the other clock, as read last
+  mutable uint64_t steps_ NT_GUARDED_BY(mutex_) = 0;
 };
 
 // Stands still until told otherwise. Not for concurrent use while it is being set.

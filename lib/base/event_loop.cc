@@ -42,7 +42,7 @@ EventLoop::~EventLoop() {
 
 void EventLoop::Run() {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     thread_ = std::this_thread::get_id();
   }
   std::vector<Task> due;
@@ -51,14 +51,14 @@ void EventLoop::Run() {
     const int timeout_ms = TakeDueTasks(due);
     for (Task& task : due) {
       {
-        std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         if (quit_) return;
       }
       task();
       task = nullptr;
     }
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (quit_) return;
     }
     RunReadyWatches(due.empty() ? timeout_ms : 0);
@@ -67,7 +67,7 @@ void EventLoop::Run() {
 
 void EventLoop::Quit() {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     quit_ = true;
   }
   Wake();
@@ -75,7 +75,7 @@ void EventLoop::Quit() {
 
 void EventLoop::PostTask(Task task) {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     tasks_.push_back(std::move(task));
   }
   Wake();
@@ -83,7 +83,7 @@ void EventLoop::PostTask(Task task) {
 
 void EventLoop::PostDelayedTask(Task task, uint64_t delay_ns) {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     delayed_tasks_.emplace(SystemClock().MonotonicNs() + delay_ns, std::move(task));
   }
   Wake();
@@ -105,7 +105,7 @@ void EventLoop::RemoveReadableWatch(int fd) {
 }
 
 bool EventLoop::RunsTasksOnCurrentThread() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return thread_ == std::this_thread::get_id();
 }
 
@@ -116,7 +116,7 @@ void EventLoop::Wake() {
 }
 
 int EventLoop::TakeDueTasks(std::vector<Task>& out) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   out.swap(tasks_);
   const uint64_t now = SystemClock().MonotonicNs();
   while (!delayed_tasks_.empty() && delayed_tasks_.begin()->first <= now) {

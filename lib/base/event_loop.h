@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "lib/base/mutex.h"
 #include "lib/base/task_runner.h"
 
 namespace neurontrace {
@@ -41,11 +41,11 @@ class EventLoop final : public TaskRunner {
   int wake_fd_;
   std::map<int, std::shared_ptr<Task>> watches_;  // only on the sequence
 
-  mutable std::mutex mutex_;
-  std::vector<Task> tasks_;                      // guarded by mutex_
-  std::multimap<uint64_t, Task> delayed_tasks_;  // guarded by mutex_; by CLOCK_MONOTONIC ns
-  bool quit_ = false;                            // guarded by mutex_
-  std::thread::id thread_;                       // guarded by mutex_
+  mutable Mutex mutex_;
+  std::vector<Task> tasks_ NT_GUARDED_BY(mutex_);
+  std::multimap<uint64_t, Task> delayed_tasks_ NT_GUARDED_BY(mutex_);  // by CLOCK_MONOTONIC ns
+  bool quit_ NT_GUARDED_BY(mutex_) = false;
+  std::thread::id thread_ NT_GUARDED_BY(mutex_);
 };
 
 }  // namespace neurontrace

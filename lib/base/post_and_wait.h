@@ -2,15 +2,14 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string_view>
 #include <type_traits>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "lib/base/mutex.h"
 #include "lib/base/status.h"
 #include "lib/base/task_runner.h"
 
@@ -44,14 +43,14 @@ auto PostAndWait(TaskRunner& runner, std::string_view what, std::chrono::millise
   using Value = decltype(function());
   using Result = typename PostedResult<Value>::Type;
   struct Call {
-    std::mutex mutex;
-    std::condition_variable done;
-    bool given_up = false;         // guarded by mutex
-    std::optional<Result> result;  // guarded by mutex
+    Mutex mutex;
+    CondVar done;
+    bool given_up NT_GUARDED_BY(mutex) = false;
+    std::optional<Result> result NT_GUARDED_BY(mutex);
   };
   const auto call = std::make_shared<Call>();
   runner.PostTask([call, &function] {
-    const std::lock_guard lock(call->mutex);
+    const MutexLock lock(call->mutex);
     if (call->given_up) return;
     if constexpr (std::is_void_v<Value>) {
       function();
@@ -59,10 +58,11 @@ auto PostAndWait(TaskRunner& runner, std::string_view what, std::chrono::millise
     } else {
       call->result.emplace(function());
     }
-    call->done.notify_one();
+    call->done.NotifyOne();
   });
-  std::unique_lock lock(call->mutex);
-  call->done.wait_for(lock, timeout, [&] { return call->result.has_value(); });
+  const MutexLock lock(call->mutex);
+  call->done.WaitFor(call->mutex, timeout,
+                     [&]() NT_REQUIRES(call->mutex) { return call->result.has_value(); });
   call->given_up = true;
   if (call->result) return *std::move(call->result);
   return Result(MakeStatus(absl::StatusCode::kDeadlineExceeded,

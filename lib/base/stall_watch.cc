@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/base/stall_watch.h"
 
-#include <mutex>
 #include <utility>
+
+#include "lib/base/mutex.h"
 
 namespace neurontrace {
 
@@ -11,11 +12,10 @@ struct StallWatch::State {
 
   const Options options;
   const std::function<void()> end;
-  std::mutex mutex;
-  // Guarded by it.
-  uint64_t units = 0;  // in this period
-  bool over = false;   // the watch is gone
-  bool stalled = false;
+  Mutex mutex;
+  uint64_t units NT_GUARDED_BY(mutex) = 0;  // in this period
+  bool over NT_GUARDED_BY(mutex) = false;   // the watch is gone
+  bool stalled NT_GUARDED_BY(mutex) = false;
 };
 
 StallWatch::StallWatch(TaskRunner& runner, Options options, std::function<void()> end)
@@ -24,17 +24,17 @@ StallWatch::StallWatch(TaskRunner& runner, Options options, std::function<void()
 }
 
 StallWatch::~StallWatch() {
-  const std::lock_guard lock(state_->mutex);  // an `end` under way is waited for
+  const MutexLock lock(state_->mutex);  // an `end` under way is waited for
   state_->over = true;
 }
 
 void StallWatch::Progress(uint64_t units) {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   state_->units += units;
 }
 
 bool StallWatch::stalled() const {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   return state_->stalled;
 }
 
@@ -44,7 +44,7 @@ void StallWatch::CheckLater(TaskRunner& runner, const std::shared_ptr<State>& st
 
 void StallWatch::Check(TaskRunner& runner, const std::shared_ptr<State>& state) {
   {
-    const std::lock_guard lock(state->mutex);
+    const MutexLock lock(state->mutex);
     if (state->over) return;
     if (std::exchange(state->units, 0) < state->options.least) {
       state->stalled = true;

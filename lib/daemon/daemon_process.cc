@@ -29,7 +29,7 @@ ConfigReload::ConfigReload(std::string path, EffectiveOptions in_force,
 }
 
 void ConfigReload::Refuse(const std::string& problem) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (std::exchange(state_.problem, problem) == problem) return;
   ++state_.refused;
   const bool names_file = problem.starts_with(file_.path());
@@ -52,7 +52,7 @@ void ConfigReload::Look(bool anyway) {
     const absl::Status status = hooks_.apply();
     if (!status.ok()) return Refuse(std::string(status.message()));
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const bool is_news = !taken.empty() || later != state_.after_restart || !state_.problem.empty();
   state_.problem.clear();
   for (const OptionChange& change : taken) {
@@ -73,12 +73,12 @@ void ConfigReload::Look(bool anyway) {
 }
 
 ConfigReload::State ConfigReload::state() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return state_;
 }
 
 EffectiveOptions ConfigReload::in_force() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return in_force_;
 }
 

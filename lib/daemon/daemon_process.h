@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <utility>
@@ -18,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "lib/base/clock.h"
+#include "lib/base/mutex.h"
 #include "lib/base/small_file.h"
 #include "lib/base/status.h"
 #include "lib/base/task_runner.h"
@@ -70,9 +70,9 @@ class ConfigReload {
   const std::set<std::string> at_once_;
   const Hooks hooks_;
 
-  mutable std::mutex mutex_;
-  EffectiveOptions in_force_;  // guarded by mutex_, as the next
-  State state_;
+  mutable Mutex mutex_;
+  EffectiveOptions in_force_ NT_GUARDED_BY(mutex_);
+  State state_ NT_GUARDED_BY(mutex_);
 };
 
 // What every daemon of neurontrace is as a process: its log, the configuration file that may change

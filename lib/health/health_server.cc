@@ -14,10 +14,10 @@
 #include <cctype>
 #include <climits>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <utility>
 
+#include "lib/base/mutex.h"
 #include "lib/base/status.h"
 #include "lib/health/http_server.h"
 #include "lib/trace/daemon_limits.h"
@@ -129,18 +129,18 @@ class HealthServer::Impl {
   }
 
   void Add(PostPage page) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     posts_.push_back(std::make_shared<const PostPage>(std::move(page)));
   }
   void Add(StatusPage page) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     status_ = std::make_shared<const StatusPage>(std::move(page));
   }
   int port() const { return server_->port(); }
 
  private:
   std::shared_ptr<const PostPage> PostPageOf(const HttpServerRequest& request) const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& page : posts_) {
       if (request.path.starts_with(page->prefix)) return page;
     }
@@ -194,7 +194,7 @@ class HealthServer::Impl {
   HttpAnswer Status(const HttpServerRequest& request) {
     std::shared_ptr<const StatusPage> page;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       page = status_;
     }
     if (page == nullptr) return Words(404, "not yet\n");
@@ -235,10 +235,10 @@ class HealthServer::Impl {
   std::atomic<uint64_t> busy_ = 0;
   std::atomic<uint64_t> crowded_out_ = 0;
   std::atomic<uint64_t> foreign_hosts_ = 0;
-  mutable std::mutex mutex_;
-  std::vector<std::shared_ptr<const PostPage>> posts_;  // guarded by mutex_
-  std::shared_ptr<const StatusPage> status_;            // likewise; null: there is none yet
-  std::unique_ptr<HttpServer> server_;                  // gone first: it asks the rest
+  mutable Mutex mutex_;
+  std::vector<std::shared_ptr<const PostPage>> posts_ NT_GUARDED_BY(mutex_);
+  std::shared_ptr<const StatusPage> status_ NT_GUARDED_BY(mutex_);  // null: there is none yet
+  std::unique_ptr<HttpServer> server_;                              // gone first: it asks the rest
 };
 
 absl::StatusOr<std::unique_ptr<HealthServer>> HealthServer::Start(

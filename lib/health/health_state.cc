@@ -7,13 +7,13 @@
 namespace neurontrace {
 
 void HealthState::Declare(const std::string& name, Severity severity, const std::string& reason) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   conditions_[name] = {severity, severity == Severity::kLiveness, reason, nullptr};
 }
 
 void HealthState::Watch(const std::string& name, Severity severity,
                         std::function<std::string()> look) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   conditions_[name] = {severity, true, "", std::move(look)};
 }
 
@@ -24,7 +24,7 @@ HealthState::View HealthState::Look(const std::string& name, const Condition& co
 }
 
 void HealthState::Set(const std::string& name, bool good, const std::string& reason) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto it = conditions_.find(name);
   if (it == conditions_.end()) return;
   it->second.good = good;
@@ -53,7 +53,7 @@ std::string HealthState::Describe(bool liveness_only) const {
 }
 
 std::vector<HealthState::View> HealthState::conditions() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<View> views;
   views.reserve(conditions_.size());
   for (const auto& [name, condition] : conditions_) views.push_back(Look(name, condition));

@@ -3,9 +3,10 @@
 
 #include <functional>
 #include <map>
-#include <mutex>
 #include <string>
 #include <vector>
+
+#include "lib/base/mutex.h"
 
 namespace neurontrace {
 
@@ -49,8 +50,8 @@ class HealthState {
 
   View Look(const std::string& name, const Condition& condition) const;
 
-  mutable std::mutex mutex_;
-  std::map<std::string, Condition> conditions_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<std::string, Condition> conditions_ NT_GUARDED_BY(mutex_);
 };
 
 }  // namespace neurontrace

@@ -29,7 +29,7 @@ bool IsOfThisMachine(const asio::ip::address& address) {
 
 Sessions::Place Sessions::Add(const std::shared_ptr<Session>& session,
                               std::shared_ptr<Session>& too_many) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const Place place = sessions_.insert(sessions_.end(), session);
   if (sessions_.size() > limits::kHealthConnectionsMax) {
     too_many = sessions_.front().lock();  // none: it is at its end already
@@ -40,7 +40,7 @@ Sessions::Place Sessions::Add(const std::shared_ptr<Session>& session,
 }
 
 void Sessions::Remove(Place place) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   sessions_.erase(place);
 }
 

@@ -10,10 +10,10 @@
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 
+#include "lib/base/mutex.h"
 #include "lib/health/http_server.h"
 #include "lib/trace/daemon_limits.h"
 
@@ -31,8 +31,8 @@ class Sessions {
   void Remove(Place place);
 
  private:
-  std::mutex mutex_;
-  std::list<std::weak_ptr<Session>> sessions_;  // guarded by mutex_
+  Mutex mutex_;
+  std::list<std::weak_ptr<Session>> sessions_ NT_GUARDED_BY(mutex_);
 };
 
 // One connection, from its first byte to its end. All of it runs on the socket's strand; what is

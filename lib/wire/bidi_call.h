@@ -4,14 +4,13 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/support/client_callback.h>
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "lib/base/mutex.h"
 #include "lib/base/task_runner.h"
 #include "lib/wire/grpc_status.h"
 
@@ -53,8 +52,9 @@ class BidiCall {
     call_->listening = false;
     call_->context->TryCancel();
     {
-      std::unique_lock lock(call_->mutex);
-      call_->done_changed.wait(lock, [this] { return call_->done; });
+      const MutexLock lock(call_->mutex);
+      call_->done_changed.Wait(call_->mutex,
+                               [this]() NT_REQUIRES(call_->mutex) { return call_->done; });
     }
     call_->self.reset();
   }
@@ -64,7 +64,7 @@ class BidiCall {
 
   // One at a time: on_written comes between two, or on_closed instead.
   void Write(std::shared_ptr<const Request> request) {
-    std::lock_guard lock(call_->mutex);
+    const MutexLock lock(call_->mutex);
     if (call_->reading_ended) return;  // on_closed is on its way.
     call_->writing = std::move(request);
     call_->StartWrite(call_->writing.get());
@@ -82,7 +82,7 @@ class BidiCall {
     void OnReadDone(bool ok) override {
       if (!ok) {
         {
-          std::lock_guard lock(mutex);
+          const MutexLock lock(mutex);
           reading_ended = true;
         }
         this->RemoveHold();  // OnDone follows.
@@ -100,9 +100,9 @@ class BidiCall {
     }
     void OnDone(const grpc::Status& status) override {
       Post([status = ToAbslStatus(status)](const Events& e) { e.on_closed(status); });
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       done = true;
-      done_changed.notify_all();
+      done_changed.NotifyAll();
     }
 
     template <typename F>
@@ -120,10 +120,10 @@ class BidiCall {
     std::shared_ptr<const Request> writing;
     std::shared_ptr<Call> self;  // until the owner is gone
 
-    std::mutex mutex;
-    std::condition_variable done_changed;
-    bool reading_ended = false;  // guarded by mutex: nothing may be started any more
-    bool done = false;           // guarded by mutex
+    Mutex mutex;
+    CondVar done_changed;
+    bool reading_ended NT_GUARDED_BY(mutex) = false;  // nothing may be started any more
+    bool done NT_GUARDED_BY(mutex) = false;
   };
 
   std::shared_ptr<Call> call_;

@@ -8,21 +8,21 @@
 
 #include <chrono>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <utility>
 
+#include "lib/base/mutex.h"
 #include "lib/trace/access_limits.h"
 
 namespace neurontrace {
 namespace {
 
 struct Gate {
-  std::mutex mutex;  // guards all below
-  GrpcLogWriter write = nullptr;
-  int64_t second = 0;
-  uint32_t written = 0;
-  uint64_t left_out = 0;
+  Mutex mutex;
+  GrpcLogWriter write NT_GUARDED_BY(mutex) = nullptr;
+  int64_t second NT_GUARDED_BY(mutex) = 0;
+  uint32_t written NT_GUARDED_BY(mutex) = 0;
+  uint64_t left_out NT_GUARDED_BY(mutex) = 0;
 };
 
 Gate& TheGate() {
@@ -36,7 +36,7 @@ void Pass(const char* who, std::string_view message, std::string_view file, int 
   const int64_t second = std::chrono::duration_cast<std::chrono::seconds>(
                              std::chrono::steady_clock::now().time_since_epoch())
                              .count();
-  const std::lock_guard lock(gate.mutex);
+  const MutexLock lock(gate.mutex);
   if (gate.write == nullptr) return;
   if (second != gate.second) {
     gate.second = second;
@@ -56,8 +56,8 @@ void Pass(const char* who, std::string_view message, std::string_view file, int 
 }
 
 struct Ear {
-  std::mutex mutex;  // guards the listener, also while it is called
-  HandshakeListener listener;
+  Mutex mutex;  // held while the listener is called
+  HandshakeListener listener NT_GUARDED_BY(mutex);
 };
 
 Ear& TheEar() {
@@ -71,7 +71,7 @@ void HearHandshake(std::string_view message) {
   if (!message.starts_with(kFailed)) return;
   message.remove_prefix(kFailed.size());
   Ear& ear = TheEar();
-  const std::lock_guard lock(ear.mutex);
+  const MutexLock lock(ear.mutex);
   if (ear.listener) ear.listener(message);
 }
 
@@ -90,14 +90,14 @@ void PassProtobuf(google::protobuf::LogLevel, const char* file, int line,
 
 void SetHandshakeListener(HandshakeListener listener) {
   Ear& ear = TheEar();
-  const std::lock_guard lock(ear.mutex);
+  const MutexLock lock(ear.mutex);
   ear.listener = std::move(listener);
 }
 
 void SetUpGrpc(GrpcLogWriter write) {
   {
     Gate& gate = TheGate();
-    const std::lock_guard lock(gate.mutex);
+    const MutexLock lock(gate.mutex);
     gate.write = write;
     gate.written = 0;
     gate.left_out = 0;

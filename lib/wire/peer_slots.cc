@@ -44,7 +44,7 @@ std::string PeerText(const sockaddr_storage& name) {
 
 size_t PeerSlots::Assign(const std::string& host,
                          const std::function<bool(const std::string& host)>& is_connected) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   size_t best = 0;
   for (size_t i = 0; i < slots_.size(); ++i) {
     if (slots_[i].contains(host)) return i;
@@ -61,7 +61,7 @@ size_t PeerSlots::Assign(const std::string& host,
 }
 
 std::string PeerSlots::Describe(size_t slot) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return DescribeOneOf({slots_[slot].begin(), slots_[slot].end()});
 }
 

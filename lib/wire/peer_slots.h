@@ -5,10 +5,11 @@
 
 #include <cstddef>
 #include <functional>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
+
+#include "lib/base/mutex.h"
 
 namespace neurontrace {
 
@@ -41,8 +42,8 @@ class PeerSlots {
   std::string Describe(size_t slot) const;
 
  private:
-  mutable std::mutex mutex_;
-  std::vector<std::set<std::string>> slots_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::vector<std::set<std::string>> slots_ NT_GUARDED_BY(mutex_);
 };
 
 }  // namespace neurontrace

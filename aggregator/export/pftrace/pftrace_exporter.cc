@@ -155,14 +155,14 @@ absl::Status PftraceExporter::Begin(const TimelineHeader& header) {
 void PftraceExporter::Prepare(const TimelineBatch& batch) {
   DerivedBatch found;
   {
-    const std::lock_guard lock(prepared_mutex_);
+    const MutexLock lock(prepared_mutex_);
     if (!spare_.empty()) {
       found = std::move(spare_.back());
       spare_.pop_back();
     }
   }
   derivation_->Take(batch, found);
-  const std::lock_guard lock(prepared_mutex_);
+  const MutexLock lock(prepared_mutex_);
   prepared_.push_back(std::move(found));
 }
 
@@ -170,7 +170,7 @@ void PftraceExporter::Prepare(const TimelineBatch& batch) {
 void PftraceExporter::TakeDerived(const TimelineBatch& batch) {
   derived_batch_.Clear();
   {
-    const std::lock_guard lock(prepared_mutex_);
+    const MutexLock lock(prepared_mutex_);
     if (!prepared_.empty()) {
       spare_.push_back(std::move(derived_batch_));
       derived_batch_ = std::move(prepared_.front());

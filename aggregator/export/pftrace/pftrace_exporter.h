@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,6 +27,7 @@
 #include "aggregator/export/rows/row_exporter.h"
 #include "aggregator/timeline/shape_table.h"
 #include "aggregator/timeline/timeline_record.h"
+#include "lib/base/mutex.h"
 
 namespace neurontrace {
 
@@ -253,9 +253,9 @@ class PftraceExporter final : public RowExporter {
   size_t next_record_flow_ = 0;
   size_t next_correlation_ = 0;
 
-  std::mutex prepared_mutex_;
-  std::deque<DerivedBatch> prepared_;  // guarded by prepared_mutex_: of batches to come, in order
-  std::vector<DerivedBatch> spare_;    // guarded by prepared_mutex_: their memory is used again
+  Mutex prepared_mutex_;
+  std::deque<DerivedBatch> prepared_ NT_GUARDED_BY(prepared_mutex_);  // for coming batches
+  std::vector<DerivedBatch> spare_ NT_GUARDED_BY(prepared_mutex_);    // their memory is used again
 
   std::vector<LossInstant> losses_;  // by time
   size_t next_loss_ = 0;

@@ -29,7 +29,7 @@ PeerCloser::PeerCloser(size_t threads_max)
 void PeerCloser::Close(UniqueFd fd) {
   if (threads_max_ == 0) return;
   {
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     state_->waiting.push_back(std::move(fd));
     if (state_->threads == threads_max_) return;
     ++state_->threads;
@@ -43,19 +43,19 @@ void PeerCloser::Close(UniqueFd fd) {
 }
 
 void PeerCloser::Work(State& state) {
-  std::unique_lock lock(state.mutex);
+  MutexLock lock(state.mutex);
   while (!state.waiting.empty()) {
     UniqueFd fd = std::move(state.waiting.front());
     state.waiting.pop_front();
-    lock.unlock();
+    lock.Unlock();
     fd.Close();
-    lock.lock();
+    lock.Lock();
   }
   --state.threads;
 }
 
 bool PeerCloser::full() const {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   return state_->waiting.size() >= limits::kPeerDescriptorsWaitingMax;
 }
 

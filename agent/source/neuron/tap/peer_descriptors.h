@@ -5,11 +5,11 @@
 
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "lib/base/mutex.h"
 #include "lib/base/unique_fd.h"
 #include "lib/trace/tap_limits.h"
 
@@ -35,9 +35,9 @@ class PeerCloser {
 
  private:
   struct State {
-    mutable std::mutex mutex;
-    std::deque<UniqueFd> waiting;  // guarded by mutex
-    size_t threads = 0;            // guarded by mutex
+    mutable Mutex mutex;
+    std::deque<UniqueFd> waiting NT_GUARDED_BY(mutex);
+    size_t threads NT_GUARDED_BY(mutex) = 0;
   };
   static void Work(State& state);
 

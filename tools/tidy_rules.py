@@ -262,7 +262,9 @@ class Ban:
 
 
 BANS = [
-    Ban(r"\babsl::(?:Reader|Writer)?Mutex(?:Lock)?\b", "std::mutex: ThreadSanitizer cannot see into absl::Mutex"),
+    Ban(r"\babsl::(?:Reader|Writer)?Mutex(?:Lock)?\b", "lib/base/mutex.h: ThreadSanitizer cannot see into absl::Mutex"),
+    Ban(r"\bstd::(?:(?:shared_|recursive_|timed_)*mutex|shared_timed_mutex|condition_variable(?:_any)?)\b",
+        "Mutex and CondVar of lib/base/mutex.h, which clang checks", r"^lib/base/mutex\.h$|^tap/", tests=False),
     Ban(r"\bstd::c(?:out|err)\b", "spdlog in a daemon; only main.cc, config.cc and the CLI write to the terminal",
         r"(?:^|/)(?:main|config)\.cc$|^cli/|^tests/", tests=False),
     Ban(r"\b(?:getInstance|GetInstance|Singleton)\b", "build it in the composition root and pass it by reference"),
@@ -311,6 +313,6 @@ RULES = [
     Rule("decision-index", "docs/developer/ARCHITECTURE.md lists every decision", check_decision_index),
     Rule("sleep", "tests do not sleep", check_sleeps),
     Rule("disabled-test", "no DISABLED_ tests", check_disabled_tests),
-    Rule("banned-word", "no absl::Mutex, std::cout, getInstance, catch (...), rand: each has a better one",
+    Rule("banned-word", "no absl::Mutex, std::mutex, std::cout, getInstance, catch (...), rand: each has a better one",
          check_banned_words),
 ]

@@ -8,13 +8,13 @@
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "lib/base/mutex.h"
 #include "lib/base/unique_fd.h"
 
 namespace neurontrace {
@@ -57,7 +57,7 @@ class FakeHttpServer {
 
   std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
   std::vector<Request> requests() const {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     return requests_;
   }
 
@@ -68,7 +68,7 @@ class FakeHttpServer {
       if (!peer.valid()) return;
       const Request request = Read(peer.get());
       {
-        const std::scoped_lock lock(mutex_);
+        const MutexLock lock(mutex_);
         requests_.push_back(request);
       }
       const Answer answer = handler_(request);
@@ -108,8 +108,8 @@ class FakeHttpServer {
   const Handler handler_;
   const UniqueFd listener_;
   uint16_t port_ = 0;
-  mutable std::mutex mutex_;
-  std::vector<Request> requests_;
+  mutable Mutex mutex_;
+  std::vector<Request> requests_ NT_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

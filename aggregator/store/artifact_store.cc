@@ -23,7 +23,7 @@ ArtifactStore::~ArtifactStore() = default;
 absl::Status ArtifactStore::Open() {
   RETURN_IF_ERROR(files_.Open());
   const MutexLock lock(mutex_);
-  auto& counts = counts_;  // the lambdas below run under the lock
+  std::map<CaptureId, Counts> counts;
   std::set<std::string> unreferred = files_.All();
   rocksdb::WriteBatch broken;
   auto* const family = database_.family(Family::kArtifacts);
@@ -85,6 +85,7 @@ absl::Status ArtifactStore::Open() {
   if (broken.Count() > 0) {
     RETURN_IF_ERROR(database_.Write(broken, true, "removing notes that cannot be read"));
   }
+  counts_ = std::move(counts);
   for (const std::string& sha256 : unreferred) RETURN_IF_ERROR(files_.Remove(sha256));
   for (const CaptureId& capture : gone) RETURN_IF_ERROR(DeleteLocked(capture));
   return absl::OkStatus();

@@ -102,8 +102,10 @@ LineLimiter::Verdict LineLimiter::Judge(std::string_view text, uint64_t monotoni
 
 std::unique_ptr<spdlog::formatter> MakeJsonFormatter() { return std::make_unique<JsonFormatter>(); }
 
+using SinkBase = spdlog::sinks::base_sink<std::mutex>;  // tidy: allow(banned-word) spdlog's lock
+
 // What passes the limiter goes to stderr, and warnings to the ring too.
-class ProgramLog::Sink final : public spdlog::sinks::base_sink<std::mutex> {
+class ProgramLog::Sink final : public SinkBase {
  public:
   uint64_t left_out() const { return left_out_; }
   std::vector<std::string> RecentWarnings() { return warnings_.last_formatted(); }

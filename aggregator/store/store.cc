@@ -22,16 +22,18 @@ constexpr std::string_view kAggregatorIdKey = "aggregator_id";
 
 absl::Status CaptureStore::Load() {
   const MutexLock lock(mutex_);
-  return database_.ForEach(Family::kCaptures, "",
-                           [this](std::string_view key, std::string_view) NT_REQUIRES(mutex_) {
-                             const auto id = CaptureId::FromBytes(key);
-                             if (!id.ok())
-                               return DataLoss("a key of {} bytes in family captures", key.size());
-                             // One that cannot be read is there all the same, until somebody wants
-                             // to know more of it.
-                             ids_.insert(*id);
-                             return absl::OkStatus();
-                           });
+  std::set<CaptureId> ids;
+  const absl::Status status =
+      database_.ForEach(Family::kCaptures, "", [&](std::string_view key, std::string_view) {
+        const auto id = CaptureId::FromBytes(key);
+        if (!id.ok()) return DataLoss("a key of {} bytes in family captures", key.size());
+        // One that cannot be read is there all the same, until somebody wants
+        // to know more of it.
+        ids.insert(*id);
+        return absl::OkStatus();
+      });
+  ids_.merge(ids);
+  return status;
 }
 
 absl::Status CaptureStore::Put(const CaptureRecord& record, bool durable) {

@@ -26,8 +26,8 @@ namespace {
 constexpr int kExitUsage = 2;
 constexpr char kProgram[] = "neurontrace-agent";
 constexpr char kAbout[] =
-    "The agent of neurontrace, one for each instance: takes what the taps in worker processes "
-    "record and sends it to the aggregator.";
+    "The neurontrace agent, one per instance: collects the events that taps record in worker "
+    "processes and sends them to the aggregator.";
 constexpr char kFooter[] =
     "Examples:\n"
     "  neurontrace-agent --aggregator aggregator.example:9400\n"
@@ -35,15 +35,16 @@ constexpr char kFooter[] =
     "      --tls-ca ca.pem --tls-cert agent.pem --tls-key agent.key \\\n"
     "      --framework-dir /data/profiles --worker-start-id 32 --worker-count 64\n"
     "  neurontrace-agent --config /etc/neurontrace/agent.toml --validate-config\n\n"
-    "SIGTERM and SIGINT end it: 0 when that went well. Workers do not notice; an agent that "
-    "starts again\nwith the same spool goes on where this one stopped. SIGHUP reads --config "
-    "again.";
+    "SIGTERM and SIGINT stop the agent; the exit code is 0 after a clean stop. Workers keep "
+    "running, and an\n"
+    "agent that starts with the same spool resumes where this one stopped. SIGHUP reloads "
+    "--config.";
 constexpr size_t kIdentifierBytesMax = 200;
 constexpr int64_t kRankMax = (int64_t{1} << 31) - 1;
 
 std::string CheckSocketPath(const std::string& path) {
   if (path.empty() || path.size() >= sizeof(sockaddr_un::sun_path)) {
-    return fmt::format("the path of a unix socket has 1 to {} bytes",
+    return fmt::format("a Unix socket path must have 1 to {} bytes",
                        sizeof(sockaddr_un::sun_path) - 1);
   }
   return "";
@@ -54,10 +55,11 @@ std::string CheckSocketMode(const std::string& text) {
   uint32_t mode = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), mode, 8);
   if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || mode > 0777) {
-    return fmt::format("'{}': the mode of a socket is an octal number up to 0777, as 0660", text);
+    return fmt::format("'{}': a socket mode must be an octal number up to 0777, such as 0660",
+                       text);
   }
   if ((mode & 0600) != 0600) {
-    return fmt::format("'{}': the owner must be able to read and write, as with 0660", text);
+    return fmt::format("'{}': the owner must be able to read and write, as in 0660", text);
   }
   return "";
 }
@@ -75,62 +77,60 @@ void AddIdentityOptions(CLI::App& app, AgentConfig& config) {
          [&config](const std::string& text) {
            std::from_chars(text.data(), text.data() + text.size(), config.socket_mode, 8);
          },
-         "Who may connect to it, as an octal mode: 0660 for the agent's user and group, 0666 for "
-         "taps of every user")
+         "Permissions of the socket, as an octal mode: 0660 for the agent's user and group, 0666 "
+         "for all users")
       ->envname("NEURONTRACE_AGENT_SOCKET_MODE")
       ->check(CheckSocketMode)
       ->default_str("0660");
-  app.add_option("--instance-id", config.instance_id,
-                 "Name of this instance; default: EC2's instance id, else the host's name")
+  app.add_option(
+         "--instance-id", config.instance_id,
+         "Name of this instance. Default: the EC2 instance id, or the host name outside EC2")
       ->envname("NEURONTRACE_INSTANCE_ID")
       ->check(CheckIdentifier);
   app.add_option("--agent-id", config.agent_id,
-                 "Name of this agent, the same after each restart; default: derived from the "
-                 "instance, the machine and the socket")
+                 "Name of this agent, which must stay the same across restarts. Default: derived "
+                 "from the instance, the machine and the socket")
       ->check(CheckIdentifier);
 }
 
 void AddSourceOptions(CLI::App& app, AgentConfig& config) {
-  app.add_option("--framework-file", config.framework_files,
-                 "Trace file of PyTorch's or JAX's profiler (*.trace.json), or mapping file of "
-                 "PyTorch for Neuron (framework_mapping_*.json), .gz or not, that belongs to every "
-                 "capture; may be given more than once");
   app.add_option(
-         "--framework-dir", config.framework_directory,
-         "Directory to watch for trace files while a capture runs: *.json, *.json.gz and *.pb, "
-         "whose content decides. No symbolic link below it is followed")
+      "--framework-file", config.framework_files,
+      "Trace file of PyTorch's or JAX's profiler (*.trace.json[.gz]) or mapping file of PyTorch "
+      "for Neuron (framework_mapping_*.json[.gz]) to add to every capture; may be repeated");
+  app.add_option("--framework-dir", config.framework_directory,
+                 "Directory to watch for trace files during captures: *.json, *.json.gz and *.pb, "
+                 "recognised by content. Symbolic links below it are not followed")
       ->check(CLI::ExistingDirectory);
   app.add_option("--inspect-dir", config.inspect_directories,
-                 "Directory that the vendor's profiler writes to (NEURON_RT_INSPECT_OUTPUT_DIR of "
-                 "the jobs): its NEFF, NTFF and .pb files become part of captures; may be given "
-                 "more than once");
-  app.add_flag("--host-samples,!--no-host-samples", config.samples_host,
-               "Sample this host's processors and memory once a second while a capture records "
-               "something here; done unless told otherwise");
+                 "Output directory of the vendor's profiler (NEURON_RT_INSPECT_OUTPUT_DIR of the "
+                 "jobs), whose NEFF, NTFF and .pb files are added to captures; may be repeated");
+  app.add_flag(
+      "--host-samples,!--no-host-samples", config.samples_host,
+      "Sample this host's processors and memory once a second during captures; on by default");
   app.add_flag("--process-scan,!--no-process-scan", config.scans_processes,
-               "Look through /proc every few seconds for processes that use the Neuron runtime "
-               "without a tap, or whose tap has not connected; done unless told otherwise");
+               "Scan /proc every few seconds for processes that use the Neuron Runtime without a "
+               "connected tap; on by default");
   app.add_flag("--command-arguments,!--no-command-arguments", config.command_arguments,
-               "Report the whole command lines of workers, whose arguments can hold secrets; "
-               "default: the program's name alone");
-  app.add_option(
-         "--pod-resources", config.pod_resources,
-         "The kubelet's pod-resources socket, as /var/lib/kubelet/pod-resources/"
-         "kubelet.sock: which pod a worker is of is asked there, and counts before what the "
-         "worker says; default: not asked")
+               "Report the full command lines of workers, whose arguments may contain secrets. "
+               "Default: only the program's name");
+  app.add_option("--pod-resources", config.pod_resources,
+                 "The kubelet's pod-resources socket, such as "
+                 "/var/lib/kubelet/pod-resources/kubelet.sock. The pod that it reports for a "
+                 "worker overrides the pod that the worker reports. Default: not used")
       ->envname("NEURONTRACE_POD_RESOURCES")
       ->check(CheckSocketPath);
   const CLI::Range rank(int64_t{0}, kRankMax);
   const CLI::Range count(int64_t{1}, kRankMax);
   app.add_option("--worker-start-id", config.ranks.worker_start_id,
-                 "Rank of the first core of this node, where nothing better tells it")
+                 "Rank of the first core of this node, used when no better evidence exists")
       ->check(CheckWholeNumber)
       ->check(rank);
   app.add_option("--workers-per-node", config.ranks.workers_per_node,
-                 "Cores of this node that take part")
+                 "Number of cores of this node in the job")
       ->check(CheckWholeNumber)
       ->check(count);
-  app.add_option("--worker-count", config.ranks.worker_count, "Cores of the whole job")
+  app.add_option("--worker-count", config.ranks.worker_count, "Number of cores in the whole job")
       ->check(CheckWholeNumber)
       ->check(count);
 }
@@ -145,34 +145,35 @@ struct SpoolWords {
 void AddSpoolOptions(CLI::App& app, AgentConfig& config, SpoolWords& words) {
   const CLI::Range size_range(limits::kSpoolBytesMin, uint64_t{1} << 50);
   app.add_option("--spool", config.spool,
-                 "Directory in which chunks are kept until the aggregator has them; 'none' keeps "
-                 "them in memory only")
+                 "Directory that keeps chunks until the aggregator has them; 'none' keeps them in "
+                 "memory only")
       ->envname("NEURONTRACE_SPOOL")
       ->capture_default_str();
   app.add_option("--spool-bytes", config.spool_bytes,
-                 "Size of the spool, as 4GiB (of 1024) or 500MB (of 1000)")
+                 "Maximum size of the spool, such as 4GiB (of 1024) or 500MB (of 1000)")
       ->transform(ByteSize())
       ->check(size_range)
       ->capture_default_str();
   app.add_option("--spool-capture-bytes", config.spool_capture_bytes,
-                 "How much of it one capture may have; default: half")
+                 "Maximum share of the spool for one capture. Default: half of --spool-bytes")
       ->transform(ByteSize())
       ->check(size_range);
   app.add_option("--spool-free-percent", config.spool_free_percent,
-                 "How much of its disk the spool leaves free, in percent of the disk: it is full "
-                 "before it takes more. 0: it may fill the disk up to --spool-bytes")
+                 "Percentage of the disk that the spool leaves free. 0: limit the spool only by "
+                 "--spool-bytes")
       ->check(CheckWholeNumber)
       ->check(CLI::Range(0, 90))
       ->capture_default_str();
-  app.add_option("--spool-when-full", words.when_full,
-                 "drop-oldest: what is oldest gives way, and is counted as lost; refuse-newest: "
-                 "sources wait, and the tap's and the runtime's rings lose what does not fit")
+  app.add_option(
+         "--spool-when-full", words.when_full,
+         "Policy for a full spool. drop-oldest: drop the oldest chunks and count them as lost. "
+         "refuse-newest: block the sources, so that the tap's and the runtime's rings overflow")
       ->check(CLI::IsMember({"drop-oldest", "refuse-newest"}))
       ->capture_default_str();
   app.add_option("--spool-durability", words.durability,
-                 "When a chunk counts as stored, and is sent. synced: it is on the disk. "
-                 "page-cache: the kernel has it; a killed agent loses nothing, but a machine that "
-                 "loses power or panics loses what neither it nor the aggregator had written")
+                 "When a chunk counts as stored and is sent. synced: after it is on disk. "
+                 "page-cache: after it is in the kernel's page cache, which survives a killed "
+                 "agent but not a power failure or kernel panic")
       ->check(CLI::IsMember({"synced", "page-cache"}))
       ->capture_default_str();
   app.add_flag("--spool-adopt", config.spool_adopts,
@@ -180,10 +181,10 @@ void AddSpoolOptions(CLI::App& app, AgentConfig& config, SpoolWords& words) {
                "new store does not recognise and continue. By default nothing is sent or deleted")
       ->envname("NEURONTRACE_SPOOL_ADOPT");
   app.add_option("--spool-check", config.spool_check,
-                 "Read the spool in this directory, print what it holds and whether it is sound, "
-                 "and exit with 0 if it is, 1 if not. Changes nothing; an agent may be using it")
+                 "Verify the spool in this directory without changing it, print its contents, and "
+                 "exit with 0 if it is sound, 1 if it is damaged. An agent may be using it")
       ->configurable(false);
-  app.add_option("--output", words.output, "Of --spool-check: text or json")
+  app.add_option("--output", words.output, "Output format of --spool-check: text or json")
       ->configurable(false)
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
@@ -201,24 +202,24 @@ void AddDaemonOptions(CLI::App& app, AgentConfig& config) {
   app.add_option_function<std::string>(
          "--clock-probes",
          [&config](const std::string& word) { config.clock_probes = ProbeModes().at(word); },
-         "How the aggregator is asked for the time: auto (over UDP, in a gRPC call for as long as "
-         "UDP gets no answers), udp, grpc, or off: instances are then put on one timeline by what "
-         "their clocks promise")
+         "Transport of clock probes to the aggregator: auto (UDP, or gRPC while UDP gets no "
+         "answers), udp, grpc, or off, which aligns instances only by the error bounds that their "
+         "clocks report")
       ->envname("NEURONTRACE_CLOCK_PROBES")
       ->check(CLI::IsMember({"auto", "udp", "grpc", "off"}))
       ->default_str("auto");
   app.add_option("--health-address", config.health_address,
-                 "Address of /metrics, /healthz and /readyz; port 0: any free one")
+                 "Address of /metrics, /healthz and /readyz. Port 0: any free port")
       ->check(CheckAddress)
       ->capture_default_str();
   app.add_option("--health-names", config.health_names,
-                 "Names by which that port may be asked, with commas between; addresses, localhost "
-                 "and names that nobody can register are accepted anyway")
+                 "Comma-separated host names accepted in requests to --health-address. IP "
+                 "addresses, localhost and unregistrable names are always accepted")
       ->envname("NEURONTRACE_HEALTH_NAMES")
       ->delimiter(',');
   AddLogOptions(app, config.log_level, config.log_format);
   app.add_option("--drain-seconds", config.drain_seconds,
-                 "How long to wait at the end until what was read is stored")
+                 "Seconds to wait at shutdown until received data is stored")
       ->check(CheckWholeNumber)
       ->check(CLI::Range(0, 3600))
       ->capture_default_str();
@@ -239,7 +240,7 @@ AgentConfig Parse(CLI::App& app, int argc, char** argv) {
   AddDaemonOptions(app, config);
   AddSecurityOptions(app, config.security, ChannelSide::kClient);
   AddConfigOptions(app, config.validate_config,
-                   "File with options, as TOML: aggregator = \"10.0.0.5:9400\"")
+                   "Configuration file, in TOML: aggregator = \"10.0.0.5:9400\"")
       .envname("NEURONTRACE_AGENT_CONFIG");
   app.footer(kFooter);
   app.parse(argc, argv);
@@ -249,9 +250,9 @@ AgentConfig Parse(CLI::App& app, int argc, char** argv) {
   if (config.aggregator.empty() && config.spool_check.empty()) {
     throw CLI::RequiredError("--aggregator");
   }
-  if (config.spool.empty()) throw CLI::ValidationError("--spool", "a directory, or 'none'");
+  if (config.spool.empty()) throw CLI::ValidationError("--spool", "must be a directory or 'none'");
   if (config.spool_capture_bytes > config.spool_bytes) {
-    throw CLI::ValidationError("--spool-capture-bytes", "more than --spool-bytes");
+    throw CLI::ValidationError("--spool-capture-bytes", "must not exceed --spool-bytes");
   }
   if (config.spool_capture_bytes == 0) {
     config.spool_capture_bytes = std::max(config.spool_bytes / 2, limits::kSpoolBytesMin);
@@ -268,12 +269,12 @@ AgentConfig Parse(CLI::App& app, int argc, char** argv) {
 
 std::string CheckIdentifier(const std::string& id) {
   if (id.empty() || id.size() > kIdentifierBytesMax) {
-    return fmt::format("a name has 1 to {} characters", kIdentifierBytesMax);
+    return fmt::format("a name must have 1 to {} characters", kIdentifierBytesMax);
   }
   for (const char c : id) {
     const bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                       c == '-' || c == '_' || c == '.' || c == ':';
-    if (!good) return fmt::format("'{}': a name is made of letters, digits and - _ . :", id);
+    if (!good) return fmt::format("'{}': a name may contain only letters, digits and - _ . :", id);
   }
   return "";
 }

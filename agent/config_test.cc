@@ -61,8 +61,10 @@ TEST_F(AgentConfigTest, NeedsOnlyTheAggregator) {
 
 TEST_F(AgentConfigTest, TakesOptionsFromAFileAndTheCommandLineWins) {
   const std::string path = ::testing::TempDir() + "/nt_agent_config_test.toml";
-  std::ofstream(path) << "aggregator = \"10.0.0.5:9400\"\nspool-bytes = \"2GiB\"\n"
-                         "tls-ca = \"ca.pem\"\ntls-server-name = \"aggregator\"\n";
+  std::ofstream(path) << "aggregator = \"10.0.0.5:9400\"\n"
+                         "spool-bytes = \"2GiB\"\n"
+                         "tls-ca = \"ca.pem\"\n"
+                         "tls-server-name = \"aggregator\"\n";
   const Parsed parsed = Parse({"--config", path, "--tls-ca", "other.pem"});
   ASSERT_TRUE(parsed.config.has_value()) << parsed.err;
   EXPECT_EQ(parsed.config->aggregator, "10.0.0.5:9400");
@@ -85,9 +87,8 @@ TEST_F(AgentConfigTest, SaysOfAFileWhatIsWrongWithIt) {
     EXPECT_EQ(parsed.exit_code, 2);
     return parsed.err;
   };
-  EXPECT_THAT(
-      error("[agent]\nspool = \"none\"\n"),
-      HasSubstr(path + ":1:2: [agent] begins a section, and sections are not allowed here"));
+  EXPECT_THAT(error("[agent]\nspool = \"none\"\n"),
+              HasSubstr(path + ":1:2: unexpected section [agent]: options must be at top level"));
   EXPECT_THAT(error("spol = 3\n"), HasSubstr(path + ":1:1: spol is not an option"));
   EXPECT_THAT(error(std::string(1000, 's') + "\x1b = 3\n"), SizeIs(Lt(500u)));
   EXPECT_THAT(error("s\x1b[31m = 3\n"), HasSubstr(path + ":1:"));
@@ -206,7 +207,7 @@ TEST_F(AgentConfigTest, WrongUsageEndsWithTwoAndSaysWhy) {
       {{"--aggregator", "nowhere"}, "HOST:PORT"},
       {{"--aggregator", "h:99999"}, "port"},
       {{"--aggregator", "::1"}, "HOST:PORT"},
-      {{"--aggregator", "h:1", "--socket", std::string(200, 'x')}, "unix socket"},
+      {{"--aggregator", "h:1", "--socket", std::string(200, 'x')}, "Unix socket"},
       {{"--aggregator", "h:1", "--instance-id", "a b"}, "letters"},
       {{"--aggregator", "h:1", "--worker-start-id", "-1"}, "--worker-start-id"},
       {{"--aggregator", "h:1", "--worker-count", "0"}, "--worker-count"},

@@ -26,31 +26,32 @@ namespace {
 constexpr int kExitUsage = 2;
 constexpr char kProgram[] = "neurontrace-aggregator";
 constexpr char kAbout[] =
-    "The aggregator of neurontrace: agents send it what they record, operators start captures and "
-    "export them.";
+    "The neurontrace aggregator: stores the events that agents send, and serves operators who "
+    "start and export captures.";
 constexpr char kFooter[] =
     "Examples:\n"
     "  neurontrace-aggregator --listen 127.0.0.1:9400 --store /data/neurontrace\n"
-    "  neurontrace-aggregator --listen 0.0.0.0:9400 --tls-ca ca.pem --tls-cert aggregator.pem "
-    "\\\n"
+    "  neurontrace-aggregator --listen 0.0.0.0:9400 --tls-ca ca.pem --tls-cert aggregator.pem \\\n"
     "      --tls-key aggregator.key --access /etc/neurontrace/access\n"
     "  neurontrace-aggregator --config /etc/neurontrace/aggregator.toml --validate-config\n"
     "  neurontrace-aggregator --store-check --store /data/neurontrace\n\n"
-    "Prints 'listening on HOST:PORT' once it serves. SIGTERM and SIGINT end it; what was "
-    "acknowledged stays. SIGHUP\nreads the files of configuration again.";
+    "Prints 'listening on HOST:PORT' once it is ready. SIGTERM and SIGINT stop it without losing "
+    "acknowledged data.\n"
+    "SIGHUP reloads the configuration files.";
 
 void AddClockOptions(CLI::App& app, AggregatorConfig& config,
                      std::vector<std::string>& order_checks) {
   app.add_option("--probe-port", config.probe_port,
-                 "UDP port at which the clock probes of agents are answered, at the host of "
-                 "--listen; 0: any free one. Default: the number of --listen's port")
+                 "UDP port that answers agents' clock probes, on the host of --listen. 0: any free "
+                 "port. Default: the port number of --listen")
       ->check(
           [](const std::string& text) { return std::string(ParsePort(text).status().message()); });
-  app.add_flag("!--no-udp-probes", config.udp_probes,
-               "Answer no probes over UDP; agents then ask in gRPC calls, with wider bounds");
+  app.add_flag(
+      "!--no-udp-probes", config.udp_probes,
+      "Do not answer clock probes over UDP; agents then probe over gRPC, with wider error bounds");
   app.add_option("--clock-evidence-hours", config.clock_evidence_hours,
-                 "How long what agents measured of their clocks is kept where no capture needs it; "
-                 "about 0.7 MB an hour of an agent")
+                 "Hours to keep agents' clock measurements that no capture needs; about 0.7 MB per "
+                 "agent and hour")
       ->check(CheckWholeNumber)
       ->check(CLI::Range(1, 100'000))
       ->capture_default_str();
@@ -65,29 +66,29 @@ void AddClockOptions(CLI::App& app, AggregatorConfig& config,
 
 void AddQuotaOptions(CLI::App& app, CaptureQuotas& quotas) {
   const auto add = [&app](const std::string& name, uint64_t& bytes, const std::string& what) {
-    app.add_option(name, bytes, what + "; default: no limit")->transform(ByteSize());
+    app.add_option(name, bytes, what + ". Default: no limit")->transform(ByteSize());
   };
   add("--quota-capture-bytes", quotas.capture_bytes,
-      "How much one capture may store, as 5GiB, before it is stopped");
+      "Maximum size of one capture, such as 5GiB, at which it is stopped");
   add("--quota-job-bytes", quotas.job_bytes,
-      "How much all captures together may hold of one job: beyond, further ones are refused");
+      "Maximum total size of all captures of one job, beyond which new captures are refused");
   add("--quota-store-bytes", quotas.store_bytes,
-      "How large the store may be: beyond, captures are refused, and those that run stop");
+      "Maximum size of the store, beyond which new captures are refused and running ones are "
+      "stopped");
 }
 
 void AddArtifactOptions(CLI::App& app, AggregatorConfig& config) {
   app.add_option("--artifact-bytes", config.artifact_bytes,
-                 "How much the artifacts of all captures together may take, beside the store, as "
-                 "64GiB: beyond, further ones are refused")
+                 "Maximum total size of all captures' artifacts, such as 64GiB, in addition to the "
+                 "store; further artifacts are refused")
       ->transform(ByteSize())
       ->capture_default_str();
 }
 
 void AddTriggerOptions(CLI::App& app, AggregatorConfig& config) {
-  app.add_option(
-         "--triggers", config.triggers,
-         "File of rules that begin captures by themselves, see docs/user/triggers.md; read again "
-         "when it changes, and on SIGHUP")
+  app.add_option("--triggers", config.triggers,
+                 "File of rules that start captures automatically, see docs/user/triggers.md; "
+                 "reloaded when it changes and on SIGHUP")
       ->envname("NEURONTRACE_TRIGGERS");
   AddTriggerPostsOption(app, config.trigger_posts);
 }
@@ -105,27 +106,25 @@ void AddDeliveryOptions(CLI::App& app, AggregatorConfig& config) {
         ->check(CLI::Validator(CheckExportRoot, ""));
   };
   add("--export-root", true,
-      "Directory, or s3://BUCKET/PREFIX, below which exports may be written with `neurontrace "
-      "export --to`; may be "
+      "Directory or s3://BUCKET/PREFIX below which `neurontrace export --to` may write; may be "
       "repeated. Default: none");
   add("--export-root-without-rename", false,
-      "The same, on a volume that cannot rename files: the manifest says which files are complete");
+      "Like --export-root, on a volume that cannot rename files; the manifest lists the complete "
+      "files");
   app.add_option("--s3-endpoint", config.s3.endpoint,
-                 "Of s3:// roots: HOST[:PORT], with TLS unless http:// stands before it. Default: "
-                 "AWS's of the region")
+                 "Endpoint of s3:// roots: HOST[:PORT], with TLS unless it starts with http://. "
+                 "Default: AWS's endpoint of the region")
       ->check(CLI::Validator(CheckS3Endpoint, ""));
   app.add_option("--s3-region", config.s3.region,
-                 "Of s3:// roots. Default: AWS_REGION, AWS_DEFAULT_REGION, us-east-1");
-  app.add_option(
-      "--s3-ca", config.s3.authorities,
-      "Of s3:// roots: PEM file of who may have signed the service's certificate. Default: "
-      "AWS_CA_BUNDLE, or those that this machine trusts");
+                 "Region of s3:// roots. Default: AWS_REGION, AWS_DEFAULT_REGION, us-east-1");
+  app.add_option("--s3-ca", config.s3.authorities,
+                 "PEM file of the certificate authorities for s3:// roots. Default: AWS_CA_BUNDLE, "
+                 "or this machine's trusted authorities");
   app.add_option(
          "--standing-export", config.standing_exports,
-         "Export captures by themselves when they end: '{name = \"NAME\", to = \"/DIRECTORY\"}', "
-         "with formats, job, capture and incomplete as in docs/operator/operations.md; may be "
-         "repeated. In "
-         "the file of --config: a section [[standing-export]]")
+         "Export captures automatically when they end: '{name = \"NAME\", to = \"/DIRECTORY\"}'; "
+         "docs/operator/operations.md describes the keys formats, job, capture and incomplete. May "
+         "be repeated. In the --config file: a section [[standing-export]]")
       ->type_name("TABLE")
       ->allow_extra_args(false);
 }
@@ -134,26 +133,29 @@ void AddAccessOptions(CLI::App& app, AggregatorConfig& config) {
   AddSecurityOptions(app, config.security, ChannelSide::kServer);
   app.add_option(
          "--access", config.access,
-         "File of who may do what, see docs/operator/security.md; read again when it changes, and "
-         "on SIGHUP. Default: a certificate's role stands in it, as a URI neurontrace:ROLE")
+         "Access policy file, see docs/operator/security.md; reloaded when it changes and on "
+         "SIGHUP. Default: the role is the URI neurontrace:ROLE in the caller's certificate")
       ->envname("NEURONTRACE_ACCESS");
   app.add_option("--audit-log", config.audit_log,
-                 "File to which every capture, export, deletion and refusal is written, a JSON "
-                 "object a line. Default: audit.log in --store")
+                 "Log file of every capture, export, deletion and refusal, with one JSON object "
+                 "per line. Default: audit.log in --store")
       ->envname("NEURONTRACE_AUDIT_LOG");
-  auto* const tokens = app.add_flag(
-      "--kubernetes-tokens", config.kubernetes_tokens,
-      "In a pod: take tokens of Kubernetes service accounts, which the API server is asked about, "
-      "for callers with `service-account` in --access");
+  auto* const tokens =
+      app.add_flag("--kubernetes-tokens", config.kubernetes_tokens,
+                   "In a pod: accept Kubernetes service account tokens, verified by the API "
+                   "server, for callers listed as `service-account` in --access");
   app.add_option("--kubernetes-token-audience", config.kubernetes_token_audience,
-                 "For which audience such a token has to be")
+                 "Required audience of these tokens")
       ->check(CLI::Validator(
-          [](const std::string& name) { return name.empty() ? "name an audience" : ""; }, ""))
+          [](const std::string& name) {
+            return name.empty() ? "the audience must not be empty" : "";
+          },
+          ""))
       ->needs(tokens)
       ->capture_default_str();
   app.add_option("--calls-per-second", config.calls_per_second,
-                 "With TLS: how many calls a second each caller may make, agents apart; twice as "
-                 "many at once. Further ones are refused")
+                 "With TLS: maximum calls per second of each caller, except agents, with bursts of "
+                 "twice as many. Further calls are refused")
       ->check(CheckWholeNumber)
       ->check(CLI::Range(1u, limits::kCallsPerSecondMax))
       ->capture_default_str();
@@ -165,7 +167,7 @@ OrderClasses OrderClassesOf(const std::vector<std::string>& names) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
   if (has("none") && names.size() > 1) {
-    throw CLI::ValidationError("--order-checks", "none stands alone");
+    throw CLI::ValidationError("--order-checks", "'none' cannot be combined with other values");
   }
   return {.collectives = has("collectives"), .barriers = has("barriers")};
 }
@@ -178,17 +180,16 @@ AggregatorConfig Parse(CLI::App& app, int argc, char** argv) {
                                                              {"chunk", chunk_format::kVersion},
                                                              {"store", kStoreFormatVersion}}));
   app.add_option("--listen", config.listen,
-                 "Address for agents and operators; port 0: any free one")
+                 "Address for agents and operators. Port 0: any free port")
       ->check(CheckAddress)
       ->capture_default_str();
-  app.add_option("--store", config.store, "Directory of the database; made where it is not there")
+  app.add_option("--store", config.store, "Directory of the database; created if it does not exist")
       ->capture_default_str();
   std::string durability = "synced";
   app.add_option("--durability", durability,
-                 "When a chunk is acknowledged. synced: it is on the disk. "
-                 "page-cache: the kernel has it; a killed aggregator loses nothing, but a machine "
-                 "that loses power or panics loses what was not yet written (up to 30 s), though "
-                 "agents were told that it is kept and have let it go")
+                 "When a chunk is acknowledged. synced: after it is on disk. page-cache: after it "
+                 "is in the kernel's page cache; a power failure or kernel panic then loses up to "
+                 "30 s of chunks that agents have already deleted")
       ->check(CLI::IsMember({"synced", "page-cache"}))
       ->capture_default_str();
   app.add_option("--health-address", config.health_address,
@@ -196,8 +197,8 @@ AggregatorConfig Parse(CLI::App& app, int argc, char** argv) {
       ->check(CheckAddress)
       ->capture_default_str();
   app.add_option("--health-names", config.health_names,
-                 "Names by which that port may be asked, with commas between; addresses, localhost "
-                 "and names that nobody can register are accepted anyway")
+                 "Comma-separated host names accepted in requests to --health-address. IP "
+                 "addresses, localhost and unregistrable names are always accepted")
       ->envname("NEURONTRACE_HEALTH_NAMES")
       ->delimiter(',');
   std::vector<std::string> order_checks = {"collectives", "barriers"};
@@ -209,14 +210,13 @@ AggregatorConfig Parse(CLI::App& app, int argc, char** argv) {
   AddDeliveryOptions(app, config);
   AddLogOptions(app, config.log_level, config.log_format);
   AddConfigOptions(app, config.validate_config,
-                   "File with options, as TOML: listen = \"0.0.0.0:9400\"");
+                   "Configuration file, in TOML: listen = \"0.0.0.0:9400\"");
   std::string output = "text";
   auto* const check = app.add_flag("--store-check", config.store_check,
-                                   "Verify all of the store without changing it, say what is wrong "
-                                   "with it, and end: 0 when it "
-                                   "is sound, 1 when it is damaged")
+                                   "Verify the whole store without changing it, print its errors, "
+                                   "and exit with 0 if it is sound, 1 if it is damaged")
                           ->configurable(false);
-  app.add_option("--output", output, "How --store-check says it: text or json")
+  app.add_option("--output", output, "Output format of --store-check: text or json")
       ->configurable(false)
       ->check(CLI::IsMember({"text", "json"}))
       ->needs(check)
@@ -228,7 +228,7 @@ AggregatorConfig Parse(CLI::App& app, int argc, char** argv) {
   }
   config.order_checks = OrderClassesOf(order_checks);
   if (durability == "page-cache") config.durability = Durability::kPageCache;
-  if (config.store.empty()) throw CLI::ValidationError("--store", "name a directory");
+  if (config.store.empty()) throw CLI::ValidationError("--store", "must be a directory");
   config.json = output == "json";
   config.config_file = ConfigFileOf(app);
   config.options = TextsOf(app);
@@ -267,15 +267,14 @@ absl::Status CheckAggregatorConfig(const AggregatorConfig& config) {
   if (!config.access.empty()) {
     if (!config.security.has_tls()) {
       return FailedPrecondition(
-          "--access: in plain text nobody shows who they are: give --tls-ca, --tls-cert and "
-          "--tls-key with it");
+          "--access needs TLS to identify callers; also pass --tls-ca, --tls-cert and --tls-key");
     }
     RETURN_IF_ERROR(ReadAccessFile(config.access).status());
   }
   if (config.kubernetes_tokens && (!config.security.has_tls() || config.access.empty())) {
     return FailedPrecondition(
-        "--kubernetes-tokens: what service accounts may do stands in the file of --access, and "
-        "tokens come over TLS alone: give both");
+        "--kubernetes-tokens needs TLS, and roles for service accounts in the --access file; pass "
+        "both");
   }
   if (!config.triggers.empty()) RETURN_IF_ERROR(ReadTriggerFile(config.triggers).status());
   if (const std::string& file = config.s3.authorities; !file.empty()) {

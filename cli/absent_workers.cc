@@ -30,23 +30,23 @@ std::string PreloadObstacle(HostView& host, const std::string& path) {
       about && (about->mode & (S_ISUID | S_ISGID)) != 0 && host.user() != about->uid;
   if (changes_user) {
     return fmt::format(
-        "{} is setuid or setgid, so the loader ignores LD_PRELOAD with a path: have the command "
-        "inside it run under `neurontrace record` instead",
+        "{} is setuid or setgid, so the loader ignores LD_PRELOAD with a path; run the command "
+        "that it starts under `neurontrace record` instead",
         program);
   }
   const auto elf = ReadElf(host, program);
   if (!elf.ok()) return "";
   if (!elf->IsOfThisMachine()) {
-    return fmt::format("{} is a program for another kind of processor than the tap", program);
+    return fmt::format("{} is built for a different processor architecture than the tap", program);
   }
   if (elf->interpreter.empty()) {
     return fmt::format(
-        "{} is linked statically, and no library can be loaded into it: link it "
-        "against libnrt.so.1 and the C library dynamically",
+        "{} is statically linked, so no library can be preloaded into it; link libnrt.so.1 and the "
+        "C library dynamically",
         program);
   }
   if (elf->interpreter.find("ld-linux") == std::string::npos) {
-    return fmt::format("{} uses another C library (its loader is {}), and the tap needs glibc",
+    return fmt::format("{} uses a different C library (its loader is {}); the tap needs glibc",
                        program, elf->interpreter);
   }
   return "";
@@ -56,25 +56,25 @@ std::vector<std::string> ExplainNoWorker(const ProcessTree& tree, const std::str
   std::vector<std::string> reasons;
   if (!obstacle.empty()) reasons.push_back(obstacle);
   for (const ProcessSeen& process : tree.untapped()) {
-    reasons.push_back(fmt::format(
-        "process {} ({}) had libnrt.so.1 and no tap: something removed LD_PRELOAD from its "
-        "environment (sudo, env -i, a container, a job launcher); set it there, to the value that "
-        "the command has",
-        process.pid, process.name));
+    reasons.push_back(
+        fmt::format("process {} ({}) had libnrt.so.1 but no tap: something removed LD_PRELOAD from "
+                    "its environment (sudo, env -i, a container, a job launcher); set it there to "
+                    "the command's value",
+                    process.pid, process.name));
   }
   if (!reasons.empty()) return reasons;
   if (!tree.has_seen_tap() && tree.processes_seen() > 0) {
     reasons.push_back(
-        "the tap was seen in none of its processes: did the loader say so on stderr (\"cannot be "
-        "preloaded\")? `neurontrace doctor` checks the library");
+        "none of its processes loaded the tap; look for \"cannot be preloaded\" on stderr, or "
+        "check the library with `neurontrace doctor`");
   } else if (!tree.has_seen_runtime()) {
     reasons.push_back(
-        "none of its processes was seen with libnrt.so.1: it did not use the Neuron Runtime, or "
-        "only for an instant");
+        "none of its processes loaded libnrt.so.1: it did not use the Neuron Runtime, or only very "
+        "briefly");
   } else {
     reasons.push_back(
-        "libnrt.so.1 and the tap were there, but the tap saw no nrt_init: it failed, or was called "
-        "through dlsym past the tap (see docs/user/tap.md)");
+        "libnrt.so.1 and the tap were loaded, but the tap saw no nrt_init: the call failed, or "
+        "bypassed the tap through dlsym (see docs/user/tap.md)");
   }
   return reasons;
 }

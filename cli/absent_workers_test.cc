@@ -39,11 +39,11 @@ TEST_F(AbsentWorkersTest, NothingIsWrongWithUsualPrograms) {
 }
 
 TEST_F(AbsentWorkersTest, NamesWhatKeepsALibraryOut) {
-  EXPECT_THAT(Obstacle({.interpreter = ""}), HasSubstr("linked statically"));
+  EXPECT_THAT(Obstacle({.interpreter = ""}), HasSubstr("statically linked"));
   EXPECT_THAT(Obstacle({.interpreter = "/lib/ld-musl-x86_64.so.1"}),
-              HasSubstr("another C library"));
+              HasSubstr("a different C library"));
   EXPECT_THAT(Obstacle({.interpreter = kUsualLoader, .machine = EM_PPC64}),
-              HasSubstr("another kind of processor"));
+              HasSubstr("a different processor architecture"));
   EXPECT_THAT(Obstacle({.interpreter = kUsualLoader}, 04755), HasSubstr("setuid"));
   host_.user_id = 0;  // its owner: nothing changes
   EXPECT_EQ(Obstacle({.interpreter = kUsualLoader}, 04755), "");
@@ -52,14 +52,14 @@ TEST_F(AbsentWorkersTest, NamesWhatKeepsALibraryOut) {
 TEST_F(AbsentWorkersTest, LooksAtTheInterpreterOfAScript) {
   host_.PutFile("/bin/tool", FakeElf{.interpreter = ""}.Bytes());
   host_.PutFile("/bin/script", "#! /bin/tool\nwork\n");
-  EXPECT_THAT(PreloadObstacle(host_, "/bin/script"), HasSubstr("/bin/tool is linked statically"));
+  EXPECT_THAT(PreloadObstacle(host_, "/bin/script"), HasSubstr("/bin/tool is statically linked"));
 }
 
 TEST_F(AbsentWorkersTest, TellsFromTheProcessesWhatWasMissing) {
   host_.PutProcess(10, 1, "sh", "");
-  EXPECT_THAT(Explain(), ElementsAre(HasSubstr("the tap was seen in none")));
+  EXPECT_THAT(Explain(), ElementsAre(HasSubstr("none of its processes loaded the tap")));
   host_.PutProcess(10, 1, "sh", kTapMapped);
-  EXPECT_THAT(Explain(), ElementsAre(HasSubstr("none of its processes was seen with libnrt.so.1")));
+  EXPECT_THAT(Explain(), ElementsAre(HasSubstr("none of its processes loaded libnrt.so.1")));
   host_.PutProcess(11, 10, "python", std::string(kTapMapped) + kRuntimeMapped);
   EXPECT_THAT(Explain(), ElementsAre(HasSubstr("saw no nrt_init")));
   host_.PutProcess(12, 10, "python3", kRuntimeMapped);

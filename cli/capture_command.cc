@@ -69,13 +69,13 @@ std::string FormatPreview(const v1::Capture& capture) {
         fmt::format("in an hour    {} events, {} (no --duration was given)\n",
                     FormatCount(Rounded(preview.events_per_second() * 3600)), FormatBytes(bytes));
   }
-  out += fmt::format("disk          {} of the {} that are free\n",
-                     FormatShare(bytes, preview.store_free_bytes()),
-                     FormatBytes(preview.store_free_bytes()));
+  out +=
+      fmt::format("disk          {} of {} free\n", FormatShare(bytes, preview.store_free_bytes()),
+                  FormatBytes(preview.store_free_bytes()));
   if (preview.quota_left_bytes() != std::numeric_limits<uint64_t>::max()) {
-    out += fmt::format("quota         {} of the {} that are left\n",
-                       FormatShare(bytes, preview.quota_left_bytes()),
-                       FormatBytes(preview.quota_left_bytes()));
+    out +=
+        fmt::format("quota         {} of {} left\n", FormatShare(bytes, preview.quota_left_bytes()),
+                    FormatBytes(preview.quota_left_bytes()));
   }
   out +=
       fmt::format("network       {} to the aggregator", FormatMegabits(preview.bytes_per_second()));
@@ -184,10 +184,10 @@ absl::Status RefuseOptionsOf(const CLI::App& command, const CLI::App& chosen) {
     const std::string& name = option->get_lnames().back();
     const std::string path = PathOf(chosen);
     if (chosen.get_option_no_throw("--" + name) != nullptr) {
-      return InvalidArgument("--{} stands before {}: write it behind, neurontrace {} --{} …", name,
+      return InvalidArgument("--{} must come after {}: neurontrace {} --{} …", name,
                              chosen.get_name(), path, name);
     }
-    return InvalidArgument("--{} has no meaning for neurontrace {}: see neurontrace {} --help{}",
+    return InvalidArgument("--{} does not apply to neurontrace {}; see neurontrace {} --help{}",
                            name, path, path,
                            name == "out" || name == "format"
                                ? "; neurontrace capture stop ID -o FILE writes a file at the end"
@@ -218,7 +218,7 @@ int CheckEnd(const EndOptions& options) {
 void SayWhyNothingBegins(const v1::Capture& capture) {
   constexpr size_t kWorkersShownMax = 16;
   Print(stderr, "neurontrace: capture {} records nothing{}\n", capture.capture_id(),
-        HasEnded(capture) ? "" : " yet: workers that come later join it");
+        HasEnded(capture) ? "" : " yet; workers that start later join it");
   for (const std::string& warning : capture.warnings()) Print(stderr, "  {}\n", warning);
   size_t workers = 0;
   for (const v1::CaptureWorkerStatus& worker : capture.workers()) {
@@ -231,7 +231,7 @@ void SayWhyNothingBegins(const v1::Capture& capture) {
     Print(stderr, "  and {}\n", FormatCounted(workers - kWorkersShownMax, "more worker"));
   }
   if (workers == 0 && capture.warnings().empty()) {
-    Print(stderr, "  no worker matches; neurontrace workers lists those that there are\n");
+    Print(stderr, "  no worker matches; `neurontrace workers` lists all workers\n");
   }
 }
 
@@ -290,9 +290,9 @@ int RunCapture(Context& context, Commands& commands) {
     if (IsTyped(*commands.capture, "--out")) {
       return FailUsage(InvalidArgument(
           "-o with {}: {}", is_preview ? "--dry-run" : "--continuous",
-          is_preview ? "nothing is recorded that could be written"
-                     : "it has no end to write a file at; neurontrace export --continuous --from "
-                       "-5m --to now -o FILE takes what is there"));
+          is_preview ? "a dry run records nothing to write"
+                     : "a continuous capture has no end at which to write a file; use neurontrace "
+                       "export --continuous --from -5m --to now -o FILE"));
     }
     end.path.clear();  // of a file of options
   }
@@ -331,7 +331,7 @@ void AddOutput(CLI::App& command, EndOptions& options) {
   command
       .add_option("-o,--out", options.path,
                   "Export to this file at the end (- for standard output)")
-      ->check(NotEmpty("leave it out to write none"));
+      ->check(NotEmpty("omit it to write no file"));
   AddFormat(command, options.format);
 }
 
@@ -364,10 +364,11 @@ void AddCaptureCommand(CLI::App& app, Context& context, Run& run) {
   AddAllOptions(*command, commands->of_capture);
   AddOutput(*command, commands->end_of_capture);
   CLI::App* start = command->add_subcommand(
-      "start", "Start a capture, print its id, and return as soon as it records");
+      "start", "Start a capture, print its id, and return once it is recording");
   AddAllOptions(*start, commands->of_start);
-  CLI::App* stop = command->add_subcommand("stop", "Stop a capture and wait until it is stored");
-  stop->add_option("ID", commands->stopped_id, "Capture id or the beginning of one")
+  CLI::App* stop =
+      command->add_subcommand("stop", "Stop a capture and wait until its data is stored");
+  stop->add_option("ID", commands->stopped_id, "Capture id, or a unique prefix of one")
       ->required()
       ->check(NotEmpty("neurontrace captures lists them"));
   AddOutput(*stop, commands->end_of_stop);

@@ -104,7 +104,7 @@ absl::Status NamingDefaults(const CLI::App& command, const ConfigOrigins& origin
   for (const CLI::Option* const option : command.get_options()) {
     if (!IsOfFile(*option, origins)) continue;
     const ConfigOrigin& origin = origins.at(option);
-    lines += fmt::format("\n  --{} stands in {}:{}", option->get_lnames().back(), origin.path,
+    lines += fmt::format("\n  --{} is set in {}:{}", option->get_lnames().back(), origin.path,
                          origin.line);
   }
   return InvalidArgument("{}{}", std::string(refusal.message()), lines);

@@ -60,7 +60,7 @@ class InterruptDeathTest : public BlockedSignals, public CommandLineTest {
         Poll([&call] { return call.IsCancelled(); });
       }
       if (times > 1) Poll([] { return false; });  // the answer does not end
-      return grpc::Status(grpc::StatusCode::CANCELLED, "nobody listens");
+      return grpc::Status(grpc::StatusCode::CANCELLED, "nothing listens");
     };
   }
   static void Poll(const std::function<bool()>& is_so) {
@@ -97,9 +97,10 @@ TEST_F(InterruptDeathTest, ExportOfACaptureIsGivenUpAndTheCaptureIsThere) {
   InterruptExport(SIGINT, 1);
   EXPECT_EXIT(RunAndExit({"capture", "--duration", "1s", "-o", path_.c_str()}),
               testing::ExitedWithCode(kExitFailed),
-              "interrupted: .*trace.json is not written(.|\n)*trace.json.part: the command below "
-              "continues it(.|\n)*stored all the same(.|\n)*"
-              "neurontrace export 01JD8Z2M6WQJ4V1T0S3R5XK7PA -o .*trace.json");
+              "interrupted: .*trace.json is not written(.|\n"
+              ")*trace.json.part: the command below continues it(.|\n"
+              ")*stored all the same(.|\n"
+              ")*neurontrace export 01JD8Z2M6WQJ4V1T0S3R5XK7PA -o .*trace.json");
   EXPECT_TRUE(HasLeavings());
 }
 

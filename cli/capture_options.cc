@@ -35,8 +35,8 @@ absl::Status TakeJobs(const CaptureOptions& options, v1::CaptureSpec& spec) {
     if (job.find('=') == std::string::npos) {
       if (!spec.job().empty() && spec.job() != job) {
         return InvalidArgument(
-            "--job {} and --job {}: no worker is of both; make a capture of each, or one of the "
-            "instances (--instance) that they run on",
+            "--job {} and --job {}: no worker belongs to both; start one capture per job, or "
+            "select the jobs' instances with --instance",
             spec.job(), job);
       }
       spec.set_job(job);
@@ -46,8 +46,8 @@ absl::Status TakeJobs(const CaptureOptions& options, v1::CaptureSpec& spec) {
     if (std::find(kJobFacts.begin(), kJobFacts.end(), fact.key()) == kJobFacts.end() &&
         !fact.key().starts_with("label:")) {
       return InvalidArgument(
-          "--job {}: '{}' names no job; understood are job, slurm, torchelastic, comm, "
-          "namespace, pod and uid (a label of a pod: --label {})",
+          "--job {}: unknown key '{}'; use job, slurm, torchelastic, comm, namespace, pod or uid "
+          "(for a pod label: --label {})",
           job, fact.key(), job);
     }
     AddFact(fact.key(), fact.value(), spec);
@@ -101,7 +101,7 @@ absl::Status TakeEvents(const CaptureOptions& options, v1::CaptureSpec& spec) {
 // A duration above 0.
 absl::StatusOr<uint64_t> ParseSpan(std::string_view option, const std::string& text) {
   ASSIGN_OR_RETURN(const uint64_t ns, ParseDuration(text));
-  if (ns == 0) return InvalidArgument("{} {}: it has to be more than 0", option, text);
+  if (ns == 0) return InvalidArgument("{} {}: must be greater than 0", option, text);
   return ns;
 }
 
@@ -109,7 +109,7 @@ absl::StatusOr<uint64_t> ParseExecution(std::string_view option, const std::stri
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || number == 0) {
-    return InvalidArgument("{} {}: it has to be a number from 1 on{}", option, text,
+    return InvalidArgument("{} {}: must be a number of at least 1{}", option, text,
                            option == "--at-execution" ? ", or next" : "");
   }
   return number;
@@ -119,8 +119,7 @@ absl::Status TakeDuration(const CaptureOptions& options, v1::CaptureSpec& spec) 
   if (!options.duration.empty()) {
     ASSIGN_OR_RETURN(const uint64_t ns, ParseDuration(options.duration));
     if (ns == 0) {
-      return InvalidArgument("--duration {}: leave it out to record until Ctrl-C",
-                             options.duration);
+      return InvalidArgument("--duration {}: omit it to record until Ctrl-C", options.duration);
     }
     spec.set_duration_ns(ns);
   }
@@ -161,20 +160,19 @@ absl::Status TakeSnapshot(const CaptureOptions& options, v1::CaptureSpec& spec) 
                           {"--at-execution", !options.at_execution.empty()}};
   if (const std::string_view other = FirstGiven(others); !other.empty()) {
     return InvalidArgument(
-        "--last takes what was before now, {} what comes: make two captures, one of each", other);
+        "--last selects events before now and {} events from now on; use two captures", other);
   }
   const Given fixed[] = {{"--all-events", options.all_events},
                          {"--ring-events", options.ring_events != 0}};
   if (const std::string_view option = FirstGiven(fixed); !option.empty()) {
     return InvalidArgument(
-        "{} with --last: what the rings hold was decided when the flight recorder was turned on; "
-        "give it to neurontrace flight-recorder on",
+        "{} cannot be used with --last: the flight recorder's own options decide what the rings "
+        "hold; pass it to neurontrace flight-recorder on",
         option);
   }
   if (options.dry_run) {
     return InvalidArgument(
-        "--dry-run with --last: the rings hold what they hold; neurontrace flight-recorder status "
-        "shows them");
+        "--dry-run cannot be used with --last; neurontrace flight-recorder status shows the rings");
   }
   spec.set_mode(v1::CAPTURE_MODE_SNAPSHOT);
   spec.set_include_framework(false);
@@ -192,13 +190,13 @@ absl::Status TakeContinuous(const CaptureOptions& options, v1::CaptureSpec& spec
                           {"--keep-for", !options.keep_for.empty()}};
   if (const std::string_view other = FirstGiven(others); !other.empty()) {
     return InvalidArgument(
-        "--continuous runs until it is stopped, {} has no meaning for it: leave one of them out "
-        "(use --keep 10m or --keep-bytes 5GB to set how much is kept)",
+        "{} cannot be used with --continuous, which runs until it is stopped; set how much is kept "
+        "with --keep 10m or --keep-bytes 5GB",
         other);
   }
   if (options.keep.empty() && options.keep_bytes.empty()) {
     return InvalidArgument(
-        "--continuous needs --keep 10m or --keep-bytes 5GB: what is older is deleted");
+        "--continuous needs --keep 10m or --keep-bytes 5GB, beyond which old events are deleted");
   }
   spec.set_mode(v1::CAPTURE_MODE_CONTINUOUS);
   if (!options.keep.empty()) {
@@ -220,8 +218,8 @@ absl::Status TakeMode(const CaptureOptions& options, v1::CaptureSpec& spec) {
   }
   if (!options.continuous && !(options.keep.empty() && options.keep_bytes.empty())) {
     return InvalidArgument(
-        "{} goes with --continuous; --keep-for 7d has an ended capture deleted, --max-size 2GB "
-        "stops one that has grown so large",
+        "{} requires --continuous; use --keep-for 7d to delete a capture after its end, or "
+        "--max-size 2GB to stop one at that size",
         options.keep.empty() ? "--keep-bytes" : "--keep");
   }
   if (!options.keep_for.empty()) {
@@ -231,7 +229,7 @@ absl::Status TakeMode(const CaptureOptions& options, v1::CaptureSpec& spec) {
   if (!options.dry_run) return absl::OkStatus();
   if (!options.executions.empty() || !options.at_execution.empty()) {
     return InvalidArgument(
-        "--dry-run cannot foresee executions: say about how long they take with --duration");
+        "--dry-run cannot predict executions; estimate how long they take with --duration");
   }
   if (options.continuous) spec.set_duration_ns(spec.retention_ns());  // what is kept of it
   spec.set_mode(v1::CAPTURE_MODE_PREVIEW);
@@ -246,8 +244,9 @@ absl::Status TakeConditions(const CaptureOptions& options, v1::CaptureSpec& spec
     RETURN_IF_ERROR(CheckIdentityText("--tag, its key,", pair.key()));
     RETURN_IF_ERROR(CheckIdentityText("--tag, its value,", pair.value()));
     if (IsReservedTag(pair.key())) {
-      return InvalidArgument("--tag {}: the aggregator alone sets '{}': choose another key", tag,
-                             pair.key());
+      return InvalidArgument(
+          "--tag {}: the key '{}' is reserved for the aggregator; choose another key", tag,
+          pair.key());
     }
     *spec.add_labels() = std::move(pair);
   }
@@ -265,7 +264,7 @@ CLI::Option* AddList(CLI::App& command, const char* names, std::vector<std::stri
 
 // One of which none means something else than one with nothing in it.
 void AddText(CLI::App& command, const char* names, std::string& value, const char* text) {
-  command.add_option(names, value, text)->check(NotEmpty("leave it out where none is meant"));
+  command.add_option(names, value, text)->check(NotEmpty("omit it to give no name"));
 }
 
 }  // namespace
@@ -274,16 +273,16 @@ void AddSelectionOptions(CLI::App& command, CaptureOptions& options) {
   AddList(command, "--job", options.jobs,
           "Only workers of this job, by any of its names, or by KEY=VALUE: slurm=4711, "
           "torchelastic=…, comm=HOST:PORT")
-      ->check(NotEmpty("leave it out for workers of every job"));
+      ->check(NotEmpty("omit it for workers of every job"));
   AddList(command, "--namespace", options.namespaces, "Only workers in this Kubernetes namespace")
-      ->check(NotEmpty("leave it out for workers in all namespaces"));
+      ->check(NotEmpty("omit it for workers in all namespaces"));
   AddList(command, "--pod", options.pods, "Only workers in this pod")
-      ->check(NotEmpty("leave it out for workers in all pods"));
+      ->check(NotEmpty("omit it for workers in all pods"));
   AddList(command, "--label", options.pod_labels,
           "Only workers in pods with this label: KEY=VALUE");
   AddList(command, "--worker-gid", options.worker_gids,
-          "Only workers with a core of these global ranks: 0-7,64")
-      ->check(NotEmpty("leave it out for all ranks"));
+          "Only workers that have a core with one of these global ranks: 0-7,64")
+      ->check(NotEmpty("omit it for all ranks"));
   AddInstances(command, options.instances);
   AddCores(command, options.cores);
 }
@@ -291,46 +290,46 @@ void AddSelectionOptions(CLI::App& command, CaptureOptions& options) {
 void AddEventOptions(CLI::App& command, CaptureOptions& options) {
   AddEventTypes(command, options.event_types);
   command.add_flag("--all-events", options.all_events,
-                   "Allocation events too, which are left out where no event type is named");
+                   "Include allocation events, which are omitted unless an event type is named");
   command
       .add_option("--ring-events", options.ring_events,
-                  "Events that the runtime's ring of each core holds (default 65536)")
+                  "Capacity of the runtime's ring of each core, in events (default 65536)")
       ->check(CheckWholeNumber);
-  command.add_flag("--no-framework", options.no_framework, "Leave framework trace files out");
-  command.add_flag("--no-neuron", options.no_neuron, "Leave the Neuron Runtime's events out");
+  command.add_flag("--no-framework", options.no_framework, "Exclude framework trace files");
+  command.add_flag("--no-neuron", options.no_neuron, "Exclude the Neuron Runtime's events");
   AddText(command, "--budget-core", options.budget_core,
-          "What recording may take of one processor, for each worker: 2%");
+          "Processor time that recording may use, per worker, as a share of one processor: 2%");
   AddText(command, "--budget-rate", options.budget_rate,
-          "What it may send, for each worker: 10MB/s");
+          "Rate at which recording may send, per worker: 10MB/s");
 }
 
 void AddTimeOptions(CLI::App& command, CaptureOptions& options) {
   AddText(command, "-d,--duration", options.duration,
-          "How long, like 30s or 2m (default: until Ctrl-C)");
+          "How long to record, such as 30s or 2m (default: until Ctrl-C)");
   AddText(command, "--executions", options.executions,
-          "Stop after so many executions of each core");
+          "Stop after this many executions on each core");
   AddText(command, "--at-execution", options.at_execution,
-          "Begin at this execution on all cores: a number, or next");
-  AddText(command, "--max-size", options.bytes_max, "Stop when so much is stored: 2GB");
+          "Start at this execution on all cores: a number, or next");
+  AddText(command, "--max-size", options.bytes_max, "Stop when this much is stored: 2GB");
   AddText(command, "--last", options.last,
-          "What happened just before now, out of the flight recorder: 20s, or all");
+          "Record the most recent events from the flight recorder: 20s, or all");
   command.add_flag("--continuous", options.continuous,
                    "Run until it is stopped, and keep only the newest: --keep, --keep-bytes");
-  AddText(command, "--keep", options.keep, "Of a continuous capture: delete what is older, 10m");
+  AddText(command, "--keep", options.keep, "With --continuous: delete events older than this: 10m");
   AddText(command, "--keep-bytes", options.keep_bytes,
-          "Of a continuous capture: delete the oldest beyond, 5GB");
+          "With --continuous: delete the oldest events beyond this size: 5GB");
   AddText(command, "--keep-for", options.keep_for,
-          "Delete the capture so long after its end, 7d (default: never)");
+          "Delete the capture this long after its end: 7d (default: never)");
   command.add_flag("--dry-run", options.dry_run,
-                   "Record nothing: count for a moment, and say what it would cost");
+                   "Record nothing: measure briefly and print what the capture would cost");
 }
 
 void AddConditionOptions(CLI::App& command, CaptureOptions& options) {
   AddText(command, "--require", options.require,
-          "Begin only if so many of the selected workers can take part: all, any, 90% "
-          "(default: any)");
-  AddText(command, "--name", options.name, "A name to find the capture by");
-  AddList(command, "--tag", options.tags, "KEY=VALUE to find the capture by, as often as you like");
+          "Start only if this many of the selected workers can take part: all, any, 90% (default: "
+          "any)");
+  AddText(command, "--name", options.name, "Name to find the capture by");
+  AddList(command, "--tag", options.tags, "KEY=VALUE to find the capture by; may be repeated");
 }
 
 absl::StatusOr<v1::CaptureSpec> SpecOf(const CaptureOptions& options) {
@@ -346,7 +345,7 @@ absl::StatusOr<v1::CaptureSpec> SpecOf(const CaptureOptions& options) {
 std::string DescribeDefaultFilter(const v1::CaptureSpec& spec) {
   const bool is_default = spec.event_types().empty() && !spec.all_events();
   if (!is_default || !spec.include_neuron() || spec.mode() == v1::CAPTURE_MODE_SNAPSHOT) return "";
-  return "leaving out allocation events; --all-events takes them";
+  return "omitting allocation events; --all-events includes them";
 }
 
 }  // namespace neurontrace::cli

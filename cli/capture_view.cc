@@ -26,9 +26,9 @@ std::string FormatLength(const v1::Capture& capture) {
   const uint64_t end = capture.stopped_realtime_ns() != 0 || HasEnded(capture)
                            ? capture.stopped_realtime_ns()
                            : capture.server_realtime_ns();
-  if (begin == 0 || end == 0) return "how long is not known";
+  if (begin == 0 || end == 0) return "duration unknown";
   const std::string length = end < capture.started_realtime_ns()
-                                 ? "how long is not known"
+                                 ? "duration unknown"
                                  : FormatDuration(end > begin ? end - begin : 0);
   return fmt::format("{} from {}", length, FormatTime(begin));
 }
@@ -64,7 +64,7 @@ std::string FormatHead(const v1::Capture& capture) {
                        FormatCount(capture.events_expired()));
   }
   if (capture.artifacts() != 0 || capture.artifacts_forgone() != 0) {
-    out += fmt::format("artifacts   {} files of the vendor's profiler, {} kept for them",
+    out += fmt::format("artifacts   {} files of the vendor's profiler, {} stored",
                        FormatCount(capture.artifacts()), FormatBytes(capture.artifact_bytes()));
     if (capture.artifacts_forgone() != 0) {
       out += fmt::format("; {} not kept", FormatCount(capture.artifacts_forgone()));

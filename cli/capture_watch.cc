@@ -79,8 +79,8 @@ grpc::Status CaptureWatch::Start(const v1::CaptureSpec& spec, v1::Capture& captu
   const grpc::Status status = context_.stub().StartCapture(&call, request, &capture);
   if (!SetCurrent(nullptr) && !status.ok()) {
     return {grpc::StatusCode::CANCELLED,
-            "interrupted before the aggregator answered; neurontrace captures shows whether it "
-            "began one"};
+            "interrupted before the aggregator answered; `neurontrace captures` shows whether a "
+            "capture started"};
   }
   return status;
 }
@@ -108,8 +108,8 @@ void CaptureWatch::Pause() {
 std::string CaptureWatch::Hint(const WatchOptions& options) {
   const MutexLock lock(mutex_);
   if (!options.interrupt_stops) return "Ctrl-C: stop watching; the capture keeps running";
-  return interrupted_ ? "Ctrl-C again: leave it to itself"
-                      : "Ctrl-C: stop the capture; twice: leave it to itself";
+  return interrupted_ ? "Ctrl-C again: exit and let the capture finish by itself"
+                      : "Ctrl-C: stop the capture; twice: exit and let it finish by itself";
 }
 
 grpc::Status CaptureWatch::ReadUntilOver(grpc::ClientContext& call, v1::Capture& capture,
@@ -151,15 +151,15 @@ grpc::Status CaptureWatch::Follow(v1::Capture& capture, const WatchOptions& opti
                             status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
     if (!is_passing) return status;
     if (std::chrono::steady_clock::now() > give_up) {
-      return status.ok() ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "it tells nothing new")
+      return status.ok() ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "it reports no progress")
                          : status;
     }
     if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
-      screen.Draw("no answer from the aggregator, trying again; the capture keeps running");
+      screen.Draw("no answer from the aggregator, retrying; the capture keeps running");
     }
     Pause();
   }
-  return {grpc::StatusCode::CANCELLED, "not watching any more"};
+  return {grpc::StatusCode::CANCELLED, "stopped watching"};
 }
 
 WorkerRanks AskRanks(Context& context) {
@@ -186,7 +186,7 @@ int FailWatching(const Context& context, const v1::Capture& capture, const grpc:
   const std::string& id = capture.capture_id();
   Print(stderr,
         "  The capture keeps running without this command.\n"
-        "  To come back:  neurontrace captures watch {}\n"
+        "  To watch it:   neurontrace captures watch {}\n"
         "  To stop it:    neurontrace capture stop {}\n",
         id, id);
   return kExitFailed;

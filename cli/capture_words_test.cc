@@ -29,21 +29,20 @@ class CaptureWordsTest : public CommandLineTest {
 
 TEST_F(CaptureWordsTest, OptionsThatMeanNothingToAWordAreRefused) {
   EXPECT_EQ(RunCli({"capture", "start", "-o", path_.c_str()}), kExitUsage);
-  EXPECT_THAT(err_, HasSubstr("--out has no meaning for neurontrace capture start"));
+  EXPECT_THAT(err_, HasSubstr("--out does not apply to neurontrace capture start"));
   EXPECT_THAT(err_, HasSubstr("neurontrace capture stop ID -o FILE"));
   EXPECT_EQ(RunCli({"capture", "--job", "a", "start", "--job", "b"}), kExitUsage);
-  EXPECT_THAT(err_, HasSubstr("--job stands before start: write it behind, neurontrace capture "
-                              "start --job"));
+  EXPECT_THAT(err_, HasSubstr("--job must come after start: neurontrace capture start --job"));
   EXPECT_EQ(service_.spec.name(), "nobody asked");
   EXPECT_EQ(RunCli({"capture", "stop", kCaptureId, "--duration", "5s"}), kExitUsage);
-  EXPECT_THAT(err_, HasSubstr("--duration has no meaning for neurontrace capture stop"));
+  EXPECT_THAT(err_, HasSubstr("--duration does not apply to neurontrace capture stop"));
   EXPECT_EQ(service_.stopped, "");
 }
 
 TEST_F(CaptureWordsTest, StartSaysWhatItLeavesOutAndQuietSaysNothing) {
   EXPECT_EQ(RunCli({"capture", "start", "--job", "b"}), kExitDone);
   EXPECT_EQ(out_, std::string(kCaptureId) + "\n");
-  EXPECT_EQ(err_, "leaving out allocation events; --all-events takes them\n");
+  EXPECT_EQ(err_, "omitting allocation events; --all-events includes them\n");
   EXPECT_EQ(service_.spec.job(), "b");
   for (const char* const word : {"start", "--duration=1s"}) {
     EXPECT_EQ(RunCli({"-q", "capture", word}), kExitDone);
@@ -53,8 +52,12 @@ TEST_F(CaptureWordsTest, StartSaysWhatItLeavesOutAndQuietSaysNothing) {
 
 TEST_F(CaptureWordsTest, SectionsOfFilesAreOfOneWordAlone) {
   WriteConfig(
-      "[capture]\nname = \"mine\"\n[capture.start]\nring-events = 131072\n[capture.stop]\nout = "
-      "\"" +
+      "[capture]\n"
+      "name = \"mine\"\n"
+      "[capture.start]\n"
+      "ring-events = 131072\n"
+      "[capture.stop]\n"
+      "out = \"" +
       path_ + "\"\n[flight-recorder.off]\njob = \"other\"\n");
   EXPECT_EQ(RunCli({"capture", "--duration", "1s"}), kExitDone);
   EXPECT_EQ(service_.spec.name(), "mine");
@@ -74,8 +77,12 @@ TEST_F(CaptureWordsTest, SectionsOfFilesAreOfOneWordAlone) {
 
 TEST_F(CaptureWordsTest, WhatAFileSaysGivesWayToWhatIsTyped) {
   WriteConfig(
-      "[capture]\nduration = \"30s\"\nmax-size = \"2GB\"\nkeep = \"10m\"\nall-events = true\nout = "
-      "\"" +
+      "[capture]\n"
+      "duration = \"30s\"\n"
+      "max-size = \"2GB\"\n"
+      "keep = \"10m\"\n"
+      "all-events = true\n"
+      "out = \"" +
       path_ + "\"\n");
   EXPECT_EQ(RunCli({"capture", "--last", "20s"}), kExitDone) << err_;
   EXPECT_EQ(service_.spec.mode(), v1::CAPTURE_MODE_SNAPSHOT);
@@ -90,14 +97,14 @@ TEST_F(CaptureWordsTest, WhatAFileSaysGivesWayToWhatIsTyped) {
   EXPECT_EQ(service_.spec.mode(), v1::CAPTURE_MODE_CONTINUOUS);
   EXPECT_EQ(service_.spec.retention_ns(), 600'000'000'000u);
   EXPECT_EQ(service_.spec.bytes_max(), 0u);
-  EXPECT_EQ(service_.export_request.capture_id(), "") << "it has no end";
+  EXPECT_EQ(service_.export_request.capture_id(), "") << "a continuous capture has no end";
 }
 
 TEST_F(CaptureWordsTest, WhatIsWrongInAFileIsNamedByItsLine) {
   WriteConfig("[capture]\nall-events = true\nevent-type = \"hardware\"\n");
   EXPECT_EQ(RunCli({"capture", "--duration", "1s"}), kExitUsage);
-  EXPECT_THAT(err_, HasSubstr("--all-events stands in " + config_ + ":2"));
-  EXPECT_THAT(err_, HasSubstr("--event-type stands in " + config_ + ":3"));
+  EXPECT_THAT(err_, HasSubstr("--all-events is set in " + config_ + ":2"));
+  EXPECT_THAT(err_, HasSubstr("--event-type is set in " + config_ + ":3"));
   EXPECT_EQ(service_.spec.name(), "nobody asked");
 }
 

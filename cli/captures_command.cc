@@ -128,9 +128,9 @@ int ListCaptures(Context& context, const CapturesOptions& options) {
   if (context.json) {
     Print("{}", FormatJson(listed));
   } else if (reply.captures().empty()) {
-    Print("No capture yet. Make one: neurontrace capture --duration 5s -o trace.pftrace\n");
+    Print("No captures yet. Start one: neurontrace capture --duration 5s -o trace.pftrace\n");
   } else if (listed.captures().empty()) {
-    Print("None of the {} captures matches.\n", reply.captures_size());
+    Print("None of the {} captures match.\n", reply.captures_size());
   } else {
     Print("{}", FormatCaptures(listed, options.all ? listed.captures_size() : kCapturesShown));
   }
@@ -221,39 +221,41 @@ int DeleteCapture(Context& context, const std::string& id) {
 
 void AddCapturesCommand(CLI::App& app, Context& context, Run& run) {
   auto options = std::make_shared<CapturesOptions>();
-  CLI::App* command =
-      app.add_subcommand("captures", "List, show, watch and delete what was recorded");
+  CLI::App* command = app.add_subcommand("captures", "List, show, watch and delete captures");
   command->footer(
-      "Examples:\n  neurontrace captures\n  neurontrace captures list --running\n"
-      "  neurontrace captures show 01JD\n  neurontrace captures show 01JD --brief\n"
+      "Examples:\n"
+      "  neurontrace captures\n"
+      "  neurontrace captures list --running\n"
+      "  neurontrace captures show 01JD\n"
+      "  neurontrace captures show 01JD --brief\n"
       "  neurontrace captures watch 01JD\n"
       "  neurontrace captures delete 01JD8Z2M6WQJ4V1T0S3R5XK7PA\n"
-      "An id may be cut short as long as only one capture begins so.\n"
-      "Exit code of show and watch: 1 where the capture has not begun, 3 where it has ended and "
-      "something is missing.");
+      "An id may be shortened to a unique prefix.\n"
+      "Exit code of show and watch: 1 if the capture did not start, 3 if it ended and something is "
+      "missing.");
   command->require_subcommand(0, 1);
-  CLI::App* list = command->add_subcommand("list", "Captures, newest last (the default)");
-  list->add_flag("--all", options->all, "The oldest too, beyond the newest 50");
-  list->add_flag("--running", options->running, "Only those that have not ended");
-  list->add_option("--job", options->job, "Only those made of this job")
-      ->check(NotEmpty("leave it out for those of every job"));
-  list->add_option("--tag", options->tags, "Only those with this KEY=VALUE")
+  CLI::App* list = command->add_subcommand("list", "List captures, newest last (the default)");
+  list->add_flag("--all", options->all, "List all captures, not only the newest 50");
+  list->add_flag("--running", options->running, "Only captures that have not ended");
+  list->add_option("--job", options->job, "Only captures of this job")
+      ->check(NotEmpty("omit it for captures of every job"));
+  list->add_option("--tag", options->tags, "Only captures with this tag, KEY=VALUE")
       ->allow_extra_args(false);
   CLI::App* show = command->add_subcommand(
-      "show", "One capture: its jobs, and what of each worker is there and what is missing");
-  show->add_flag("--brief", options->view.brief, "No line for each worker");
+      "show", "Show one capture: its jobs, and what is recorded and missing of each worker");
+  show->add_flag("--brief", options->view.brief, "Omit the line per worker");
   show->add_flag("--wide", options->view.wide,
-                 "Every worker, stream, finding and note, nothing folded");
-  show->add_option("--job", options->view.job, "Only lines of this job and its workers")
-      ->check(NotEmpty("leave it out for every job"));
+                 "Show every worker, stream, finding and note without folding");
+  show->add_option("--job", options->view.job, "Only this job and its workers")
+      ->check(NotEmpty("omit it for every job"));
   show->add_option("--state", options->view.state,
-                   "Only lines of workers whose part begins so: recorded, idle, vanished, never")
+                   "Only workers whose state starts with this: recorded, idle, vanished, never")
       ->check(CheckPart);
   CLI::App* watch =
-      command->add_subcommand("watch", "Follow one until it has ended; Ctrl-C leaves it alone");
+      command->add_subcommand("watch", "Follow a capture until it ends; Ctrl-C does not stop it");
   CLI::App* erase = command->add_subcommand("delete", "Delete a capture that has ended");
   for (CLI::App* const one : {show, watch, erase}) {
-    one->add_option("ID", options->id, "Capture id or the beginning of one")
+    one->add_option("ID", options->id, "Capture id, or a unique prefix of one")
         ->required()
         ->check(NotEmpty("neurontrace captures lists them"));
   }

@@ -277,7 +277,7 @@ std::string CheckPart(const std::string& state) {
       !state.empty() && std::any_of(names.begin(), names.end(),
                                     [&](const auto& name) { return name.starts_with(state); });
   if (is_one) return "";
-  return fmt::format("no state begins with '{}': the states are {}", state, fmt::join(names, ", "));
+  return fmt::format("no state starts with '{}'; the states are {}", state, fmt::join(names, ", "));
 }
 
 OtherJobs::OtherJobs(const v1::Certificate& certificate, const std::string& job) {

@@ -117,9 +117,10 @@ TEST(FormatCertificate, ShowsTheWorstOfManyAndFoldsWhatIsEqual) {
   EXPECT_LT(text.find("whisper  960 "), text.find("whisper  1022 ")) << "by job and rank";
   EXPECT_EQ(CountLines(FormatCertificate(ThousandWorkers(), {.wide = true})),
             1u + 1'024 + 1 + 1'025);
-  EXPECT_EQ(FormatCertificate(ThousandWorkers(), {.brief = true}),
-            "note        i-0a pid 1024 took part and had nothing to record (and 1023 more like "
-            "this)\nthe verdict\n");
+  EXPECT_EQ(
+      FormatCertificate(ThousandWorkers(), {.brief = true}),
+      "note        i-0a pid 1024 took part and had nothing to record (and 1023 more like this)\n"
+      "the verdict\n");
 }
 
 TEST(FormatCertificate, ShowsTheWorkersThatAreAskedFor) {
@@ -151,7 +152,7 @@ TEST(FormatCertificate, OfOneJobSaysNothingOfOthers) {
 
 TEST(FormatCertificate, SaysSoWhereNoWorkerIsLikeThat) {
   EXPECT_EQ(CheckPart("never"), "");
-  EXPECT_THAT(CheckPart("bogus"), HasSubstr("no state begins with 'bogus': the states are "));
+  EXPECT_THAT(CheckPart("bogus"), HasSubstr("no state starts with 'bogus'; the states are "));
   const v1::Certificate all = ThousandWorkers();
   EXPECT_EQ(ExplainNoneShown(all, {.job = "llama", .state = "van"}), "");
   EXPECT_EQ(ExplainNoneShown(all, {.job = "xx"}),

@@ -33,9 +33,10 @@ int ListClocks(Context& context, const ClocksOptions& options) {
   }
   if (reply.clocks().empty()) {
     Print("{}", options.capture_id.empty()
-                    ? "No clock is known. An instance shows up here some seconds after its agent "
-                      "has connected, unless it runs with --clock-probes off.\n"
-                    : "No clock of this capture is known: no evidence of its time is stored.\n");
+                    ? "No clocks are known yet. An instance appears a few seconds after its agent "
+                      "connects, unless the agent runs with --clock-probes off.\n"
+                    : "No clocks are known for this capture: no clock measurements of its time are "
+                      "stored.\n");
     return kExitDone;
   }
   Print("{}{}", FormatClocks(reply.clocks()), FormatDevicesAndOrder(reply));
@@ -47,14 +48,15 @@ int ListClocks(Context& context, const ClocksOptions& options) {
 
 void AddClocksCommand(CLI::App& app, Context& context, Run& run) {
   auto options = std::make_shared<ClocksOptions>();
-  CLI::App* command = app.add_subcommand(
-      "clocks", "How far each instance's clock is off, and how well that is known");
+  CLI::App* command =
+      app.add_subcommand("clocks", "Show the offset of each instance's clock, and its uncertainty");
   command
       ->add_option("--system-trace-filter-instance-id,--instance", options->instances,
                    "Only these instances (comma-separated)")
       ->allow_extra_args(false);
-  command->add_option("--capture", options->capture_id,
-                      "As they were in this capture: its id or the beginning of it (default: now)");
+  command->add_option(
+      "--capture", options->capture_id,
+      "Show the clocks during this capture: its id, or a unique prefix (default: now)");
   command->footer(
       "Examples:\n  neurontrace clocks\n  neurontrace clocks --capture 01JD --output json");
   command->callback([&context, &run, options] {

@@ -86,7 +86,8 @@ std::string FormatClocks(const google::protobuf::RepeatedPtrField<v1::InstanceCl
 }
 
 std::string FormatClockVersion(const v1::ListClocksReply& reply) {
-  if (reply.version() == 0) return "This version is not kept: another call may have better ones.\n";
+  if (reply.version() == 0)
+    return "This version is not stored; a later call may return better estimates.\n";
   return fmt::format("Version {} of this capture's clocks, {}.\n", reply.version(),
                      reply.final() ? "final" : "not final yet");
 }
@@ -96,17 +97,18 @@ std::string FormatDevicesAndOrder(const v1::ListClocksReply& reply) {
   const v1::DeviceClocks& devices = reply.devices();
   if (devices.known() > 0) {
     out += fmt::format(
-        "\nEvents of {} are where the cores' own counters say, within {} (likely {}) of their "
-        "hosts' clocks.\n",
+        "\n"
+        "Events of {} are placed by the cores' own counters, within {} (likely {}) of their hosts' "
+        "clocks.\n",
         FormatCounted(devices.known(), "device core"),
         Magnitude(static_cast<double>(devices.bound_ns())),
         Magnitude(static_cast<double>(devices.likely_bound_ns())));
   }
   if (devices.unknown() > 0) {
-    out += fmt::format("Events of {} keep the runtime's own times.\n",
+    out += fmt::format("Events of {} keep the runtime's own timestamps.\n",
                        FormatCounted(devices.unknown(), "device core"));
   }
-  if (reply.order_size() > 0) out += "\nOrder of what instances did together:\n";
+  if (reply.order_size() > 0) out += "\nOrder of cross-instance operations:\n";
   for (const v1::OrderCheck& check : reply.order()) {
     const std::string job = check.job().empty() ? "" : fmt::format("job {}: ", check.job());
     out += fmt::format("  {}{}\n", job, check.words());

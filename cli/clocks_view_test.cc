@@ -51,7 +51,7 @@ TEST(ClocksViewTest, ShowsWhatEachClockIsAndWhatHappenedToIt) {
 
 TEST(ClocksViewTest, SaysWhichVersionACapturesClocksAreOf) {
   v1::ListClocksReply reply;
-  EXPECT_THAT(FormatClockVersion(reply), HasSubstr("is not kept"));
+  EXPECT_THAT(FormatClockVersion(reply), HasSubstr("is not stored"));
   reply.set_version(1);
   EXPECT_EQ(FormatClockVersion(reply), "Version 1 of this capture's clocks, not final yet.\n");
   reply.set_version(2);
@@ -70,9 +70,9 @@ TEST(ClocksViewTest, SaysWhatIsKnownOfDevicesAndWhetherOrderHolds) {
   check.set_job("slurm 7");
   check.set_words("0 of 240 cc_running of several instances are shown left ...");
   const std::string text = FormatDevicesAndOrder(reply);
-  EXPECT_THAT(text, HasSubstr("Events of 24 device cores are where the cores' own counters say, "
+  EXPECT_THAT(text, HasSubstr("Events of 24 device cores are placed by the cores' own counters, "
                               "within 9.5 us (likely 1.2 us) of their hosts' clocks.\n"));
-  EXPECT_THAT(text, HasSubstr("Events of 1 device core keep the runtime's own times.\n"));
+  EXPECT_THAT(text, HasSubstr("Events of 1 device core keep the runtime's own timestamps.\n"));
   EXPECT_THAT(text, HasSubstr("  job slurm 7: 0 of 240 cc_running"));
 }
 

@@ -34,8 +34,8 @@ constexpr char kFooter[] =
     "  neurontrace captures show 01JD\n"
     "  neurontrace export 01JD --format json -o trace.json\n\n"
     "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 finished but incomplete.\n"
-    "Options come from the command line, else from the environment, else from\n"
-    "~/.config/neurontrace/config, else from /etc/neurontrace/config: see `neurontrace config`.";
+    "Options are read from the command line, then the environment, then\n"
+    "~/.config/neurontrace/config, then /etc/neurontrace/config: see `neurontrace config`.";
 
 constexpr std::chrono::seconds kReasonPatience{2};
 
@@ -49,7 +49,7 @@ void AddGlobalOptions(CLI::App& app, Context& context, std::string& output, bool
   app.add_option("--output", output, "How to print results")
       ->check(CLI::IsMember({"table", "json"}))
       ->capture_default_str();
-  app.add_flag("-q,--quiet", quiet, "No progress on stderr");
+  app.add_flag("-q,--quiet", quiet, "Print no progress on stderr");
   app.add_option("--connect-timeout-ms", context.connect_timeout_ms,
                  "How long to wait for the aggregator, in ms")
       ->check(CheckWholeNumber)
@@ -86,30 +86,31 @@ std::string WayOut(const Context& context, std::string_view message) {
     return message.find(words) != std::string_view::npos;
   };
   if (says("Hostname Verification")) {
-    return "The aggregator's certificate is made out to another name: give the one in it with "
+    return "The aggregator's certificate is issued for a different name; pass the name in it with "
            "--tls-server-name.";
   }
   if (says("certificate verify failed")) {
-    return "The aggregator's certificate is not signed by what --tls-ca names, or out of date.";
+    return "The aggregator's certificate has expired, or is not signed by the certificate "
+           "authority in --tls-ca.";
   }
   if (says("certificate required") || says("alert")) {
-    return "The aggregator refused the certificate: give one that its CA has signed, and that is "
-           "not out of date, with --tls-cert and --tls-key.";
+    return "The aggregator rejected the certificate; pass a valid one signed by its CA with "
+           "--tls-cert and --tls-key.";
   }
   if (says("WRONG_VERSION_NUMBER") || says("wrong version number")) {
-    return "The aggregator there does not speak TLS: leave --tls-ca out.";
+    return "The aggregator does not use TLS; omit --tls-ca.";
   }
   // With TLS 1.3 a server that refuses says so after the client's handshake is over.
   const bool hung_up = says("Socket closed") || says("Endpoint read failed") || says("reset");
   if (hung_up && !context.security.has_tls()) {
-    return "It may want TLS: give --tls-ca, --tls-cert and --tls-key.";
+    return "It may require TLS; pass --tls-ca, --tls-cert and --tls-key.";
   }
   if (hung_up && context.security.has_tls()) {
-    return "It hangs up on this certificate, or on none: give one that its CA has signed with "
-           "--tls-cert and --tls-key.";
+    return "It closes the connection because the certificate is missing or not accepted; pass one "
+           "signed by its CA with --tls-cert and --tls-key.";
   }
-  return "Is neurontrace-aggregator running there? Name another with --aggregator HOST:PORT "
-         "or NEURONTRACE_AGGREGATOR.";
+  return "Check that neurontrace-aggregator runs there, or set another address with --aggregator "
+         "HOST:PORT or NEURONTRACE_AGGREGATOR.";
 }
 
 }  // namespace
@@ -178,11 +179,11 @@ int FailParse(const CLI::App& app, const CLI::ParseError& error) {
     while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
     const std::string path = PathOf(*command);
     return FailUsage(InvalidArgument(
-        "there is no command '{}{}{}'; neurontrace {}{}--help lists them", path,
+        "unknown command '{}{}{}'; neurontrace {}{}--help lists the commands", path,
         path.empty() ? "" : " ", unexpected.front(), path, path.empty() ? "" : " "));
   }
   if (code == CLI::ExitCodes::ExtrasError && !unexpected.empty()) {
-    Print(stderr, "neurontrace: not expected: {}\nRun with --help for more information.\n",
+    Print(stderr, "neurontrace: unexpected argument: {}\nRun with --help for more information.\n",
           fmt::join(unexpected, " "));
     return kExitUsage;
   }
@@ -236,7 +237,7 @@ int ParseAndRun(int argc, const char* const* argv, Context& context) {
   }
   if (!configured.ok()) return FailUsage(configured);
   if (dashes != end && !app.got_subcommand("record")) {
-    return FailUsage(InvalidArgument("only `neurontrace record` takes a command behind --"));
+    return FailUsage(InvalidArgument("only `neurontrace record` accepts a command after --"));
   }
   if (const absl::Status texts = CheckEffectiveOptions(app, PathOptions()); !texts.ok()) {
     return FailUsage(texts);

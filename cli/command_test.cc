@@ -117,7 +117,7 @@ TEST_F(CommandLineTest, ShowAndExportOfAnIncompleteCaptureHaveCodeThreeAndSayWhy
   service_.capture.mutable_certificate()->set_verdict("complete: every event is stored");
   EXPECT_EQ(RunCli({"captures", "show", "01JD8Z2M6WQJ4V1T0S3R5XK7PA"}), kExitDone);
   EXPECT_THAT(out_, HasSubstr("\ncomplete: every event is stored\n"));
-  EXPECT_THAT(out_, HasSubstr("complete, how long is not known\n")) << "its stamps are 0";
+  EXPECT_THAT(out_, HasSubstr("complete, duration unknown\n")) << "its stamps are 0";
   service_.capture.set_state(v1::CAPTURE_STATE_INCOMPLETE);
   service_.capture.mutable_certificate()->set_verdict("incomplete: 3 of 9 events lost");
   EXPECT_EQ(RunCli({"captures", "show", "01JD8Z2M6WQJ4V1T0S3R5XK7PA"}), kExitIncomplete);
@@ -184,17 +184,18 @@ TEST_F(CommandLineTest, TheStreamOfAWorkerHasAWordForItsCore) {
 
 TEST_F(CommandLineTest, NamesWhatItDoesNotUnderstandInTheOrderInWhichItWasTyped) {
   EXPECT_EQ(RunCli({"capures"}), kExitUsage);
-  EXPECT_EQ(err_, "neurontrace: there is no command 'capures'; neurontrace --help lists them\n");
+  EXPECT_EQ(err_,
+            "neurontrace: unknown command 'capures'; neurontrace --help lists the commands\n");
   EXPECT_EQ(RunCli({"config", "shw"}), kExitUsage);
   EXPECT_EQ(
       err_,
-      "neurontrace: there is no command 'config shw'; neurontrace config --help lists them\n");
+      "neurontrace: unknown command 'config shw'; neurontrace config --help lists the commands\n");
   EXPECT_EQ(RunCli({"--job", "x", "status"}), kExitUsage);
   EXPECT_THAT(err_, HasSubstr("not expected: --job x\n"));
   EXPECT_EQ(RunCli({"capture", "--name", std::string(600, 'x').c_str()}), kExitUsage);
   EXPECT_EQ(err_, "neurontrace: --name has 600 bytes; the limit is 512\n");
   EXPECT_EQ(RunCli({"--aggregator", "host:99999", "status"}), kExitUsage);
-  EXPECT_THAT(err_, HasSubstr("the port is a number from 1 to 65535"));
+  EXPECT_THAT(err_, HasSubstr("the port must be a number from 1 to 65535"));
   for (const char* const option : {"-d", "--last", "--keep-for", "--max-size"}) {
     EXPECT_EQ(RunCli({"capture", option, "5"}), kExitUsage) << option;
     EXPECT_THAT(err_, HasSubstr("unit")) << option;
@@ -220,15 +221,16 @@ TEST_F(CommandLineTest, WorkersNamesAgentsThatAreAway) {
   service_.agent_is_away = true;
   service_.has_workers = false;
   EXPECT_EQ(RunCli({"workers"}), kExitDone);
-  EXPECT_EQ(out_,
-            "No worker.\n1 agent is away, and its workers are not listed: i-a (last seen -)\n");
+  EXPECT_EQ(
+      out_,
+      "No worker.\n1 agent is disconnected, so its workers are not listed: i-a (last seen -)\n");
 }
 
 TEST_F(CommandLineTest, ShowSaysWhatNoWorkerIsLike) {
   service_.capture.mutable_certificate()->add_workers()->set_job("llama");
   EXPECT_EQ(RunCli({"captures", "show", "01JD8Z2M6WQJ4V1T0S3R5XK7PA", "--state", "bogus"}),
             kExitUsage);
-  EXPECT_THAT(err_, HasSubstr("no state begins with 'bogus': the states are data lost, idle"));
+  EXPECT_THAT(err_, HasSubstr("no state starts with 'bogus'; the states are data lost, idle"));
   EXPECT_EQ(RunCli({"captures", "show", "01JD8Z2M6WQJ4V1T0S3R5XK7PA", "--job", "xx"}), kExitDone);
   EXPECT_EQ(out_, "No worker of job xx is in this capture; its jobs are llama.\n");
 }
@@ -346,7 +348,7 @@ TEST_F(CommandLineTest, ValidateSaysWhatIsWrongWithATrace) {
   // A packet of sequence 1 whose state is cleared, then one that was told of a loss.
   std::ofstream(path, std::ios::binary) << "\x0a\x04\x50\x01\x68\x01";
   EXPECT_EQ(RunCli({"validate", path.c_str(), "--strict"}), kExitDone) << err_;
-  EXPECT_THAT(out_, HasSubstr("nothing wrong"));
+  EXPECT_THAT(out_, HasSubstr("no problems"));
   std::ofstream(path, std::ios::binary) << "\x0a\x04\x50\x01\x68\x01\x0a\x05\x50\x01\xd0\x02\x01";
   EXPECT_EQ(RunCli({"validate", path.c_str()}), kExitDone);
   EXPECT_THAT(out_, HasSubstr("warning packet_loss"));

@@ -102,18 +102,18 @@ int ShowConfig(const CLI::App& app, const Context& context, bool all) {
 }  // namespace
 
 void AddConfigCommand(CLI::App& app, Context& context, Run& run) {
-  CLI::App* command = app.add_subcommand("config", "Where the values of options come from");
+  CLI::App* command = app.add_subcommand("config", "Show where option values come from");
   command->require_subcommand(1);
   CLI::App* show = command->add_subcommand(
-      "show", "Values in force: options of every command, and those that something sets");
+      "show", "Show effective values: options of every command, and all that are set");
   auto all = std::make_shared<bool>(false);
-  show->add_flag("--all", *all, "Also options of single commands that have their default");
+  show->add_flag("--all", *all, "Include options of single commands that have their default");
   constexpr char kFooter[] =
       "Example:\n"
       "  neurontrace config show --output json\n\n"
-      "An option is taken from the command line, else from the environment (where its help names\n"
-      "a variable), else from ~/.config/neurontrace/config (or the file that NEURONTRACE_CONFIG\n"
-      "names), else from /etc/neurontrace/config, else it has its default. In a file, as TOML:\n"
+      "An option is read from the command line, then the environment (if its help names a\n"
+      "variable), then ~/.config/neurontrace/config (or the file in NEURONTRACE_CONFIG), then\n"
+      "/etc/neurontrace/config; otherwise it has its default. In a file, as TOML:\n"
       "  aggregator = \"aggregator.example:9400\"\n"
       "  [export]\n"
       "  format = \"json\"";

@@ -36,7 +36,7 @@ std::string SetDefault(CLI::App& command, const TomlNode& value) {
   CLI::Option* const option = command.get_option_no_throw("--" + value.key);
   const std::string path = PathOf(command);
   if (option == nullptr || !IsConfigurable(*option)) {
-    return fmt::format("{} no option '{}': see neurontrace {}--help",
+    return fmt::format("{} no option '{}'; see neurontrace {}--help",
                        path.empty() ? "there is" : fmt::format("'{}' has", path),
                        CleanText(value.key, value.key.size()), path.empty() ? "" : path + " ");
   }
@@ -44,11 +44,11 @@ std::string SetDefault(CLI::App& command, const TomlNode& value) {
                         std::all_of(value.children.begin(), value.children.end(),
                                     [](const TomlNode& one) { return one.is_scalar(); });
   if (!value.is_scalar() && !is_array) {
-    return fmt::format("{} takes a string in quotes, a number, or true or false", value.key);
+    return fmt::format("{} must be a quoted string, a number, true or false", value.key);
   }
   if ((value.is_scalar() ? value.text.empty() : value.children.empty()) &&
       option->get_expected_max() > 0) {
-    return fmt::format("{} has no value: leave the line out", value.key);
+    return fmt::format("{} has no value; remove the line", value.key);
   }
   try {
     // CLI11 splits what it printed itself for options that take several values at once alone.
@@ -74,7 +74,7 @@ absl::Status ApplyTable(CLI::App& command, const ConfigPlace& place, const TomlN
         continue;
       }
       const std::string path = PathOf(command);
-      problem = fmt::format("there is no command '{}{}'", path.empty() ? "" : path + " ",
+      problem = fmt::format("unknown command '{}{}'", path.empty() ? "" : path + " ",
                             CleanText(value.key, value.key.size()));
     } else {
       problem = SetDefault(command, value);

@@ -103,7 +103,7 @@ TEST_F(ApplyConfigTest, OneThatIsThereHasToBeReadable) {
   const auto error = [this](const std::string& path, bool must_exist) {
     return std::string(ApplyConfig(app_, {{path, "user file", must_exist}}, origins_).message());
   };
-  EXPECT_THAT(error(testing::TempDir(), false), HasSubstr("is no regular file"));
+  EXPECT_THAT(error(testing::TempDir(), false), HasSubstr("is not a regular file"));
   const std::string loop = testing::TempDir() + "/config_file_test_loop";
   ASSERT_TRUE(symlink(loop.c_str(), loop.c_str()) == 0 || errno == EEXIST);
   EXPECT_THAT(error(loop, false), HasSubstr("config_file_test_loop cannot be read: "));

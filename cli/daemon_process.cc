@@ -76,7 +76,7 @@ absl::StatusOr<std::unique_ptr<DaemonProcess>> DaemonProcess::Start(
 DaemonProcess::~DaemonProcess() { Stop(); }
 
 absl::Status DaemonProcess::Failure(const char* what) const {
-  return Unavailable("{} {}; the end of its log:{}", name_, what, EndOf(log_));
+  return Unavailable("{} {}; its log ends with:{}", name_, what, EndOf(log_));
 }
 
 absl::StatusOr<std::string> DaemonProcess::WaitForLine(const std::string& prefix,
@@ -89,14 +89,14 @@ absl::StatusOr<std::string> DaemonProcess::WaitForLine(const std::string& prefix
       read_.erase(0, end + 1);
       if (line.starts_with(prefix)) return line.substr(prefix.size());
     }
-    if (is_abandoned()) return Failure("is not waited for any more");
-    if (std::chrono::steady_clock::now() > deadline) return Failure("did not come up in time");
+    if (is_abandoned()) return Failure("is no longer awaited");
+    if (std::chrono::steady_clock::now() > deadline) return Failure("did not start in time");
     pollfd ready = {out_.get(), POLLIN, 0};
     if (poll(&ready, 1, kPollMs) <= 0) continue;
     char bytes[4096];
     const ssize_t n = read(out_.get(), bytes, sizeof(bytes));
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0 || read_.size() > kLineBytesMax) return Failure("ended before it served");
+    if (n <= 0 || read_.size() > kLineBytesMax) return Failure("exited before it was ready");
     read_.append(bytes, static_cast<size_t>(n));
   }
 }

@@ -66,39 +66,40 @@ Finding CheckAgentSocket(HostView& host, const std::string& path, bool is_expect
   const auto about = host.Look(path);
   if (!about) {
     finding.severity = is_expected ? Severity::kBroken : Severity::kNote;
-    finding.what = fmt::format("{} is not there: no agent listens on it", path);
+    finding.what = fmt::format("{} does not exist: no agent listens there", path);
     if (is_expected) {
-      finding.fix = "start neurontrace-agent here, or name its socket with --agent-socket PATH";
+      finding.fix = "start neurontrace-agent here, or pass its socket with --agent-socket PATH";
     }
     return finding;
   }
   finding.severity = Severity::kBroken;
   if (about->kind != PathFacts::Kind::kSocket) {
-    finding.what = fmt::format("{} is no socket", path);
-    finding.fix = "remove it, and start neurontrace-agent again";
+    finding.what = fmt::format("{} is not a socket", path);
+    finding.fix = "remove it and restart neurontrace-agent";
     return finding;
   }
   const absl::Status connected = host.TryToConnect(path);
   if (connected.code() == absl::StatusCode::kFailedPrecondition) {
-    finding.what =
-        fmt::format("user {} may not connect to {}: it belongs to user {} and group {}, mode {:o}",
-                    host.user(), path, about->uid, about->gid, about->mode);
+    finding.what = fmt::format(
+        "user {} may not connect to {}, which belongs to user {} and group {}, mode {:o}",
+        host.user(), path, about->uid, about->gid, about->mode);
     finding.fix = fmt::format(
-        "run workers as a user of group {}, or the agent with a group that workers have",
+        "run workers as a user in group {}, or run the agent with a group that workers belong to",
         about->gid);
     return finding;
   }
   if (!connected.ok()) {
-    finding.what = fmt::format("nobody listens on {}: an agent that is gone left it", path);
-    finding.fix = "start neurontrace-agent again; it takes the place over";
+    finding.what =
+        fmt::format("nothing listens on {}: an agent that is no longer running left it", path);
+    finding.fix = "start neurontrace-agent again; it replaces the socket";
     return finding;
   }
   if ((about->mode & 0002) != 0) {
     finding.severity = Severity::kWarning;
-    finding.what = fmt::format("an agent answers at {}, which every user may write to", path);
+    finding.what = fmt::format("an agent answers at {}, which is writable for every user", path);
     finding.fix =
-        "unless jobs of every user are to be recorded, start neurontrace-agent with --socket-mode "
-        "0660";
+        "start neurontrace-agent with --socket-mode 0660, unless jobs of every user must be "
+        "recorded";
     return finding;
   }
   finding.severity = Severity::kGood;
@@ -110,7 +111,8 @@ Finding CheckSpool(HostView& host, const LocalAgent& agent) {
   Finding finding{.check = "spool"};
   if (agent.spool == "none") {
     finding.severity = Severity::kWarning;
-    finding.what = "the agent has none: what the aggregator lacks stays in memory";
+    finding.what =
+        "the agent has no spool: data that the aggregator does not have yet stays in memory";
     finding.fix = "start neurontrace-agent with --spool DIRECTORY on a disk of this node";
     return finding;
   }
@@ -118,13 +120,13 @@ Finding CheckSpool(HostView& host, const LocalAgent& agent) {
   while (!host.Look(place) && place.size() > 1 && place != ".") place = ParentOf(place);
   if (!agent.pid && place != agent.spool) {
     finding.severity = Severity::kNote;
-    finding.what = fmt::format("{} is not there, and no agent runs", agent.spool);
+    finding.what = fmt::format("{} does not exist, and no agent runs", agent.spool);
     return finding;
   }
   // An agent of another user writes where this one may not: not for this user to judge.
   if (!agent.pid && !host.MayWrite(place)) {
     finding.severity = Severity::kWarning;
-    finding.what = fmt::format("{} cannot be written by user {}", place, host.user());
+    finding.what = fmt::format("{} is not writable for user {}", place, host.user());
     finding.fix = fmt::format("give it to the agent's user: chown USER {}", agent.spool);
     return finding;
   }
@@ -132,7 +134,7 @@ Finding CheckSpool(HostView& host, const LocalAgent& agent) {
   if (!free.ok()) {
     finding.severity = Severity::kWarning;
     finding.what = std::string(free.status().message());
-    finding.fix = "see that its disk is mounted";
+    finding.fix = "check that its disk is mounted";
     return finding;
   }
   const std::string room = fmt::format("{} free at {}", FormatBytes(*free), agent.spool);
@@ -143,7 +145,7 @@ Finding CheckSpool(HostView& host, const LocalAgent& agent) {
   finding.severity = *free < limits::kSpoolBytesMin ? Severity::kBroken : Severity::kWarning;
   finding.what =
       fmt::format("{}, but the spool may grow to {}", room, FormatBytes(agent.spool_bytes));
-  finding.fix = "make room, or start neurontrace-agent with a smaller --spool-bytes";
+  finding.fix = "free disk space, or start neurontrace-agent with a smaller --spool-bytes";
   return finding;
 }
 

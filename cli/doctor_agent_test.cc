@@ -48,10 +48,10 @@ TEST_F(DoctorAgentTest, TellsWhyASocketIsOfNoUse) {
   host_.connect_status = Unavailable("refused");
   finding = CheckAgentSocket(host_, kSocket, true);
   EXPECT_EQ(finding.severity, Severity::kBroken);
-  EXPECT_THAT(finding.what, HasSubstr("nobody listens"));
+  EXPECT_THAT(finding.what, HasSubstr("nothing listens"));
 
   host_.PutFile(kSocket, "");
-  EXPECT_THAT(CheckAgentSocket(host_, kSocket, true).what, HasSubstr("is no socket"));
+  EXPECT_THAT(CheckAgentSocket(host_, kSocket, true).what, HasSubstr("is not a socket"));
 }
 
 TEST_F(DoctorAgentTest, ASocketForEverybodyIsAWarning) {

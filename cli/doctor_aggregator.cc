@@ -38,13 +38,13 @@ Finding CheckAgents(const v1::GetStatusReply& status, const std::string& version
   } else if (!other_versions.empty()) {
     finding.severity = Severity::kWarning;
     finding.what += fmt::format("; not {}:{}", version, other_versions);
-    finding.fix = "install the agents of one release";
+    finding.fix = "install agents of the same release";
   } else if (status.agents_connected() < status.agents_known()) {
     finding.severity = Severity::kWarning;
-    finding.fix = "`neurontrace status` names those that are away";
+    finding.fix = "`neurontrace status` lists the agents that are not connected";
   } else if (status.agents_connected() == 0) {
     finding.severity = Severity::kWarning;
-    finding.what = "no agent is connected, so there is nothing to capture";
+    finding.what = "no agent is connected, so nothing can be captured";
     finding.fix = "start neurontrace-agent --aggregator HOST:PORT on each instance";
   }
   if (is_here) finding.what += "; this machine's is among them";
@@ -95,7 +95,7 @@ std::vector<Finding> CheckAggregator(const std::string& address, const std::stri
     finding.severity = Severity::kBroken;
     finding.what = fmt::format("no answer from {}: {}", address, first.error);
     finding.fix =
-        "start neurontrace-aggregator there, let the port through the firewall, or name another "
+        "start neurontrace-aggregator there, open the port in the firewall, or set another address "
         "with --aggregator HOST:PORT or NEURONTRACE_AGGREGATOR";
     return {finding};
   }
@@ -105,11 +105,11 @@ std::vector<Finding> CheckAggregator(const std::string& address, const std::stri
                              FormatDuration(answer.took_ns), answer.status.version());
   if (answer.status.version() != version) {
     finding.severity = Severity::kWarning;
-    finding.what += fmt::format(", and this command is {}", version);
-    finding.fix = "install the programs of one release";
+    finding.what += fmt::format(", but this command is {}", version);
+    finding.fix = "install programs of the same release";
   } else if (answer.took_ns > kSlowNs) {
     finding.severity = Severity::kWarning;
-    finding.fix = "see what its machine or the network is busy with: captures start late";
+    finding.fix = "check the load of its machine and of the network; captures start late";
   }
   std::vector<Finding> findings = {finding, CheckAgents(answer.status, version, host_name)};
   for (Finding& runtime : CheckRuntimeVersions(answer.workers)) {
@@ -127,26 +127,27 @@ Finding CheckTransport(const std::string& address, const ChannelSecurity& securi
       finding.severity = Severity::kWarning;
       finding.what += "; " + sentence;
       finding.fix =
-          "close the file to others, and replace what is in it if others use this machine";
+          "restrict the file's permissions, and replace its contents if others use this machine";
     }
     return finding;
   }
   if (IsLoopback(address) && usable.ok()) {
-    finding.what = "none, and none needed: the aggregator is on this machine";
+    finding.what = "none needed: the aggregator is on this machine";
     return finding;
   }
   if (!usable.ok()) {
     finding.severity = Severity::kBroken;
     finding.what = std::string(usable.message());
-    finding.fix = "docs/operator/security.md says how certificates are made and given";
+    finding.fix = "see docs/operator/security.md for how to issue and install certificates";
     return finding;
   }
   finding.severity = Severity::kWarning;
   finding.what = fmt::format(
-      "none (--insecure): whoever is on the network between here and {} can read traces and start "
+      "none (--insecure): anyone on the network between here and {} can read traces and start "
       "captures",
       address);
-  finding.fix = "give aggregator, agents and this command certificates: docs/operator/security.md";
+  finding.fix =
+      "install certificates for the aggregator, agents and this command: docs/operator/security.md";
   return finding;
 }
 

@@ -54,7 +54,7 @@ TEST_F(DoctorAggregatorTest, OtherReleasesAndSlowAnswersAreWarnings) {
   answer_.took_ns = 2'000'000'000;
   EXPECT_EQ(Check()[0].severity, Severity::kWarning);
   answer_.status.set_version("0.2.0");
-  EXPECT_THAT(Check()[0].what, HasSubstr("version 0.2.0, and this command is 0.1.0"));
+  EXPECT_THAT(Check()[0].what, HasSubstr("version 0.2.0, but this command is 0.1.0"));
 }
 
 TEST_F(DoctorAggregatorTest, NamesAgentsThatAreOtherwise) {

@@ -82,7 +82,7 @@ int RunDoctor(Context& context, const DoctorOptions& options) {
   Append(findings, CheckLimits(host));
   if (const std::string problem = CheckPeerAddress(context.aggregator); !problem.empty()) {
     findings.push_back({"aggregator", Severity::kBroken, problem,
-                        "name it with --aggregator HOST:PORT or NEURONTRACE_AGGREGATOR"});
+                        "set it with --aggregator HOST:PORT or NEURONTRACE_AGGREGATOR"});
   } else {
     const Finding transport = CheckTransport(context.aggregator, context.security);
     if (transport.severity != Severity::kBroken) {
@@ -99,27 +99,26 @@ int RunDoctor(Context& context, const DoctorOptions& options) {
 
 void AddDoctorCommand(CLI::App& app, Context& context, Run& run) {
   auto options = std::make_shared<DoctorOptions>();
-  CLI::App* command =
-      app.add_subcommand("doctor", "What is wrong with this machine's set-up, and how to mend it");
+  CLI::App* command = app.add_subcommand("doctor", "Check this machine's setup and suggest fixes");
   command
       ->add_option("--agent-socket", options->agent_socket,
-                   "The socket that taps connect to (default: the running agent's)")
+                   "Socket that taps connect to (default: the running agent's)")
       ->envname("NEURONTRACE_AGENT_SOCKET");
-  command->add_option("--tap", options->tap, "The tap (default: found beside this program)")
+  command->add_option("--tap", options->tap, "Tap library (default: the one beside this program)")
       ->envname("NEURONTRACE_TAP");
   command
       ->add_option("--program", options->programs,
-                   "A program that is to take the tap: can libraries be preloaded into it?")
+                   "Program to check: whether libraries can be preloaded into it; may be repeated")
       ->check(CLI::ExistingFile)
       ->allow_extra_args(false);
   command->footer(
       "Examples:\n"
       "  neurontrace doctor\n"
       "  sudo neurontrace doctor --program /usr/bin/python3 --output json\n\n"
-      "Looks, and changes nothing: the agent's socket and spool, the tap, libnrt.so.1, the "
-      "workers\n"
-      "of this machine, clocks, limits, the aggregator. As root it sees all users' processes.\n\n"
-      "Exit codes: 0 all is well, 1 something is broken, 3 nothing is, but there are warnings.");
+      "Checks the agent's socket and spool, the tap, libnrt.so.1, the workers of this machine, "
+      "clocks,\n"
+      "limits and the aggregator, and changes nothing. As root it sees all users' processes.\n\n"
+      "Exit codes: 0 no problems, 1 something is broken, 3 there are only warnings.");
   command->callback([&context, &run, options] {
     run = [&context, options] { return RunDoctor(context, *options); };
   });

@@ -37,13 +37,13 @@ Finding CheckClockSource(HostView& host) {
     return finding;
   }
   finding.severity = source.empty() ? Severity::kNote : Severity::kWarning;
-  finding.what = source.empty() ? fmt::format("not known: {} cannot be read", kClockSource)
+  finding.what = source.empty() ? fmt::format("unknown: {} cannot be read", kClockSource)
                                 : fmt::format(
                                       "{} is slow to read, and the runtime reads it for "
                                       "every event",
                                       source);
   if (!source.empty())
-    finding.fix = fmt::format("echo tsc > {} (as root), if it is offered", kClockSource);
+    finding.fix = fmt::format("echo tsc > {} (as root), if tsc is available", kClockSource);
   return finding;
 }
 
@@ -52,7 +52,7 @@ Finding CheckDiscipline(HostView& host) {
   const auto clock = host.discipline();
   if (!clock) {
     finding.severity = Severity::kNote;
-    finding.what = "not known: adjtimex is not permitted here";
+    finding.what = "unknown: adjtimex is not permitted here";
     return finding;
   }
   const std::string error =
@@ -80,7 +80,7 @@ Finding CheckReferences(HostView& host) {
   Finding finding{.check = "time sources"};
   if (there.empty()) {
     finding.severity = Severity::kNote;
-    finding.what = "none of vmclock, PHC, chronyd, ClockBound: clock bounds rest on probes alone";
+    finding.what = "none of vmclock, PHC, chronyd, ClockBound: clock bounds depend on probes alone";
     return finding;
   }
   for (const std::string& source : there) {
@@ -102,8 +102,7 @@ std::vector<Finding> CheckLimits(HostView& host) {
   if (open_files && *open_files < kOpenFilesMin) {
     files.severity = Severity::kWarning;
     files.what +=
-        ": an agent needs two for each worker, an aggregator some for each agent and for "
-        "its store";
+        ": an agent needs two per worker; an aggregator needs some per agent and for its store";
     files.fix = "LimitNOFILE=65536 in the service, or ulimit -n 65536";
   }
   Finding memory{.check = "locked memory"};

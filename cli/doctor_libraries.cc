@@ -34,8 +34,8 @@ Finding CheckTapVersion(HostView& host, const std::string& path, const std::stri
   }
   finding.severity = Severity::kWarning;
   finding.what = found.ok() ? fmt::format("{}, but this command is {}", *found, version)
-                            : "an older one, which does not say";
-  finding.fix = "install the tap and the programs of one release; workers have to be started again";
+                            : "an older version that does not report itself";
+  finding.fix = "install the tap and programs of the same release, and restart the workers";
   return finding;
 }
 
@@ -49,7 +49,7 @@ Finding CheckTapGlibc(HostView& host, const ElfFile& elf) {
     finding.fix = "run workers in an image of a distribution with glibc 2.17 or later";
   } else if (MinorOfGlibc(here) < needed) {
     finding.severity = Severity::kBroken;
-    finding.what = fmt::format("this machine has {}, the tap needs 2.{}", here, needed);
+    finding.what = fmt::format("this machine has {}, but the tap needs 2.{}", here, needed);
     finding.fix = "run workers on a newer distribution, or build the tap on this one";
   } else {
     finding.what =
@@ -63,24 +63,24 @@ Finding CheckTapGlibc(HostView& host, const ElfFile& elf) {
 std::vector<Finding> CheckTap(HostView& host, const std::string& path, const std::string& version) {
   Finding finding{.check = "tap library", .severity = Severity::kBroken};
   if (path.empty()) {
-    finding.what = "libneurontrace_tap.so is not beside the programs nor in their ../lib";
-    finding.fix = "install it, or name it with --tap FILE";
+    finding.what = "libneurontrace_tap.so is neither beside the programs nor in their ../lib";
+    finding.fix = "install it, or pass it with --tap FILE";
     return {finding};
   }
   const auto elf = ReadElf(host, path);
   if (!elf.ok()) {
     finding.what = std::string(elf.status().message());
-    finding.fix = "install the tap again";
+    finding.fix = "reinstall the tap";
     return {finding};
   }
   if (!elf->IsOfThisMachine()) {
-    finding.what = fmt::format("{} is for another kind of processor", path);
-    finding.fix = "install the tap that is built for this one";
+    finding.what = fmt::format("{} is built for a different processor architecture", path);
+    finding.fix = "install the tap that is built for this processor architecture";
     return {finding};
   }
   if (!elf->Defines("nrt_init") || !elf->Defines("nrt_close")) {
     finding.what = fmt::format("{} does not intercept nrt_init, so it is not the tap", path);
-    finding.fix = "install the tap again, or name it with --tap FILE";
+    finding.fix = "reinstall the tap, or name it with --tap FILE";
     return {finding};
   }
   finding.severity = Severity::kGood;
@@ -110,12 +110,13 @@ Finding CheckRuntime(HostView& host, const std::vector<std::string>& places, boo
                                   [&host](const std::string& path) { return host.Look(path); });
   if (place == places.end()) {
     finding.severity = is_expected ? Severity::kWarning : Severity::kNote;
-    finding.what = is_expected ? "there are Neuron devices, and no libnrt.so.1 in the usual places"
-                               : "not on this machine, which has no Neuron device either";
+    finding.what = is_expected
+                       ? "this machine has Neuron devices, but no libnrt.so.1 in the usual places"
+                       : "not on this machine, which has no Neuron device";
     if (is_expected) {
       finding.fix =
-          "install aws-neuronx-runtime-lib, or name its directory in LD_LIBRARY_PATH; "
-          "workers in containers bring their own";
+          "install aws-neuronx-runtime-lib, or add its directory to LD_LIBRARY_PATH; workers in "
+          "containers bring their own";
     }
     return finding;
   }
@@ -123,7 +124,7 @@ Finding CheckRuntime(HostView& host, const std::vector<std::string>& places, boo
   if (!elf.ok()) {
     finding.severity = Severity::kBroken;
     finding.what = std::string(elf.status().message());
-    finding.fix = "install aws-neuronx-runtime-lib again";
+    finding.fix = "reinstall aws-neuronx-runtime-lib";
     return finding;
   }
   // The real file is named after the runtime's version.
@@ -141,7 +142,7 @@ Finding CheckRuntime(HostView& host, const std::vector<std::string>& places, boo
   }
   finding.severity = Severity::kBroken;
   finding.what =
-      fmt::format("{} has no {}: workers are reported as `runtime too old`", name, missing);
+      fmt::format("{} lacks {}: workers are reported as `runtime too old`", name, missing);
   finding.fix = "use a Neuron SDK whose runtime has the nrt_sys_trace functions (2.22 or later)";
   return finding;
 }

@@ -44,12 +44,12 @@ TEST_F(DoctorLibrariesTest, ASoundTapIsGoodInEveryRespect) {
 }
 
 TEST_F(DoctorLibrariesTest, NamesWhatIsWrongWithATap) {
-  EXPECT_THAT(CheckTap(host_, "", "0.1.0")[0].what, HasSubstr("not beside the programs"));
+  EXPECT_THAT(CheckTap(host_, "", "0.1.0")[0].what, HasSubstr("neither beside the programs"));
   EXPECT_EQ(CheckTap(host_, "/none.so", "0.1.0")[0].severity, Severity::kBroken);
   host_.PutFile("/text.so", "no library");
-  EXPECT_THAT(CheckTap(host_, "/text.so", "0.1.0")[0].what, HasSubstr("no ELF file"));
+  EXPECT_THAT(CheckTap(host_, "/text.so", "0.1.0")[0].what, HasSubstr("not an ELF file"));
   tap_.machine = EM_PPC64;
-  EXPECT_THAT(Tap()[0].what, HasSubstr("another kind of processor"));
+  EXPECT_THAT(Tap()[0].what, HasSubstr("a different processor architecture"));
   tap_ = FakeElf{.symbols = {"main"}};
   EXPECT_THAT(Tap()[0].what, HasSubstr("it is not the tap"));
 }
@@ -65,7 +65,7 @@ TEST_F(DoctorLibrariesTest, AnotherReleaseOfTheTapIsAWarning) {
 TEST_F(DoctorLibrariesTest, TheCLibraryHasToBeNewEnough) {
   host_.glibc_version = "2.31";
   EXPECT_EQ(Tap()[2].severity, Severity::kBroken);
-  EXPECT_THAT(Tap()[2].what, HasSubstr("has 2.31, the tap needs 2.34"));
+  EXPECT_THAT(Tap()[2].what, HasSubstr("has 2.31, but the tap needs 2.34"));
   host_.glibc_version = "2.36";
   tap_.versions = {"GLIBC_2.38"};
   EXPECT_EQ(Tap()[2].severity, Severity::kBroken);

@@ -91,8 +91,8 @@ class WorkersSeen {
     if (inspect.empty() || inspect == "0") return;
     inspecting_.Add(process.pid,
                     NameOf(process) +
-                        " has NEURON_RT_INSPECT_ENABLE set: the runtime records for itself, and "
-                        "captures get `busy: other profiler`",
+                        " has NEURON_RT_INSPECT_ENABLE set: the runtime's own profiler is active, "
+                        "and captures report `busy: other profiler`",
                     "start it without NEURON_RT_INSPECT_ENABLE");
   }
 
@@ -116,25 +116,26 @@ class WorkersSeen {
 
  private:
   void AddUntapped(const ProcessSeen& process, const std::string& environment) {
-    std::string what = NameOf(process) + " uses libnrt.so.1 and has no tap: no capture sees it";
+    std::string what =
+        NameOf(process) + " uses libnrt.so.1 without the tap, so captures cannot record it";
     const std::string preload = VariableOf(environment, "LD_PRELOAD");
     if (preload.find("libneurontrace_tap.so") != std::string::npos) {
       untapped_.Add(
           process.pid,
           fmt::format("{}, though it was started with LD_PRELOAD={}", what,
                       CleanText(preload, kShownVariableBytesMax)),
-          "see that the file is there for this process, in its container too, and readable");
+          "check that the file exists and is readable for this process, also in its container");
     } else if (!preload.empty()) {
       untapped_.Add(process.pid,
                     fmt::format("{}; it was started with LD_PRELOAD={}", what,
                                 CleanText(preload, kShownVariableBytesMax)),
-                    "a script or launcher set LD_PRELOAD and dropped the tap: have it append, as "
+                    "a script or launcher replaced LD_PRELOAD; change it to append, as in "
                     "LD_PRELOAD=\"LIBRARY:$LD_PRELOAD\"");
     } else {
       if (!environment.empty()) what += "; it was started without LD_PRELOAD";
       untapped_.Add(process.pid, what,
-                    "start it with LD_PRELOAD=…/libneurontrace_tap.so, in the environment that it "
-                    "really gets (sudo, env -i and some launchers drop it)");
+                    "start it with LD_PRELOAD=…/libneurontrace_tap.so in its own environment "
+                    "(sudo, env -i and some launchers drop it)");
     }
   }
 
@@ -167,7 +168,7 @@ class WorkersSeen {
   const std::string& proc_;
   const std::string& agent_socket_;
   std::vector<ProcessSeen> good_;
-  Trouble untapped_{Severity::kBroken, "use libnrt.so.1 and have no tap"};
+  Trouble untapped_{Severity::kBroken, "use libnrt.so.1 without the tap"};
   Trouble astray_{Severity::kWarning, "have the tap, which looks for its agent elsewhere"};
   Trouble inspecting_{Severity::kWarning, "have NEURON_RT_INSPECT_ENABLE set"};
   std::map<std::string, size_t> runtimes_;
@@ -189,12 +190,13 @@ std::vector<Finding> CheckWorkers(HostView& host, const std::string& proc,
   }
   std::vector<Finding> findings = workers.Take();
   if (findings.empty()) {
-    findings.push_back({"worker", Severity::kNote, "no process here has libnrt.so.1", ""});
+    findings.push_back(
+        {"worker", Severity::kNote, "no process on this machine uses libnrt.so.1", ""});
   }
   if (unreadable > 0 && host.user() != 0) {
     findings.push_back(
         {"worker", Severity::kNote,
-         fmt::format("{} processes of other users could not be looked at", unreadable),
+         fmt::format("{} processes of other users could not be inspected", unreadable),
          "run `neurontrace doctor` as root to see them"});
   }
   return findings;
@@ -209,17 +211,17 @@ std::vector<Finding> CheckPreload(HostView& host, const std::vector<std::string>
     const std::string library = preload.substr(from, end - from);
     from = end + 1;
     if (library.empty() || library.find('/') == std::string::npos || host.Look(library)) continue;
-    findings.push_back({"LD_PRELOAD", Severity::kWarning, library + " is not there",
-                        "take it out of LD_PRELOAD, or name it right"});
+    findings.push_back({"LD_PRELOAD", Severity::kWarning, library + " does not exist",
+                        "remove it from LD_PRELOAD, or correct the path"});
   }
   for (const std::string& program : programs) {
     const std::string obstacle = PreloadObstacle(host, program);
     if (obstacle.empty()) {
       findings.push_back(
-          {"LD_PRELOAD", Severity::kGood, program + " takes preloaded libraries", ""});
+          {"LD_PRELOAD", Severity::kGood, program + " accepts preloaded libraries", ""});
     } else {
       findings.push_back({"LD_PRELOAD", Severity::kBroken, obstacle,
-                          "start the worker by another program, or link it dynamically"});
+                          "start the worker with a different program, or link it dynamically"});
     }
   }
   return findings;

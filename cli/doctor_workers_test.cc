@@ -49,10 +49,10 @@ TEST_F(DoctorWorkersTest, SaysWhatAWorkerWithoutATapWasStartedWith) {
   host_.PutProcess(10, 1, "python", kOnlyRuntime,
                    Environment({"LD_PRELOAD=/usr/lib/libtcmalloc.so.4"}));
   EXPECT_THAT(Check()[0].what, HasSubstr("LD_PRELOAD=/usr/lib/libtcmalloc.so.4"));
-  EXPECT_THAT(Check()[0].fix, HasSubstr("dropped the tap"));
+  EXPECT_THAT(Check()[0].fix, HasSubstr("replaced LD_PRELOAD"));
   host_.PutProcess(10, 1, "python", kOnlyRuntime,
                    Environment({"LD_PRELOAD=/nowhere/libneurontrace_tap.so"}));
-  EXPECT_THAT(Check()[0].fix, HasSubstr("see that the file is there"));
+  EXPECT_THAT(Check()[0].fix, HasSubstr("check that the file exists"));
   host_.PutProcess(10, 1, "python", kOnlyRuntime, Environment({"HOME=/root"}));
   EXPECT_THAT(Check()[0].what, HasSubstr("started without LD_PRELOAD"));
 }
@@ -93,7 +93,7 @@ TEST_F(DoctorWorkersTest, OfManyWithOneTroubleTheFirstAreShownAndTheOthersCounte
   ASSERT_EQ(findings.size(), 1u + 16 + 1 + 1 + 1);
   EXPECT_EQ(findings[17].severity, Severity::kBroken);
   EXPECT_EQ(findings[17].what,
-            "4 more workers use libnrt.so.1 and have no tap: pid 116, 117, 118, 119");
+            "4 more workers use libnrt.so.1 without the tap: pid 116, 117, 118, 119");
   EXPECT_THAT(findings[17].fix, HasSubstr("LD_PRELOAD"));
   EXPECT_THAT(findings[18].what, HasSubstr("pid 120 (python) has NEURON_RT_INSPECT_ENABLE set"));
 }
@@ -137,7 +137,7 @@ TEST_F(DoctorWorkersTest, TrapsOfPreloading) {
   host_.environment["LD_PRELOAD"] = "/gone.so:libsome.so /there.so";
   host_.PutFile("/there.so", "");
   ASSERT_EQ(CheckPreload(host_, {}).size(), 1u);
-  EXPECT_EQ(CheckPreload(host_, {})[0].what, "/gone.so is not there");
+  EXPECT_EQ(CheckPreload(host_, {})[0].what, "/gone.so does not exist");
   host_.environment.clear();
   host_.PutFile("/bin/static", FakeElf{}.Bytes());
   host_.PutFile("/bin/good", FakeElf{.interpreter = "/lib64/ld-linux-x86-64.so.2"}.Bytes());

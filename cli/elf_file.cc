@@ -30,7 +30,7 @@ class Reader {
   absl::StatusOr<std::string> Bytes(uint64_t offset, uint64_t bytes) {
     if (bytes > kTableBytesMax) return Damaged("a table is too large");
     ASSIGN_OR_RETURN(std::string data, host_.Read(path_, offset, bytes));
-    if (data.size() != bytes) return Damaged("it ends too early");
+    if (data.size() != bytes) return Damaged("the file is truncated");
     return data;
   }
   template <typename T>
@@ -46,11 +46,11 @@ class Reader {
     if (at >= strings.size()) return "";
     const size_t bytes = std::min(strings.find('\0', at), strings.size()) - at;
     names_bytes_ += bytes;
-    if (names_bytes_ > kNamesBytesMax) return Damaged("its names are larger than any table");
+    if (names_bytes_ > kNamesBytesMax) return Damaged("its string table is too large");
     return strings.substr(at, bytes);
   }
   absl::Status Damaged(const char* why) const {
-    return InvalidArgument("{} is no sound ELF file: {}", path_, why);
+    return InvalidArgument("{} is not a valid ELF file: {}", path_, why);
   }
 
  private:
@@ -65,12 +65,13 @@ absl::Status ReadVersions(Reader& reader, const Elf64_Shdr& section, const std::
   uint64_t at = 0;
   for (size_t need_count = 0; need_count < kVersionsMax; ++need_count) {
     Elf64_Verneed need;
-    if (at + sizeof(need) > data.size()) return reader.Damaged("its versions run over");
+    if (at + sizeof(need) > data.size()) return reader.Damaged("its version table is out of range");
     std::memcpy(&need, data.data() + at, sizeof(need));
     uint64_t aux_at = at + need.vn_aux;
     for (size_t i = 0; i < need.vn_cnt && versions.size() < kVersionsMax; ++i) {
       Elf64_Vernaux aux;
-      if (aux_at + sizeof(aux) > data.size()) return reader.Damaged("its versions run over");
+      if (aux_at + sizeof(aux) > data.size())
+        return reader.Damaged("its version table is out of range");
       std::memcpy(&aux, data.data() + aux_at, sizeof(aux));
       ASSIGN_OR_RETURN(versions.emplace_back(), reader.Name(strings, aux.vna_name));
       if (aux.vna_next == 0) break;
@@ -84,7 +85,7 @@ absl::Status ReadVersions(Reader& reader, const Elf64_Shdr& section, const std::
 
 absl::Status ReadSections(Reader& reader, const Elf64_Ehdr& header, ElfFile& elf) {
   if (header.e_shoff == 0 || header.e_shnum == 0) return absl::OkStatus();
-  if (header.e_shentsize != sizeof(Elf64_Shdr)) return reader.Damaged("odd section headers");
+  if (header.e_shentsize != sizeof(Elf64_Shdr)) return reader.Damaged("invalid section headers");
   ASSIGN_OR_RETURN(
       const auto sections,
       reader.Table<Elf64_Shdr>(header.e_shoff, std::min<size_t>(header.e_shnum, kHeadersMax)));
@@ -94,8 +95,8 @@ absl::Status ReadSections(Reader& reader, const Elf64_Ehdr& header, ElfFile& elf
     const bool is_symbols = section.sh_type == SHT_DYNSYM;
     if (!is_symbols && section.sh_type != SHT_GNU_verneed) continue;
     bool& has_one = is_symbols ? has_symbols : has_versions;
-    if (std::exchange(has_one, true)) return reader.Damaged("it has two tables of one kind");
-    if (section.sh_link >= sections.size()) return reader.Damaged("a table has no strings");
+    if (std::exchange(has_one, true)) return reader.Damaged("duplicate dynamic or symbol tables");
+    if (section.sh_link >= sections.size()) return reader.Damaged("a table has no string table");
     const Elf64_Shdr& linked = sections[section.sh_link];
     ASSIGN_OR_RETURN(const std::string strings, reader.Bytes(linked.sh_offset, linked.sh_size));
     if (!is_symbols) {
@@ -155,26 +156,27 @@ absl::StatusOr<ElfFile> ReadElf(HostView& host, const std::string& path) {
   Reader reader(host, path);
   ASSIGN_OR_RETURN(const std::string start, host.Read(path, 0, sizeof(Elf64_Ehdr)));
   if (start.size() < EI_NIDENT || start.compare(0, SELFMAG, ELFMAG) != 0) {
-    return InvalidArgument("{} is no ELF file", path);
+    return InvalidArgument("{} is not an ELF file", path);
   }
   ElfFile elf;
   elf.is_64_bit = start[EI_CLASS] == ELFCLASS64;
-  if (start[EI_DATA] != ELFDATA2LSB) return reader.Damaged("it is for another byte order");
-  if (start.size() < sizeof(Elf64_Ehdr)) return reader.Damaged("it ends too early");
+  if (start[EI_DATA] != ELFDATA2LSB)
+    return reader.Damaged("its byte order differs from this machine's");
+  if (start.size() < sizeof(Elf64_Ehdr)) return reader.Damaged("the file is truncated");
   Elf64_Ehdr header;
   std::memcpy(&header, start.data(), sizeof(header));
   elf.machine = header.e_machine;  // at the same place in both classes
   elf.is_shared_object = header.e_type == ET_DYN;
   if (!elf.is_64_bit) return elf;
   if (header.e_phnum != 0 && header.e_phentsize != sizeof(Elf64_Phdr)) {
-    return reader.Damaged("odd program headers");
+    return reader.Damaged("invalid program headers");
   }
   ASSIGN_OR_RETURN(
       const auto segments,
       reader.Table<Elf64_Phdr>(header.e_phoff, std::min<size_t>(header.e_phnum, kHeadersMax)));
   for (const Elf64_Phdr& segment : segments) {
     if (segment.p_type != PT_INTERP) continue;
-    if (segment.p_filesz > kInterpreterBytesMax) return reader.Damaged("an odd interpreter");
+    if (segment.p_filesz > kInterpreterBytesMax) return reader.Damaged("invalid interpreter");
     ASSIGN_OR_RETURN(const std::string name, reader.Bytes(segment.p_offset, segment.p_filesz));
     elf.interpreter = name.substr(0, name.find('\0'));
   }
@@ -186,7 +188,7 @@ absl::StatusOr<std::string> ReadElfText(HostView& host, const std::string& path,
                                         std::string_view symbol) {
   ASSIGN_OR_RETURN(const ElfFile elf, ReadElf(host, path));
   const auto object = elf.objects.find(std::string(symbol));
-  if (object == elf.objects.end()) return NotFound("{} does not say its version", path);
+  if (object == elf.objects.end()) return NotFound("{} does not report its version", path);
   ASSIGN_OR_RETURN(const std::string text, host.Read(path, object->second, kConstantBytesMax));
   return text.substr(0, text.find('\0'));
 }

@@ -84,7 +84,7 @@ TEST(ElfFile, NamesAreNoMoreThanATableHolds) {
   ASSERT_NE(at, std::string::npos);
   for (size_t i = at; bytes[i + 1] == 'x'; i += 2) bytes[i] = 'x';  // one string without an end
   host.PutFile("/x", bytes);
-  EXPECT_THAT(ReadElf(host, "/x").status().message(), HasSubstr("its names are larger"));
+  EXPECT_THAT(ReadElf(host, "/x").status().message(), HasSubstr("its string table is too large"));
 }
 
 TEST(ElfFile, VersionsOfTheCLibrary) {

@@ -74,7 +74,7 @@ absl::Status SetWindow(const ExportOptions& options, v1::ExportRequest& request)
   ASSIGN_OR_RETURN(const WindowEdge from, ParseTime(options.from));
   ASSIGN_OR_RETURN(WindowEdge to, ParseTime(options.window_end));
   if (from.scale == Scale::kBeforeNow && from.ns == 0) {
-    return InvalidArgument("--from {}: nothing lies after now; write it like --from -5m",
+    return InvalidArgument("--from {}: the time is in the future; use a form such as --from -5m",
                            options.from);
   }
   // What is there ends now.
@@ -82,17 +82,18 @@ absl::Status SetWindow(const ExportOptions& options, v1::ExportRequest& request)
   const bool is_mixed = (from.scale == Scale::kBeforeNow) != (to.scale == Scale::kBeforeNow);
   if (is_mixed && from.scale != Scale::kOpen && to.scale != Scale::kOpen) {
     return InvalidArgument(
-        "--from {} and --to {}: one counts back from now and the other does not; write both alike",
+        "--from {} and --to {}: one is relative to now and the other is not; use the same form for "
+        "both",
         options.from, options.window_end);
   }
   const bool is_before_now = from.scale == Scale::kBeforeNow || to.scale == Scale::kBeforeNow;
   const bool is_open = from.scale == Scale::kOpen || to.scale == Scale::kOpen;
   const bool is_empty = is_before_now ? to.ns >= from.ns : to.ns <= from.ns;
   if (!is_open && from.scale == to.scale && is_empty) {
-    return InvalidArgument("--to must lie after --from");
+    return InvalidArgument("--to must be later than --from");
   }
   if (is_before_now && from.scale == Scale::kOpen) {
-    return InvalidArgument("--to {} needs a --from that counts back from now, too",
+    return InvalidArgument("--to {} needs a --from that is also relative to now",
                            options.window_end);
   }
   request.set_window_start_ns(from.ns);
@@ -116,7 +117,7 @@ absl::Status SetFile(const ExportOptions& options, v1::ExportRequest& request) {
   }
   request.set_split_by_worker(options.split == "worker");
   if (options.max_size.empty() && request.split_by_worker()) {
-    return InvalidArgument("--split goes with --max-size, which says how large a part may be");
+    return InvalidArgument("--split requires --max-size, which sets the size of a part");
   }
   return absl::OkStatus();
 }
@@ -132,9 +133,7 @@ absl::StatusOr<v1::ExportRequest> RequestOf(const ExportOptions& options) {
     request.add_more_formats(more);
   }
   if (request.more_formats_size() != 0 && options.destination.empty()) {
-    return InvalidArgument(
-        "several formats need a destination: --to DIRECTORY, where the "
-        "aggregator writes them");
+    return InvalidArgument("several formats need --to DIRECTORY, where the aggregator writes them");
   }
   for (const auto& id : SplitList(options.instances)) request.add_instance_ids(id);
   ASSIGN_OR_RETURN(const std::vector<uint32_t> cores, CoresOf(options.cores));
@@ -158,16 +157,17 @@ absl::StatusOr<v1::ExportRequest> RequestOf(const ExportOptions& options) {
 absl::Status CheckWhich(const ExportOptions& options) {
   if (options.continuous && !options.id.empty()) {
     return InvalidArgument(
-        "--continuous takes the newest continuous capture that runs: leave out {}, or --continuous",
+        "--continuous selects the newest running continuous capture; omit {} or --continuous",
         options.id);
   }
   if (!options.continuous && options.id.empty()) {
     return InvalidArgument(
-        "say which capture: its ID, or --continuous for the newest continuous one; neurontrace "
-        "captures lists them");
+        "no capture given; pass its ID, or --continuous for the newest continuous one (neurontrace "
+        "captures lists them)");
   }
   if (!options.continuous && !options.job.empty()) {
-    return InvalidArgument("--job goes with --continuous; a capture is of the jobs that it is of");
+    return InvalidArgument(
+        "--job requires --continuous; a capture given by its ID already has its jobs");
   }
   return absl::OkStatus();
 }
@@ -191,10 +191,11 @@ int FindContinuous(Context& context, const ExportOptions& options, v1::Capture& 
     }
   }
   if (!found.capture_id().empty()) return kExitDone;
-  return Fail(NotFound(
-      "no continuous capture runs{}{}; neurontrace capture --continuous --keep 10m begins one",
-      options.job.empty() ? "" : " for job " + options.job,
-      others.empty() ? "" : " (there is one for " + others + ")"));
+  return Fail(
+      NotFound("no continuous capture is running{}{}; start one with neurontrace capture "
+               "--continuous --keep 10m",
+               options.job.empty() ? "" : " for job " + options.job,
+               others.empty() ? "" : " (there is one for " + others + ")"));
 }
 
 std::string DefaultPath(const v1::ExportRequest& request) {
@@ -214,13 +215,13 @@ absl::Status TakeEnds(ExportOptions& options) {
     const bool is_destination = text.starts_with('/') || text.starts_with("s3://");
     std::string& taken = is_destination ? options.destination : options.window_end;
     if (!taken.empty()) {
-      return InvalidArgument("--to {} and --to {}: there is one {}", taken, text,
+      return InvalidArgument("--to {} and --to {}: only one {} is allowed", taken, text,
                              is_destination ? "destination" : "end of the window");
     }
     taken = text;
   }
   if (!options.destination.empty() && !options.path.empty()) {
-    return InvalidArgument("--to {} has the aggregator write: leave out -o {}, or --to",
+    return InvalidArgument("--to {} makes the aggregator write the file; omit -o {} or --to",
                            options.destination, options.path);
   }
   return absl::OkStatus();
@@ -256,78 +257,80 @@ int RunExport(Context& context, ExportOptions options) {
 void AddLayoutOptions(CLI::App& command, ExportOptions& options) {
   command
       .add_option("--clock", options.clock,
-                  "aligned: on the reference timeline; raw: each instance's own stamps")
+                  "aligned: times on the reference timeline; raw: each instance's own timestamps")
       ->check(CLI::IsMember({"aligned", "raw"}));
   command.add_flag("--clock-arguments", options.clock_arguments,
-                   "Raw stamp and bound (eps_ns) beside every event");
-  command.add_flag("--no-flows", options.no_flows, "No arrows between related events");
+                   "Add the raw timestamp and the bound (eps_ns) to every event");
+  command.add_flag("--no-flows", options.no_flows, "Omit arrows between related events");
   command
-      .add_option("--compress", options.compression,
-                  "none; gzip: the whole file (also where -o ends with .gz); packets: within a "
-                  "pftrace")
+      .add_option(
+          "--compress", options.compression,
+          "none; gzip: the whole file (also if -o ends with .gz); packets: within a pftrace")
       ->check(CLI::IsMember({"none", "gzip", "packets"}));
   command
       .add_option(
           "--max-size", options.max_size,
-          "Split into parts of about this size, in a directory (200MB; perfetto: at least 1MiB)")
-      ->check(NotEmpty("leave it out for one file"));
+          "Split into parts of about this size in a directory (200MB; perfetto: at least 1MiB)")
+      ->check(NotEmpty("omit it for one file"));
   command
       .add_option("--split", options.split,
-                  "With --max-size: by time, or by ranges of workers (worker)")
+                  "With --max-size: split by time, or by ranges of workers (worker)")
       ->check(CLI::IsMember({"time", "worker"}));
-  command.add_flag("--no-resume", options.no_resume,
-                   "Start over, ignoring what an interrupted export left, and leave nothing");
+  command.add_flag(
+      "--no-resume", options.no_resume,
+      "Start over instead of resuming an interrupted export, and keep no partial files");
 }
 
 }  // namespace
 
 void AddExportCommand(CLI::App& app, Context& context, Run& run) {
   auto options = std::make_shared<ExportOptions>();
-  CLI::App* command = app.add_subcommand("export", "Write a capture as a file that people open");
-  command->add_option("ID", options->id, "Capture id or the beginning of one");
+  CLI::App* command =
+      app.add_subcommand("export", "Export a capture to a file for a trace viewer or for analysis");
+  command->add_option("ID", options->id, "Capture id, or a unique prefix of one");
   command->add_flag("--continuous", options->continuous,
-                    "Of the newest continuous capture that runs, instead of an ID");
-  command->add_option("--job", options->job, "With --continuous: the one of this job")
-      ->check(NotEmpty("leave it out for the newest of any"));
+                    "Export the newest running continuous capture, instead of an ID");
+  command->add_option("--job", options->job, "With --continuous: only a capture of this job")
+      ->check(NotEmpty("omit it for the newest capture of any job"));
   command
-      ->add_option("--format", options->formats,
-                   fmt::format("{} (default: by the file's ending); several with --to DIRECTORY",
-                               fmt::join(ExportFormatNames(), ", ")))
+      ->add_option(
+          "--format", options->formats,
+          fmt::format("{} (default: from the file name's suffix); several with --to DIRECTORY",
+                      fmt::join(ExportFormatNames(), ", ")))
       ->allow_extra_args(false)
       ->check(CLI::IsMember(ExportFormatNames()));
   command
       ->add_option("-o,--out", options->path,
                    "Output file, or a new directory for formats of several files (default: "
-                   "system_profile.pftrace or what the format usually has; - for standard "
-                   "output)")
-      ->check(NotEmpty("leave it out for a name of its own"));
+                   "system_profile.pftrace or the format's usual name; - for standard output)")
+      ->check(NotEmpty("omit it for the default name"));
   AddInstances(*command, options->instances);
-  command->add_option("--worker-gid", options->worker_gids, "Only workers of these ranks (0-7,64)")
+  command
+      ->add_option("--worker-gid", options->worker_gids, "Only workers with these ranks (0-7,64)")
       ->allow_extra_args(false)
-      ->check(NotEmpty("leave it out for all workers"));
+      ->check(NotEmpty("omit it for all workers"));
   AddCores(*command, options->cores);
   AddEventTypes(*command, options->event_types);
   command
       ->add_option("--system-trace-primary-group", options->primary_group,
-                   "What makes a process row: instance_id, process_id, thread_id, lnc_idx")
+                   "Key of a process row: instance_id, process_id, thread_id, lnc_idx")
       ->allow_extra_args(false);
   command
-      ->add_option(
-          "--system-trace-secondary-group", options->secondary_group,
-          "What makes a thread row: worker_gid, lnc_idx, thread_id, instance_id, process_id")
+      ->add_option("--system-trace-secondary-group", options->secondary_group,
+                   "Key of a thread row: worker_gid, lnc_idx, thread_id, instance_id, process_id")
       ->allow_extra_args(false);
   command
       ->add_option("--from", options->from,
-                   "Start of the window: since the first event (1.5s), before now (-5m), or an "
-                   "epoch in ns")
-      ->check(NotEmpty("leave it out to begin with the first event"));
+                   "Start of the window: after the first event (1.5s), before now (-5m), or epoch "
+                   "nanoseconds")
+      ->check(NotEmpty("omit it to start with the first event"));
   command
       ->add_option("--to", options->to,
-                   "End of the window, written like --from, or now. What begins with / or s3:// is "
-                   "where the "
-                   "aggregator writes, below one of its export roots; both can be given")
+                   "End of the window, in the form of --from, or now. A value that starts with / "
+                   "or s3:// is the destination to which the aggregator writes, below one of its "
+                   "export roots. Both may be given")
       ->allow_extra_args(false)
-      ->check(NotEmpty("leave it out to end with the last event"));
+      ->check(NotEmpty("omit it to end with the last event"));
   AddLayoutOptions(*command, *options);
   command->footer(
       "Examples:\n"

@@ -60,8 +60,8 @@ absl::StatusOr<File> OpenFrom(const std::string& path, uint64_t held_bytes) {
   struct stat about = {};
   if (fstat(fd.get(), &about) != 0) return CannotWrite(path);
   if (static_cast<uint64_t>(about.st_size) != held_bytes) {
-    return DataLoss("the aggregator continues {} after {} bytes; there are {}", path, held_bytes,
-                    about.st_size);
+    return DataLoss("the aggregator resumes {} after {} bytes, but {} bytes are present", path,
+                    held_bytes, about.st_size);
   }
   File file(fdopen(fd.get(), held_bytes == 0 ? "wb" : "ab"));
   if (file == nullptr) return CannotWrite(path);
@@ -96,7 +96,7 @@ class StreamDestination : public ExportDestination {
 
   absl::Status Begin(const std::string& name, uint64_t held_bytes) override {
     if (number_ != 0 || held_bytes != 0) {
-      return DataLoss("the aggregator sent {} where one file was to come", name);
+      return DataLoss("the aggregator sent {} where a single file was expected", name);
     }
     ++number_;
     return absl::OkStatus();
@@ -112,11 +112,11 @@ class StreamDestination : public ExportDestination {
   }
   absl::StatusOr<std::vector<v1::HeldFile>> GoOn() override { return std::vector<v1::HeldFile>(); }
   absl::Status BeginAnew() override {
-    return FailedPrecondition(
-        "{} cannot be written from its beginning again: write to a file with -o FILE", name_);
+    return FailedPrecondition("{} cannot be rewritten from its start; write to a file with -o FILE",
+                              name_);
   }
   absl::Status Keep() override {
-    if (!has_ended_) return DataLoss("the aggregator did not end its file");
+    if (!has_ended_) return DataLoss("the aggregator did not finish its file");
     return CloseWhole(std::move(file_), name_);
   }
   ExportPart* part() override { return nullptr; }
@@ -124,7 +124,7 @@ class StreamDestination : public ExportDestination {
  private:
   absl::Status CheckNumber(uint32_t number) const {
     if (number_ == 1 && number == 0 && !has_ended_) return absl::OkStatus();
-    return DataLoss("the aggregator sent bytes of no file");
+    return DataLoss("the aggregator sent bytes without a file");
   }
 
   const std::string name_;
@@ -168,7 +168,7 @@ class FileDestination : public ExportDestination {
     return part_->Clear();
   }
   absl::Status Keep() override {
-    if (!has_begun_ || file_ != nullptr) return DataLoss("the aggregator did not end {}", path_);
+    if (!has_begun_ || file_ != nullptr) return DataLoss("the aggregator did not finish {}", path_);
     return part_->TakeName();
   }
   ExportPart* part() override { return part_.get(); }
@@ -176,7 +176,7 @@ class FileDestination : public ExportDestination {
  private:
   absl::Status CheckNumber(uint32_t number) const {
     if (file_ != nullptr && number == 0) return absl::OkStatus();
-    return DataLoss("the aggregator sent bytes of no file for {}", path_);
+    return DataLoss("the aggregator sent bytes without a file for {}", path_);
   }
   void Forget() {
     file_.reset();  // what does not reach the disk is received again
@@ -215,7 +215,8 @@ class DirectoryDestination : public ExportDestination {
     std::error_code error;
     std::filesystem::create_directories(path.parent_path(), error);
     if (error) {
-      return FailedPrecondition("cannot make {}: {}", path.parent_path().string(), error.message());
+      return FailedPrecondition("cannot create {}: {}", path.parent_path().string(),
+                                error.message());
     }
     ASSIGN_OR_RETURN(File file, OpenFrom(path.string(), held_bytes));
     open_.emplace(number, OpenFile{path.string(), std::move(file)});
@@ -223,12 +224,14 @@ class DirectoryDestination : public ExportDestination {
   }
   absl::Status Write(uint32_t number, const std::string& data) override {
     const auto at = open_.find(number);
-    if (at == open_.end()) return DataLoss("the aggregator sent bytes of no file for {}", path_);
+    if (at == open_.end())
+      return DataLoss("the aggregator sent bytes without a file for {}", path_);
     return Put(at->second.file.get(), data, at->second.path);
   }
   absl::Status End(uint32_t number) override {
     const auto at = open_.find(number);
-    if (at == open_.end()) return DataLoss("the aggregator ended no file for {}", path_);
+    if (at == open_.end())
+      return DataLoss("the aggregator finished a file that it did not start, for {}", path_);
     RETURN_IF_ERROR(CloseWhole(std::move(at->second.file), at->second.path));
     open_.erase(at);
     return absl::OkStatus();
@@ -241,7 +244,7 @@ class DirectoryDestination : public ExportDestination {
   }
   absl::Status Keep() override {
     if (!open_.empty()) {
-      return DataLoss("the aggregator did not end {}", open_.begin()->second.path);
+      return DataLoss("the aggregator did not finish {}", open_.begin()->second.path);
     }
     for (const std::string& name : held_) {
       if (!begun_.contains(name)) return DataLoss("the aggregator did not send {} again", name);

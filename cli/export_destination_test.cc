@@ -59,7 +59,7 @@ TEST_F(ExportDestinationTest, AFileHasItsNameOnceItIsWhole) {
     ASSERT_TRUE(file.ok()) << file.status();
     ASSERT_TRUE((*file)->Begin("system_profile.pftrace", 0).ok());
     ASSERT_TRUE((*file)->Write(0, "new").ok());
-    EXPECT_THAT((*file)->Keep().message(), HasSubstr("did not end"));
+    EXPECT_THAT((*file)->Keep().message(), HasSubstr("did not finish"));
     EXPECT_EQ(Read(path_), "what was there");
     ASSERT_TRUE((*file)->End(0).ok());
     ASSERT_TRUE((*file)->Keep().ok());
@@ -173,7 +173,7 @@ TEST_F(ExportDestinationTest, ADirectoryHasItsNameOnceItIsWhole) {
   EXPECT_EQ(Read(path_ + "/part/a.bin"), "aa");
   EXPECT_EQ(Read(path_ + "/b.bin"), "bb");
   EXPECT_EQ(Entries(), 1u);
-  EXPECT_THAT(OpenDirectory(path_).status().message(), HasSubstr("name another"));
+  EXPECT_THAT(OpenDirectory(path_).status().message(), HasSubstr("choose another"));
 }
 
 TEST_F(ExportDestinationTest, NamesStayBelowTheDirectory) {

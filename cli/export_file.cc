@@ -80,7 +80,7 @@ void ReportDelivery(const Context& context, const v1::ExportDone& done) {
   Print(context.results, "the aggregator wrote {}: {} files, {}", done.written_to(),
         FormatCount(done.files_written()), FormatBytes(done.total().bytes_written()));
   if (done.files_there() != 0) {
-    Print(context.results, "; {} were there", FormatCount(done.files_there()));
+    Print(context.results, "; {} already existed", FormatCount(done.files_there()));
   }
   Print(context.results, "\n");
   ReportRemarks(context.results, done);
@@ -139,7 +139,7 @@ int ExportToFile(Context& context, const v1::ExportRequest& request, const Expor
   if (can_be_left && got.can_go_on && !got.is_whole() && got.bytes != 0) {
     part->Leave();
     left = fmt::format(
-        "  What was received, {}, stays in {}: {} continues it,\n"
+        "  The received part, {}, is kept in {}: {} resumes it,\n"
         "  or starts over with --no-resume.\n",
         FormatBytes(got.bytes), part->path(), target.who_goes_on);
   }
@@ -172,14 +172,13 @@ int ExportToDestination(Context& context, const v1::ExportRequest& request,
   const grpc::Status status = reader->Finish();
   interrupt.SetCall(nullptr);
   if (!done && interrupt.is_interrupted()) {
-    return Fail(absl::CancelledError(
-        fmt::format("interrupted: {} is not whole, and has no manifest.json; the same command "
-                    "continues it",
-                    request.destination())));
+    return Fail(absl::CancelledError(fmt::format(
+        "interrupted: {} is incomplete and has no manifest.json; run the same command to resume",
+        request.destination())));
   }
   if (!status.ok()) return Fail(context, status);
   if (!done || done->written_to().empty()) {
-    return Fail(DataLoss("the aggregator did not write {}: is it older than this command?",
+    return Fail(DataLoss("the aggregator did not write {}; it may be older than this command",
                          request.destination()));
   }
   ReportDelivery(context, *done);

@@ -37,7 +37,7 @@ absl::StatusOr<v1::ExportFormat> ExportFormatOf(const std::string& name, const s
     if (words.name == name) return words.format;
   }
   if (!name.empty()) {
-    return InvalidArgument("unknown format '{}'; there are {}", name,
+    return InvalidArgument("unknown format '{}'; the formats are {}", name,
                            fmt::join(ExportFormatNames(), ", "));
   }
   std::string_view plain = path;

@@ -47,7 +47,7 @@ absl::Status Sync(const std::string& path) {
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   const bool is_synced = fd.valid() ? fsync(fd.get()) == 0 || errno == EINVAL : errno == EACCES;
   if (is_synced) return absl::OkStatus();
-  return FailedPrecondition("cannot write {} to its disk: {}", path, std::strerror(errno));
+  return FailedPrecondition("cannot sync {} to disk: {}", path, std::strerror(errno));
 }
 
 }  // namespace
@@ -139,7 +139,8 @@ absl::Status ExportPart::Clear() {
   if (note_.valid()) WriteNote();
   std::error_code error;
   if (spec_.is_directory && !std::filesystem::create_directory(path_, error)) {
-    return FailedPrecondition("cannot make {}: {}", path_, error ? error.message() : "it is there");
+    return FailedPrecondition("cannot create {}: {}", path_,
+                              error ? error.message() : "it is there");
   }
   return absl::OkStatus();
 }

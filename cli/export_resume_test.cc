@@ -147,16 +147,16 @@ TEST_F(ExportResumeTest, GoesOnByItselfWhereTheAggregatorGoesAndComesBack) {
   EXPECT_EQ(exports_.asked.size(), 4u);
   EXPECT_EQ(exports_.sent, 1'000u) << "nothing twice";
   EXPECT_EQ(exports_.asked[3].held(0).bytes(), 500u);
-  EXPECT_THAT(err_, HasSubstr("the network is gone; asking again"));
+  EXPECT_THAT(err_, HasSubstr("the network is gone; retrying"));
   EXPECT_EQ(Entries(), 1u);
 }
 
 TEST_F(ExportResumeTest, GivesUpAfterAWhileAndTheSameCommandGoesOn) {
   LeaveSome();
-  EXPECT_THAT(err_, HasSubstr("stays in " + path_ + ".part: the same command continues it"));
+  EXPECT_THAT(err_, HasSubstr("is kept in " + path_ + ".part: the same command resumes it"));
   EXPECT_FALSE(std::filesystem::exists(path_));
   EXPECT_EQ(Export(), kExitDone) << err_;
-  EXPECT_THAT(err_, HasSubstr("continuing " + path_ + ".part"));
+  EXPECT_THAT(err_, HasSubstr("resuming " + path_ + ".part"));
   EXPECT_EQ(exports_.sent, 700u);
   EXPECT_EQ(Read(path_), exports_.files["trace.json"]);
   EXPECT_EQ(Entries(), 1u);

@@ -43,7 +43,7 @@ Transferred ExportTransfer::Run() {
   ended.written = GoOn();
   if (!ended.written.ok()) return ended;
   if (held_bytes_ != 0) {
-    Note(fmt::format("continuing {}: {} are there", destination_.part()->path(),
+    Note(fmt::format("resuming {}: {} already received", destination_.part()->path(),
                      FormatBytes(held_bytes_)));
   }
   do {
@@ -102,14 +102,14 @@ bool ExportTransfer::TryAgain(Transferred& ended) {
   if (!CanPass(ended.call) || !has_answered_) return false;
   const auto now = steady_clock::now();
   if (!broken_at_ || fresh_bytes_ != 0) {
-    if (!broken_at_) Note(fmt::format("{}; asking again", ended.call.error_message()));
+    if (!broken_at_) Note(fmt::format("{}; retrying", ended.call.error_message()));
     broken_at_ = now;
     pause_ = kFirstPause;
   }
   const auto left = std::chrono::duration_cast<milliseconds>(
       *broken_at_ + milliseconds(context_.export_retry_ms) - now);
   if (left <= milliseconds(0)) return false;
-  line_.Draw(-1, fmt::format("no answer from the aggregator, asking again; {} s more",
+  line_.Draw(-1, fmt::format("no answer from the aggregator, retrying for another {} s",
                              left.count() / 1'000 + 1));
   if (!interrupt_.Wait(std::min(pause_, left))) return false;
   pause_ = std::min(2 * pause_, kLongestPause);
@@ -130,8 +130,8 @@ absl::Status ExportTransfer::GoOn() {
 
 absl::Status ExportTransfer::BeginAnew() {
   Note(
-      fmt::format("{} no longer begins like what was received of it, as after better models of the "
-                  "clocks, or more events: the export starts over",
+      fmt::format("{}: the export changed since the partial download, because of better clock "
+                  "models or more events; the export starts over",
                   differs_));
   asked_.clear_held();
   held_bytes_ = 0;
@@ -148,7 +148,7 @@ void ExportTransfer::Draw(const v1::ExportProgress& progress) {
       fraction,
       fmt::format("exporting: {} spans, {}{}", FormatCount(progress.spans()),
                   FormatBytes(progress.bytes_written()),
-                  is_held ? fmt::format(", continuing after {}", FormatBytes(held_bytes_)) : ""));
+                  is_held ? fmt::format(", resuming after {}", FormatBytes(held_bytes_)) : ""));
 }
 
 void ExportTransfer::Note(const std::string& words) {

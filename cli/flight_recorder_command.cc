@@ -47,8 +47,11 @@ std::string FormatFlightRecorder(const v1::Capture& capture, const WorkerRanks& 
   const uint64_t ring = spec.ring_events_per_core() == 0 ? limits::kRingEventsPerCoreDefault
                                                          : spec.ring_events_per_core();
   std::string out = fmt::format(
-      "flight recorder  {}{}{}\nworkers          {}\nsince            {}\nrings            {} "
-      "events a core\nevent types      {}\n",
+      "flight recorder  {}{}{}\n"
+      "workers          {}\n"
+      "since            {}\n"
+      "rings            {} events a core\n"
+      "event types      {}\n",
       capture.capture_id(), spec.name().empty() ? "" : "  ", spec.name(),
       IsOfEveryJob(spec) ? "all" : FormatSelection(spec), FormatTime(BeginOf(capture)),
       FormatCount(ring), Types(spec));
@@ -128,11 +131,11 @@ int TurnOn(Context& context, FlightRecorderOptions& options) {
     Print("{}\n", left_out);
   }
   if (capture.workers().empty() && code != kExitFailed) {
-    Print("No worker is selected yet: those that come join it.\n");
+    Print("No worker is selected yet; matching workers that start later join.\n");
   } else if (code != kExitFailed) {
     Print(
-        "neurontrace capture --last 20s takes what the rings hold; neurontrace flight-recorder off "
-        "ends it\n");
+        "neurontrace capture --last 20s records the rings' events; neurontrace flight-recorder off "
+        "turns it off\n");
   }
   return code;
 }
@@ -150,10 +153,11 @@ absl::StatusOr<std::string> Choose(const v1::ListCapturesReply& running, const s
   if (of_job.size() == 1) return of_job.front();
   if (running.captures().empty()) return NotFound("no flight recorder is on");
   if (of_job.empty()) {
-    return NotFound("no flight recorder is of job {} alone; to end one of these, name its id:{}",
-                    job, named);
+    return NotFound(
+        "no flight recorder covers only job {}; to turn one of these off, pass its id:{}", job,
+        named);
   }
-  return InvalidArgument("{} flight recorders are on; say which, by --job or its id:{}",
+  return InvalidArgument("{} flight recorders are on; select one with --job or its id:{}",
                          running.captures_size(), named);
 }
 
@@ -176,8 +180,9 @@ int TurnOff(Context& context, const FlightRecorderOptions& options) {
     return Fail(context, status);
   }
   if (capture.spec().mode() != v1::CAPTURE_MODE_FLIGHT_RECORDER) {
-    return Fail(FailedPrecondition("{} is no flight recorder; neurontrace capture stop {} stops it",
-                                   capture.capture_id(), capture.capture_id()));
+    return Fail(
+        FailedPrecondition("{} is not a flight recorder; stop it with neurontrace capture stop {}",
+                           capture.capture_id(), capture.capture_id()));
   }
   if (const auto status = StopCapture(context, capture.capture_id(), capture); !status.ok()) {
     return Fail(context, status);
@@ -207,7 +212,7 @@ int ShowFlightRecorders(Context& context, const FlightRecorderOptions& options) 
     return code;
   }
   if (running.captures().empty()) {
-    Print("off{}: neurontrace flight-recorder on turns it on\n",
+    Print("off{}; turn it on with neurontrace flight-recorder on\n",
           options.shown_job.empty() ? "" : " for job " + options.shown_job);
   }
   const WorkerRanks ranks = running.captures().empty() ? WorkerRanks() : AskRanks(context);
@@ -222,31 +227,33 @@ int ShowFlightRecorders(Context& context, const FlightRecorderOptions& options) 
 void AddFlightRecorderCommand(CLI::App& app, Context& context, Run& run) {
   auto options = std::make_shared<FlightRecorderOptions>();
   CLI::App* command = app.add_subcommand(
-      "flight-recorder", "Keep the last events of every core in its process, for capture --last");
+      "flight-recorder",
+      "Keep the most recent events of every core in its process, for capture --last");
   command->footer(
       "Examples:\n"
       "  neurontrace flight-recorder on --ring-events 262144 --event-type hardware\n"
       "  neurontrace flight-recorder status\n"
       "  neurontrace capture --last 20s -o before.pftrace\n"
       "  neurontrace flight-recorder off\n\n"
-      "Nothing leaves the processes until a capture takes it. Any other kind of capture that needs "
-      "a worker suspends it there meanwhile.\n"
+      "Events stay in the processes until a capture collects them. Any other kind of capture that "
+      "needs a worker suspends the flight recorder there while it runs.\n"
       "Exit codes: 0 on (off: turned off), 1 failed, or off where status was asked for, 2 wrong "
       "usage, 3 on, but not on all selected workers.");
   command->require_subcommand(1);
-  CLI::App* on = command->add_subcommand("on", "Have the selected workers keep their rings");
+  CLI::App* on =
+      command->add_subcommand("on", "Turn the flight recorder on for the selected workers");
   AddSelectionOptions(*on, options->capture);
   AddEventOptions(*on, options->capture);
   AddConditionOptions(*on, options->capture);
-  CLI::App* off = command->add_subcommand("off", "End it; what the rings hold is gone");
-  off->add_option("ID", options->id, "Its capture id or the beginning of one (default: the one)")
-      ->check(NotEmpty("leave it out where only one is on"));
-  off->add_option("--job", options->job, "The one of this job")
-      ->check(NotEmpty("leave it out where only one is on"));
+  CLI::App* off = command->add_subcommand("off", "Turn it off and discard the rings' events");
+  off->add_option("ID", options->id, "Its capture id, or a unique prefix (default: the only one)")
+      ->check(NotEmpty("omit it if only one is on"));
+  off->add_option("--job", options->job, "The flight recorder of this job")
+      ->check(NotEmpty("omit it if only one is on"));
   CLI::App* status =
-      command->add_subcommand("status", "Which workers keep their rings, and since when");
-  status->add_option("--job", options->shown_job, "Of this job")
-      ->check(NotEmpty("leave it out for all"));
+      command->add_subcommand("status", "Show which workers keep rings, and since when");
+  status->add_option("--job", options->shown_job, "Only of this job")
+      ->check(NotEmpty("omit it for all"));
   options->on = on;
   on->callback([&context, &run, options] {
     run = [&context, options] { return TurnOn(context, *options); };

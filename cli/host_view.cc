@@ -102,11 +102,11 @@ absl::Status SystemHostView::TryToConnect(const std::string& socket_path) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   if (socket_path.size() >= sizeof(address.sun_path)) {
-    return absl::NotFoundError(socket_path + " is too long for the path of a socket");
+    return absl::NotFoundError(socket_path + " is too long for a socket path");
   }
   std::memcpy(address.sun_path, socket_path.data(), socket_path.size());
   const UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.valid()) return ErrorOf("make a socket for", socket_path);
+  if (!fd.valid()) return ErrorOf("create a socket for", socket_path);
   if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     return ErrorOf("connect to", socket_path);
   }

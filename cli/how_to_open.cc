@@ -28,12 +28,12 @@ std::string HowToOpen(const v1::ExportRequest& request, const std::string& path)
   if (path.empty()) {
     return request.max_file_bytes() != 0
                ? "Open a part of its system_profile.pftrace at https://ui.perfetto.dev."
-               : "Open its system_profile.pftrace at https://ui.perfetto.dev, or with "
-                 "`trace_processor --httpd FILE` beside it where it is larger than 200 MB.";
+               : "Open its system_profile.pftrace at https://ui.perfetto.dev; if it is larger than "
+                 "200 MB, run `trace_processor --httpd FILE` too.";
   }
   if (request.max_file_bytes() != 0) {
     return fmt::format(
-        "Open a part at https://ui.perfetto.dev; {}/system_profile.parts.json says what each has.",
+        "Open a part at https://ui.perfetto.dev; {}/system_profile.parts.json describes each part.",
         path);
   }
   struct stat about = {};
@@ -41,8 +41,8 @@ std::string HowToOpen(const v1::ExportRequest& request, const std::string& path)
   const uint64_t bytes_max = is_plain ? kBrowserBytesMax : kCompressedBrowserBytesMax;
   if (stat(path.c_str(), &about) == 0 && static_cast<uint64_t>(about.st_size) > bytes_max) {
     return fmt::format(
-        "Large for a browser: run `trace_processor --httpd {}` and open https://ui.perfetto.dev "
-        "beside it, or export with --max-size 150MB.",
+        "The file is large for a browser: run `trace_processor --httpd {}` and open "
+        "https://ui.perfetto.dev, or export with --max-size 150MB.",
         path);
   }
   return "Open it at https://ui.perfetto.dev (the file stays on this machine).";

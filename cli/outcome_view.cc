@@ -122,8 +122,8 @@ std::string FormatExecutions(const v1::Capture& capture) {
   const v1::CaptureBegin& begin = capture.begin();
   if (begin.first_execution() == 0) {
     return IsByExecution(capture.spec()) && HasBegunAndEnded(capture)
-               ? "no execution was seen to begin at: its events carry no execution number, or "
-                 "nothing ran; nothing was recorded\n"
+               ? "no execution to start at was seen: events carry no execution number, or nothing "
+                 "ran; nothing was recorded\n"
                : "";
   }
   uint64_t on_time = 0;
@@ -168,8 +168,8 @@ std::string FormatReach(const v1::Capture& capture) {
   }
   if (short_of == 0) return fmt::format("reaches back {}\n", FormatDuration(spec.last_ns()));
   return fmt::format(
-      "reaches back at least {} of the {} requested: the rings of {} of {} did not hold more; "
-      "unless a warning says that a snapshot emptied them, a larger --ring-events helps\n",
+      "reaches back at least {} of the {} requested: the rings of {} of {} held no more; use a "
+      "larger --ring-events, unless a warning reports that a snapshot emptied the rings\n",
       FormatDuration(least), FormatDuration(spec.last_ns()), short_of,
       FormatCounted(static_cast<uint64_t>(of), "worker"));
 }

@@ -153,7 +153,7 @@ TEST(FormatOutcome, ACaptureByExecutionThatHasNoneFallsShort) {
   worker.clear_first_execution();
   worker.clear_newest_execution();
   EXPECT_EQ(ExitCodeOf(capture), kExitIncomplete) << "there was never one";
-  EXPECT_THAT(FormatOutcomeSummary(capture), HasSubstr("no execution was seen to begin at"));
+  EXPECT_THAT(FormatOutcomeSummary(capture), HasSubstr("no execution to start at was seen"));
   capture.set_state(v1::CAPTURE_STATE_RECORDING);
   EXPECT_EQ(ExitCodeOf(capture), kExitDone) << "it may still come";
 }

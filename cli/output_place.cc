@@ -89,7 +89,8 @@ absl::StatusOr<OutputPlace> PlaceOfDescriptor(const std::string& path, int descr
 absl::StatusOr<OutputPlace> PlaceOf(const std::string& typed, const std::string& path,
                                     mode_t mode) {
   if (S_ISSOCK(mode)) return CannotWriteTo(typed, "it is a socket");
-  if (S_ISBLK(mode)) return CannotWriteTo(typed, "it is a block device: name a file on it");
+  if (S_ISBLK(mode))
+    return CannotWriteTo(typed, "it is a block device; write to a file on it instead");
   const bool is_replaced = S_ISREG(mode) ? !IsMountPoint(path) : S_ISDIR(mode);
   return OutputPlace{.kind = is_replaced ? OutputPlace::Kind::kNew : OutputPlace::Kind::kStream,
                      .path = path};
@@ -101,8 +102,8 @@ absl::Status TryToMake(const std::string& path, const std::string& probe, bool i
       is_directory ? -1 : open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   const bool is_made = is_directory ? mkdir(probe.c_str(), 0700) == 0 : fd.valid();
   if (!is_made && errno == ENAMETOOLONG) {
-    return CannotWriteTo(path, fmt::format("its name is too long: it is written to NAME.{}.part "
-                                           "first, and a name has at most {} bytes",
+    return CannotWriteTo(path, fmt::format("its name is too long: the file is first written to "
+                                           "NAME.{}.part, and a name has at most {} bytes",
                                            getpid(), NAME_MAX));
   }
   if (!is_made) {
@@ -120,7 +121,7 @@ absl::Status CheckReplacing(const std::string& typed, const std::string& path) {
     return absl::OkStatus();  // nothing is there
   }
   if ((about.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0) {
-    return CannotWriteTo(typed, "it may not be changed (lsattr shows its attributes)");
+    return CannotWriteTo(typed, "it is immutable (lsattr shows its attributes)");
   }
   struct stat parent = {};
   const uid_t user = geteuid();
@@ -128,8 +129,9 @@ absl::Status CheckReplacing(const std::string& typed, const std::string& path) {
   if (is_others && stat(ParentOfOutput(path).c_str(), &parent) == 0 &&
       (parent.st_mode & S_ISVTX) != 0 && parent.st_uid != user) {
     return CannotWriteTo(
-        typed, fmt::format("it is user {}'s, and in {} nobody may replace another's files",
-                           about.stx_uid, ParentOfOutput(path)));
+        typed,
+        fmt::format("it belongs to user {}, and in {} users may not replace files of other users",
+                    about.stx_uid, ParentOfOutput(path)));
   }
   return absl::OkStatus();
 }
@@ -140,11 +142,11 @@ absl::Status CheckDirectory(const std::string& typed, std::string path) {
   const bool is_there = std::filesystem::exists(path, error);
   if (is_there && (!std::filesystem::is_directory(path, error) ||
                    !std::filesystem::is_empty(path, error) || error)) {
-    return CannotWriteTo(typed, "it is there and not an empty directory; name another");
+    return CannotWriteTo(typed, "it exists and is not an empty directory; choose another");
   }
   if (is_there && IsMountPoint(path)) {
     return CannotWriteTo(typed,
-                         "it is a mount point, which cannot be replaced; name a directory in it");
+                         "it is a mount point, which cannot be replaced; choose a directory in it");
   }
   RETURN_IF_ERROR(CheckReplacing(typed, path));
   return TryToMake(typed, fmt::format("{}.{}.part", path, getpid()), true);
@@ -163,7 +165,7 @@ absl::StatusOr<OutputPlace> FindOutputPlace(const std::string& typed) {
       return OutputPlace{.kind = OutputPlace::Kind::kNew, .path = path};
     }
     if (S_ISREG(about.st_mode) && IsInProc(path)) {
-      return CannotWriteTo(typed, "it is a file of the kernel's: name another");
+      return CannotWriteTo(typed, "it is a kernel file; choose another");
     }
     if (!S_ISLNK(about.st_mode)) return PlaceOf(typed, path, about.st_mode);
     if (IsInProc(path)) {
@@ -174,9 +176,11 @@ absl::StatusOr<OutputPlace> FindOutputPlace(const std::string& typed) {
       return place;
     }
     if (!MayFollow(path, about)) {
-      return CannotWriteTo(typed, fmt::format("{} is a link that user {} made in a directory where "
-                                              "everybody may write; it is not followed",
-                                              path, about.st_uid));
+      return CannotWriteTo(
+          typed,
+          fmt::format(
+              "{} is a symbolic link of user {} in a world-writable directory, and is not followed",
+              path, about.st_uid));
     }
     std::error_code error;
     const std::filesystem::path target = std::filesystem::read_symlink(path, error);
@@ -210,7 +214,7 @@ absl::Status CheckOutputPlace(const std::string& path, bool is_directory) {
   }
   std::error_code error;
   if (path.ends_with('/') || std::filesystem::is_directory(place.path, error)) {
-    return CannotWriteTo(path, "it is a directory; name a file in it");
+    return CannotWriteTo(path, "it is a directory; choose a file in it");
   }
   RETURN_IF_ERROR(CheckReplacing(path, place.path));
   return TryToMake(path, fmt::format("{}.{}.part", place.path, getpid()), false);

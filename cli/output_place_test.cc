@@ -73,7 +73,7 @@ TEST_F(OutputPlaceTest, WhatCannotBeWrittenIsKnownBefore) {
   EXPECT_THAT(Problem(At("nodir/x")), HasSubstr(At("nodir") + ": No such file or directory"));
   EXPECT_THAT(Problem(At("nodir/x"), true), HasSubstr("No such file or directory"));
   EXPECT_THAT(Problem(At(std::string(253, 'n'))),
-              HasSubstr("its name is too long: it is written to"));
+              HasSubstr("its name is too long: the file is first written to"));
   std::ofstream(At("file")) << "x";
   EXPECT_THAT(Problem(At("file/x")), HasSubstr("Not a directory"));
   EXPECT_THAT(Problem(At("file"), true), HasSubstr("not an empty directory"));
@@ -86,7 +86,7 @@ TEST_F(OutputPlaceTest, WhatCannotBeWrittenIsKnownBefore) {
   std::filesystem::create_symlink("a", At("b"));
   EXPECT_THAT(Problem(At("a")), HasSubstr("Too many levels of symbolic links"));
   EXPECT_THAT(Problem("/dev/fd/999"), HasSubstr("descriptor 999 is not open"));
-  EXPECT_THAT(Problem("/proc/self/mem"), HasSubstr("it is a file of the kernel's"));
+  EXPECT_THAT(Problem("/proc/self/mem"), HasSubstr("it is a kernel file"));
   std::filesystem::create_symlink("nodir/x", At("dangling"));
   EXPECT_NE(Problem(At("dangling")), "");
 }
@@ -116,7 +116,7 @@ TEST_F(OutputPlaceTest, WhatTheKernelWouldNotReplaceIsKnownBefore) {
   const std::string problem = Problem(At("file"));
   const std::string new_one = Problem(At("new"));
   ASSERT_EQ(seteuid(0), 0);
-  EXPECT_THAT(problem, HasSubstr("it is user 12345's"));
+  EXPECT_THAT(problem, HasSubstr("it belongs to user 12345"));
   EXPECT_EQ(new_one, "");
 }
 
@@ -128,7 +128,7 @@ TEST_F(OutputPlaceTest, ALinkOfAnotherUserInAPublicDirectoryIsNotFollowed) {
   std::filesystem::create_symlink(At("victim"), At("link"));
   EXPECT_EQ(Problem(At("link")), "") << "one's own is";
   ASSERT_EQ(lchown(At("link").c_str(), 12345, 12345), 0);
-  EXPECT_THAT(Problem(At("link")), HasSubstr("is a link that user 12345 made"));
+  EXPECT_THAT(Problem(At("link")), HasSubstr("is a symbolic link of user 12345"));
 }
 
 }  // namespace

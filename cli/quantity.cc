@@ -33,7 +33,7 @@ absl::StatusOr<uint64_t> ParseBytes(std::string_view text) {
   if (bytes != 0 && text.find_first_not_of("0123456789") == std::string_view::npos) {
     return InvalidArgument("'{}' has no unit; write it like 2GB, 64MiB, or {}B", text, text);
   }
-  if (bytes == 0) return InvalidArgument("'{}': a size of 0 means nothing here", text);
+  if (bytes == 0) return InvalidArgument("'{}': the size must be greater than 0", text);
   return bytes;
 }
 
@@ -60,7 +60,7 @@ absl::StatusOr<std::vector<v1::GidRange>> ParseGidRanges(std::string_view text) 
   std::vector<v1::GidRange> ranges;
   for (const std::string& item : SplitList({std::string(text)})) {
     const auto wrong = [&] {
-      return InvalidArgument("'{}' is no range of worker_gids; write them like 0-7,64", item);
+      return InvalidArgument("'{}' is not a range of worker_gids; write it like 0-7,64", item);
     };
     v1::GidRange range;
     int64_t first = 0;
@@ -101,7 +101,7 @@ absl::StatusOr<uint32_t> ParseRequirement(std::string_view text) {
       amount.value == std::floor(amount.value)) {
     return static_cast<uint32_t>(amount.value);
   }
-  return InvalidArgument("'{}' is none of: all, any, or how many percent of the workers (90%)",
+  return InvalidArgument("'{}' is not one of: all, any, or a percentage of the workers (90%)",
                          text);
 }
 

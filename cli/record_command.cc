@@ -51,7 +51,7 @@ absl::Status Complete(const Context& context, RecordArguments& arguments) {
                            arguments.words.front());
   }
   if (context.command_words.empty()) {
-    return InvalidArgument("no command is given: neurontrace record -- COMMAND …");
+    return InvalidArgument("no command given; use neurontrace record -- COMMAND …");
   }
   options.command = context.command_words;
   v1::CaptureSpec& spec = options.spec;
@@ -72,7 +72,8 @@ absl::Status Complete(const Context& context, RecordArguments& arguments) {
   spec.set_retention_ns(kRetentionNs);
   spec.set_include_framework(!options.framework_directory.empty());
   if (!options.path.empty() && IsStandardOutput(options.path)) {
-    return InvalidArgument("-o {}: name a file, as standard output is the command's", options.path);
+    return InvalidArgument("-o {}: standard output belongs to the command; give a file name",
+                           options.path);
   }
   ASSIGN_OR_RETURN(options.request, RequestNamedBy(arguments.format, options.path));
   if (options.path.empty()) options.path = NameWithTime(options.request.format());
@@ -104,21 +105,21 @@ int RunRecord(Context& context, RecordArguments& arguments) {
 void AddWhatIsRecorded(CLI::App& command, RecordArguments& arguments) {
   command
       .add_option("--system-trace-filter-event-type,--event-type", arguments.event_types,
-                  "Only these event types: names, hardware, software, ^name for all but")
+                  "Only these event types: names, hardware, software, or ^name to exclude one")
       ->allow_extra_args(false);
   command.add_flag("--all-events", arguments.all_events,
-                   "Also the many events of allocations, which are otherwise left out");
+                   "Include allocation events, which are numerous and omitted by default");
   command
       .add_option("--system-trace-filter-neuron-core,--core", arguments.cores,
-                  "Only these cores, by index inside the process: 0,2,4-7")
+                  "Only these cores, by their index in the process: 0,2,4-7")
       ->allow_extra_args(false);
   command
       .add_option("--ring-events", arguments.ring_events,
-                  "Events that the runtime's ring of each core holds (default 65536)")
+                  "Capacity of the runtime's ring of each core, in events (default 65536)")
       ->check(CheckWholeNumber);
   command
       .add_option("--framework-dir", arguments.options.framework_directory,
-                  "Directory in which the command's PyTorch or JAX profiler writes trace files")
+                  "Directory to which the command's PyTorch or JAX profiler writes trace files")
       ->check(CLI::ExistingDirectory);
 }
 
@@ -128,14 +129,16 @@ void AddPlaces(CLI::App& command, RecordOptions& options) {
                   "Directory of neurontrace-agent and neurontrace-aggregator (default: beside this "
                   "program)")
       ->envname("NEURONTRACE_PROGRAMS");
-  command.add_option("--tap", options.places.tap, "The tap (default: found from there)")
+  command
+      .add_option("--tap", options.places.tap,
+                  "Tap library (default: found relative to --programs)")
       ->envname("NEURONTRACE_TAP");
   command
       .add_option("--directory", options.directory,
-                  "Where events are stored meanwhile (default: $TMPDIR or /var/tmp)")
+                  "Directory for events while recording (default: $TMPDIR or /var/tmp)")
       ->check(CLI::ExistingDirectory);
   command.add_flag("--keep-store", options.keep_store,
-                   "Leave the store there, for an aggregator that exports it again");
+                   "Keep the store in --directory, so that an aggregator can export it again");
 }
 
 }  // namespace
@@ -143,28 +146,27 @@ void AddPlaces(CLI::App& command, RecordOptions& options) {
 void AddRecordCommand(CLI::App& app, Context& context, Run& run) {
   auto arguments = std::make_shared<RecordArguments>();
   CLI::App* command = app.add_subcommand(
-      "record", "Run a command, record it and what it starts, write a trace at its end");
-  command->add_option("COMMAND", arguments->words,
-                      "What to run, behind --, with its arguments as in a shell");
+      "record", "Run a command, record it and its child processes, and write a trace when it ends");
+  command->add_option("COMMAND", arguments->words, "Command to run, after --, with its arguments");
   command
       ->add_option("-o,--out", arguments->options.path,
                    "Output file (a new directory for formats of several files; default: "
                    "neurontrace-TIME.pftrace here)")
-      ->check(NotEmpty("leave it out for a name of its own"));
+      ->check(NotEmpty("omit it for the default name"));
   AddFormat(*command, arguments->format);
-  command->add_option("--name", arguments->name, "A name for the capture")
-      ->check(NotEmpty("leave it out where none is meant"));
+  command->add_option("--name", arguments->name, "Name of the capture")
+      ->check(NotEmpty("omit it to give no name"));
   AddWhatIsRecorded(*command, *arguments);
   AddPlaces(*command, arguments->options);
   command->footer(
       "Examples:\n"
       "  neurontrace record -- python train.py --steps 100\n"
       "  neurontrace record -o trace.pftrace --event-type hardware -- torchrun train.py\n\n"
-      "On one machine, with no daemon to set up: an agent and an aggregator of its own work in\n"
-      "the background, and every process that the command starts is preloaded with the tap.\n"
-      "stdin, stdout and signals are the command's; what is said here goes to stderr.\n\n"
-      "Exit codes: the command's own, 128+N if signal N ended it; 127 there is no such command,\n"
-      "126 it cannot be run, 125 recording could not begin, so it was not run; 2 wrong usage.");
+      "Works on one machine without daemons to set up: it runs a private agent and aggregator in\n"
+      "the background, and preloads the tap into every process that the command starts.\n"
+      "stdin, stdout and signals belong to the command; messages of neurontrace go to stderr.\n\n"
+      "Exit codes: the command's own, 128+N if signal N ended it; 127 command not found,\n"
+      "126 it cannot be run, 125 recording could not start, so it was not run; 2 wrong usage.");
   command->callback([&context, &run, arguments] {
     run = [&context, arguments] { return RunRecord(context, *arguments); };
   });

@@ -68,8 +68,8 @@ void RecordSession::Conclude() {
   InterruptWatcher interrupts([this](int count) {
     if (count == 1) {
       Print(stderr,
-            "neurontrace: the command has ended, the trace is being written; once more to do "
-            "without it\n");
+            "neurontrace: the command has ended and the trace is being written; press again to "
+            "exit without it\n");
       return;
     }
     if (count > 2) EndAtOnce(count);  // it waits for the reader of a pipe, or for a disk
@@ -79,7 +79,7 @@ void RecordSession::Conclude() {
   });
   NoteDaemons();
   if (capture_.capture_id().empty()) {  // ended by a signal before there was one
-    problem_ = "the command was ended before it began: no trace";
+    problem_ = "the command was ended before it started; no trace";
     Say(problem_ + "\n");
   } else if (const absl::Status stopped = StopCapture(); !stopped.ok()) {
     KeepStore(std::string(stopped.message()));
@@ -91,7 +91,7 @@ void RecordSession::Conclude() {
   if (options_.keep_store && !has_kept_store_) {
     directory_->Keep();
     has_kept_store_ = true;
-    Say(fmt::format("the store stays in {}/store\n", directory_->path()));
+    Say(fmt::format("the store is kept in {}/store\n", directory_->path()));
   }
   if (options_.json) TellJson();
 }
@@ -178,8 +178,8 @@ std::vector<std::string> RecordSession::WhyNothing() {
   }
   if (getenv("NEURON_RT_INSPECT_ENABLE") != nullptr) {
     reasons.push_back(
-        "NEURON_RT_INSPECT_ENABLE is set: the runtime records for itself, and has nothing for "
-        "others; unset it");
+        "NEURON_RT_INSPECT_ENABLE is set, so the runtime's own profiler takes the events; unset "
+        "it");
   }
   bool has_worker = false;
   for (const v1::CaptureWorkerStatus& worker : capture_.workers()) {
@@ -214,7 +214,7 @@ void RecordSession::KeepStore(const std::string& why) {
   if (options_.json) return;
   Print(stderr,
         "neurontrace: {}\n"
-        "  What was recorded is in {}/store: neurontrace-aggregator --store {}/store, then\n"
+        "  The recorded data is in {}/store: run neurontrace-aggregator --store {}/store, then\n"
         "  neurontrace export {} -o trace.pftrace. The daemons' logs are beside it.\n",
         why, directory_->path(), directory_->path(), capture_.capture_id());
 }

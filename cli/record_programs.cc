@@ -52,14 +52,14 @@ absl::StatusOr<RecordPrograms> FindRecordPrograms(
   for (const std::string& program : {found.agent, found.aggregator}) {
     if (is_there(program)) continue;
     return NotFound(
-        "there is no {}: name the directory of neurontrace-agent and neurontrace-aggregator with "
+        "there is no {}; set the directory of neurontrace-agent and neurontrace-aggregator with "
         "--programs DIR or NEURONTRACE_PROGRAMS",
         program);
   }
   if (found.tap.empty()) {
-    return NotFound("there is no {}: name the tap with --tap FILE or NEURONTRACE_TAP",
+    return NotFound("there is no {}; set the tap library with --tap FILE or NEURONTRACE_TAP",
                     places.tap.empty()
-                        ? fmt::format("{} beside {} nor in its ../lib", kTapName, directory)
+                        ? fmt::format("{} beside {} or in its ../lib", kTapName, directory)
                         : places.tap);
   }
   return found;

@@ -46,7 +46,7 @@ TEST_F(RecordProgramsTest, SaysWhatIsNotThereAndHowToNameIt) {
   EXPECT_THAT(std::string(Find({.own_directory = "/opt/bin"}).status().message()),
               HasSubstr("libneurontrace_tap.so beside /opt/bin"));
   EXPECT_THAT(std::string(Find({.own_directory = "/opt/bin", .tap = "/x.so"}).status().message()),
-              HasSubstr("no /x.so: name the tap with --tap FILE or NEURONTRACE_TAP"));
+              HasSubstr("no /x.so; set the tap library with --tap FILE or NEURONTRACE_TAP"));
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ absl::StatusOr<std::unique_ptr<ScratchDirectory>> ScratchDirectory::Make(const s
   RemoveLeftBehind(base);
   std::string path = base + "/" + Prefix() + "XXXXXX";
   if (mkdtemp(path.data()) == nullptr) {
-    return FailedPrecondition("cannot make a directory in {}: {}", base, strerror(errno));
+    return FailedPrecondition("cannot create a directory in {}: {}", base, strerror(errno));
   }
   // It takes its name once it is locked, so that nobody finds it free.
   const std::string unlocked = path + kLockName + ".new";
@@ -120,7 +120,7 @@ absl::Status RecordSession::Begin() {
   program_ = FindProgram(options_.command[0], Environment("PATH"));
   if (program_.empty() || !IsThere(program_)) {
     exit_code_ = kExitCommandMissing;
-    return NotFound("{}: there is no such command", options_.command[0]);
+    return NotFound("{}: command not found", options_.command[0]);
   }
   if (access(program_.c_str(), X_OK) != 0) {
     exit_code_ = kExitCannotRun;
@@ -131,8 +131,7 @@ absl::Status RecordSession::Begin() {
   ASSIGN_OR_RETURN(directory_, ScratchDirectory::Make(options_.directory));
   const std::string socket = directory_->path() + "/agent.sock";
   if (socket.size() >= sizeof(sockaddr_un::sun_path)) {
-    return InvalidArgument("{} is too long for the path of a socket: name another --directory",
-                           socket);
+    return InvalidArgument("{} is too long for a socket path: name another --directory", socket);
   }
   char* const tap = realpath(programs.tap.c_str(), nullptr);  // the command may change directory
   const std::string preload =
@@ -195,7 +194,7 @@ absl::Status RecordSession::WaitForAgent() {
     const grpc::Status status = context_.stub().GetStatus(&call, {}, &reply);
     if (status.ok() && reply.agents_connected() > 0) return absl::OkStatus();
     if (IsAbandoned() || std::chrono::steady_clock::now() > deadline) {
-      return Unavailable("the agent has not reached its aggregator at {}: {}", context_.aggregator,
+      return Unavailable("the agent cannot reach its aggregator at {}: {}", context_.aggregator,
                          status.error_message());
     }
     std::this_thread::sleep_for(kAgentPoll);
@@ -209,7 +208,7 @@ absl::Status RecordSession::StartCapture() {
   v1::StartCaptureRequest request;
   *request.mutable_spec() = options_.spec;
   const grpc::Status status = context_.stub().StartCapture(&call, request, &capture_);
-  if (!status.ok()) return Unavailable("no capture could be started: {}", status.error_message());
+  if (!status.ok()) return Unavailable("cannot start a capture: {}", status.error_message());
   return WaitForBegin();
 }
 
@@ -220,11 +219,11 @@ absl::Status RecordSession::WaitForBegin() {
   const std::string id = capture_.capture_id();
   while (!IsPastBegin(capture_)) {
     if (HasEnded(capture_)) {
-      return Unavailable("the capture did not begin: {}",
+      return Unavailable("the capture did not start: {}",
                          capture_.warnings().empty() ? "" : capture_.warnings(0));
     }
     if (IsAbandoned() || std::chrono::steady_clock::now() > deadline) {
-      return Unavailable("the capture did not begin in time");
+      return Unavailable("the capture did not start in time");
     }
     std::this_thread::sleep_for(kAgentPoll);
     const grpc::Status status = GetCapture(context_, id, capture_);

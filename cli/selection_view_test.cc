@@ -64,7 +64,7 @@ TEST_F(SelectionCommandTest, AFlightRecorderOfAnotherJobIsNotTurnedOff) {
   EXPECT_EQ(RunCli({"flight-recorder", "status"}), kExitDone);
   EXPECT_THAT(out_, HasSubstr("workers          slurm=4711\n"));
   EXPECT_EQ(RunCli({"flight-recorder", "off", "--job", "llama"}), kExitFailed);
-  EXPECT_THAT(err_, HasSubstr("no flight recorder is of job llama alone"));
+  EXPECT_THAT(err_, HasSubstr("no flight recorder covers only job llama"));
   EXPECT_THAT(err_, HasSubstr(std::string(kCaptureId) + "  slurm=4711"));
   service_.stored[0].mutable_spec()->clear_job_facts();
   EXPECT_EQ(RunCli({"flight-recorder", "off", "--job", "llama"}), kExitFailed);
@@ -100,10 +100,9 @@ TEST_F(SelectionCommandTest, CapturesAreListedByAnyNameOfTheirJob) {
 TEST_F(SelectionCommandTest, WhoLooksForWorkersOfAJobIsNotToldToLoadTheTap) {
   service_.has_workers = false;
   EXPECT_EQ(RunCli({"workers", "--job", "typo"}), kExitDone);
-  EXPECT_EQ(
-      out_,
-      "No worker of job typo: neurontrace workers --facts lists every worker and what selects "
-      "it.\n");
+  EXPECT_EQ(out_,
+            "No worker of job typo; neurontrace workers --facts lists every worker and the facts "
+            "that select it.\n");
   EXPECT_EQ(RunCli({"workers"}), kExitDone);
   EXPECT_THAT(out_, HasSubstr("LD_PRELOAD"));
 }

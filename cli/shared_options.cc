@@ -15,7 +15,7 @@ CLI::Validator NotEmpty(const std::string& way_out) {
   return CLI::Validator(
       [way_out](const std::string& value) {
         if (!SplitList({value}).empty()) return std::string();
-        return "it is empty (is a variable not set?): " + way_out;
+        return "it is empty (an unset variable?): " + way_out;
       },
       "");
 }
@@ -25,30 +25,30 @@ CLI::Option* AddInstances(CLI::App& command, std::vector<std::string>& instances
       .add_option("--system-trace-filter-instance-id,--instance", instances,
                   "Only these instances (comma-separated)")
       ->allow_extra_args(false)
-      ->check(NotEmpty("leave it out for all instances"));
+      ->check(NotEmpty("omit it for all instances"));
 }
 
 CLI::Option* AddCores(CLI::App& command, std::vector<std::string>& cores) {
   return command
       .add_option("--system-trace-filter-neuron-core,--core", cores,
-                  "Only these cores, by index inside the process: 0,2,4-7")
+                  "Only these cores, by their index in the process: 0,2,4-7")
       ->allow_extra_args(false)
-      ->check(NotEmpty("leave it out for all cores"));
+      ->check(NotEmpty("omit it for all cores"));
 }
 
 CLI::Option* AddEventTypes(CLI::App& command, std::vector<std::string>& event_types) {
   return command
       .add_option("--system-trace-filter-event-type,--event-type", event_types,
-                  "Only these event types: names, hardware, software, ^name for all but")
+                  "Only these event types: names, hardware, software, or ^name to exclude one")
       ->allow_extra_args(false)
-      ->check(NotEmpty("leave it out for the usual event types"));
+      ->check(NotEmpty("omit it for the default event types"));
 }
 
 CLI::Option* AddFormat(CLI::App& command, std::string& format) {
   return command
-      .add_option(
-          "--format", format,
-          fmt::format("{} (default: by the file's ending)", fmt::join(ExportFormatNames(), ", ")))
+      .add_option("--format", format,
+                  fmt::format("{} (default: from the file name's suffix)",
+                              fmt::join(ExportFormatNames(), ", ")))
       ->check(CLI::IsMember(ExportFormatNames()));
 }
 
@@ -66,8 +66,7 @@ absl::StatusOr<std::vector<std::string>> EventTypesOf(const std::vector<std::str
   std::vector<std::string> types = SplitList(event_types);
   RETURN_IF_ERROR(EventFilter::Parse(types).status());
   if (all_events && !types.empty()) {
-    return InvalidArgument(
-        "--all-events and --event-type contradict each other: leave one of them out");
+    return InvalidArgument("--all-events and --event-type exclude each other; omit one of them");
   }
   return types;
 }

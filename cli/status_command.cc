@@ -68,8 +68,8 @@ int ShowStatus(Context& context) {
         reply.captures_running() == 0 ? "" : DescribeRunning(context));
   if (reply.agents().empty()) {
     Print(
-        "No agent has ever connected. Start neurontrace-agent on each node with "
-        "--aggregator pointing here.\n");
+        "No agent has connected yet. Start neurontrace-agent on each node with --aggregator set to "
+        "this address.\n");
     return kExitDone;
   }
   std::map<std::string, std::string> clocks;  // by instance
@@ -94,7 +94,8 @@ int ShowStatus(Context& context) {
 }  // namespace
 
 void AddStatusCommand(CLI::App& app, Context& context, Run& run) {
-  CLI::App* command = app.add_subcommand("status", "Aggregator, agents and instances at a glance");
+  CLI::App* command =
+      app.add_subcommand("status", "Show the state of the aggregator, agents and instances");
   command->footer("Example:\n  neurontrace status --output json");
   command->callback([&context, &run] { run = [&context] { return ShowStatus(context); }; });
 }

@@ -158,7 +158,7 @@ absl::StatusOr<uint64_t> ParseDuration(std::string_view text) {
   const double ns = value * scale;
   if (error != std::errc() || scale == 0 || !(ns >= 0) || ns > 1e18) {
     return InvalidArgument(
-        "'{}' is not a duration; write it with its unit, like 30s, 500ms, 2m or 1h", text);
+        "'{}' is not a duration; write it with a unit, like 30s, 500ms, 2m or 1h", text);
   }
   return static_cast<uint64_t>(std::llround(ns));
 }

@@ -60,7 +60,7 @@ TEST(ParseDuration, RefusesTheRestAndSaysWhatItTakes) {
     EXPECT_FALSE(ParseDuration(text).ok()) << text;
   }
   EXPECT_EQ(ParseDuration("5x").status().message(),
-            "'5x' is not a duration; write it with its unit, like 30s, 500ms, 2m or 1h");
+            "'5x' is not a duration; write it with a unit, like 30s, 500ms, 2m or 1h");
 }
 
 TEST(SplitList, TakesCommasAndRepeats) {

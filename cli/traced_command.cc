@@ -85,7 +85,7 @@ absl::StatusOr<std::unique_ptr<TracedCommand>> TracedCommand::Prepare(
   ASSIGN_OR_RETURN(Pipe failure, MakePipe());
   const pid_t parent = getpid();
   const pid_t pid = fork();
-  if (pid < 0) return ResourceExhausted("cannot make a process: {}", strerror(errno));
+  if (pid < 0) return ResourceExhausted("cannot create a process: {}", strerror(errno));
   if (pid == 0) BecomeCommand(words, environment, parent, mask, go, failure);
   return std::unique_ptr<TracedCommand>(
       new TracedCommand(pid, std::move(go.in), std::move(failure.out)));

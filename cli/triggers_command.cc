@@ -38,15 +38,16 @@ std::string FormatLimits(const v1::TriggerRule& rule) {
 std::string FormatCondition(const v1::TriggerRule& rule) {
   switch (rule.kind()) {
     case v1::TRIGGER_KIND_SLOW_EXECUTION:
-      return fmt::format("an execution over {:g} x the median", rule.times_median());
+      return fmt::format("an execution takes over {:g} x the median", rule.times_median());
     case v1::TRIGGER_KIND_SILENT_CORE:
-      return fmt::format("a core silent for {}, others not", FormatDuration(rule.silent_ns()));
+      return fmt::format("a core is silent for {} and others are not",
+                         FormatDuration(rule.silent_ns()));
     case v1::TRIGGER_KIND_WORKER_DIED:
       return "a worker dies";
     case v1::TRIGGER_KIND_POST:
-      return "when it is asked for";
+      return "when requested";
     default:
-      return "of a kind that this version does not know";
+      return "of a kind unknown to this version";
   }
 }
 
@@ -65,11 +66,11 @@ std::string FormatRules(const v1::ListTriggersReply& reply) {
 std::string FormatTriggers(const v1::ListTriggersReply& reply) {
   std::string out;
   if (!reply.problem().empty()) {
-    out += fmt::format("warning: {}: {} (the rules below are those before)\n",
+    out += fmt::format("warning: {}: {} (the previous rules, below, stay in effect)\n",
                        reply.file().empty() ? "the rules" : reply.file(), reply.problem());
   }
   if (reply.triggers().empty()) {
-    return out + "No trigger. The aggregator takes rules from the file named with --triggers.\n";
+    return out + "No triggers. The aggregator reads rules from the file in --triggers.\n";
   }
   std::vector<std::vector<std::string>> rows;
   std::string last;
@@ -83,7 +84,7 @@ std::string FormatTriggers(const v1::ListTriggersReply& reply) {
       last += fmt::format("{} fired last: {}\n", rule.name(), trigger.last_cause());
     }
     if (!trigger.last_problem().empty()) {
-      last += fmt::format("{} made no capture: {}\n", rule.name(), trigger.last_problem());
+      last += fmt::format("{} started no capture: {}\n", rule.name(), trigger.last_problem());
     }
   }
   out += FormatTable(
@@ -123,7 +124,7 @@ int FireTrigger(Context& context, const TriggersOptions& options) {
   if (context.json) {
     Print("{}", FormatJson(reply));
   } else if (was_suppressed) {
-    Print(stderr, "neurontrace: {} made no capture: {}\n", options.name, reply.problem());
+    Print(stderr, "neurontrace: {} started no capture: {}\n", options.name, reply.problem());
   } else {
     Print("{}\n", reply.capture_id());
     if (!context.quiet) {
@@ -155,7 +156,7 @@ int CheckTriggers(const Context& context, const std::string& path) {
   if (context.json) {
     Print("{}", FormatJson(reply));
   } else {
-    Print("{}{}: {}, nothing wrong\n", FormatRules(reply), path,
+    Print("{}{}: {}, no problems\n", FormatRules(reply), path,
           FormatCounted(rules->size(), "rule"));
   }
   return kExitDone;
@@ -165,21 +166,21 @@ int CheckTriggers(const Context& context, const std::string& path) {
 
 void AddTriggersCommand(CLI::App& app, Context& context, Run& run) {
   auto options = std::make_shared<TriggersOptions>();
-  CLI::App* command =
-      app.add_subcommand("triggers", "Rules that begin captures by themselves, and their results");
+  CLI::App* command = app.add_subcommand(
+      "triggers", "Show the rules that start captures automatically, and their results");
   command->footer(
       "Examples:\n"
       "  neurontrace triggers\n"
       "  neurontrace triggers check triggers.toml\n"
       "  neurontrace triggers fire by-hand --cause \"loss went up at step 4711\"\n\n"
-      "Exit codes: 0 done (fire: a capture has begun), 1 failed, the trigger is suppressed, or "
-      "something is wrong with the file.");
+      "Exit codes: 0 done (fire: a capture has started), 1 failed, the trigger is suppressed, or "
+      "the file has an error.");
   command->require_subcommand(0, 1);
-  command->add_subcommand("list", "All rules (the default)");
-  CLI::App* fire = command->add_subcommand("fire", "Fire one now, and print its capture's id");
+  command->add_subcommand("list", "List all rules (the default)");
+  CLI::App* fire = command->add_subcommand("fire", "Fire a trigger now and print its capture's id");
   fire->add_option("NAME", options->name, "The rule's name")->required();
-  fire->add_option("--cause", options->cause, "Why, for those who find the capture");
-  CLI::App* check = command->add_subcommand("check", "Say what is wrong with a file of rules");
+  fire->add_option("--cause", options->cause, "Reason, stored with the capture");
+  CLI::App* check = command->add_subcommand("check", "Check a file of rules and print its errors");
   check->add_option("FILE", options->path, "The file")->required();
   command->callback([&context, &run, fire, check, options] {
     if (fire->parsed()) {

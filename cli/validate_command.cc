@@ -79,7 +79,7 @@ std::string SummaryWords(const std::string& path, const TraceSummary& summary) {
   std::vector<std::string> flows = {FormatCounted(summary.flow_arrows, "arrow")};
   if (summary.lone_flow_points > 0) {
     flows.push_back(
-        fmt::format("{} without another end", FormatCounted(summary.lone_flow_points, "end")));
+        fmt::format("{} with a repeated end", FormatCounted(summary.lone_flow_points, "end")));
   }
   text += Line("flows", flows);
   return text + Line("losses", losses);
@@ -154,7 +154,8 @@ std::string SummaryJson(const TraceSummary& summary) {
 std::string FindingJson(const TraceFinding& finding) {
   const TraceCheckInfo& check = InfoOf(finding.check);
   return fmt::format(
-      "\n    {{\"check\": \"{}\", \"severity\": \"{}\", \"statistic\": \"{}\", \"packet\": \"{}\", "
+      "\n"
+      "    {{\"check\": \"{}\", \"severity\": \"{}\", \"statistic\": \"{}\", \"packet\": \"{}\", "
       "\"offset\": \"{}\", \"words\": {}}}",
       check.name, NameOf(check.severity), check.statistic, finding.at.packet, finding.at.offset,
       JsonText(finding.words));
@@ -165,7 +166,8 @@ std::string TrackJson(const TraceReport& report, const TraceTrack& track) {
   const uint64_t parent =
       track.parent == TraceTrack::kNoTrack ? 0 : report.tracks[track.parent].uuid;
   return fmt::format(
-      "\n    {{\"uuid\": \"{}\", \"parent\": \"{}\", \"kind\": \"{}\", \"name\": {}, \"pid\": "
+      "\n"
+      "    {{\"uuid\": \"{}\", \"parent\": \"{}\", \"kind\": \"{}\", \"name\": {}, \"pid\": "
       "\"{}\", \"tid\": \"{}\", \"slices\": \"{}\", \"open_slices\": \"{}\", \"instants\": \"{}\", "
       "\"counter_values\": \"{}\", \"described\": {}}}",
       track.uuid, parent, kKinds[static_cast<size_t>(track.kind)], JsonText(track.name), track.pid,
@@ -178,7 +180,7 @@ std::string FormatTraceReport(const std::string& path, const TraceReport& report
   std::string text = SummaryWords(path, report.summary) + FindingWords(report.findings);
   const uint64_t errors = report.findings.errors();
   const uint64_t warnings = report.findings.warnings();
-  if (errors + warnings == 0) return text + "\nnothing wrong\n";
+  if (errors + warnings == 0) return text + "\nno problems\n";
   return text + fmt::format("\n{}, {}\n", FormatCounted(errors, "error"),
                             FormatCounted(warnings, "warning"));
 }
@@ -202,8 +204,14 @@ std::string FormatTraceReportJson(const std::string& path, const TraceReport& re
         fmt::format("\n    {{\"key\": {}, \"value\": {}}}", JsonText(key), JsonText(value)));
   }
   std::string text = fmt::format(
-      "{{\n  \"file\": {},\n  \"errors\": \"{}\",\n  \"warnings\": \"{}\",\n  \"summary\": {},\n"
-      "  \"counts\": {{{}}},\n  \"findings\": [{}],\n  \"attributes\": [{}]",
+      "{{\n"
+      "  \"file\": {},\n"
+      "  \"errors\": \"{}\",\n"
+      "  \"warnings\": \"{}\",\n"
+      "  \"summary\": {},\n"
+      "  \"counts\": {{{}}},\n"
+      "  \"findings\": [{}],\n"
+      "  \"attributes\": [{}]",
       JsonText(path), report.findings.errors(), report.findings.warnings(),
       SummaryJson(report.summary), fmt::join(counts, ", "), fmt::join(findings, ","),
       fmt::join(attributes, ","));
@@ -290,21 +298,20 @@ int Validate(const Context& context, const ValidateOptions& options) {
 
 void AddValidateCommand(CLI::App& app, Context& context, Run& run) {
   auto options = std::make_shared<ValidateOptions>();
-  CLI::App* command =
-      app.add_subcommand("validate", "Check a Perfetto trace for what Perfetto would not show");
+  CLI::App* command = app.add_subcommand(
+      "validate", "Check a Perfetto trace for errors that Perfetto does not show");
   command->footer(
       "Examples:\n"
       "  neurontrace validate system_profile.pftrace\n"
       "  neurontrace validate --tree trace.pftrace.gz\n\n"
-      "Checks what `neurontrace export` writes, and the format's rules for track events in any "
+      "Checks traces of `neurontrace export`, and the format's rules for track events in any "
       "trace; a warning names what is not checked. The file may be plain, gzipped or have packets "
-      "compressed by zlib. No aggregator is asked.\n\n"
-      "Exit codes: 0 nothing is wrong, 1 something is, or the file cannot be read.");
-  command->add_option("FILE", options->path, "The trace; - for standard input")->required();
-  command->add_flag("--strict", options->strict, "Fail on warnings, too");
-  command->add_flag("--tree", options->tree,
-                    "Print the tracks as they stand, with what is on them");
-  command->add_flag("--json", options->json, "The same as --output json");
+      "compressed by zlib. No aggregator is needed.\n\n"
+      "Exit codes: 0 no errors, 1 errors, or the file cannot be read.");
+  command->add_option("FILE", options->path, "Trace file; - for standard input")->required();
+  command->add_flag("--strict", options->strict, "Also fail on warnings");
+  command->add_flag("--tree", options->tree, "Print the tree of tracks with their contents");
+  command->add_flag("--json", options->json, "Same as --output json");
   command->callback([&context, &run, options] {
     run = [&context, options] { return Validate(context, *options); };
   });

@@ -43,7 +43,7 @@ class ValidateCommandTest : public CommandLineTest {
 
 TEST_F(ValidateCommandTest, TellsByItsExitCodeWhetherSomethingIsWrong) {
   EXPECT_EQ(RunOn(kSound), kExitDone);
-  EXPECT_THAT(out_, HasSubstr("\nnothing wrong\n"));
+  EXPECT_THAT(out_, HasSubstr("\nno problems\n"));
   EXPECT_EQ(RunOn("{}"), kExitFailed);
   EXPECT_THAT(out_, HasSubstr("error framing"));
   EXPECT_THAT(out_, HasSubstr("\n1 error, 0 warnings\n"));

@@ -35,7 +35,7 @@ std::string CheckState(const std::string& state) {
     if (!state.empty() && name.starts_with(state)) return "";
     names += (names.empty() ? "" : ", ") + name;
   }
-  return fmt::format("no state begins with '{}': the states are {}", state, names);
+  return fmt::format("no state starts with '{}'; the states are {}", state, names);
 }
 
 void KeepState(const std::string& state, v1::ListWorkersReply& reply) {
@@ -53,7 +53,8 @@ std::string DescribeAgentsAway(Context& context, const v1::ListWorkersRequest& r
   SetDeadline(call, context);
   v1::ListAgentsReply reply;
   if (const grpc::Status asked = context.stub().ListAgents(&call, {}, &reply); !asked.ok()) {
-    return fmt::format("It is not known whether agents are away: {}\n", asked.error_message());
+    return fmt::format("It is unknown whether agents are disconnected: {}\n",
+                       asked.error_message());
   }
   const auto& ids = request.instance_ids();
   size_t count = 0;
@@ -68,7 +69,7 @@ std::string DescribeAgentsAway(Context& context, const v1::ListWorkersRequest& r
   }
   if (count == 0) return "";
   if (count > kAgentsNamedMax) named += ", …";
-  return fmt::format("{} away, and {} workers are not listed: {}\n",
+  return fmt::format("{} disconnected, so {} workers are not listed: {}\n",
                      FormatCounted(count, "agent is", "agents are"), count == 1 ? "its" : "their",
                      named);
 }
@@ -95,15 +96,17 @@ int ListWorkers(Context& context, const WorkersOptions& options) {
   const bool is_narrowed =
       !options.job.empty() || !options.instances.empty() || !options.state.empty();
   if (reply.workers().empty() && is_narrowed) {
-    Print("No worker{}{}{}: neurontrace workers --facts lists every worker and what selects it.\n",
-          options.job.empty() ? "" : " of job " + options.job,
-          options.instances.empty() ? "" : " on these instances",
-          options.state.empty() ? "" : " in state " + options.state);
+    Print(
+        "No worker{}{}{}; neurontrace workers --facts lists every worker and the facts that select "
+        "it.\n",
+        options.job.empty() ? "" : " of job " + options.job,
+        options.instances.empty() ? "" : " on these instances",
+        options.state.empty() ? "" : " in state " + options.state);
   } else if (reply.workers().empty()) {
-    Print("No worker.{}\n",
-          away.empty() ? " A worker shows up here once its process runs with the tap loaded "
-                         "(LD_PRELOAD=libneurontrace_tap.so) on a node with an agent."
-                       : "");
+    Print("No worker.{}\n", away.empty()
+                                ? " A worker appears once its process runs with the tap loaded "
+                                  "(LD_PRELOAD=libneurontrace_tap.so) on a node with an agent."
+                                : "");
   } else {
     WorkersView view = options.view;
     view.columns = context.columns;
@@ -118,26 +121,28 @@ int ListWorkers(Context& context, const WorkersOptions& options) {
 void AddWorkersCommand(CLI::App& app, Context& context, Run& run) {
   auto options = std::make_shared<WorkersOptions>();
   CLI::App* command =
-      app.add_subcommand("workers", "Processes that can be traced, with their global ranks");
+      app.add_subcommand("workers", "List processes that can be traced, with their global ranks");
   AddInstances(*command, options->instances);
   command->add_option("--job", options->job, "Only workers of this job")
-      ->check(NotEmpty("leave it out for workers of every job"));
+      ->check(NotEmpty("omit it for workers of every job"));
   command
       ->add_option("--state", options->state,
                    "Only workers in this state: idle, streaming, busy, no tap, …")
       ->check(CheckState);
-  command->add_flag("--facts", options->view.facts,
-                    "What --job, --namespace, --pod and --label find each worker by");
+  command->add_flag(
+      "--facts", options->view.facts,
+      "Show the facts by which --job, --namespace, --pod and --label select each worker");
   command->add_flag("--brief", options->view.brief,
-                    "A line for each job, and what is wrong, without a line for each worker");
+                    "Show jobs and problems only, without a line per worker");
   command->add_flag("--wide", options->view.wide,
-                    "Whole command lines and evidence, and every warning of every worker");
+                    "Show whole command lines, rank evidence, and every warning of every worker");
   command->footer(
-      "Examples:\n  neurontrace workers --instance i-0f207fb2a99bd2d08\n"
+      "Examples:\n"
+      "  neurontrace workers --instance i-0f207fb2a99bd2d08\n"
       "  neurontrace workers --job llama-70b --facts\n"
       "  neurontrace workers --brief\n"
-      "Exit code: 3 where several cores of a job claim one rank, or its workers contradict each "
-      "other on how many ranks there are.");
+      "Exit code: 3 if several cores of a job claim the same rank, or its workers disagree on the "
+      "number of ranks.");
   command->callback([&context, &run, options] {
     run = [&context, options] { return ListWorkers(context, *options); };
   });

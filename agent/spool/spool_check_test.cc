@@ -89,7 +89,7 @@ TEST(SpoolOfFifos, IsReadWithoutWaitingAndWhatIsNoFileIsPassedOver) {
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_FALSE(report->sound());
   EXPECT_THAT(report->segments, SizeIs(3));
-  EXPECT_THAT(report->ToText(), HasSubstr("no regular file"));
+  EXPECT_THAT(report->ToText(), HasSubstr("not a regular file"));
 
   SpoolRecovery recovery(disk, root, "agent-a", "boot", /*gives_up=*/false);
   SpoolRecovery::Summary summary;

@@ -34,7 +34,7 @@ TEST_F(AccessPolicyStoreTest, ABadFileAtTheStartIsAnError) {
   EXPECT_TRUE(absl::IsNotFound(book.Load()));
   Write("nothing");
   EXPECT_THAT(std::string(book.Load().message()),
-              HasSubstr("access:3:1: [a]: role = \"nothing\": role is one of"));
+              HasSubstr("access:3:1: [a]: role = \"nothing\": role must be one of"));
 }
 
 TEST_F(AccessPolicyStoreTest, ANewVersionIsTakenAndABadOneNot) {

@@ -135,7 +135,7 @@ AccessRule TakeRule(const TomlNode& section, TomlProblems& problems) {
   bool has_role = false;
   const auto take_role = [&](const TomlNode& value) -> std::string {
     const auto role = RoleOf(value.text);
-    if (!role) return "is one of agent, viewer, operator, admin";
+    if (!role) return "must be one of agent, viewer, operator, admin";
     rule.caller.role = *role;
     has_role = true;
     return "";
@@ -206,7 +206,7 @@ absl::StatusOr<AccessRules> ParseAccessFile(std::string_view text, const std::st
   TomlProblems problems(path);
   for (const TomlNode& section : root.children) {
     if (section.kind != TomlKind::kTable) {
-      problems.Add(section, "", "is in no rule: a rule begins with [NAME]");
+      problems.Add(section, "", "is outside of a rule; a rule starts with [NAME]");
     } else if (rules.size() == limits::kAccessRulesMax) {
       problems.Add(section, "", fmt::format("more than {} rules", limits::kAccessRulesMax));
       break;

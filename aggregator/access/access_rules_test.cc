@@ -114,14 +114,15 @@ TEST(AccessRulesTest, ProblemsNameTheLineAndTheWayOut) {
   const auto problem_of = [](const std::string& more) {
     return ProblemOf("[a]\nrole = \"viewer\"\n" + more + "\n");
   };
-  EXPECT_EQ(ProblemOf("role = \"admin\"\n"), "f:1:1: is in no rule: a rule begins with [NAME]");
+  EXPECT_EQ(ProblemOf("role = \"admin\"\n"),
+            "f:1:1: is outside of a rule; a rule starts with [NAME]");
   EXPECT_EQ(ProblemOf("[a]\nrole = \"root\"\n"),
-            "f:2:1: [a]: role = \"root\": role is one of agent, viewer, operator, admin");
+            "f:2:1: [a]: role = \"root\": role must be one of agent, viewer, operator, admin");
   EXPECT_EQ(problem_of(""),
             "f:1:2: [a]: fits nobody: give it a certificate, token-sha256 or service-account");
   EXPECT_EQ(ProblemOf("[a]\ncertificate = \"cn:a\"\n"),
             "f:1:2: [a]: has no role: agent, viewer, operator or admin");
-  EXPECT_THAT(ProblemOf("[a.b]\nrole = \"viewer\"\n"), HasSubstr("[a]: there is no key 'b'"));
+  EXPECT_THAT(ProblemOf("[a.b]\nrole = \"viewer\"\n"), HasSubstr("[a]: unknown key 'b'"));
   EXPECT_THAT(
       problem_of("certificate = \"alice\""),
       HasSubstr("f:3:1: [a]: certificate = \"alice\": certificate is dns:NAME, uri:URI or"));
@@ -139,8 +140,8 @@ TEST(AccessRulesTest, ProblemsNameTheLineAndTheWayOut) {
     EXPECT_THAT(problem_of(list), HasSubstr("has a * that is not at the end of a name")) << list;
   }
   EXPECT_THAT(problem_of("jobs = \"a, b\""), HasSubstr("jobs has a comma in it"));
-  EXPECT_THAT(problem_of("jobs = 7"), HasSubstr("jobs is a string, in quotes"));
-  EXPECT_THAT(problem_of("colour = \"red\""), HasSubstr("there is no key 'colour': the keys are"));
+  EXPECT_THAT(problem_of("jobs = 7"), HasSubstr("jobs must be a quoted string"));
+  EXPECT_THAT(problem_of("colour = \"red\""), HasSubstr("unknown key 'colour'; the keys are"));
   EXPECT_THAT(problem_of("role = \"viewer\""), HasSubstr("f:3:"));
   EXPECT_THAT(ProblemOf("[a]\ncertificate = \"cn:a\"\nrole = \"admin\"\njobs = \"x\"\n"),
               HasSubstr("jobs are for viewers and operators"));

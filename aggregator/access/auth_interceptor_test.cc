@@ -123,7 +123,7 @@ TEST_F(AuthInterceptorTest, WhoseCertificateHasEndedMeanwhileIsRefused) {
   for (FakeAuthContext* const who : {&alice_, &agent_}) {
     const grpc::Status over = Call(*who, who == &alice_ ? kStatusCall : kControlCall);
     EXPECT_EQ(over.error_code(), grpc::StatusCode::UNAUTHENTICATED);
-    EXPECT_THAT(over.error_message(), HasSubstr("this connection was valid until 2"));
+    EXPECT_THAT(over.error_message(), HasSubstr("this connection expired at 2"));
   }
   FakeAuthContext unreadable("neurontrace:operator", "alice", "no certificate");
   EXPECT_EQ(Call(unreadable, kStatusCall).error_code(), grpc::StatusCode::UNAUTHENTICATED);

@@ -59,7 +59,7 @@ absl::Status CertificateEnds::Check(std::string_view pem) {
   const int64_t end_s = known->second;
   if (static_cast<int64_t>(clock_.RealtimeNs() / 1'000'000'000) <= end_s) return absl::OkStatus();
   return absl::UnauthenticatedError(
-      fmt::format("the certificate of this connection was valid until {:%F %R} UTC: connect again "
+      fmt::format("the certificate of this connection expired at {:%F %R} UTC; connect again "
                   "with a new one",
                   fmt::gmtime(static_cast<std::time_t>(end_s))));
 }

@@ -34,7 +34,7 @@ TEST_F(CertificateEndsTest, ACertificateIsGoodUntilItsEndAndNoLonger) {
   clock_.AdvanceNs(1'000'000'000);
   const absl::Status over = ends.Check(pem);
   EXPECT_TRUE(absl::IsUnauthenticated(over));
-  EXPECT_THAT(std::string(over.message()), HasSubstr("was valid until 2"));
+  EXPECT_THAT(std::string(over.message()), HasSubstr("expired at 2"));
   EXPECT_EQ(ends.known(), 1u);
 }
 

@@ -47,7 +47,7 @@ TEST_F(KubernetesApiTest, WhatIsMissingIsSaid) {
   EXPECT_THAT(std::string(Find().status().message()), HasSubstr("automountServiceAccountToken"));
   std::ofstream(directory_ / "ca.crt") << "-";
   std::ofstream(directory_ / "token") << "two\nlines\n";
-  EXPECT_THAT(std::string(Find().status().message()), HasSubstr("a token is one line"));
+  EXPECT_THAT(std::string(Find().status().message()), HasSubstr("a token is a single line"));
   variables_.erase("KUBERNETES_SERVICE_PORT");
   EXPECT_THAT(std::string(Find().status().message()), HasSubstr("is this no pod of a cluster?"));
 }

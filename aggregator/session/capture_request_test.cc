@@ -95,7 +95,7 @@ TEST_F(CaptureRequestTest, RefusesWhatContradictsItself) {
   EXPECT_THAT(WhyInvalid({.timing = {.last_ns = 1}}), HasSubstr("last_ns"));
   EXPECT_THAT(WhyInvalid({.mode = CaptureMode::kContinuous}), HasSubstr("retention"));
   EXPECT_THAT(WhyInvalid({.filter = {.include_neuron = false, .include_framework = false}}),
-              HasSubstr("leaves out both"));
+              HasSubstr("excludes both"));
   EXPECT_FALSE(
       Complete({.mode = CaptureMode::kFlightRecorder, .filter = {.include_neuron = false}}).ok());
 }

@@ -36,7 +36,7 @@ absl::StatusOr<uint16_t> ParsePort(std::string_view text) {
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, port);
   if (error != std::errc() || rest != end) {
-    return InvalidArgument("'{}' is not a port: it is a number from 0 to 65535",
+    return InvalidArgument("'{}' is not a port; use a number from 0 to 65535",
                            CleanText(text, kShownAddressBytesMax));
   }
   return port;
@@ -48,19 +48,19 @@ absl::StatusOr<HostPort> ParseAddress(std::string_view address, uint16_t lowest_
   const std::string shown = CleanText(address, kShownAddressBytesMax);
   const size_t colon = address.rfind(':');
   if (colon == std::string_view::npos) {
-    return InvalidArgument("'{}' has no port: write HOST:PORT, as 127.0.0.1:9400 or [::1]:9400",
-                           shown);
+    return InvalidArgument(
+        "'{}' has no port; write HOST:PORT, such as 127.0.0.1:9400 or [::1]:9400", shown);
   }
   std::string_view host = address.substr(0, colon);
   const bool is_bracketed = host.starts_with('[') && host.ends_with(']');
   if (is_bracketed) host = host.substr(1, host.size() - 2);
   if (is_bracketed ? !IsIpv6(host) : !IsName(host)) {
     return InvalidArgument(
-        "'{}' is not an address: write HOST:PORT, as 127.0.0.1:9400 or [::1]:9400", shown);
+        "'{}' is not an address; write HOST:PORT, such as 127.0.0.1:9400 or [::1]:9400", shown);
   }
   const auto port = ParsePort(address.substr(colon + 1));
   if (!port.ok()) {
-    return InvalidArgument("'{}': the port is a number from {} to 65535", shown, lowest_port);
+    return InvalidArgument("'{}': the port must be a number from {} to 65535", shown, lowest_port);
   }
   return HostPort{std::string(host), *port};
 }
@@ -79,7 +79,7 @@ std::string CheckPeerAddress(const std::string& address) {
   const auto parsed = ParseAddress(address, 1);
   if (!parsed.ok()) return std::string(parsed.status().message());
   if (parsed->port != 0) return "";
-  return fmt::format("'{}': nothing can be reached at port 0: give the one that is listened on",
+  return fmt::format("'{}': port 0 cannot be connected to; use the port that the server listens on",
                      address);
 }
 

@@ -131,8 +131,8 @@ absl::StatusOr<UniqueFd> Open(const char* operation, const std::string& path, in
   if (!is_other && fstat(fd.get(), &about) != 0) return ErrorOf("look at", path);
   if (is_other || !S_ISREG(about.st_mode)) {
     return DataLoss(
-        "cannot {} {}: it is a link, FIFO, socket, device or directory and no regular "
-        "file: remove it",
+        "cannot {} {}: it is a link, FIFO, socket, device or directory, not a regular file; remove "
+        "it",
         operation, path);
   }
   return fd;

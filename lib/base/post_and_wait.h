@@ -66,7 +66,7 @@ auto PostAndWait(TaskRunner& runner, std::string_view what, std::chrono::millise
   call->given_up = true;
   if (call->result) return *std::move(call->result);
   return Result(MakeStatus(absl::StatusCode::kDeadlineExceeded,
-                           "{} did not answer within {:g} s: try again", what,
+                           "{} did not answer within {:g} s; try again", what,
                            std::chrono::duration<double>(timeout).count()));
 }
 

@@ -36,7 +36,7 @@ TEST(PostAndWait, NamesWhatDidNotAnswerAndNeverRunsTheFunction) {
   const absl::Status status =
       PostAndWait(loop, "the loop", std::chrono::milliseconds(1), [&] { ran = true; });
   EXPECT_TRUE(absl::IsDeadlineExceeded(status));
-  EXPECT_EQ(status.message(), "the loop did not answer within 0.001 s: try again");
+  EXPECT_EQ(status.message(), "the loop did not answer within 0.001 s; try again");
   loop.PostTask([&loop] { loop.Quit(); });
   loop.Run();
   EXPECT_FALSE(ran);

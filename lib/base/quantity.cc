@@ -99,9 +99,9 @@ std::string CheckWholeNumber(const std::string& text) {
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
   if (is_number && parsed.ec == std::errc()) return "";
   if (is_number) {
-    return fmt::format("{} is too large a number", CleanText(text, kShownAmountBytesMax));
+    return fmt::format("{} is too large", CleanText(text, kShownAmountBytesMax));
   }
-  return fmt::format("'{}' is not a whole number: write it in decimal digits, as 64",
+  return fmt::format("'{}' is not a whole number; write it in decimal digits, such as 64",
                      CleanText(text, kShownAmountBytesMax));
 }
 

@@ -25,10 +25,10 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t bytes_
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat about = {};
   if (!file.valid() || fstat(file.get(), &about) != 0) {
-    if (errno == ENOENT || errno == ENOTDIR) return NotFound("{}: there is no such file", path);
+    if (errno == ENOENT || errno == ENOTDIR) return NotFound("{}: no such file", path);
     return FailedPrecondition("{} cannot be read: {}", path, std::strerror(errno));
   }
-  if (!S_ISREG(about.st_mode)) return FailedPrecondition("{} is no regular file", path);
+  if (!S_ISREG(about.st_mode)) return FailedPrecondition("{} is not a regular file", path);
   std::string text(bytes_max + 1, '\0');
   size_t size = 0;
   while (size < text.size()) {
@@ -46,13 +46,13 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t bytes_
 absl::StatusOr<std::string> ReadTokenFile(const std::string& path, size_t bytes_max) {
   ASSIGN_OR_RETURN(std::string token, ReadSmallFile(path, bytes_max));
   token.erase(token.find_last_not_of(" \t\r\n") + 1);
-  if (token.empty()) return FailedPrecondition("{} is empty: it has no token in it", path);
+  if (token.empty()) return FailedPrecondition("{} is empty; it must contain a token", path);
   if (token.find('\n') != std::string::npos) {
-    return FailedPrecondition("{} has more than one line: a token is one line", path);
+    return FailedPrecondition("{} has more than one line; a token is a single line", path);
   }
   if (std::any_of(token.begin(), token.end(), [](char c) { return c < ' ' || c > '~'; })) {
-    return FailedPrecondition("{} has bytes that no token has: it is one line of printable ASCII",
-                              path);
+    return FailedPrecondition(
+        "{} has invalid characters; a token is a single line of printable ASCII", path);
   }
   return token;
 }

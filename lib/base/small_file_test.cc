@@ -42,11 +42,11 @@ TEST_F(SmallFileTest, ReadsUpToTheLimit) {
 TEST_F(SmallFileTest, RefusesWhatIsNoFile) {
   EXPECT_TRUE(absl::IsNotFound(ReadSmallFile(directory_ / "none", 9).status()));
   EXPECT_THAT(std::string(ReadSmallFile(directory_, 9).status().message()),
-              HasSubstr("is no regular file"));
+              HasSubstr("is not a regular file"));
   const std::string fifo = directory_ / "fifo";
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
   EXPECT_THAT(std::string(ReadSmallFile(fifo, 9).status().message()),
-              HasSubstr("is no regular file"));
+              HasSubstr("is not a regular file"));
 }
 
 TEST_F(SmallFileTest, SaysOfADiskThatFailsWhichFileItHas) {
@@ -93,7 +93,7 @@ TEST_F(SmallFileTest, AReloadedFileKeepsItsLastGoodVersion) {
   };
   ReloadedFile<std::string> file(directory_ / "f", read, clock);
   EXPECT_TRUE(absl::IsNotFound(file.Load()));
-  EXPECT_THAT(file.problem(), HasSubstr("there is no such file"));
+  EXPECT_THAT(file.problem(), HasSubstr("no such file"));
   Write("f", "1");
   EXPECT_TRUE(file.Poll(false));
   EXPECT_EQ(file.contents(), "1");
@@ -107,7 +107,7 @@ TEST_F(SmallFileTest, AReloadedFileKeepsItsLastGoodVersion) {
   }
   std::filesystem::remove(directory_ / "f");
   EXPECT_TRUE(file.Poll(false));
-  EXPECT_THAT(file.problem(), HasSubstr("there is no such file"));
+  EXPECT_THAT(file.problem(), HasSubstr("no such file"));
   Write("f", "1");
   EXPECT_TRUE(file.Poll(false)) << "the problem is gone";
   EXPECT_EQ(file.problem(), "");

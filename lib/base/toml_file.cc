@@ -99,11 +99,11 @@ std::string Hint(std::string_view text, uint32_t line, TomlSections sections) {
   }
   if (section.empty() || !LooksLikeIni(section.back())) return "";
   if (!TrimmedBlanks(section.front()).starts_with('[')) {
-    return ": strings take quotes: " +
+    return ": strings must be quoted: " +
            CleanText(IniLineAsToml(section.back(), sections), kWordsBytesMax);
   }
   while (!text.empty() && !TrimmedBlanks(text).starts_with('[')) section.push_back(TakeLine(text));
-  std::string hint = ": the file is TOML, in which this reads";
+  std::string hint = ": the file is TOML; write";
   for (size_t i = 0; i < std::min(section.size(), kHintLinesMax); ++i) {
     if (TrimmedBlanks(section[i]).empty()) continue;
     hint += "\n" + CleanText(IniLineAsToml(section[i], sections), kWordsBytesMax);
@@ -176,7 +176,7 @@ absl::Status CheckLines(std::string_view text, const std::string& path) {
                              kTomlLineBytesMax);
     }
     if (std::count(words.begin(), words.end(), '.') > kLineDotsMax) {
-      return InvalidArgument("{}:{}:1: the line has more than {} dots: break it", path, line,
+      return InvalidArgument("{}:{}:1: the line has more than {} dots; split it", path, line,
                              kLineDotsMax);
     }
   }
@@ -213,7 +213,7 @@ absl::StatusOr<TomlNode> ParseToml(std::string_view text, const std::string& pat
   copier.Copy(parsed.table(), 0, root);
   const TomlNode& deep = copier.too_deep();
   if (deep.line == 0) return root;
-  return InvalidArgument("{}:{}:{}: more than {} tables and arrays within each other", path,
+  return InvalidArgument("{}:{}:{}: tables and arrays are nested more than {} deep", path,
                          deep.line, deep.column, kTomlDepthMax);
 }
 
@@ -279,9 +279,9 @@ bool TakeTomlSection(const TomlNode& section, const std::vector<TomlKey>& keys,
   const auto take = [&](const TomlKey& key, const TomlNode& value) {
     std::string problem;
     if (!value.is_scalar()) {
-      problem = key.is_list ? "is a value, or an array of values" : "is a single value";
+      problem = key.is_list ? "must be a value or an array of values" : "must be a single value";
     } else if (value.text.empty()) {
-      problem = "has no value: give one, or remove it";
+      problem = "has no value; set one or remove the key";
     } else {
       problem = key.take(value);
     }
@@ -300,12 +300,12 @@ bool TakeTomlSection(const TomlNode& section, const std::vector<TomlKey>& keys,
       for (const TomlKey& each : keys) {
         names += fmt::format("{}{}", names.empty() ? "" : ", ", each.name);
       }
-      complain(member, fmt::format("there is no key '{}': the keys are {}",
+      complain(member, fmt::format("unknown key '{}'; the keys are {}",
                                    CleanText(member.key, kShownBytesMax), names));
     } else if (!key->is_list || member.kind != TomlKind::kArray) {
       take(*key, member);
     } else if (member.children.empty()) {
-      complain(member, fmt::format("{} has no value: give one, or remove it", key->name));
+      complain(member, fmt::format("{} has no value; set one or remove the key", key->name));
     } else {
       for (const TomlNode& element : member.children) take(*key, element);
     }
@@ -315,7 +315,7 @@ bool TakeTomlSection(const TomlNode& section, const std::vector<TomlKey>& keys,
 
 std::function<std::string(const TomlNode& value)> TakeTomlString(std::string& to) {
   return [&to](const TomlNode& value) -> std::string {
-    if (value.kind != TomlKind::kString) return "is a string, in quotes";
+    if (value.kind != TomlKind::kString) return "must be a quoted string";
     to = value.text;
     return "";
   };

@@ -29,7 +29,7 @@ std::string ToTexts(const TomlNode& node, bool takes_tables, std::vector<std::st
   for (const TomlNode* value = begin; value != begin + count; ++value) {
     const bool is_table = takes_tables && value->kind == TomlKind::kTable;
     if (!is_table && !value->is_scalar()) {
-      return "the value is a string in quotes, a number, true or false, or an array of them";
+      return "the value must be a quoted string, a number, true or false, or an array of these";
     }
     texts.push_back(is_table ? WriteToml(*value) : value->text);
   }
@@ -45,10 +45,10 @@ std::string SetOption(CLI::App& app, const TomlNode& key) {
       key.kind == TomlKind::kTable || (key.kind == TomlKind::kArray && !key.children.empty() &&
                                        key.children[0].kind == TomlKind::kTable);
   if (is_section && !takes_tables) {
-    return fmt::format("[{}] begins a section, and sections are not allowed here", shown);
+    return fmt::format("unexpected section [{}]: options must be at top level", shown);
   }
   if (option == nullptr) return shown + " is not an option; see --help";
-  if (!option->get_configurable()) return shown + " has no meaning in a file of options";
+  if (!option->get_configurable()) return shown + " cannot be set in a configuration file";
   std::vector<std::string> texts;
   if (std::string problem = ToTexts(key, takes_tables, texts); !problem.empty()) {
     return fmt::format("{}: {}", shown, problem);
@@ -57,7 +57,7 @@ std::string SetOption(CLI::App& app, const TomlNode& key) {
     return "";  // the command line has said it, or nothing is said
   const bool is_flag = option->get_expected_min() == 0;
   if (is_flag && key.kind != TomlKind::kBoolean) {
-    return fmt::format("{} is true or false, without quotes", shown);
+    return fmt::format("{} must be true or false, without quotes", shown);
   }
   try {  // CLI11 has no other way of saying it
     if (is_flag) {
@@ -100,8 +100,8 @@ std::vector<CLI::ConfigItem> TomlOptions::from_config(std::istream&) const {
   if (!text.ok()) throw CLI::ConfigError(std::string(text.status().message()));
   if (text->find_first_not_of(" \t\r\n") == std::string::npos) {
     throw CLI::ConfigError(path +
-                           ": the file is empty. Was it cut off while it was written? A file "
-                           "without options has at least a comment");
+                           ": the file is empty, perhaps truncated while it was written; a file "
+                           "without options needs at least a comment");
   }
   const absl::StatusOr<TomlNode> root = ParseToml(*text, path);
   if (!root.ok()) throw CLI::ConfigError(std::string(root.status().message()));
@@ -117,7 +117,7 @@ std::vector<CLI::ConfigItem> TomlOptions::from_config(std::istream&) const {
 std::string CheckFile(const std::string& path) {
   struct stat facts = {};
   if (stat(path.c_str(), &facts) != 0) return fmt::format("{}: {}", path, std::strerror(errno));
-  if (S_ISDIR(facts.st_mode)) return path + " is a directory, not a file of options";
+  if (S_ISDIR(facts.st_mode)) return path + " is a directory, not a configuration file";
   if (!S_ISREG(facts.st_mode)) return path + " is not a regular file";
   if (access(path.c_str(), R_OK) != 0) return fmt::format("{}: {}", path, std::strerror(errno));
   return "";
@@ -130,7 +130,7 @@ std::string FailureMessage(const CLI::App*, const CLI::Error& error) {
 }  // namespace
 
 void AddLogOptions(CLI::App& app, std::string& level, LogFormat& format) {
-  app.add_option("--log-level", level, "What is logged to stderr")
+  app.add_option("--log-level", level, "Lowest level that is logged to stderr")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
       ->capture_default_str();
   app.add_option_function<std::string>(
@@ -138,23 +138,22 @@ void AddLogOptions(CLI::App& app, std::string& level, LogFormat& format) {
          [&format](const std::string& word) {
            format = word == "json" ? LogFormat::kJson : LogFormat::kText;
          },
-         "How: text, for people, or json, an object a line")
+         "Log format: text, or json with one object per line")
       ->check(CLI::IsMember({"text", "json"}))
       ->default_str("text");
 }
 
 CLI::Option& AddConfigOptions(CLI::App& app, bool& validate, const std::string& about_file) {
   app.add_flag("--validate-config", validate,
-               "Look whether all options and the files that they name are good, say so, and end: 0 "
-               "if they are, 2 if not")
+               "Check all options and the files that they name, print the result, and exit with 0 "
+               "if they are valid, 2 if not")
       ->configurable(false);
   app.config_formatter(std::make_shared<TomlOptions>(app));
   app.failure_message(FailureMessage);
-  CLI::Option* const option = app.set_config(
-      "--config", "",
-      about_file +
-          ". It is read again when it changes, and on SIGHUP: what can be changed without "
-          "a restart is");
+  CLI::Option* const option = app.set_config("--config", "",
+                                             about_file +
+                                                 ". It is reloaded when it changes and on SIGHUP; "
+                                                 "options that allow it change without a restart");
   option->check(CheckFile);
   return *option;
 }

@@ -66,7 +66,7 @@ TEST_F(ConfigReloadTest, TakesWhatCanBeTakenAndSaysWhatWaits) {
   Write("27");
   const std::string said = LookAndListen();
   EXPECT_THAT(said, AllOf(HasSubstr("quick is now '2' (was '1')"),
-                          HasSubstr("slow = '7' takes a restart; '0' stays in force")));
+                          HasSubstr("slow = '7' needs a restart; '0' stays in effect")));
   EXPECT_EQ(applied_, "2");
   EXPECT_EQ(reload_.in_force(), (EffectiveOptions{{"quick", "2"}, {"slow", "0"}}));
   EXPECT_THAT(reload_.state().after_restart, ElementsAre(OptionChange{"slow", "0", "7"}));
@@ -78,13 +78,13 @@ TEST_F(ConfigReloadTest, TakesWhatCanBeTakenAndSaysWhatWaits) {
 TEST_F(ConfigReloadTest, ABadFileChangesNothingAndIsToldOnce) {
   Write("x");
   EXPECT_THAT(LookAndListen(), AllOf(HasSubstr(path_ + ": 'x' is no digit"),
-                                     HasSubstr("what was in force before stays")));
+                                     HasSubstr("the previous values stay in effect")));
   EXPECT_EQ(LookAndListen(true), "");
   EXPECT_EQ(applied_, "1");
   EXPECT_EQ(reload_.state().refused, 1u);
   EXPECT_EQ(reload_.state().problem, "'x' is no digit");
   Write("1");
-  EXPECT_THAT(LookAndListen(), HasSubstr("it says what is in force"));
+  EXPECT_THAT(LookAndListen(), HasSubstr("it matches the values in effect"));
   EXPECT_EQ(reload_.state().problem, "");
 }
 

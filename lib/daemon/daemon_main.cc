@@ -17,8 +17,8 @@ absl::Status RaiseDescriptorLimit() {
   getrlimit(RLIMIT_NOFILE, &limit);
   if (limit.rlim_max < limits::kDescriptorsMin) {
     return FailedPrecondition(
-        "this process may have {} files and connections open, and needs {}: raise the hard limit "
-        "(ulimit -Hn, LimitNOFILE= of systemd)",
+        "this process may open {} files and connections but needs {}; raise the hard limit (ulimit "
+        "-Hn, LimitNOFILE= in systemd)",
         limit.rlim_max, limits::kDescriptorsMin);
   }
   const rlim_t wanted = std::min<rlim_t>(limit.rlim_max, limits::kDescriptorsMax);

@@ -33,7 +33,7 @@ void ConfigReload::Refuse(const std::string& problem) {
   if (std::exchange(state_.problem, problem) == problem) return;
   ++state_.refused;
   const bool names_file = problem.starts_with(file_.path());
-  SPDLOG_ERROR("{}{}; what was in force before stays", names_file ? "" : file_.path() + ": ",
+  SPDLOG_ERROR("{}{}; the previous values stay in effect", names_file ? "" : file_.path() + ": ",
                problem);
 }
 
@@ -63,11 +63,11 @@ void ConfigReload::Look(bool anyway) {
   if (!is_news) return;
   ++state_.taken;
   for (const OptionChange& change : later) {
-    SPDLOG_WARN("{}: {} = '{}' takes a restart; '{}' stays in force until then", file_.path(),
+    SPDLOG_WARN("{}: {} = '{}' needs a restart; '{}' stays in effect until then", file_.path(),
                 change.name, change.after, change.before);
   }
   if (taken.empty() && later.empty()) {
-    SPDLOG_INFO("{}: it says what is in force", file_.path());
+    SPDLOG_INFO("{}: it matches the values in effect", file_.path());
   }
   state_.after_restart = std::move(later);
 }
@@ -90,21 +90,20 @@ DaemonProcess::DaemonProcess(Deps deps, const Options& options, ConfigReload::Ho
       security_(options.security),
       reload_(options.config_file, options.options, options.at_once, std::move(hooks), deps_.clock),
       security_watch_(options.security, options.address, options.side, deps_.clock),
-      log_lines_left_out_(
-          MakeCounter(*deps_.registry, names_.log_lines_left_out,
-                      "Log lines that were not written, as there were too many alike", labels_)),
+      log_lines_left_out_(MakeCounter(*deps_.registry, names_.log_lines_left_out,
+                                      "Log lines suppressed because too many were alike", labels_)),
       config_taken_(MakeCounter(*deps_.registry, names_.config_taken,
-                                "Changed versions of the file of --config that were taken",
+                                "Changed versions of the --config file that were applied",
                                 labels_)),
       config_refused_(MakeCounter(*deps_.registry, names_.config_refused,
-                                  "Changed versions of the file of --config that were bad",
+                                  "Changed versions of the --config file that were invalid",
                                   labels_)),
-      config_good_(MakeGauge(*deps_.registry, names_.config_good,
-                             "0 while the file of --config is bad: what was before is in force",
-                             labels_)),
-      options_after_restart_(MakeGauge(*deps_.registry, names_.options_after_restart,
-                                       "Options that wait for a restart to be as the file says",
-                                       labels_)) {}
+      config_good_(MakeGauge(
+          *deps_.registry, names_.config_good,
+          "0 while the --config file is invalid and the previous values are in effect", labels_)),
+      options_after_restart_(
+          MakeGauge(*deps_.registry, names_.options_after_restart,
+                    "Options whose values in the file need a restart to take effect", labels_)) {}
 
 void DaemonProcess::DeclareCertificates() {
   for (const std::string& sentence : DescribeOpenSecrets(security_)) SPDLOG_WARN("{}", sentence);
@@ -141,9 +140,10 @@ void DaemonProcess::AddStatusPage(TaskRunner& sequence,
 // Lines of the log can name jobs, and options paths, so that they are for this machine alone.
 void DaemonProcess::AppendTables(bool is_local, std::vector<StatusTable>& tables) const {
   if (!is_local) {
-    tables.push_back({"Configuration and warnings",
-                      {},
-                      {{"are shown to this machine alone: ask there, or through a port-forward"}}});
+    tables.push_back(
+        {"Configuration and warnings",
+         {},
+         {{"are shown only on this machine: open the page there, or through a port-forward"}}});
     return;
   }
   StatusTable warnings{"Newest warnings and errors", {}, {}};
@@ -151,7 +151,7 @@ void DaemonProcess::AppendTables(bool is_local, std::vector<StatusTable>& tables
   tables.push_back(std::move(warnings));
   const ConfigReload::State state = reload_.state();
   StatusTable options{"Configuration", {"option", "is", "after a restart"}, {}};
-  if (!state.problem.empty()) options.rows.push_back({"the file is bad", state.problem, ""});
+  if (!state.problem.empty()) options.rows.push_back({"the file is invalid", state.problem, ""});
   for (const auto& [name, text] : reload_.in_force()) {
     std::string later;
     for (const OptionChange& change : state.after_restart) {
@@ -168,7 +168,7 @@ void DaemonProcess::ReloadChangedFiles(bool anyway) {
   if (!news) return;
   deps_.health.Set(kCertificateCondition, news->ok(), std::string(news->message()));
   if (news->ok()) {
-    SPDLOG_INFO("new connections see the new files of TLS");
+    SPDLOG_INFO("new connections use the new TLS files");
   } else {
     SPDLOG_ERROR("new connections fail: {}", std::string(news->message()));
   }

@@ -30,7 +30,7 @@ TEST(DescriptorLimitTest, IsRaisedToWhatItMayBe) {
 
 TEST(DescriptorLimitTest, TooLittleIsSaid) {
   EXPECT_EXIT(RaiseWith(limits::kDescriptorsMin - 1), testing::ExitedWithCode(1),
-              "may have 511 files and connections open, and needs 512");
+              "may open 511 files and connections but needs 512");
 }
 
 }  // namespace

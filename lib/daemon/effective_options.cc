@@ -35,7 +35,7 @@ EffectiveOptions TextsOf(const CLI::App& app) {
 }
 
 std::string DescribeOptions(const std::string& program, const EffectiveOptions& texts) {
-  std::string lines = program + ": the configuration is good\n";
+  std::string lines = program + ": the configuration is valid\n";
   for (const auto& [name, text] : texts) {
     if (!text.empty()) lines += "  " + name + " = " + text + "\n";
   }

@@ -38,7 +38,7 @@ TEST(EffectiveOptions, DifferencesAreByName) {
 
 TEST(EffectiveOptions, AreDescribedForPeople) {
   EXPECT_EQ(DescribeOptions("program", {{"a", "1"}, {"b", ""}}),
-            "program: the configuration is good\n  a = 1\n");
+            "program: the configuration is valid\n  a = 1\n");
 }
 
 }  // namespace

@@ -121,7 +121,7 @@ class ProgramLog::Sink final : public SinkBase {
     if (!verdict.passes) return;
     if (verdict.left_out == 0) return Write(message);
     const std::string more =
-        fmt::format("{} ({} more like it were not written)", text, verdict.left_out);
+        fmt::format("{} ({} similar lines suppressed)", text, verdict.left_out);
     spdlog::details::log_msg told = message;
     told.payload = more;
     Write(told);

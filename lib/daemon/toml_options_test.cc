@@ -113,7 +113,7 @@ TEST_F(TomlOptionsTest, SaysInWhichLineWhatIsWrong) {
   EXPECT_THAT(Read("root = [[\"a\"]]\n"), StartsWith(at(1)));
   EXPECT_THAT(Read("name = {a = 1}\n"), StartsWith(at(1)));
   EXPECT_THAT(Read("\n[agent]\nname = \"a\"\n"),
-              StartsWith(at(2) + "2: [agent] begins a section, and sections are not allowed here"));
+              StartsWith(at(2) + "2: unexpected section [agent]: options must be at top level"));
   EXPECT_THAT(Read("agent.name = \"a\"\n"), StartsWith(at(1)));
   EXPECT_THAT(Read("nmae = \"a\"\n"), StartsWith(at(1) + "1: nmae is not an option; see --help"));
   EXPECT_THAT(
@@ -121,7 +121,7 @@ TEST_F(TomlOptionsTest, SaysInWhichLineWhatIsWrong) {
       AllOf(StartsWith(at(2)), HasSubstr("strings take quotes: name = \"127.0.0.1:9500\"")));
   EXPECT_THAT(Read("name = [a\n"), Not(HasSubstr("quotes:")));
   EXPECT_THAT(Read("config = \"a\"\n"), StartsWith(at(1)));
-  EXPECT_THAT(Read("validate-config = true\n"), HasSubstr("has no meaning in a file of options"));
+  EXPECT_THAT(Read("validate-config = true\n"), HasSubstr("cannot be set in a configuration file"));
 }
 
 TEST_F(TomlOptionsTest, AFileThatCannotBeReadOrIsEmptyIsRefusedByItsName) {

@@ -59,7 +59,8 @@ std::optional<uint64_t> ParseDuration(std::string_view text) {
 std::function<std::string(const TomlNode&)> TakeDuration(uint64_t& ns) {
   return [&ns](const TomlNode& value) -> std::string {
     const std::optional<uint64_t> parsed = ParseDuration(value.text);
-    if (!parsed) return "is a number and a unit: \"500ms\", \"20s\", \"10m\", \"2h\" or \"1d\"";
+    if (!parsed)
+      return "must be a number and a unit: \"500ms\", \"20s\", \"10m\", \"2h\" or \"1d\"";
     ns = *parsed;
     return "";
   };
@@ -71,21 +72,21 @@ std::vector<TomlKey> KeysOf(TriggerRule& rule) {
     if (rule.kind != TriggerKind::kUnspecified) return "";
     if (value.text == "event" || value.text == "file") {
       return fmt::format(
-          "is one of {}: write `when = \"post\"`, and let what sees the {} run `curl -d CAUSE "
-          "http://127.0.0.1:9402/triggers/{}`",
+          "must be one of {}; write `when = \"post\"`, and let the program that detects the {} run "
+          "`curl -d CAUSE http://127.0.0.1:9402/triggers/{}`",
           DescribeTriggerKinds(), value.text, rule.name);
     }
     return fmt::format("is one of {}", DescribeTriggerKinds());
   };
   const auto take_times = [&rule](const TomlNode& value) -> std::string {
     const std::optional<double> number = ParseNumber(value.text);
-    if (!number || value.kind == TomlKind::kString) return "is a number, as 3 or 2.5";
+    if (!number || value.kind == TomlKind::kString) return "must be a number, such as 3 or 2.5";
     rule.times_median = *number;
     return "";
   };
   const auto take_per_hour = [&rule](const TomlNode& value) -> std::string {
     const std::optional<double> number = ParseNumber(value.text);
-    if (!number || value.kind != TomlKind::kInteger) return "is a whole number, as 4";
+    if (!number || value.kind != TomlKind::kInteger) return "must be a whole number, such as 4";
     rule.per_hour_max = static_cast<uint32_t>(*number);
     return "";
   };
@@ -113,8 +114,7 @@ void CheckWhole(const TriggerRule& rule, const TomlNode& section, TomlProblems& 
     } else if (is_there) {
       problems.Add(*at, rule.name, fmt::format("{} {}", check.key, words));
     } else {
-      problems.Add(section, rule.name,
-                   fmt::format("there has to be {}, which {}", check.key, words));
+      problems.Add(section, rule.name, fmt::format("{} is missing; it {}", check.key, words));
     }
     return;
   }
@@ -133,7 +133,7 @@ absl::StatusOr<std::vector<TriggerRule>> ParseTriggerFile(std::string_view text,
   TomlProblems problems(path);
   for (const TomlNode& section : root.children) {
     if (section.kind != TomlKind::kTable) {
-      problems.Add(section, "", "is in no rule: a rule begins with [NAME]");
+      problems.Add(section, "", "is outside of a rule; a rule starts with [NAME]");
       continue;
     }
     if (rules.size() == limits::kTriggerRulesMax) {
@@ -155,8 +155,8 @@ absl::StatusOr<std::vector<TriggerRule>> ReadTriggerFile(const std::string& path
   ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, limits::kTriggerFileBytesMax));
   if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
     return InvalidArgument(
-        "{} is empty: was it cut off while it was written? A file without rules has at least a "
-        "comment",
+        "{} is empty, perhaps truncated while it was written; a file without rules needs at least "
+        "a comment",
         path);
   }
   return ParseTriggerFile(text, path);

@@ -33,20 +33,20 @@ std::string CheckName(const TriggerRule& rule) {
                     std::all_of(name.begin(), name.end(), IsNameCharacter);
   if (good) return "";
   return fmt::format(
-      "a rule's name is 1 to {} letters, digits and - _ . that begin with neither - nor .",
+      "a rule's name must have 1 to {} letters, digits and - _ . and must not start with - or .",
       limits::kTriggerNameBytesMax);
 }
 
 std::string CheckKind(const TriggerRule& rule) {
   if (!WordOf(rule.kind).empty()) return "";
-  return fmt::format("the rule does not say when it fires: add `when = \"KIND\"` with one of {}",
+  return fmt::format("the rule has no condition; add `when = \"KIND\"` with one of {}",
                      DescribeTriggerKinds());
 }
 
 std::string CheckText(std::string_view text, size_t bytes_max) {
   if (text.size() > bytes_max) return fmt::format("is longer than {} bytes", bytes_max);
   if (CleanText(text, bytes_max) != text || text.find('"') != std::string_view::npos) {
-    return "has characters that are not printable, or quotes";
+    return "has unprintable characters or quotes";
   }
   return "";
 }
@@ -57,8 +57,9 @@ std::string CheckJob(const TriggerRule& rule) {
 
 // What a key says where the kind has no use for it.
 std::string NotOfKind(const TriggerRule& rule, TriggerKind kind) {
-  return fmt::format("is for `when = \"{}\"`, and this rule says `when = \"{}\"`: remove the line",
-                     WordOf(kind), WordOf(rule.kind));
+  return fmt::format(
+      "applies to `when = \"{}\"`, but this rule has `when = \"{}\"`; remove the line",
+      WordOf(kind), WordOf(rule.kind));
 }
 
 std::string CheckTimesMedian(const TriggerRule& rule) {
@@ -69,16 +70,17 @@ std::string CheckTimesMedian(const TriggerRule& rule) {
       rule.times_median <= limits::kTriggerTimesMedianMax) {
     return "";
   }
-  return fmt::format("is a number from {} to {}: how many times its median an execution takes",
-                     limits::kTriggerTimesMedianMin, limits::kTriggerTimesMedianMax);
+  return fmt::format(
+      "must be a number from {} to {}, a multiple of the median duration of executions",
+      limits::kTriggerTimesMedianMin, limits::kTriggerTimesMedianMax);
 }
 
 std::string CheckDuration(uint64_t ns, uint64_t min_ns, uint64_t max_ns) {
   if (ns < min_ns || ns > max_ns) {
-    return fmt::format("is a time from {} to {}", DescribeDuration(min_ns),
+    return fmt::format("must be a duration from {} to {}", DescribeDuration(min_ns),
                        DescribeDuration(max_ns));
   }
-  if (ns % kMillisecondNs != 0) return "is a number of whole milliseconds";
+  if (ns % kMillisecondNs != 0) return "must be a whole number of milliseconds";
   return "";
 }
 
@@ -96,7 +98,7 @@ std::string CheckCoolDown(const TriggerRule& rule) {
 
 std::string CheckPerHour(const TriggerRule& rule) {
   if (rule.per_hour_max >= 1 && rule.per_hour_max <= limits::kTriggerPerHourMax) return "";
-  return fmt::format("is a number from 1 to {}", limits::kTriggerPerHourMax);
+  return fmt::format("must be a number from 1 to {}", limits::kTriggerPerHourMax);
 }
 
 std::string CheckRecording(uint64_t ns) {
@@ -108,7 +110,7 @@ std::string CheckLast(const TriggerRule& rule) { return CheckRecording(rule.last
 
 std::string CheckFor(const TriggerRule& rule) {
   if (rule.last_ns == 0 && rule.duration_ns == 0) {
-    return "and record-last are both 0: the rule would record nothing";
+    return "and record-last are both 0, so the rule records nothing";
   }
   return CheckRecording(rule.duration_ns);
 }

@@ -55,28 +55,30 @@ absl::Status CheckOptions(const ChannelSecurity& security, const std::string& ad
   if (!security.has_tls()) {
     if (!security.token_file.empty()) {
       return FailedPrecondition(
-          "--token-file: a token is not sent in plain text: give --tls-ca with it");
+          "--token-file needs TLS, because a token is never sent in plain text; also pass "
+          "--tls-ca");
     }
     if (security.insecure || IsLoopback(address)) return absl::OkStatus();
     return FailedPrecondition(
-        "{} {}; without TLS anyone on the network could read traces and control captures: give "
-        "--tls-ca, --tls-cert and --tls-key (docs/operator/security.md), or, on a network that you "
-        "trust, "
-        "--insecure",
+        "{} {}; without TLS anyone on the network can read traces and control captures: pass "
+        "--tls-ca, --tls-cert and --tls-key (docs/operator/security.md), or --insecure on a "
+        "trusted network",
         address,
         side == ChannelSide::kServer ? "can be reached from other machines"
                                      : "is on another machine");
   }
-  if (security.insecure) return FailedPrecondition("--insecure contradicts --tls-…: leave one out");
+  if (security.insecure)
+    return FailedPrecondition("--insecure and --tls-… exclude each other; omit one of them");
   if (security.cert.empty() != security.key.empty()) {
-    return FailedPrecondition("--tls-cert and --tls-key stand together: give both");
+    return FailedPrecondition("--tls-cert and --tls-key must be given together");
   }
   if (security.ca.empty()) {
     return FailedPrecondition(
-        "--tls-ca is missing: the file with the certificate of who signs the other side's");
+        "--tls-ca is missing; pass the certificate file of the authority that signs the other "
+        "side's certificates");
   }
   if (side == ChannelSide::kServer && security.cert.empty()) {
-    return FailedPrecondition("--tls-cert and --tls-key are missing: a server has to show them");
+    return FailedPrecondition("--tls-cert and --tls-key are missing; a server needs both");
   }
   return absl::OkStatus();
 }
@@ -88,20 +90,20 @@ void AddSecurityOptions(CLI::App& app, ChannelSecurity& security, ChannelSide si
   const auto add = [&](const char* name, std::string& path, const char* variable,
                        const char* what) { app.add_option(name, path, what)->envname(variable); };
   add("--tls-ca", security.ca, "NEURONTRACE_TLS_CA",
-      is_server ? "PEM file of the certificates that sign those of agents and operators"
-                : "PEM file of the certificates that sign the aggregator's; makes the connection "
-                  "TLS");
+      is_server ? "PEM file of the certificate authorities for agents and operators"
+                : "PEM file of the certificate authorities for the aggregator; enables TLS");
   add("--tls-cert", security.cert, "NEURONTRACE_TLS_CERT",
-      "PEM file of the certificate to show; read again when it changes, as the others");
-  add("--tls-key", security.key, "NEURONTRACE_TLS_KEY", "PEM file of its private key");
+      "PEM file of this program's certificate; all TLS files are reloaded when they change");
+  add("--tls-key", security.key, "NEURONTRACE_TLS_KEY",
+      "PEM file of the private key of --tls-cert");
   if (!is_server) {
     add("--tls-server-name", security.server_name, "NEURONTRACE_TLS_SERVER_NAME",
-        "Name in the aggregator's certificate, where it is not the host of its address");
+        "Name in the aggregator's certificate, if it differs from the host in --aggregator");
     add("--token-file", security.token_file, "NEURONTRACE_TOKEN_FILE",
-        "File with a bearer token to show, instead of a certificate or beside it");
+        "File with a bearer token, used in addition to or instead of a certificate");
   }
   app.add_flag("--insecure", security.insecure,
-               "Plain text also with other machines: for networks that you trust")
+               "Allow plain text connections with other machines, for trusted networks")
       ->envname("NEURONTRACE_INSECURE");
 }
 
@@ -128,7 +130,7 @@ std::vector<std::string> DescribeOpenSecrets(const ChannelSecurity& security) {
     if (path->empty() || stat(path->c_str(), &about) != 0) continue;
     if ((about.st_mode & (S_IROTH | S_IWOTH)) == 0) continue;
     sentences.push_back(
-        fmt::format("every user of this machine may {} the {} in {} (mode {:04o}): chmod o= {}",
+        fmt::format("every user of this machine may {} the {} in {} (mode {:04o}); run chmod o= {}",
                     (about.st_mode & S_IWOTH) != 0 ? "write" : "read", what, *path,
                     about.st_mode & 07777, *path));
   }

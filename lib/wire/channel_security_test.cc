@@ -148,12 +148,13 @@ TEST_F(ChannelSecurityTest, PlainTextIsForThisMachineAlone) {
 TEST_F(ChannelSecurityTest, OptionsThatMissOrContradictAnotherAreRefused) {
   const ChannelSecurity good = Of(ours_, "alice");
   EXPECT_EQ(Problem(good, kFar), "");
-  EXPECT_THAT(Problem({.token_file = "/x"}, kNear), HasSubstr("not sent in plain text"));
-  EXPECT_THAT(Problem({.ca = good.ca, .cert = good.cert}, kFar), HasSubstr("stand together"));
+  EXPECT_THAT(Problem({.token_file = "/x"}, kNear), HasSubstr("never sent in plain text"));
+  EXPECT_THAT(Problem({.ca = good.ca, .cert = good.cert}, kFar),
+              HasSubstr("must be given together"));
   EXPECT_THAT(Problem({.cert = good.cert, .key = good.key}, kFar),
               HasSubstr("--tls-ca is missing"));
   EXPECT_EQ(Problem({.ca = good.ca}, kFar), "");
-  EXPECT_THAT(Problem({.ca = good.ca}, kFar, ChannelSide::kServer), HasSubstr("has to show them"));
+  EXPECT_THAT(Problem({.ca = good.ca}, kFar, ChannelSide::kServer), HasSubstr("needs both"));
   EXPECT_THAT(Problem({.ca = good.ca, .insecure = true}, kFar), HasSubstr("contradicts"));
 }
 
@@ -161,20 +162,20 @@ TEST_F(ChannelSecurityTest, FilesThatCannotBeUsedAreNamed) {
   const ChannelSecurity good = Of(ours_, "alice");
   ChannelSecurity bad = good;
   bad.ca = "/none/ca.pem";
-  EXPECT_THAT(Problem(bad, kFar), HasSubstr("/none/ca.pem: there is no such file"));
+  EXPECT_THAT(Problem(bad, kFar), HasSubstr("/none/ca.pem: no such file"));
   bad.ca = ours_.Write("empty.pem", "");
   EXPECT_THAT(Problem(bad, kFar), HasSubstr("empty.pem has no certificate"));
   bad = good;
   bad.key = ours_.key("server");
-  EXPECT_THAT(Problem(bad, kFar), HasSubstr("is not the one of the certificate"));
+  EXPECT_THAT(Problem(bad, kFar), HasSubstr("does not match the certificate"));
   bad.key = ours_.cert("alice");
   EXPECT_THAT(Problem(bad, kFar), HasSubstr("has no private key"));
   bad.key = ours_.Write("large.key", std::string(limits::kPemBytesMax + 1, 'x'));
   EXPECT_THAT(Problem(bad, kFar), HasSubstr("is larger than"));
   ours_.Issue("old", {.valid_from_s = -7'200, .valid_until_s = -60});
-  EXPECT_THAT(Problem(Of(ours_, "old"), kFar), HasSubstr("was valid until 2"));
+  EXPECT_THAT(Problem(Of(ours_, "old"), kFar), HasSubstr("expired at 2"));
   ours_.Issue("early", {.valid_from_s = 600});
-  EXPECT_THAT(Problem(Of(ours_, "early"), kFar), HasSubstr("is valid from 2"));
+  EXPECT_THAT(Problem(Of(ours_, "early"), kFar), HasSubstr("is valid only from 2"));
 }
 
 TEST_F(ChannelSecurityTest, ACallShowsItsPathAndTheCertificatesNames) {
@@ -226,7 +227,7 @@ TEST_F(ChannelSecurityTest, ATokenIsReadForEachCall) {
   ASSERT_TRUE(Call(carol).ok());
   EXPECT_THAT(guard_->seen(), HasSubstr("authorization=Bearer second "));
   ours_.Write("token", "\n");
-  EXPECT_THAT(Call(carol).error_message(), HasSubstr("has no token in it"));
+  EXPECT_THAT(Call(carol).error_message(), HasSubstr("must contain a token"));
 }
 
 TEST_F(ChannelSecurityTest, RotatedCertificatesAreTakenWithoutARestart) {

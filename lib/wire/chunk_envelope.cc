@@ -50,7 +50,7 @@ absl::StatusOr<ChunkHeader> ParseEnvelopeHeader(const v1::ChunkEnvelope& envelop
   }
   const uint32_t checksum = ChecksumOf(envelope.header(), envelope.columns());
   if (checksum != envelope.crc32c()) {
-    return InvalidArgument("the chunk's checksum is {:08x}, its bytes give {:08x}",
+    return InvalidArgument("the chunk's checksum is {:08x}, but its bytes give {:08x}",
                            envelope.crc32c(), checksum);
   }
   return ParseChunkHeader(envelope.header());

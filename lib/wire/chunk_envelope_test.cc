@@ -109,7 +109,7 @@ TEST(ChunkEnvelopeTest, NamesTheChunkAndWhatIsUntrueOfIt) {
   ExpectHeaderRefused([](ChunkHeader& h) { h.first_timestamp_ns = 999; },
                       "its header says times 999 to 2000, its columns hold 1000 to 2000");
   ExpectHeaderRefused([](ChunkHeader& h) { h.last_timestamp_ns = 2001; }, "times 1000 to 2001");
-  ExpectHeaderRefused([](ChunkHeader& h) { h.first_timestamp_ns = 2001; }, "lies after");
+  ExpectHeaderRefused([](ChunkHeader& h) { h.first_timestamp_ns = 2001; }, "is later than");
   ExpectHeaderRefused([](ChunkHeader& h) { h.columns_bytes += 1; }, "zstd frame");
   ExpectHeaderRefused([](ChunkHeader& h) { h.columns_bytes = limits::kChunkColumnsBytesMax + 1; },
                       "header.columns_bytes");

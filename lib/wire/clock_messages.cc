@@ -32,7 +32,7 @@ absl::StatusOr<ClockIdentity> FromProto(const v1::ClockHello& message) {
 }
 
 absl::StatusOr<ReceivedClockBatch> FromProto(const v1::ClockEvidenceBatch& message) {
-  if (message.number() == 0) return InvalidArgument("clock batch: number is 0; they begin with 1");
+  if (message.number() == 0) return InvalidArgument("clock batch: number is 0; numbers start at 1");
   RETURN_IF_ERROR(DecodeClockEvidence(message.observations()).status());
   return ReceivedClockBatch{message.number(), message.age_ns(), message.observations()};
 }

@@ -121,7 +121,7 @@ absl::Status TakeEnd(const v1::CaptureSpec& message, CaptureSpec& value) {
   value.conditions.at_execution = message.at_execution();
   value.conditions.executions = message.executions();
   if (value.mode != CaptureMode::kStream && value.conditions.by_execution()) {
-    return InvalidArgument("only a capture from now on can begin and end with executions");
+    return InvalidArgument("only a capture of future events can start and end with executions");
   }
   value.budget.stored_bytes_max = message.bytes_max();
   value.retention.duration_ns = message.retention_ns();
@@ -443,8 +443,8 @@ absl::StatusOr<ChunkHeader> FromProto(const v1::ChunkHeader& message) {
   if (message.clock_domain() == v1::CLOCK_DOMAIN_OWN &&
       message.stream().kind() != v1::STREAM_KIND_FRAMEWORK) {
     return InvalidArgument(
-        "header.clock_domain is OWN in a stream of kind {}: only framework "
-        "files have times of their own",
+        "header.clock_domain is OWN in a stream of kind {}; only framework files have their own "
+        "clock",
         static_cast<int>(message.stream().kind()));
   }
   RETURN_IF_ERROR(CheckCount("header.rank_evidence", message.rank_evidence_size(),
@@ -461,12 +461,12 @@ absl::StatusOr<ChunkHeader> FromProto(const v1::ChunkHeader& message) {
   if (message.canary_realtime_ns() != 0 &&
       (message.event_count() > 0 || message.losses_size() > 0 || message.remarks_size() > 0 ||
        message.end_of_stream())) {
-    return InvalidArgument("header.canary_realtime_ns is set, but the chunk says something else");
+    return InvalidArgument("header.canary_realtime_ns is set, but differs from the chunk");
   }
   RETURN_IF_ERROR(CheckIdentityText("header.producer_version", message.producer_version()));
   // The one behind it would be 0, and cursors would begin anew.
   if (message.sequence() == UINT64_MAX) {
-    return InvalidArgument("header.sequence is {}, behind which there is none", UINT64_MAX);
+    return InvalidArgument("header.sequence is {}, which leaves no next number", UINT64_MAX);
   }
   if (message.event_count() > limits::kChunkEventsMax) {
     return InvalidArgument("header.event_count is {}; the limit is {}", message.event_count(),
@@ -477,7 +477,7 @@ absl::StatusOr<ChunkHeader> FromProto(const v1::ChunkHeader& message) {
                            limits::kChunkColumnsBytesMax);
   }
   if (message.first_timestamp_ns() > message.last_timestamp_ns()) {
-    return InvalidArgument("header.first_timestamp_ns {} lies after last_timestamp_ns {}",
+    return InvalidArgument("header.first_timestamp_ns {} is later than last_timestamp_ns {}",
                            message.first_timestamp_ns(), message.last_timestamp_ns());
   }
   ChunkHeader value;
@@ -538,7 +538,7 @@ void ToProto(const CaptureBegin& value, v1::CaptureBegin* message) {
 
 absl::StatusOr<CaptureBegin> FromProto(const v1::CaptureBegin& message) {
   if (message.last_execution() != 0 && message.last_execution() < message.first_execution()) {
-    return InvalidArgument("begin.last_execution {} lies before first_execution {}",
+    return InvalidArgument("begin.last_execution {} is before first_execution {}",
                            message.last_execution(), message.first_execution());
   }
   return CaptureBegin{.reference_ns = message.reference_ns(),
@@ -621,8 +621,8 @@ absl::StatusOr<CaptureSpec> FromProto(const v1::CaptureSpec& message) {
   RETURN_IF_ERROR(TakeEnd(message, value));
   if (!value.filter.include_neuron && !value.filter.include_framework) {
     return InvalidArgument(
-        "the capture leaves out both the runtime's events and framework files: "
-        "nothing is left to record");
+        "the capture excludes both the runtime's events and framework files, so nothing is "
+        "recorded");
   }
   return value;
 }

@@ -416,7 +416,7 @@ TEST(ConversionsTest, RefusesByNameWhatNobodyMayAskFor) {
         m.set_include_neuron(false);
         m.set_include_framework(false);
       },
-      "nothing is left to record");
+      "nothing is recorded");
   ExpectRefused<v1::WorkerInventory>(
       SomeWorkerInfo(), [](v1::WorkerInventory& m) { m.mutable_cores(0)->set_nc_idx(256); },
       "core.nc_idx");

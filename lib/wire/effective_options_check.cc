@@ -22,8 +22,8 @@ absl::Status CheckOption(const CLI::Option& option, const std::set<std::string_v
     const bool is_utf8 = IsUtf8Text(value);
     if (is_utf8 && std::none_of(value.begin(), value.end(), IsControl)) continue;
     return InvalidArgument("{} '{}' {}", shown, CleanText(value, kShownValueBytesMax),
-                           is_utf8 ? "has control characters: leave them out"
-                                   : "is not UTF-8: write it in UTF-8, or leave it out");
+                           is_utf8 ? "has control characters; remove them"
+                                   : "is not UTF-8; write it in UTF-8 or remove it");
   }
   return absl::OkStatus();
 }

@@ -80,7 +80,7 @@ absl::Status CheckExportOptions(const v1::ExportRequest& request) {
   for (const v1::ExportFormat format : formats) {
     const ExportTraits* const traits = TraitsOf(format);
     if (traits == nullptr) {
-      return InvalidArgument("format {} is none that is known here", static_cast<int>(format));
+      return InvalidArgument("format {} is unknown to this version", static_cast<int>(format));
     }
     for (const ExportOption option : options) RETURN_IF_ERROR(traits->Check(option));
     if (format == v1::EXPORT_FORMAT_PERFETTO && request.max_file_bytes() != 0 &&

@@ -52,10 +52,10 @@ absl::StatusOr<std::vector<Certificate>> Certificates(const std::string& path, s
   ERR_clear_error();
   if (certificates.empty()) {
     return FailedPrecondition(
-        "{} has no certificate: it should be PEM, -----BEGIN CERTIFICATE-----", path);
+        "{} has no certificate; it must be a PEM file with -----BEGIN CERTIFICATE-----", path);
   }
   if (error != 0 && ERR_GET_REASON(error) != PEM_R_NO_START_LINE) {
-    return FailedPrecondition("certificate {} of {} cannot be read: is it cut off?",
+    return FailedPrecondition("certificate {} of {} cannot be read; it may be truncated",
                               certificates.size() + 1, path);
   }
   return certificates;
@@ -76,7 +76,7 @@ std::string DateOf(const ASN1_TIME* time) {
 absl::StatusOr<int64_t> EndOf(const X509& certificate, const std::string& path) {
   std::tm parts = {};
   if (ASN1_TIME_to_tm(X509_get0_notAfter(&certificate), &parts) != 1) {
-    return FailedPrecondition("the certificate in {} does not say until when it is valid", path);
+    return FailedPrecondition("the certificate in {} has no end of validity", path);
   }
   return timegm(&parts);
 }
@@ -84,13 +84,12 @@ absl::StatusOr<int64_t> EndOf(const X509& certificate, const std::string& path) 
 absl::Status CheckValidNow(const X509& certificate, const std::string& path) {
   const ASN1_TIME* const end = X509_get0_notAfter(&certificate);
   if (X509_cmp_current_time(end) < 0) {
-    return FailedPrecondition("the certificate in {} was valid until {}: put a new one there", path,
-                              DateOf(end));
+    return FailedPrecondition("the certificate in {} expired at {}; replace it", path, DateOf(end));
   }
   const ASN1_TIME* const begin = X509_get0_notBefore(&certificate);
   if (X509_cmp_current_time(begin) <= 0) return absl::OkStatus();
   return FailedPrecondition(
-      "the certificate in {} is valid from {} on: is this machine's clock right?", path,
+      "the certificate in {} is valid only from {}; check this machine's clock", path,
       DateOf(begin));
 }
 
@@ -148,13 +147,14 @@ absl::Status CheckKeyFile(const std::string& key, const std::string& cert) {
   const Key parsed(PEM_read_bio_PrivateKey(bio.get(), nullptr, NoPassphrase, nullptr));
   ERR_clear_error();
   if (parsed == nullptr) {
-    return FailedPrecondition("{} has no private key: it should be PEM, without a passphrase", key);
+    return FailedPrecondition("{} has no private key; it must be a PEM file without a passphrase",
+                              key);
   }
   ASSIGN_OR_RETURN(const Certificate certificate, FirstCertificate(cert));
   const bool belongs = X509_check_private_key(certificate.get(), parsed.get()) == 1;
   ERR_clear_error();
   if (belongs) return absl::OkStatus();
-  return FailedPrecondition("the key in {} is not the one of the certificate in {}", key, cert);
+  return FailedPrecondition("the key in {} does not match the certificate in {}", key, cert);
 }
 
 }  // namespace neurontrace

@@ -56,7 +56,7 @@ TEST_F(SecurityWatchTest, AuthoritiesAreGoodAsLongAsOneIs) {
   EXPECT_NEAR(SecondsFromNow(CheckAuthorityFile(Bundle({900, -60}))), 900, 30);
   EXPECT_NEAR(SecondsFromNow(CheckAuthorityFile(Bundle({900, 500}))), 500, 30);
   EXPECT_THAT(std::string(CheckAuthorityFile(Bundle({-60, -90})).status().message()),
-              HasSubstr("was valid until 2"));
+              HasSubstr("expired at 2"));
   EXPECT_NEAR(SecondsFromNow(AuthorityEnd(Bundle({-60, 900}))), 900, 30);
   EXPECT_NEAR(SecondsFromNow(AuthorityEnd(Bundle({-90, -60}))), -60, 30);
   ChannelSecurity security = security_;
@@ -109,7 +109,7 @@ TEST_F(SecurityWatchTest, TellsOfACertificateThatEndsInItsPlace) {
   clock_.AdvanceNs(61 * kNsPerSecond);
   const auto ended = watch.Look();
   ASSERT_TRUE(ended);
-  EXPECT_THAT(std::string(ended->message()), HasSubstr("was valid until"));
+  EXPECT_THAT(std::string(ended->message()), HasSubstr("expired at"));
 }
 
 TEST_F(SecurityWatchTest, PlainTextHasNothingToTell) {

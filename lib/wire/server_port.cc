@@ -189,7 +189,7 @@ absl::StatusOr<std::unique_ptr<ServerPort>> ServerPort::Listen(Options options) 
     status = BindAll(host, port, sockets);
     if (!status.ok() || !sockets.empty()) break;
   }
-  if (status.ok() && sockets.empty()) status = Unavailable("it is no address of this machine");
+  if (status.ok() && sockets.empty()) status = Unavailable("it is not an address of this machine");
   if (!status.ok()) {
     return FailedPrecondition("cannot listen on {}: {}", address, std::string(status.message()));
   }

@@ -193,7 +193,7 @@ TEST_F(ServerPortTest, SaysWhereItCannotListen) {
   EXPECT_EQ(ServerPort::Listen({.address = taken}).status().message(),
             "cannot listen on " + taken + ": Address already in use");
   EXPECT_EQ(ServerPort::Listen({.address = "192.0.2.1:0"}).status().message(),
-            "cannot listen on 192.0.2.1:0: it is no address of this machine");
+            "cannot listen on 192.0.2.1:0: it is not an address of this machine");
   EXPECT_EQ(ServerPort::Listen({.address = "nowhere.invalid:0"})
                 .status()
                 .message()

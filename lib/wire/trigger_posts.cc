@@ -23,8 +23,8 @@ const std::map<std::string, TriggerPosts>& Words() {
 void AddTriggerPostsOption(CLI::App& app, TriggerPosts& posts) {
   app.add_option_function<std::string>(
          "--trigger-posts", [&posts](const std::string& who) { posts = Words().at(who); },
-         "Whose POST /triggers/NAME at --health-address is heard: this-machine, anybody who "
-         "reaches it, or anybody-insecure, where other machines do")
+         "Callers whose POST /triggers/NAME at --health-address is accepted: this-machine, "
+         "anybody, or anybody-insecure if other machines can reach the port")
       ->check(CLI::IsMember(Words()))
       ->default_str("this-machine");
 }
@@ -32,9 +32,9 @@ void AddTriggerPostsOption(CLI::App& app, TriggerPosts& posts) {
 absl::Status CheckTriggerPosts(TriggerPosts posts, const std::string& health_address) {
   if (posts != TriggerPosts::kAnybody || IsLoopback(health_address)) return absl::OkStatus();
   return FailedPrecondition(
-      "--trigger-posts anybody: {} is reached from other machines, in plain text that shows nobody "
-      "who sends it, and a POST begins captures: leave it out, or, on a network that you trust, "
-      "write --trigger-posts anybody-insecure",
+      "--trigger-posts anybody: other machines can reach {} in plain text without authentication, "
+      "and a POST starts captures; omit it, or use --trigger-posts anybody-insecure on a trusted "
+      "network",
       health_address);
 }
 

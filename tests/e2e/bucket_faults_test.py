@@ -49,7 +49,7 @@ class BucketFaultsTest(BucketCase):
         first.send_signal(signal.SIGINT)
         _, error = first.communicate(timeout=60)
         self.assertEqual(first.returncode, 1, error)
-        self.assertIn("the same command continues it", error)
+        self.assertIn("run the same command to resume", error)
         self.proxy.release()
         about = self.top / f"neurontrace_{capture_id}"
         wait_until(lambda: not list(about.glob("claim.*")), "the aggregator to give it up", 60)

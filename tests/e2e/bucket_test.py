@@ -66,7 +66,7 @@ class BucketTest(BucketCase):
         self.proxy.stop()
         failed = self.fleet.cli(*self.export(capture_id, "s3://nowhere/x"), check=False)
         self.assertIn(self.proxy.endpoint, failed.stderr)
-        self.assertNotIn("Is neurontrace-aggregator running", failed.stderr)
+        self.assertNotIn("Check that neurontrace-aggregator runs there", failed.stderr)
 
 
 if __name__ == "__main__":

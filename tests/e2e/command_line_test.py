@@ -170,7 +170,7 @@ class Input(FleetCase):
         for tag in ("trigger=slow", "cause=a fire", " trigger =x"):
             done = self.fleet.cli("capture", "--duration", "1s", "--tag", tag, check=False)
             self.assertEqual(done.returncode, 2, done)
-            self.assertIn("aggregator alone", done.stderr)
+            self.assertIn("reserved for the aggregator", done.stderr)
 
 
 class Output(FleetCase):

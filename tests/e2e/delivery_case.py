@@ -88,6 +88,6 @@ class DeliveryCase(FleetCase):
                 continue
             self.assertEqual(process.returncode, 1, error)
             self.assertRegex(error, "is being written by export [0-9a-f]{16} of aggregator agg-|is being claimed by")
-            self.assertNotIn("Is neurontrace-aggregator running", error)
+            self.assertNotIn("Check that neurontrace-aggregator runs there", error)
         self.assertGreaterEqual(written, 1)
         return written

@@ -68,7 +68,7 @@ class DeliveryFaultsTest(DeliveryCase):
         first.send_signal(signal.SIGINT)
         _, error = first.communicate(timeout=60)
         self.assertEqual(first.returncode, 1, error)
-        self.assertIn("the same command continues it", error)
+        self.assertIn("run the same command to resume", error)
         wait_until(lambda: not list(self.root.rglob("claim.*")), "the aggregator to give it up", 60)
         self.assertFalse(list(self.root.rglob(".*.part")))
         self.check_goes_on(capture_id)

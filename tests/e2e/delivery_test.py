@@ -102,7 +102,7 @@ class DeliveryTest(DeliveryCase):
         refused = self.fleet.cli("export", capture_id, "--to", self.root, check=False)
         self.assertEqual(refused.returncode, 1)
         self.assertIn("being written by export 5 of aggregator agg-2", refused.stderr)
-        self.assertNotIn("Is neurontrace-aggregator running", refused.stderr)
+        self.assertNotIn("Check that neurontrace-aggregator runs there", refused.stderr)
         claim.write_text(json.dumps({"owner": "dead", "lease_until_realtime_ns": time.time_ns() - 40_000_000_000}))
         self.fleet.cli("export", capture_id, "--to", self.root)
         self.check_whole(self.root, capture_id)

@@ -18,7 +18,7 @@ class Laptop(unittest.TestCase):
             done = subprocess.run([ROOT / "examples" / "laptop" / "run", out], capture_output=True, text=True, timeout=120,
                                   check=False)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-            for line in ("4 of 4 workers recorded", "16 of 16", "nothing wrong", "every event the runtime produced is stored"):
+            for line in ("4 of 4 workers recorded", "16 of 16", "no problems", "every event the runtime produced is stored"):
                 self.assertIn(line, done.stdout)
             workers = {entry.track.process for entry in Pftrace(Path(out) / "trace.pftrace").events()}
             self.assertEqual(len(workers), 4, workers)

@@ -82,7 +82,7 @@ class ExportResumeTest(FleetCase):
         self.fleet.start_aggregator()
         code, out, error = self.end(process)
         self.assertIn(code, (0, 3), error)
-        self.assertIn("asking again", error)
+        self.assertIn("retrying", error)
         self.assertNotIn("starts over", error)
         self.assertIn(f"wrote {self.path}", out)
         self.check_whole()
@@ -94,7 +94,7 @@ class ExportResumeTest(FleetCase):
         process.wait()
         self.assertTrue(self.part.exists() and self.request.exists())
         done = self.export(capture_id)
-        self.assertIn(f"continuing {self.part}", done.stderr)
+        self.assertIn(f"resuming {self.part}", done.stderr)
         self.assertNotIn("starts over", done.stderr)
         self.check_whole()
 
@@ -103,7 +103,7 @@ class ExportResumeTest(FleetCase):
         process.send_signal(signal.SIGINT)
         code, _, error = self.end(process)
         self.assertEqual(code, 1)
-        self.assertIn(f"stays in {self.part}: the same command continues it", error)
+        self.assertIn(f"stays in {self.part}: the same command resumes it", error)
         # Of another request it is not taken, and does not stay either.
         plain = self.out / "other.jsonl"
         other = self.fleet.cli("export", capture_id, "--clock", "raw", "-o", self.path, codes=(0, 3))
@@ -137,13 +137,13 @@ class ExportResumeTest(FleetCase):
         self.fleet.aggregator.kill()
         process.send_signal(signal.SIGCONT)
         first = process.stderr.readline()
-        self.assertIn("asking again", first)
+        self.assertIn("retrying", first)
         process.send_signal(signal.SIGINT)
         _, error = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 1)
-        self.assertIn("the same command continues it", error)
+        self.assertIn("the same command resumes it", error)
         self.fleet.start_aggregator()
-        self.assertIn("continuing ", self.export(capture_id).stderr)
+        self.assertIn("resuming ", self.export(capture_id).stderr)
         self.check_whole()
 
 

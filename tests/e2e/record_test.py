@@ -108,7 +108,7 @@ class RecordTest(unittest.TestCase):
     def test_a_command_that_cannot_be_run_has_codes_of_its_own(self):
         done = self.run_record("no-such-command-of-anyone")
         self.assertEqual(done.returncode, 127)
-        self.assertIn("no-such-command-of-anyone: there is no such command", done.stderr)
+        self.assertIn("no-such-command-of-anyone: command not found", done.stderr)
         plain = self.dir / "plain"
         plain.write_text("no program")
         done = self.run_record(plain)
@@ -177,7 +177,7 @@ class RecordTest(unittest.TestCase):
         self.assertIn("libnrt.so.1", told["reasons"][0])
         told, _ = self.told_at_last("no-such-command-of-anyone")
         self.assertIsNone(told["capture"])
-        self.assertIn("there is no such command", told["problem"])
+        self.assertIn("command not found", told["problem"])
         told, _ = self.told_at_last("true", options=("--keep-store",))
         self.assertTrue(Path(told["store"]).is_dir())
         shutil.rmtree(Path(told["store"]).parent)
@@ -274,7 +274,7 @@ class RecordTest(unittest.TestCase):
         self.trace = place / "trace.pftrace"
         done = self.run_record("sh", "-c", f"{self.sim} --duration 1; rmdir {place}; exit 5")
         self.assertEqual(done.returncode, 5, done.stderr)
-        store = Path(re.search(r"What was recorded is in (\S+)/store:", done.stderr).group(1))
+        store = Path(re.search(r"The recorded data is in (\S+)/store:", done.stderr).group(1))
         self.assertTrue((store / "store" / "CURRENT").exists(), "it can be exported from there")
         shutil.rmtree(store)
 
@@ -289,7 +289,7 @@ class RecordTest(unittest.TestCase):
     def test_a_lost_preload_is_found_out(self):
         done = self.run_record("env", "-u", "LD_PRELOAD", self.sim, "--duration", "1.5", *WORK)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("had libnrt.so.1 and no tap", done.stderr)
+        self.assertIn("had libnrt.so.1 but no tap", done.stderr)
 
 
 def take_terminal(slave):

@@ -158,7 +158,7 @@ class Triggers(FleetCase):
                                "--listen", "127.0.0.1:0", "--health-address", "127.0.0.1:0", "--triggers", path],
                               capture_output=True, text=True, timeout=60, check=False)
         self.assertEqual(done.returncode, 1)
-        self.assertIn(f'{path}:2:1: [alert]: when = "psot": when is one of slow-execution', done.stderr)
+        self.assertIn(f'{path}:2:1: [alert]: when = "psot": when must be one of slow-execution', done.stderr)
 
     def test_a_bad_new_file_leaves_the_rules_before(self):
         self.start(f'[alert]\nwhen = "post"\n{RECORD}', instances=1)

@@ -38,7 +38,7 @@ class Configuration(FleetCase):
                  if line.startswith("{")]
         words = " | ".join(line["message"] for line in lines)
         self.assertIn(f"{self.file}: quota-capture-bytes is now '6442450944' (was '5368709120')", words)
-        self.assertIn("durability = 'page-cache' takes a restart; 'synced' stays in force until then", words)
+        self.assertIn("durability = 'page-cache' needs a restart; 'synced' stays in effect until then", words)
         self.assertIn("quota-capture-byte is not an option", words)
         for line in lines:
             self.assertEqual(line["program"], "aggregator")

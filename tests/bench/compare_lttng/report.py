@@ -88,7 +88,7 @@ def _kills(results):
     for found in results:
         lines.append(f"| {found['daemon']} ({found['name']}) | {_spread(found['readable_share'], '{:.1f} %', 100)} | "
                      f"{_spread(found['lost'], '{:,.0f}')} | {found['rounds_counted']} of {len(found['rounds'])} | "
-                     f"{'; '.join(found['problems']) or 'nothing wrong'} |")
+                     f"{'; '.join(found['problems']) or 'no problems'} |")
     return lines
 
 

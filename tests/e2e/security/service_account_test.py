@@ -135,7 +135,7 @@ class ServiceAccountTest(SecureCase):
             return done.stderr
         self.assertIn("is this no pod of a cluster?",
                       start("--access", self.rules, *self.fleet.server_security))
-        self.assertIn("give both", start(*self.fleet.server_security))
+        self.assertIn("pass both", start(*self.fleet.server_security))
 
 
 if __name__ == "__main__":

@@ -59,18 +59,18 @@ class TransportTest(SecureCase):
         self.wait_for_events(capture, events + 500)
         self.stop_capture(capture)
         self.check_whole(capture)
-        self.assertIn("new connections see the new files of TLS", self.fleet.agents["i-0001"].log.read_text())
+        self.assertIn("new connections use the new TLS files", self.fleet.agents["i-0001"].log.read_text())
 
     def test_nobody_is_let_in_without_the_right_certificate(self):
         self.start_secure_fleet()
-        self.check_refused(self.cli_as(("--insecure",), "status"), "It may want TLS")
+        self.check_refused(self.cli_as(("--insecure",), "status"), "It may require TLS")
         self.check_refused(self.cli_as(("--tls-ca", str(self.ca.ca)), "status"), "--tls-cert")
         theirs = Authority(self.fleet.dir / "theirs")
         mallory = theirs.issue("mallory", "URI:neurontrace:admin")
-        self.check_refused(self.cli_as(mallory, "status"), "is not signed by what --tls-ca names")
+        self.check_refused(self.cli_as(mallory, "status"), "is not signed by the certificate authority in --tls-ca")
         self.check_refused(self.cli_as(("--tls-ca", str(self.ca.ca), *mallory[2:]), "status"), "--tls-cert")
         old = self.ca.issue("old", "URI:neurontrace:admin", days=-2)
-        self.check_refused(self.cli_as(old, "status"), "was valid until", code=2)
+        self.check_refused(self.cli_as(old, "status"), "expired at", code=2)
         # Whoever does not look at the date is refused by the aggregator.
         self.assert_handshake_fails(old)
         self.assertEqual(self.fleet.cli_json("status")["agents_connected"], 1)
@@ -100,8 +100,8 @@ class TransportTest(SecureCase):
         server = list(self.fleet.server_security)
         cases = {
             "has no certificate": {1: self.fleet.dir / "empty.pem"},
-            "there is no such file": {3: self.fleet.dir / "none.pem"},
-            "is not the one of the certificate": {5: self.agent[5]},
+            "no such file": {3: self.fleet.dir / "none.pem"},
+            "does not match the certificate": {5: self.agent[5]},
         }
         (self.fleet.dir / "empty.pem").write_text("")
         for words, changes in cases.items():

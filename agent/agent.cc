@@ -158,15 +158,16 @@ PostAnswer AnswerOf(const AgentTriggers::PostOutcome& outcome) {
   using Posted = AgentTriggers::Posted;
   switch (outcome.posted) {
     case Posted::kTold:
-      return {202, "told the aggregator: neurontrace triggers list shows what came of it\n"};
+      return {202, "reported to the aggregator; neurontrace triggers list shows the result\n"};
     case Posted::kNoRule:
-      return {404, "there is no such rule\n"};
+      return {404, "no such rule\n"};
     case Posted::kNotPosted:
-      return {404, "only rules of `when = \"post\"` take a POST\n"};
+      return {404, "only rules with `when = \"post\"` accept a POST\n"};
     case Posted::kCoolsDown:
-      return {429, "it cools down\n", outcome.retry_ns / 1'000'000'000 + 1};
+      return {429, "rate limited: the trigger is in its cool-down period\n",
+              outcome.retry_ns / 1'000'000'000 + 1};
     case Posted::kUnheard:
-      return {503, "there is no aggregator now\n", 10};
+      return {503, "not connected to the aggregator\n", 10};
   }
   return {503, ""};
 }
@@ -218,17 +219,16 @@ class AgentPods {
       const char* name;
       const char* help;
       const std::atomic<uint64_t>& counter;
-    } rows[] = {
-        {"neurontrace_agent_pod_resources_asked_total",
-         "Questions to the kubelet, which pods have which devices", counters_.asked},
-        {"neurontrace_agent_pod_resources_failed_total",
-         "Of these, those without an answer that could be used", counters_.failed},
-        {"neurontrace_agent_pod_resources_attributed_total",
-         "Workers whose pod was told by what they have open", counters_.attributed},
-        {"neurontrace_agent_pod_resources_ambiguous_total",
-         "Workers whose devices can be those of several pods", counters_.ambiguous},
-        {"neurontrace_agent_pod_resources_refused_total",
-         "Containers in answers with a name or a device that cannot be", counters_.refused}};
+    } rows[] = {{"neurontrace_agent_pod_resources_asked_total",
+                 "Queries to the kubelet for the devices of pods", counters_.asked},
+                {"neurontrace_agent_pod_resources_failed_total",
+                 "Queries to the kubelet without a usable answer", counters_.failed},
+                {"neurontrace_agent_pod_resources_attributed_total",
+                 "Workers whose pod was identified by their open devices", counters_.attributed},
+                {"neurontrace_agent_pod_resources_ambiguous_total",
+                 "Workers whose devices match several pods", counters_.ambiguous},
+                {"neurontrace_agent_pod_resources_refused_total",
+                 "Containers in answers with an invalid name or device", counters_.refused}};
     for (const auto& row : rows) {
       metrics_.push_back(
           {&MakeCounter(registry, row.name, row.help, {{"instance_id", instance_id}}),
@@ -419,7 +419,7 @@ void Agent::OpenSpool() {
     return;
   }
   if (!status.ok()) {
-    spdlog::error("there is no spool, chunks stay in memory until this agent is started again: {}",
+    spdlog::error("the spool is unusable; chunks stay in memory until this agent restarts: {}",
                   status.ToString());
   } else if (spool_ != nullptr) {
     spdlog::info("spool: {} chunks in {} captures, {} bytes", queue_.chunks(), spool_->captures(),
@@ -444,14 +444,14 @@ absl::Status Agent::CheckAggregator(const std::string& aggregator_id) {
   if (!known.empty() && queue_.chunks() > 0) {
     if (!spool_adopts_) {
       return FailedPrecondition(
-          "this is aggregator {}, and {} chunks in the spool are for aggregator {}, which has "
-          "another store: nothing is sent and nothing removed. Lead the agent to that aggregator "
-          "again, or stop it and move the spool's directory away, or start it with --spool-adopt, "
-          "which gives up what {} does not know",
+          "connected to aggregator {}, but {} chunks in the spool belong to aggregator {}, which "
+          "has a different store: nothing is sent or removed. Connect the agent to that "
+          "aggregator, move the spool's directory away, or start it with --spool-adopt to discard "
+          "the chunks that {} does not recognise",
           aggregator_id, queue_.chunks(), known, aggregator_id);
     }
-    spdlog::warn("spool: it was for aggregator {}; from now on it is for {}, as --spool-adopt says",
-                 known, aggregator_id);
+    spdlog::warn("spool: changed from aggregator {} to {} because of --spool-adopt", known,
+                 aggregator_id);
   }
   spool_->NoteAggregator(aggregator_id);
   return absl::OkStatus();
@@ -462,11 +462,11 @@ void Agent::OnSignal(int signal_fd) {
   if (read(signal_fd, &signal, sizeof(signal)) != sizeof(signal)) return;
   if (signal.ssi_signo == SIGHUP) return process_.ReloadChangedFiles(true);
   if (std::exchange(ending_, true)) {
-    spdlog::warn("signal {} again: ending at once", signal.ssi_signo);
+    spdlog::warn("signal {} again: exiting immediately", signal.ssi_signo);
     loop_.Quit();
     return;
   }
-  spdlog::info("signal {}: ending, {} chunks wait for the aggregator", signal.ssi_signo,
+  spdlog::info("signal {}: shutting down, {} chunks wait for the aggregator", signal.ssi_signo,
                queue_.chunks());
   health_.Set(kSocketCondition, false, "shutting down");
   clocks_.Flush();
@@ -489,7 +489,7 @@ void Agent::Drain(uint64_t deadline_ns) {
     loop_.PostDelayedTask([this, deadline_ns] { Drain(deadline_ns); }, kDrainLookNs);
     return;
   }
-  spdlog::info("ended, {} chunks were not acknowledged; of these {} are in the spool",
+  spdlog::info("stopped, {} chunks are not acknowledged, {} of them are in the spool",
                queue_.chunks(), queue_.chunks() - queue_.unkept_chunks());
   control_.Stop();
   uploader_.SetEnabled(false);
@@ -503,8 +503,8 @@ void Agent::LookAtUpload() {
   const uint64_t waited_ns = answer_watch_.waited_ns();
   if (waited_ns < kAnswerWaitMaxNs) return health_.Set(kUploadCondition, true);
   health_.Set(kUploadCondition, false,
-              fmt::format("{} chunks wait, and for {} s the aggregator has answered none: it is "
-                          "slow, overloaded or not reached",
+              fmt::format("{} chunks wait and the aggregator has acknowledged none for {} s: it is "
+                          "slow, overloaded or unreachable",
                           queue_.chunks(), waited_ns / 1'000'000'000));
 }
 

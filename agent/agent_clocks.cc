@@ -57,7 +57,7 @@ void AgentClocks::Start(const AgentConfig& config, const AgentInfo& info) {
                                   if (++beats % kBeatsPerPublish == 0) Publish();
                                 }});
   if (const absl::Status status = collector_->Start(); !status.ok()) {
-    spdlog::error("clock: nothing is measured: {}", status.ToString());
+    spdlog::error("clock: no measurements: {}", status.ToString());
     return;
   }
   link_->Start();

@@ -32,24 +32,22 @@ std::optional<uint64_t> DiskRoom::free_bytes() const {
 
 WorkerLoadMetrics::WorkerLoadMetrics(prometheus::Registry& registry,
                                      const prometheus::Labels& labels)
-    : core_ppm_{MakeGaugeFamily(
-                    registry, "neurontrace_agent_worker_core_ppm",
-                    "Processor time that tracing a worker takes, of its tap and of the agent, "
-                    "in millionths of one processor",
-                    labels),
+    : core_ppm_{MakeGaugeFamily(registry, "neurontrace_agent_worker_core_ppm",
+                                "Processor time of tracing a worker, in its tap and the agent, in "
+                                "millionths of one processor",
+                                labels),
                 "pid",
                 {}},
       bytes_per_second_{MakeGaugeFamily(registry, "neurontrace_agent_worker_bytes_per_second",
-                                        "Bytes of a worker's chunks a second", labels),
+                                        "Bytes per second of a worker's chunks", labels),
                         "pid",
                         {}},
-      fidelity_{
-          MakeGaugeFamily(registry, "neurontrace_agent_worker_fidelity_level",
-                          "What a worker's capture leaves out to keep to its budget: 0 nothing, 5 "
-                          "the most",
-                          labels),
-          "pid",
-          {}} {}
+      fidelity_{MakeGaugeFamily(registry, "neurontrace_agent_worker_fidelity_level",
+                                "Level of detail omitted from a worker's capture to stay within "
+                                "its budget: 0 none, 5 most",
+                                labels),
+                "pid",
+                {}} {}
 
 void WorkerLoadMetrics::Publish(const std::map<uint32_t, TapWorker::Load>& loads) {
   std::map<uint32_t, double> core_ppm;
@@ -69,28 +67,26 @@ DeliveryMetrics::DeliveryMetrics(prometheus::Registry& registry, const prometheu
                                  const Watched& watched, ChannelSecurity security)
     : watched_(watched),
       losses_(MakeCounterFamily(registry, "neurontrace_agent_losses_total",
-                                "Events lost, by place and reason, where the number is known",
+                                "Events lost, by place and reason, if the number is known",
                                 labels)),
-      losses_unknown_(MakeCounterFamily(registry, "neurontrace_agent_losses_of_unknown_size_total",
-                                        "Losses whose number is not known, by place and reason",
-                                        labels)),
+      losses_unknown_(
+          MakeCounterFamily(registry, "neurontrace_agent_losses_of_unknown_size_total",
+                            "Losses of an unknown number of events, by place and reason", labels)),
       acknowledge_seconds_(MakeHistogram(registry, "neurontrace_agent_acknowledge_seconds",
-                                         "From sending a chunk to the answer that it is durable",
+                                         "Seconds from sending a chunk to its acknowledgement",
                                          {AckTimes::kSeconds.begin(), AckTimes::kSeconds.end()},
                                          labels)),
       disk_free_{MakeGaugeFamily(registry, "neurontrace_agent_spool_disk_free_bytes",
-                                 "What the spool's disk has left for the agent", labels)},
-      certificate_expiry_{MakeGaugeFamily(registry, "neurontrace_agent_certificate_expiry_seconds",
-                                          "Until when the agent's certificate is valid, since 1970",
-                                          labels)},
-      authority_expiry_{MakeGaugeFamily(registry, "neurontrace_agent_authority_expiry_seconds",
-                                        "Until when the first of its authorities is valid, since "
-                                        "1970",
-                                        labels)},
-      secret_files_open_(MakeGauge(registry, "neurontrace_agent_secret_files_open",
-                                   "Private key and token files that every user of the machine "
-                                   "may read",
-                                   labels)),
+                                 "Free bytes of the spool's disk that the agent may use", labels)},
+      certificate_expiry_{
+          MakeGaugeFamily(registry, "neurontrace_agent_certificate_expiry_seconds",
+                          "Expiry time of the agent's certificate, in seconds since 1970", labels)},
+      authority_expiry_{MakeGaugeFamily(
+          registry, "neurontrace_agent_authority_expiry_seconds",
+          "Earliest expiry time of its certificate authorities, in seconds since 1970", labels)},
+      secret_files_open_(MakeGauge(
+          registry, "neurontrace_agent_secret_files_open",
+          "Private key and token files that are readable for every user of the machine", labels)),
       security_(std::move(security)) {
   PublishLosses();
 }
@@ -132,30 +128,29 @@ AgentMetrics::AgentMetrics(prometheus::Registry& registry, const std::string& in
       labels_({{"instance_id", instance_id}}),
       watched_(watched),
       core_events_(MakeCounterFamily(registry, "neurontrace_agent_core_events_total",
-                                     "Events of one logical core put into chunks", labels_)),
+                                     "Events of one logical core stored in chunks", labels_)),
       core_events_lost_(MakeCounterFamily(
           registry, "neurontrace_agent_core_events_lost_total",
-          "Events of one logical core known to be lost before the agent", labels_)),
+          "Events of one logical core lost before they reached the agent", labels_)),
       ring_seconds_{MakeGaugeFamily(registry, "neurontrace_agent_ring_seconds_to_overwrite",
-                                    "How long after a fetch the runtime's ring of one logical core "
-                                    "overwrites if no other follows; the least over all workers",
+                                    "Time until the runtime's ring of one logical core overwrites "
+                                    "events after a fetch; the minimum over all workers",
                                     labels_),
                     "neuroncore",
                     {}},
       worker_loads_(registry, labels_),
       buffer_seconds_(MakeOptionalGauge(
           "neurontrace_agent_tap_buffer_seconds_to_full",
-          "How long the fullest tap's buffer takes what comes if nothing of it is released")),
+          "Time until the fullest tap's buffer overflows if nothing in it is released")),
       canary_age_seconds_(MakeOptionalGauge(
           "neurontrace_agent_canary_age_seconds",
-          "Since the last acknowledged canary was sent, of the live stream that is worst off")),
-      canary_round_trip_seconds_(
-          MakeOptionalGauge("neurontrace_agent_canary_round_trip_seconds",
-                            "From sending a canary to its acknowledgement, the longest of all live "
-                            "streams' last ones")),
+          "Time since the last acknowledged canary was sent, the maximum over live streams")),
+      canary_round_trip_seconds_(MakeOptionalGauge(
+          "neurontrace_agent_canary_round_trip_seconds",
+          "Time from sending a canary to its acknowledgement, the maximum over live streams")),
       answer_wait_seconds_(MakeOptionalGauge(
           "neurontrace_agent_answer_wait_seconds",
-          "For how long chunks wait and the aggregator has answered none of them")) {
+          "Time for which chunks have waited without any acknowledgement from the aggregator")) {
   AddSourceCounters();
   AddHostCounters();
   AddDeliveryMetrics();
@@ -190,20 +185,21 @@ void AgentMetrics::AddSourceCounters() {
       {"neurontrace_agent_events_filtered_total", "Events decoded and not selected by the capture",
        watched_.sources.events_filtered},
       {"neurontrace_agent_events_left_out_total",
-       "Events decoded and left out by the agent to keep to a budget",
+       "Events decoded and omitted by the agent to stay within a budget",
        watched_.sources.events_left_out},
       {"neurontrace_agent_fidelity_changes_total",
-       "Changes of what a worker's capture leaves out to keep to its budget",
+       "Changes of the level of detail of a worker's capture to stay within its budget",
        watched_.sources.fidelity_changes},
-      {"neurontrace_agent_events_over_limit_total", "Events beyond a limit, lost",
+      {"neurontrace_agent_events_over_limit_total", "Events lost because they exceed a limit",
        watched_.sources.events_unfit},
-      {"neurontrace_agent_documents_malformed_total", "Documents whose rest could not be read",
+      {"neurontrace_agent_documents_malformed_total", "Documents with an unreadable remainder",
        watched_.sources.documents_malformed},
       {"neurontrace_agent_document_bytes_repaired_total", "Bytes of documents that were not UTF-8",
        watched_.sources.document_bytes_repaired},
-      {"neurontrace_agent_events_skipped_total", "Events read again after a restart, stored before",
+      {"neurontrace_agent_events_skipped_total",
+       "Events read again after a restart and skipped as already stored",
        watched_.sources.events_skipped},
-      {"neurontrace_agent_events_after_end_total", "Events of streams that had ended, lost",
+      {"neurontrace_agent_events_after_end_total", "Events lost because their stream had ended",
        watched_.sources.events_after_end},
       {"neurontrace_agent_chunks_total", "Chunks closed", watched_.sources.chunks},
       {"neurontrace_agent_chunk_bytes_total", "Compressed bytes of these",
@@ -214,33 +210,34 @@ void AgentMetrics::AddSourceCounters() {
        watched_.sources.losses},
       {"neurontrace_agent_taps_connected_total", "Taps that connected",
        watched_.sources.taps_connected},
-      {"neurontrace_agent_taps_refused_total", "Taps whose greeting was not acceptable",
+      {"neurontrace_agent_taps_refused_total", "Taps with an invalid greeting",
        watched_.sources.taps_refused},
-      {"neurontrace_agent_tap_protocol_errors_total", "Taps disconnected for what they wrote",
-       watched_.sources.taps_misbehaved},
+      {"neurontrace_agent_tap_protocol_errors_total",
+       "Taps disconnected because of invalid messages", watched_.sources.taps_misbehaved},
       {"neurontrace_agent_tap_accepts_deferred_total",
-       "Times that no tap was accepted, as too much of what taps sent could not be closed",
+       "Times that accepting taps was postponed because too many received descriptors could not be "
+       "closed",
        watched_.sources.tap_accepts_put_off},
       {"neurontrace_agent_tap_documents_refused_total",
-       "Fetch documents that found no room in a tap's buffer, lost",
+       "Fetch documents lost because a tap's buffer was full",
        watched_.sources.tap_documents_refused},
       {"neurontrace_agent_tap_fetches_deferred_total",
-       "Fetches put off for want of room in a tap's buffer", watched_.sources.tap_fetches_deferred},
-      {"neurontrace_agent_tap_fetches_failed_total", "Fetches that the runtime did not answer",
+       "Fetches postponed because a tap's buffer was full", watched_.sources.tap_fetches_deferred},
+      {"neurontrace_agent_tap_fetches_failed_total", "Fetches that failed in the runtime",
        watched_.sources.tap_fetches_failed},
       {"neurontrace_agent_workers_gone_total", "Workers whose process ended",
        watched_.sources.workers_gone},
-      {"neurontrace_agent_records_unknown_total", "Records of taps that were passed over",
+      {"neurontrace_agent_records_unknown_total", "Records of taps that were skipped as unknown",
        watched_.sources.records_unknown},
       {"neurontrace_agent_canaries_total", "Canaries sent", watched_.sources.canaries},
-      {"neurontrace_agent_reads_waiting_total", "Turns of sources without room in the queue",
-       watched_.sources.reads_waiting},
+      {"neurontrace_agent_reads_waiting_total",
+       "Times that a source had to wait for room in the queue", watched_.sources.reads_waiting},
   };
   for (const auto& row : kCounters) {
     AddCounter(row.name, row.help,
                [&counter = row.counter] { return counter.load(std::memory_order_relaxed); });
   }
-  AddGauge("neurontrace_agent_workers", "Workers at hand",
+  AddGauge("neurontrace_agent_workers", "Connected workers",
            [this] { return watched_.sources.workers.load(std::memory_order_relaxed); });
 }
 
@@ -254,18 +251,18 @@ void AgentMetrics::AddHostCounters() {
   add("neurontrace_agent_host_samples_total", "Samples of the host's processors and memory taken",
       sources.host_samples);
   add("neurontrace_agent_host_readings_failed_total",
-      "Times that /proc/stat or /proc/meminfo could not be read or understood",
+      "Times that /proc/stat or /proc/meminfo could not be read or parsed",
       sources.host_readings_failed);
-  add("neurontrace_agent_artifacts_kept_total", "Artifacts that the aggregator keeps",
+  add("neurontrace_agent_artifacts_kept_total", "Artifacts that the aggregator stored",
       sources.artifacts_kept);
   add("neurontrace_agent_artifacts_changed_total", "Artifacts that changed while they were read",
       sources.artifacts_changed);
-  add("neurontrace_agent_artifacts_refused_total", "Artifacts that the aggregator does not keep",
+  add("neurontrace_agent_artifacts_refused_total", "Artifacts that the aggregator refused",
       sources.artifacts_refused);
-  add("neurontrace_agent_artifacts_given_up_total", "Artifacts not handed over in time",
+  add("neurontrace_agent_artifacts_given_up_total", "Artifacts not transferred in time",
       sources.artifacts_given_up);
   add("neurontrace_agent_artifact_scans_truncated_total",
-      "Times that inspect directories had more than is looked at",
+      "Times that inspect directories had more entries than the limit",
       sources.artifact_looks_cut_short);
 }
 
@@ -285,7 +282,7 @@ void AgentMetrics::AddDeliveryMetrics() {
              [&queue] { return queue.counters().chunks_stored; });
   AddCounter("neurontrace_agent_events_stored_total", "Events in these",
              [&queue] { return queue.counters().events_stored; });
-  AddCounter("neurontrace_agent_chunks_lost_total", "Chunks given up on the way",
+  AddCounter("neurontrace_agent_chunks_lost_total", "Chunks lost before they were acknowledged",
              [&queue] { return queue.counters().chunks_lost; });
   AddCounter("neurontrace_agent_chunk_events_lost_total", "Events in these",
              [&queue] { return queue.counters().events_lost; });
@@ -297,37 +294,39 @@ void AgentMetrics::AddDeliveryMetrics() {
              [&uploader] { return uploader.counters().chunks_sent; });
   AddCounter("neurontrace_agent_bytes_sent_total", "Bytes of these",
              [&uploader] { return uploader.counters().bytes_sent; });
-  AddCounter("neurontrace_agent_upload_calls_total", "Upload calls begun",
+  AddCounter("neurontrace_agent_upload_calls_total", "Upload calls started",
              [&uploader] { return uploader.counters().calls; });
-  AddCounter("neurontrace_agent_upload_refusals_total", "Chunks the aggregator refused for good",
+  AddCounter("neurontrace_agent_upload_refusals_total",
+             "Chunks that the aggregator refused permanently",
              [&uploader] { return uploader.counters().chunks_refused; });
   AddCounter("neurontrace_agent_upload_gaps_total", "Times a stream had to go back",
              [&uploader] { return uploader.counters().gaps; });
   AddCounter("neurontrace_agent_upload_busy_total", "Times the aggregator asked to wait",
              [&uploader] { return uploader.counters().busy; });
-  AddCounter("neurontrace_agent_streams_abandoned_total", "Streams given up with what was left",
+  AddCounter("neurontrace_agent_streams_abandoned_total", "Streams abandoned with unsent chunks",
              [&uploader] { return uploader.counters().streams_abandoned; });
   AddCounter("neurontrace_agent_upload_chunks_missing_total",
-             "Times a stream was asked for chunks that are gone",
+             "Times that the aggregator requested chunks that no longer exist",
              [&uploader] { return uploader.counters().gone; });
 }
 
 void AgentMetrics::AddControlMetrics() {
   const ControlSession& control = watched_.control;
-  AddGauge("neurontrace_agent_aggregator_connected", "1 while the aggregator has welcomed us",
+  AddGauge("neurontrace_agent_aggregator_connected",
+           "1 while the aggregator has accepted this agent",
            [&control] { return control.welcomed() ? 1 : 0; });
   AddGauge("neurontrace_agent_captures", "Captures this agent knows of",
            [&control] { return control.captures(); });
-  AddCounter("neurontrace_agent_control_calls_total", "Control calls begun",
+  AddCounter("neurontrace_agent_control_calls_total", "Control calls started",
              [&control] { return control.counters().calls; });
   AddCounter("neurontrace_agent_aggregators_refused_total",
-             "Welcomes of an aggregator with another store than the spool is for",
+             "Connections to an aggregator whose store differs from the spool's",
              [&control] { return control.counters().aggregators_refused; });
   AddCounter("neurontrace_agent_orders_total", "Orders of the aggregator",
              [&control] { return control.counters().orders; });
   AddCounter("neurontrace_agent_reports_total", "Reports sent to the aggregator",
              [&control] { return control.counters().reports_sent; });
-  AddCounter("neurontrace_agent_workers_refused_total", "Workers beyond what is reported",
+  AddCounter("neurontrace_agent_workers_refused_total", "Workers beyond the reporting limit",
              [&control] { return control.counters().workers_refused; });
 }
 
@@ -335,58 +334,57 @@ void AgentMetrics::AddTriggerMetrics() {
   const AgentTriggers& triggers = watched_.triggers;
   AddGauge("neurontrace_agent_trigger_rules", "Rules of triggers that the aggregator sent",
            [&triggers] { return triggers.rules(); });
-  AddCounter("neurontrace_agent_trigger_rules_refused_total", "Rules that make no sense",
+  AddCounter("neurontrace_agent_trigger_rules_refused_total", "Invalid rules",
              [&triggers] { return triggers.counters().rules_refused; });
-  AddCounter("neurontrace_agent_triggers_fired_total", "Triggers told to the aggregator",
+  AddCounter("neurontrace_agent_triggers_fired_total", "Triggers reported to the aggregator",
              [&triggers] { return triggers.reports().fired; });
   AddCounter("neurontrace_agent_triggers_suppressed_total",
-             "Triggers not told, within a second of another of the same rule and worker",
+             "Triggers not reported because the same rule and worker fired within the last second",
              [&triggers] { return triggers.reports().suppressed; });
   AddCounter("neurontrace_agent_triggers_undelivered_total",
-             "Triggers of which nothing came, as there was no aggregator",
+             "Triggers without effect because the aggregator was not connected",
              [&triggers] { return triggers.reports().unheard; });
-  AddCounter("neurontrace_agent_trigger_events_total", "Events that rules looked at",
+  AddCounter("neurontrace_agent_trigger_events_total", "Events evaluated by rules",
              [&triggers] { return triggers.counters().events; });
   AddCounter("neurontrace_agent_trigger_documents_stale_total",
-             "Documents that rules did not look at, as they were fetched long ago",
+             "Documents not evaluated by rules because they were fetched too long ago",
              [&triggers] { return triggers.counters().stale; });
-  AddCounter("neurontrace_agent_trigger_check_seconds_total",
-             "Time spent on rules that are judged by the clock",
+  AddCounter("neurontrace_agent_trigger_check_seconds_total", "Time spent on time-based rules",
              [&triggers] { return static_cast<double>(triggers.counters().looking_ns) * 1e-9; });
 }
 
 void AgentMetrics::AddClockMetrics() {
   const AgentClocks::Stats& clocks = clock_stats_;
-  AddGauge("neurontrace_agent_clock_connected",
-           "1 while the aggregator takes what is measured of clocks",
+  AddGauge("neurontrace_agent_clock_connected", "1 while the aggregator accepts clock measurements",
            [&clocks] { return clocks.connected ? 1 : 0; });
   AddGauge("neurontrace_agent_clock_probes_in_call",
-           "1 while the time is asked for in a gRPC call, as UDP gets no answers",
+           "1 while clock probes use gRPC because UDP gets no answers",
            [&clocks] { return clocks.uses_stream ? 1 : 0; });
-  AddGauge("neurontrace_agent_clock_backlog_bytes", "Evidence that the aggregator has not got",
+  AddGauge("neurontrace_agent_clock_backlog_bytes",
+           "Bytes of clock evidence not yet sent to the aggregator",
            [&clocks] { return clocks.backlog_bytes; });
   AddCounter("neurontrace_agent_clock_batches_stored_total",
              "Batches of clock evidence that the aggregator has stored",
              [&clocks] { return clocks.link.batches_stored; });
   AddCounter("neurontrace_agent_clock_batches_dropped_total",
-             "Batches dropped because the aggregator was away for too long",
+             "Batches dropped because the aggregator was disconnected for too long",
              [&clocks] { return clocks.link.batches_dropped; });
   AddCounter("neurontrace_agent_clock_bytes_sent_total", "Bytes of clock evidence sent",
              [&clocks] { return clocks.link.bytes_sent; });
   AddCounter("neurontrace_agent_clock_snapshots_total", "Snapshots of the host's clocks kept",
              [&clocks] { return clocks.collector.snapshots; });
   AddCounter("neurontrace_agent_clock_snapshots_dropped_total",
-             "Snapshots that said something and were too many to keep",
+             "Useful snapshots dropped because there were too many",
              [&clocks] { return clocks.snapshots_let_go; });
   AddCounter("neurontrace_agent_clock_exchanges_total", "Clock probes that were answered",
              [&clocks] { return clocks.collector.exchanges; });
   AddCounter("neurontrace_agent_clock_probes_sent_total", "Clock probes sent over UDP",
              [&clocks] { return clocks.udp.sent; });
   AddCounter("neurontrace_agent_clock_probes_refused_total",
-             "Packets that were no answer of the aggregator's to a question still open",
+             "Packets that did not match an open clock probe",
              [&clocks] { return clocks.udp.refused + clocks.udp.late; });
   AddCounter("neurontrace_agent_clock_probes_without_kernel_stamp_total",
-             "Answers whose receipt the kernel did not stamp",
+             "Answers without a kernel receive timestamp",
              [&clocks] { return clocks.udp_without_kernel_stamp; });
   AddCounter("neurontrace_agent_clock_questions_sent_total", "Clock probes sent in gRPC calls",
              [&clocks] { return clocks.stream.sent; });
@@ -398,7 +396,7 @@ void AgentMetrics::AddClockMetrics() {
                       clocks.collector.migrations + clocks.collector.clock_source_changes;
              });
   AddCounter("neurontrace_agent_clock_utc_readings_total",
-             "Promises of UTC by a PHC, ClockBound or chronyd",
+             "UTC readings with an error bound from a PHC, ClockBound or chronyd",
              [&clocks] { return clocks.collector.utc_readings; });
 }
 
@@ -406,17 +404,18 @@ void AgentMetrics::AddSpoolMetrics(const Spool& spool) {
   const DeliveryQueue& queue = watched_.queue;
   AddGauge("neurontrace_agent_spool_bytes", "Bytes of the spool's segments",
            [&spool] { return spool.bytes(); });
-  AddGauge("neurontrace_agent_spool_bytes_max", "The size the spool may have",
+  AddGauge("neurontrace_agent_spool_bytes_max", "Maximum size of the spool",
            [&spool] { return spool.bytes_max(); });
-  AddGauge("neurontrace_agent_spool_chunks", "Chunks in the spool that the aggregator lacks",
+  AddGauge("neurontrace_agent_spool_chunks",
+           "Chunks in the spool that the aggregator has not stored",
            [&spool] { return spool.chunks(); });
   AddGauge("neurontrace_agent_spool_segments", "Segments of the spool",
            [&spool] { return spool.segments(); });
   AddGauge("neurontrace_agent_spool_captures", "Captures with segments in the spool",
            [&spool] { return spool.captures(); });
-  AddGauge("neurontrace_agent_spool_failing", "1 while the spool's disk fails",
+  AddGauge("neurontrace_agent_spool_failing", "1 while writes to the spool's disk fail",
            [&spool] { return spool.health().ok() ? 0 : 1; });
-  AddGauge("neurontrace_agent_spool_full", "1 while the newest chunks wait for room",
+  AddGauge("neurontrace_agent_spool_full", "1 while the spool is full and new chunks wait",
            [&spool] { return spool.full() ? 1 : 0; });
   AddGauge("neurontrace_agent_spool_unkept_chunks", "Chunks in memory and not in the spool",
            [&queue] { return queue.unkept_chunks(); });
@@ -426,25 +425,25 @@ void AgentMetrics::AddSpoolMetrics(const Spool& spool) {
              [&spool] { return spool.counters().bytes_kept; });
   AddCounter("neurontrace_agent_spool_batches_total", "Writes to the spool, with a sync each",
              [&spool] { return spool.counters().batches; });
-  AddCounter("neurontrace_agent_spool_failures_total", "Operations that the disk failed",
+  AddCounter("neurontrace_agent_spool_failures_total", "Failed disk operations",
              [&spool] { return spool.counters().failures; });
   AddCounter("neurontrace_agent_spool_segments_dropped_total", "Segments dropped to make room",
              [&spool] { return spool.counters().segments_dropped; });
   AddCounter("neurontrace_agent_spool_chunks_dropped_total", "Chunks lost with these",
              [&queue] { return queue.counters().chunks_dropped; });
   AddCounter("neurontrace_agent_spool_chunks_damaged_total",
-             "Chunks lost because the disk did not give them back",
+             "Chunks lost because the disk could not return them",
              [&queue] { return queue.counters().chunks_damaged; });
   AddCounter("neurontrace_agent_spool_chunks_recovered_total", "Chunks found at the start",
              [&queue] { return queue.counters().chunks_recovered; });
   AddCounter("neurontrace_agent_spool_unreadable_files_total",
-             "Files of the spool that the disk did not give at the start",
+             "Spool files that could not be read at startup",
              [&spool] { return spool.recovered().files_unreadable; });
   AddCounter("neurontrace_agent_spool_quarantined_chunks_total",
-             "Chunks that the aggregator refused, set aside for people",
+             "Refused chunks moved to quarantine for inspection",
              [&spool] { return spool.counters().chunks_set_aside; });
   AddCounter("neurontrace_agent_spool_quarantine_overflows_total",
-             "Chunks that were refused and not set aside, for want of room",
+             "Refused chunks not quarantined because the quarantine is full",
              [&spool] { return spool.counters().chunks_not_set_aside; });
 }
 

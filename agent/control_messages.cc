@@ -46,7 +46,7 @@ absl::StatusOr<Welcome> FromMessage(const v1::Welcome& message) {
 
 absl::StatusOr<std::vector<TriggerRule>> FromMessage(const v1::SetTriggersOrder& order) {
   if (order.rules_size() > static_cast<int>(limits::kTriggerRulesMax)) {
-    return InvalidArgument("{} rules of triggers, and {} is the most", order.rules_size(),
+    return InvalidArgument("{} trigger rules; the limit is {}", order.rules_size(),
                            limits::kTriggerRulesMax);
   }
   std::vector<TriggerRule> rules;

@@ -50,7 +50,7 @@ absl::Status Connect(int fd, const std::string& host, uint16_t port, TimePoint d
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
   if (inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1) {
-    return InvalidArgument("'{}' is no IPv4 address", host);
+    return InvalidArgument("'{}' is not an IPv4 address", host);
   }
   if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
     return absl::OkStatus();

@@ -41,7 +41,7 @@ void FindInstanceId(const AgentConfig& config, const IdentityPlaces& places, Age
     if (const auto type = imds.Get("instance-type"); type.ok()) info.instance_type = *type;
     return;
   }
-  spdlog::info("EC2's metadata service does not say who this is: {}",
+  spdlog::info("the EC2 metadata service does not provide the instance id: {}",
                id.ok() ? "no instance id" : std::string(id.status().message()));
   info.instance_id_source = "hostname";
   info.instance_id = CheckIdentifier(info.host_name).empty() ? info.host_name : "unnamed-host";

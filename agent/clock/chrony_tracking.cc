@@ -74,13 +74,13 @@ absl::StatusOr<ChronyTracking> DecodeTrackingReply(std::string_view packet, uint
   if (packet.size() < kStratumAt || packet[0] != kChronyVersion || packet[1] != kReply ||
       Get<uint16_t>(packet, kReplyCommandAt) != kTrackingCommand ||
       Get<uint32_t>(packet, kReplySequenceAt) != sequence) {
-    return InvalidArgument("{} bytes that are no answer of chronyd", packet.size());
+    return InvalidArgument("{} bytes are not a valid chronyd response", packet.size());
   }
   if (const auto status = Get<uint16_t>(packet, kReplyStatusAt); status != 0) {
-    return Unavailable("chronyd refuses: status {}", status);
+    return Unavailable("chronyd refused the request: status {}", status);
   }
   if (packet.size() < kChronyPacketBytes || Get<uint16_t>(packet, kReplyKindAt) != kTrackingReply) {
-    return InvalidArgument("chronyd answers with {} bytes of something else", packet.size());
+    return InvalidArgument("chronyd sent an unexpected response of {} bytes", packet.size());
   }
   ChronyTracking tracking{.stratum = Get<uint16_t>(packet, kStratumAt),
                           .leap_status = Get<uint16_t>(packet, kLeapAt),
@@ -92,7 +92,7 @@ absl::StatusOr<ChronyTracking> DecodeTrackingReply(std::string_view packet, uint
   const auto nanoseconds = Get<uint32_t>(packet, kReferenceTimeAt + 8);
   // The upper half is zero until 2106; 0x7fffffff stands for an unknown one.
   if ((seconds_high != 0 && seconds_high != 0x7fffffff) || nanoseconds >= 1'000'000'000) {
-    return InvalidArgument("chronyd's reference time is none");
+    return InvalidArgument("chronyd's reference time is invalid");
   }
   tracking.reference_time_ns = uint64_t{seconds} * 1'000'000'000u + nanoseconds;
   return tracking;

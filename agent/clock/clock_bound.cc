@@ -48,7 +48,7 @@ absl::StatusOr<Memory> ReadMemory(FileSystem& files, const std::string& path) {
     ASSIGN_OR_RETURN(const std::string second, file->Read(0, sizeof(Memory)));
     Memory memory;
     if (first.size() != sizeof(memory)) {
-      return InvalidArgument("{}: {} bytes are no memory of ClockBound", path, first.size());
+      return InvalidArgument("{}: {} bytes are not a valid ClockBound segment", path, first.size());
     }
     memcpy(&memory, first.data(), sizeof(memory));
     if (memory.generation % 2 == 0 && memory.generation != 0 && first == second) return memory;
@@ -63,12 +63,12 @@ absl::StatusOr<ClockBoundPromise> ClockBoundMemory::Read(FileSystem& files,
   ASSIGN_OR_RETURN(const Memory memory, ReadMemory(files, path));
   if (memcmp(memory.magic, kClockBoundMagic, sizeof(kClockBoundMagic)) != 0 ||
       memory.version != kShmVersion || memory.bytes < sizeof(memory)) {
-    return InvalidArgument("{} is no memory of ClockBound of version {}", path, kShmVersion);
+    return InvalidArgument("{} is not a ClockBound segment of version {}", path, kShmVersion);
   }
   const auto as_of_ns = Nanoseconds(memory.as_of_s, memory.as_of_ns);
   const auto void_after_ns = Nanoseconds(memory.void_after_s, memory.void_after_ns);
   if (!as_of_ns || !void_after_ns || memory.bound_ns < 0) {
-    return InvalidArgument("{} holds times that are none", path);
+    return InvalidArgument("{} contains invalid times", path);
   }
   ClockBoundPromise promise{.as_of_ns = *as_of_ns,
                             .void_after_ns = *void_after_ns,

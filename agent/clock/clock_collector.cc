@@ -120,11 +120,11 @@ ClockCollector::~ClockCollector() = default;
 absl::Status ClockCollector::Start() {
   auto vm_clock = VmClock::Open(deps_.files, paths_.vm_clock);
   if (vm_clock.ok()) {
-    spdlog::info("clock: {} tells of migrations", paths_.vm_clock);
+    spdlog::info("clock: {} reports migrations", paths_.vm_clock);
     vm_clock_ = *std::move(vm_clock);
   }
   if (const absl::Status status = WatchRealtime(); !status.ok()) {
-    spdlog::warn("clock: steps of REALTIME are found between snapshots only: {}",
+    spdlog::warn("clock: steps of CLOCK_REALTIME are detected only between snapshots: {}",
                  status.ToString());
   }
   return StartBeat();

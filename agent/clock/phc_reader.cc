@@ -81,7 +81,7 @@ std::optional<UtcReading> UtcFromPhc(const ptp_sys_offset_extended& samples,
 
 absl::StatusOr<PhcReader> PhcReader::Open(FileSystem& files, const PhcPaths& paths) {
   ASSIGN_OR_RETURN(const std::vector<FileSystem::Entry> clocks, files.List(paths.shown, kPhcsMax));
-  absl::Status status = NotFound("{} shows no clock with an error bound", paths.shown);
+  absl::Status status = NotFound("{} has no clock with an error bound", paths.shown);
   for (const FileSystem::Entry& clock : clocks) {
     const std::string bound_path = paths.shown + "/" + clock.name + "/device/phc_error_bound";
     if (!ReadText(files, bound_path).ok()) continue;
@@ -106,7 +106,7 @@ absl::StatusOr<UtcReading> PhcReader::Read(const HostClocks& clocks) {
   const std::optional<uint64_t> bound_ns = ParsePhcErrorBound(text);
   if (!bound_ns) return Unavailable("{}: no error bound now", name_);
   const auto reading = UtcFromPhc(samples, before, after, *bound_ns);
-  if (!reading) return Unavailable("{}: no reading that makes sense", name_);
+  if (!reading) return Unavailable("{}: the reading is implausible", name_);
   return *reading;
 }
 

@@ -22,7 +22,7 @@ void ReplaceAll(std::string& text, std::string_view from, std::string_view to) {
 }  // namespace
 
 absl::StatusOr<ProbeAddress> ProbeAddressOfPeer(std::string_view peer, uint16_t port) {
-  const auto bad = [&] { return InvalidArgument("'{}' is no internet address", peer); };
+  const auto bad = [&] { return InvalidArgument("'{}' is not an IP address", peer); };
   const bool is_v6 = peer.starts_with("ipv6:");
   if (!is_v6 && !peer.starts_with("ipv4:")) return bad();
   std::string host(peer.substr(5));

@@ -38,7 +38,7 @@ absl::StatusOr<VmClock> VmClock::Open(FileSystem& files, const std::string& path
   VmClockHead head;
   if (!ReadHead(*file, head) || head.magic != kVmClockMagic || head.size < sizeof(head) ||
       head.version != kAbiVersion) {
-    return InvalidArgument("{} holds no vmclock page of version {}", path, kAbiVersion);
+    return InvalidArgument("{} is not a vmclock page of version {}", path, kAbiVersion);
   }
   return VmClock(std::move(file));
 }

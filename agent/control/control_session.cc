@@ -165,7 +165,7 @@ bool ControlSession::Refuses(const Welcome& welcome) {
 
 void ControlSession::GoOn(const CaptureResume& resume) {
   if (!GoesOnAlone(resume.spec)) return;
-  spdlog::info("control: capture {} goes on", resume.capture_id.ToString());
+  spdlog::info("control: capture {} continues", resume.capture_id.ToString());
   captures_[resume.capture_id].unconfirmed = true;
   Apply(SourceOrder::Continue(resume.capture_id, resume.spec, resume.cursors));
 }
@@ -175,7 +175,7 @@ void ControlSession::GoOn(const CaptureResume& resume) {
 void ControlSession::OnWelcome(const Welcome& welcome) {
   ++counters_.orders;
   if (Refuses(welcome)) return;
-  spdlog::info("control: welcomed by aggregator {} (version {}), {} captures go on",
+  spdlog::info("control: accepted by aggregator {} (version {}), {} captures continue",
                welcome.aggregator_id, welcome.aggregator_version, welcome.captures.size());
   std::set<CaptureId> listed;
   for (const CaptureResume& resume : welcome.captures) listed.insert(resume.capture_id);
@@ -217,7 +217,7 @@ void ControlSession::OnBeginCapture(const CaptureId& capture_id, const CaptureBe
   ++counters_.orders;
   const auto it = captures_.find(capture_id);
   if (it == captures_.end() || it->second.finished) return;
-  spdlog::info("control: capture {} begins", capture_id.ToString());
+  spdlog::info("control: capture {} starts", capture_id.ToString());
   it->second.ends_itself = it->second.mode == CaptureMode::kSnapshot;
   Apply(SourceOrder::Begin(capture_id, begin));
 }
@@ -235,7 +235,7 @@ void ControlSession::OnSetTriggers(const std::vector<TriggerRule>& rules, uint64
 
 void ControlSession::StartCapture(const CaptureResume& resume) {
   if (!captures_.contains(resume.capture_id) && unfinished() >= limits::kCapturesRunningMax) {
-    spdlog::warn("control: capture {} is not started: {} are running already",
+    spdlog::warn("control: capture {} is not started: {} captures are already running",
                  resume.capture_id.ToString(), limits::kCapturesRunningMax);
     return;
   }
@@ -291,7 +291,7 @@ void ControlSession::StopCapture(const CaptureId& capture_id, uint64_t host_raw_
 }
 
 void ControlSession::ForgetCapture(const CaptureId& capture_id) {
-  spdlog::info("control: capture {} is over", capture_id.ToString());
+  spdlog::info("control: capture {} has ended", capture_id.ToString());
   for (Source* source : sources_) source->Forget(capture_id);
   captures_.erase(capture_id);
   pending_.ForgetCapture(capture_id);

@@ -72,7 +72,7 @@ void AddContainer(const ::v1::PodResources& pod, const ::v1::ContainerResources&
 absl::StatusOr<PodAnswer> ReadPodAnswer(const ::v1::ListPodResourcesResponse& answer) {
   const auto pods = static_cast<size_t>(answer.pod_resources_size());
   if (pods > limits::kPodsPerNodeMax) {
-    return ResourceExhausted("the kubelet names {} pods, and at most {} are taken", pods,
+    return ResourceExhausted("the kubelet lists {} pods; the limit is {}", pods,
                              limits::kPodsPerNodeMax);
   }
   size_t containers = 0;
@@ -87,8 +87,8 @@ absl::StatusOr<PodAnswer> ReadPodAnswer(const ::v1::ListPodResourcesResponse& an
   }
   if (containers > limits::kPodContainersMax || ids > limits::kPodDeviceIdsMax) {
     return ResourceExhausted(
-        "the kubelet names {} containers and {} devices, and at most {} and {} are taken",
-        containers, ids, limits::kPodContainersMax, limits::kPodDeviceIdsMax);
+        "the kubelet lists {} containers and {} devices; the limits are {} and {}", containers, ids,
+        limits::kPodContainersMax, limits::kPodDeviceIdsMax);
   }
   PodAnswer read;
   for (const ::v1::PodResources& pod : answer.pod_resources()) {

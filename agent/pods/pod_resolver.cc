@@ -92,8 +92,8 @@ std::vector<PodResolver::Candidate> PodResolver::Collect() {
     if (!evidence->files_are_readable && !says_unreadable_) {
       says_unreadable_ = true;
       spdlog::warn(
-          "pods: may not see which devices process {} has open, so its pod stays as its "
-          "environment says: run the agent as root with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH",
+          "pods: cannot read the open devices of process {}, so its pod comes from its "
+          "environment; run the agent as root with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH",
           process.pid);
     }
     candidates.push_back({process, *std::move(evidence)});
@@ -124,7 +124,7 @@ std::optional<PodAnswer> PodResolver::Ask() {
   if (!answer.ok()) {
     Add(counters_.failed);
     if (!std::exchange(failing_, true)) {
-      spdlog::warn("pods: the kubelet does not say what pods have: {}", answer.status().ToString());
+      spdlog::warn("pods: cannot query the kubelet: {}", answer.status().ToString());
     }
     return std::nullopt;
   }

@@ -327,7 +327,7 @@ void Spool::SetHealth(absl::Status health) {
   if (health.code() == health_.code() && health.message() == health_.message()) return;
   const bool changed = health.ok() != health_.ok();
   health_ = std::move(health);
-  if (changed && health_.ok()) spdlog::info("spool: the disk is well again");
+  if (changed && health_.ok()) spdlog::info("spool: the disk works again");
   if (changed && !health_.ok()) {
     spdlog::error("spool: chunks stay in memory, as the disk fails: {}", health_.ToString());
   }
@@ -525,7 +525,7 @@ void Spool::TakeCapacity(const FileSystem::Capacity& capacity) {
   if (IsShortOfDisk() == was_short) return;
   if (IsShortOfDisk()) {
     spdlog::warn(
-        "spool: its disk has {} of {} bytes free, and {} are to stay free: it may have {} "
+        "spool: its disk has {} of {} bytes free and must keep {} free; the spool is limited to {} "
         "bytes instead of {}",
         capacity.free_bytes, capacity.total_bytes, kept_free, disk_bytes_max_, options_.bytes_max);
   } else {
@@ -605,7 +605,7 @@ void Spool::TakeRunning(const SpoolJobResult& result) {
   using Running = SpoolJobResult::Running;
   const bool was_stuck = std::exchange(running_stuck_, result.running == Running::kStuck);
   if (running_stuck_ && !was_stuck) {
-    spdlog::error("spool: {} cannot be removed, though it no longer holds",
+    spdlog::error("spool: {} cannot be removed, although it no longer holds",
                   RunningFileOf(options_.directory));
   }
   if (result.running == Running::kLeft || result.running == Running::kWritten) {

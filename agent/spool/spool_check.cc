@@ -146,7 +146,7 @@ std::string SpoolCheckReport::ToText() const {
     out += fmt::format("{}  {} bytes, {} chunks, {} events", segment.path, segment.bytes,
                        segment.chunks, segment.events);
     if (segment.torn_bytes > 0) {
-      out += fmt::format(", {} bytes of a write that did not end", segment.torn_bytes);
+      out += fmt::format(", {} bytes of an incomplete write", segment.torn_bytes);
     }
     if (segment.damaged_places > 0)
       out += fmt::format(", DAMAGED in {} places", segment.damaged_places);
@@ -158,21 +158,21 @@ std::string SpoolCheckReport::ToText() const {
   for (const Cursor& cursor : cursors) {
     out += cursor.problem.empty()
                ? fmt::format("{}  {} streams\n", cursor.path, cursor.streams)
-               : fmt::format("{}  NOT READ: {}; chunks that the aggregator has are sent again\n",
-                             cursor.path, cursor.problem);
+               : fmt::format(
+                     "{}  NOT READ: {}; chunks that the aggregator already has are sent again\n",
+                     cursor.path, cursor.problem);
   }
   if (!aggregator_id.empty()) out += fmt::format("for aggregator {}\n", aggregator_id);
   for (const std::string& capture : running) {
-    out += fmt::format("capture {} goes on when an agent starts\n", capture);
+    out += fmt::format("capture {} continues when an agent starts\n", capture);
   }
   if (!problem.empty()) {
-    out += fmt::format("what the spool is for, or what goes on: NOT READ: {}\n", problem);
+    out += fmt::format("the spool's aggregator or its running captures: NOT READ: {}\n", problem);
   }
-  out += fmt::format("{} segments, {} bytes, {} chunks, {} events, {} files in quarantine: {}\n",
-                     segments.size(), bytes, chunks, events, quarantined_files,
-                     sound() ? "sound"
-                             : "NOT SOUND; the agent goes on with what can be read, and "
-                               "tells what is lost");
+  out += fmt::format(
+      "{} segments, {} bytes, {} chunks, {} events, {} files in quarantine: {}\n", segments.size(),
+      bytes, chunks, events, quarantined_files,
+      sound() ? "sound" : "NOT SOUND; the agent uses the readable parts and reports the losses");
   return out;
 }
 

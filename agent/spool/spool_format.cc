@@ -127,10 +127,10 @@ absl::StatusOr<SegmentHeader> DecodeSegmentHeader(std::string_view bytes) {
   // A later version keeps the magic, the version and this length at their places.
   if (!reader.good()) return DataLoss("its header is cut short");
   if (version > kSpoolVersion) {
-    return MakeStatus(absl::StatusCode::kUnimplemented,
-                      "it was written by a later version of neurontrace-agent (format {}, this one "
-                      "knows {})",
-                      version, kSpoolVersion);
+    return MakeStatus(
+        absl::StatusCode::kUnimplemented,
+        "it was written by a later version of neurontrace-agent (format {}; this one supports {})",
+        version, kSpoolVersion);
   }
   if (version == 0 || header_bytes < kFixedHeaderBytes + kChecksumBytes ||
       header_bytes > kSegmentHeaderBytesMax || header_bytes > bytes.size()) {
@@ -247,7 +247,7 @@ absl::StatusOr<SpoolCursor> DecodeSpoolCursor(std::string_view bytes) {
     cursor.streams.insert_or_assign(std::move(identity), std::move(stream));
   }
   reader.TakeBytes(kChecksumBytes);
-  if (!reader.good() || !reader.at_end()) return DataLoss("its length is not what it says");
+  if (!reader.good() || !reader.at_end()) return DataLoss("its length differs from its header");
   return cursor;
 }
 
@@ -284,7 +284,7 @@ absl::StatusOr<SpoolRunning> DecodeSpoolRunning(std::string_view bytes) {
     ASSIGN_OR_RETURN(running.captures[*capture_id], FromProto(message));
   }
   reader.TakeBytes(kChecksumBytes);
-  if (!reader.good() || !reader.at_end()) return DataLoss("its length is not what it says");
+  if (!reader.good() || !reader.at_end()) return DataLoss("its length differs from its header");
   return running;
 }
 
@@ -301,7 +301,7 @@ absl::StatusOr<std::string> DecodeSpoolAggregator(std::string_view bytes) {
   RETURN_IF_ERROR(CheckWhole(bytes, kAggregatorMagic, kAggregatorVersion, reader));
   const std::string_view id = reader.TakeBytes(reader.Take<uint32_t>());
   reader.TakeBytes(kChecksumBytes);
-  if (!reader.good() || !reader.at_end()) return DataLoss("its length is not what it says");
+  if (!reader.good() || !reader.at_end()) return DataLoss("its length differs from its header");
   if (CleanText(id, limits::kIdentityStringBytesMax) != id) {
     return DataLoss("the aggregator's name is none");
   }

@@ -93,7 +93,7 @@ absl::Status SpoolRecovery::ReadCapture(const CaptureId& capture_id, const std::
         ReadOne(capture_id, path, segment, last ? &cursor : nullptr, visitor, summary);
     if (status.ok()) continue;
     if (absl::IsUnimplemented(status) || absl::IsPermissionDenied(status)) {
-      spdlog::warn("spool: {} is left alone: {}", path, std::string(status.message()));
+      spdlog::warn("spool: {} is ignored: {}", path, std::string(status.message()));
       summary.left_alone[capture_id].insert(entry.name);
       ++summary.segments_left_alone;
     } else if (absl::IsDataLoss(status)) {
@@ -106,7 +106,7 @@ absl::Status SpoolRecovery::ReadCapture(const CaptureId& capture_id, const std::
       return MakeStatus(status.code(), "{} cannot be read: {}", path,
                         std::string(status.message()));
     } else {
-      spdlog::error("spool: {} is given up, as it cannot be read: {}", path,
+      spdlog::error("spool: {} is discarded because it cannot be read: {}", path,
                     std::string(status.message()));
       ++summary.files_unreadable;
       summary.doubtful.insert(capture_id);
@@ -195,7 +195,7 @@ absl::Status SpoolRecovery::ReadOne(const CaptureId& capture_id, const std::stri
   ASSIGN_OR_RETURN(const std::string begin, file->Read(0, kSegmentHeaderBytesMax));
   ASSIGN_OR_RETURN(const SegmentHeader segment_header, DecodeSegmentHeader(begin));
   if (segment_header.capture_id != capture_id || segment_header.segment != segment) {
-    return DataLoss("it says it is segment {} of capture {}", segment_header.segment,
+    return DataLoss("its header names segment {} of capture {}", segment_header.segment,
                     segment_header.capture_id.ToString());
   }
   if (segment_header.agent_id != agent_id_) {
@@ -225,7 +225,7 @@ absl::Status SpoolRecovery::ReadOne(const CaptureId& capture_id, const std::stri
     summary.torn_bytes += walked.torn_bytes;
   }
   if (walked.damaged_places + unfit > 0) {
-    spdlog::warn("spool: {} is damaged in {} places; what is lost is told with the next chunks",
+    spdlog::warn("spool: {} is damaged in {} places; the losses are reported with the next chunks",
                  path, walked.damaged_places + unfit);
   }
   return absl::OkStatus();
@@ -249,7 +249,7 @@ void SpoolRecovery::SetAside(const FileSystem::Entry& entry, const CaptureId& ca
     return files_.SyncDirectory(directory);
   }();
   if (!status.ok()) {
-    spdlog::warn("spool: it stays: {}", status.ToString());
+    spdlog::warn("spool: it is kept: {}", status.ToString());
   } else if (room) {
     summary.quarantine_bytes += entry.bytes;
     ++summary.quarantine_files;

@@ -281,7 +281,7 @@ void AgentTriggers::OnDied(const WorkerIdentity& worker, const std::string& job)
   for (const TriggerRule& rule : rules_) {
     if (rule.kind != TriggerKind::kWorkerDied || !IsFor(rule, job)) continue;
     reports_.Tell({.rule = rule.name,
-                   .cause = fmt::format("{}: the process is gone, and had not closed its runtime",
+                   .cause = fmt::format("{}: the process ended without closing its runtime",
                                         ToString(worker)),
                    .job = job,
                    .worker = worker});
@@ -356,9 +356,9 @@ void AgentTriggers::LookForSilence(const TriggerRule& rule, uint64_t now_ns) {
   for (const SilentCore& core :
        FindSilentCores(workers_, rule.name, rule.job, rule.silent_ns, now_ns)) {
     reports_.Tell({.rule = rule.name,
-                   .cause = fmt::format("{}: no event for {}, while others of its job have some",
-                                        NameOf(core.worker, core.nc_idx, core.worker_gid),
-                                        TimeWords(core.ns)),
+                   .cause = fmt::format(
+                       "{}: no events for {}, while other cores of its job have events",
+                       NameOf(core.worker, core.nc_idx, core.worker_gid), TimeWords(core.ns)),
                    .job = core.job,
                    .worker = core.worker});
   }

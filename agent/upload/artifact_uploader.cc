@@ -25,7 +25,7 @@ ArtifactSink::Outcome Changed() { return {Fate::kChanged, "it changed while it w
 ArtifactSink::Outcome OutcomeOf(const grpc::Status& status) {
   switch (status.error_code()) {
     case grpc::StatusCode::UNIMPLEMENTED:
-      return {Fate::kRefused, "the aggregator is an older one and keeps no artifacts"};
+      return {Fate::kRefused, "the aggregator is an older version that does not store artifacts"};
     case grpc::StatusCode::INVALID_ARGUMENT:
       return {Fate::kRefused, status.error_message()};
     default:
@@ -93,7 +93,7 @@ void ArtifactUploader::Submit(const CaptureId& capture_id, const FoundArtifact& 
   loop_.PostTask([this, capture_id, artifact, done = std::move(done)] {
     const Outcome outcome = Send(capture_id, artifact);
     if (outcome.fate == Fate::kRefused) {
-      SPDLOG_WARN("artifact {} of capture {} is not kept: {}", artifact.place.path(),
+      SPDLOG_WARN("artifact {} of capture {} is not stored: {}", artifact.place.path(),
                   capture_id.ToString(), outcome.why);
     }
     runner_.PostTask([done, outcome] { done(outcome); });

@@ -592,8 +592,8 @@ bool DeliveryQueue::WasWrong(const CaptureId& capture_id,
   });
   if (!wrong) return false;
   spdlog::error(
-      "spool: capture {} was resumed from an old state: what was recorded of it since this agent "
-      "started is given up",
+      "spool: capture {} was resumed from an old state; its data since this agent started is "
+      "discarded",
       capture_id.ToString());
   resumed_.erase(resumed);
   doubtful_.insert(capture_id);
@@ -624,7 +624,7 @@ void DeliveryQueue::TellUnknown(const CaptureId& capture_id, StreamCursor& curso
   chunk.header.losses.push_back(loss);
   chunk.header.losses.back().detail = "the agent's disk did not give back what was kept on it";
   AddLoss(loss, cursor.losses_before);
-  spdlog::error("spool: {} lost what nobody knows", ToString(cursor.stream));
+  spdlog::error("spool: {} lost an unknown number of events", ToString(cursor.stream));
   Submit(std::move(chunk), [](const Receipt&) {});
 }
 

@@ -88,7 +88,7 @@ void Uploader::ForgetCapture(const CaptureId& capture_id) {
 void Uploader::ForgetAllBut(const std::set<CaptureId>& captures) {
   for (const CaptureId& capture_id : queue_.captures()) {
     if (captures.contains(capture_id)) continue;
-    spdlog::info("upload: capture {} is over at the aggregator", capture_id.ToString());
+    spdlog::info("upload: capture {} has ended at the aggregator", capture_id.ToString());
     ForgetCapture(capture_id);
   }
 }
@@ -239,11 +239,11 @@ void Uploader::Replace(StreamNumber stream, const v1::UploadAck& ack) {
     return GoBack(stream, ack.refused_sequence());
   }
   if (entry.replaced || !header.ok()) {
-    Abandon(stream, fmt::format("the aggregator refused a chunk for good: {}", ack.message()));
+    Abandon(stream, fmt::format("the aggregator refused a chunk permanently: {}", ack.message()));
     return;
   }
-  spdlog::warn("upload: chunk {} of {} is refused for good, {} events are lost: {}", entry.sequence,
-               ToString(header->stream), entry.events, ack.message());
+  spdlog::warn("upload: chunk {} of {} is refused permanently, {} events are lost: {}",
+               entry.sequence, ToString(header->stream), entry.events, ack.message());
   queue_.Replace(
       stream, entry,
       MakeLossChunk(*header, LossPlace::kWireRefusal, LossReason::kRefused, ack.message()));
@@ -259,8 +259,8 @@ void Uploader::TakeGap(StreamNumber stream, const v1::UploadAck& ack) {
     // most once for that reason.
     if (!first.gone || ack.refused_sequence() != first.sequence) return;
     if (++known->second.first_refused < kFirstRefusedMax) return window_.Rewind(stream, 0);
-    Abandon(stream,
-            fmt::format("the aggregator asks for chunk {}, which is gone", ack.next_sequence()));
+    Abandon(stream, fmt::format("the aggregator requests chunk {}, which no longer exists",
+                                ack.next_sequence()));
     return;
   }
   if (ack.next_sequence() < first.sequence && !first.gone) {
@@ -268,7 +268,7 @@ void Uploader::TakeGap(StreamNumber stream, const v1::UploadAck& ack) {
     const bool was_stored = ack.next_sequence() < queue_.stored_before(stream);
     first.gone =
         PrecedingGap{was_stored ? LossPlace::kStore : LossPlace::kSpool, LossReason::kUnknown};
-    spdlog::warn("upload: the aggregator asks for chunk {} of a stream that begins with {} here",
+    spdlog::warn("upload: the aggregator requests chunk {} of a stream that starts with {} here",
                  ack.next_sequence(), first.sequence);
   }
   if (ack.next_sequence() < first.sequence) ++counters_.gone;
@@ -294,7 +294,7 @@ void Uploader::PauseFor(StreamNumber stream, uint32_t delay_ms) {
 }
 
 void Uploader::Abandon(StreamNumber stream, const std::string& reason) {
-  spdlog::warn("upload: a stream is given up: {}", reason);
+  spdlog::warn("upload: a stream is abandoned: {}", reason);
   ++counters_.streams_abandoned;
   window_.Remove(stream);
   going_back_.erase(stream);

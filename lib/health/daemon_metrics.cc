@@ -151,7 +151,7 @@ std::vector<MetricFamily> DaemonMetrics::Collect() const {
 MetricFamily DaemonMetrics::Build() const {
   const neurontrace::Build build = ThisBuild();
   return {"neurontrace_build_info",
-          "What runs, in its labels",
+          "Version and build of the program, as labels",
           MetricType::Gauge,
           {GaugeOf(1, {{"program", options_.program},
                        {"version", std::string(build.version)},
@@ -177,7 +177,7 @@ void DaemonMetrics::AddAge(std::vector<MetricFamily>& families) const {
   const std::optional<uint64_t> age_ns = options_.turns->AgeNs();
   if (!age_ns) return;
   families.push_back({options_.age_metric,
-                      "Since the program's sequence of tasks last had a turn",
+                      "Seconds since the program's event loop last ran a task",
                       MetricType::Gauge,
                       {GaugeOf(static_cast<double>(*age_ns) * 1e-9, options_.labels)}});
 }
@@ -192,9 +192,9 @@ void DaemonMetrics::AddProcess(std::vector<MetricFamily>& families) const {
                         MetricType::Counter,
                         {metric}});
   }
-  AddGauge("process_resident_memory_bytes", "Memory that the process has", facts.resident_bytes,
+  AddGauge("process_resident_memory_bytes", "Resident memory of the process", facts.resident_bytes,
            families);
-  AddGauge("process_virtual_memory_bytes", "Addresses that the process has", facts.virtual_bytes,
+  AddGauge("process_virtual_memory_bytes", "Virtual memory of the process", facts.virtual_bytes,
            families);
   AddGauge("process_threads", "Threads of the process", facts.threads, families);
   AddGauge("process_open_fds", "File descriptors that are open", facts.open_fds, families);

@@ -52,7 +52,7 @@ bool IsUnregistrable(const std::string& name) {
 }
 
 constexpr char kMetricsType[] = "text/plain; version=0.0.4; charset=utf-8";
-constexpr char kBusy[] = "busy: try again\n";
+constexpr char kBusy[] = "busy; try again\n";
 
 // Nothing on the page may load anything, or run.
 constexpr char kContentSecurity[] = "default-src 'none'; style-src 'unsafe-inline'";
@@ -149,8 +149,9 @@ class HealthServer::Impl {
 
   // Why it is not taken, whatever its body is.
   static std::optional<HttpAnswer> Refusal(const PostPage& page, const HttpServerRequest& request) {
-    if (!page.is_for_anybody && !request.is_local) return Words(403, "only from this machine\n");
-    if (request.is_of_web_page) return Words(403, "not for web pages\n");
+    if (!page.is_for_anybody && !request.is_local)
+      return Words(403, "allowed only from this machine\n");
+    if (request.is_of_web_page) return Words(403, "not allowed for web pages\n");
     return std::nullopt;
   }
 
@@ -165,8 +166,8 @@ class HealthServer::Impl {
     if (!IsForUs(request)) {
       ++foreign_hosts_;
       return Words(421,
-                   "this port is not known by the name in the Host header: ask by address, or name "
-                   "it with --health-names\n");
+                   "unknown name in the Host header; use the IP address, or add the name to "
+                   "--health-names\n");
     }
     if (const auto page = PostPageOf(request); page != nullptr) return Take(*page, request);
     if (request.method != "GET" && request.method != "HEAD") return Words(405, "GET it\n");
@@ -179,11 +180,11 @@ class HealthServer::Impl {
     if (path == "/readyz") return Words(state_.ready() ? 200 : 503, state_.Describe(false));
     if (path == "/") return Words(200, "neurontrace: /statusz /metrics /healthz /readyz\n");
     if (path == "/statusz") return Status(request);
-    return Words(404, "there is no such page; / says which there are\n");
+    return Words(404, "no such page; / lists the pages\n");
   }
 
   HttpAnswer Take(const PostPage& page, const HttpServerRequest& request) {
-    if (request.method != "POST") return Words(405, "POST to it\n");
+    if (request.method != "POST") return Words(405, "use POST\n");
     if (auto refusal = Refusal(page, request)) return *std::move(refusal);
     return Waiting([&] {
       return AnswerOf(
@@ -221,7 +222,7 @@ class HealthServer::Impl {
   std::vector<prometheus::MetricFamily> Collect() const {
     std::vector<prometheus::MetricFamily> families = metrics_->Collect();
     families.push_back({"neurontrace_health_refused_total",
-                        "Questions to this port that were not answered",
+                        "Requests to this port that were refused",
                         prometheus::MetricType::Counter,
                         {CounterOf("connections", crowded_out_), CounterOf("busy", busy_),
                          CounterOf("host", foreign_hosts_)}});

@@ -87,7 +87,7 @@ void Session::TakeHead(error_code error) {
   if (error == asio::error::operation_aborted || error == http::error::end_of_stream) {
     return Close();
   }
-  if (error) return Answer({.code = 400, .body = "no request of HTTP\n"});
+  if (error) return Answer({.code = 400, .body = "not an HTTP request\n"});
   const auto& head = parser_.get();
   request_.method = std::string(head.method_string());
   const auto target = head.target();
@@ -103,7 +103,7 @@ void Session::TakeHead(error_code error) {
   const size_t bytes_max = options_.body_bytes_max(request_);
   // A body that nobody wants is left where it is.
   if (bytes_max == 0) return Reply();
-  if (parser_.chunked()) return Answer({.code = 411, .body = "say how long the body is\n"});
+  if (parser_.chunked()) return Answer({.code = 411, .body = "Content-Length is required\n"});
   if (parser_.content_length().value_or(0) > bytes_max) {
     return Answer({.code = 413, .body = "at most " + std::to_string(bytes_max) + " bytes\n"});
   }
@@ -114,7 +114,7 @@ void Session::TakeHead(error_code error) {
 }
 
 void Session::TakeBody(error_code error) {
-  if (error) return Answer({.code = 408, .body = "the body did not come in time\n"});
+  if (error) return Answer({.code = 408, .body = "the body did not arrive in time\n"});
   request_.body = std::move(parser_.get().body());
   Reply();
 }

@@ -19,7 +19,7 @@ std::optional<uint64_t> LoopWatchdog::AgeNs() const {
 std::string LoopWatchdog::DescribeStuck() const {
   const uint64_t age_ns = AgeNs().value_or(0);
   if (age_ns <= limits::kSequenceStuckNs) return "";
-  return fmt::format("none of its tasks has had a turn for {} s: one hangs, or waits for a disk",
+  return fmt::format("no task has run for {} s: a task hangs, or waits for a disk",
                      age_ns / 1'000'000'000);
 }
 

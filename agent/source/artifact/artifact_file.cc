@@ -112,7 +112,7 @@ absl::StatusOr<ArtifactFile> ArtifactFile::Open(const std::string& root,
   if (!file.valid()) return NotFound("cannot open {}/{}: {}", root, place.path(), WordsOfErrno());
   struct stat status {};
   if (fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
-    return FailedPrecondition("{}/{} is no plain file", root, place.path());
+    return FailedPrecondition("{}/{} is not a regular file", root, place.path());
   }
   return ArtifactFile(std::move(file));
 }

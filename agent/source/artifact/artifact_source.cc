@@ -263,7 +263,7 @@ void ArtifactSource::OnOutcome(Item& item, const FoundArtifact& artifact,
       item.since_ns = clock_.MonotonicNs();
       if (++item.changes < limits::kArtifactReadsMax) break;
       AgentSourceMetrics::Add(metrics_.artifacts_given_up);
-      item.forgone = "it changed each time that it was read";
+      item.forgone = "it changed during every attempt to read it";
       break;
     case Fate::kAway:
       item.again_ns = clock_.MonotonicNs() + kAwayNs;
@@ -284,7 +284,7 @@ void ArtifactSource::EndIfDone(Capture& capture) {
     // What is being sent is moving, and is waited for.
     if (!OutOfPatience(capture) || item.on_its_way || !item.forgone.empty()) continue;
     AgentSourceMetrics::Add(metrics_.artifacts_given_up);
-    item.forgone = "it was not handed over in time";
+    item.forgone = "it was not transferred in time";
     item.again_ns = 0;
   }
   capture.over = !any_open && capture.looks_at_end >= kLooksAtEnd;

@@ -197,7 +197,7 @@ TEST_F(ArtifactSourceTest, AggregatorThatIsAwayIsTriedAgainUntilPatienceEnds) {
   Pass(2000);
   EXPECT_TRUE(Finished());
   EXPECT_EQ(metrics_.artifacts_given_up, 1u);
-  EXPECT_EQ(sink_.forgone.back(), "i-1_pid_9/ntrace.pb: it was not handed over in time");
+  EXPECT_EQ(sink_.forgone.back(), "i-1_pid_9/ntrace.pb: it was not transferred in time");
 }
 
 TEST_F(ArtifactSourceTest, OneIsOnItsWayAndOnlyThatOneIsWaitedForBeyondPatience) {
@@ -258,7 +258,7 @@ TEST_F(ArtifactSourceTest, FileThatChangesEachTimeItIsReadIsGivenUp) {
   EXPECT_EQ(metrics_.artifacts_changed, limits::kArtifactReadsMax);
   EXPECT_EQ(metrics_.artifacts_given_up, 1u);
   EXPECT_THAT(sink_.forgone,
-              ElementsAre("i-1_pid_9/ntrace.pb: it changed each time that it was read"));
+              ElementsAre("i-1_pid_9/ntrace.pb: it changed during every attempt to read it"));
 }
 
 TEST_F(ArtifactSourceTest, WhatIsRefusedIsNotTriedAgain) {

@@ -17,7 +17,7 @@ constexpr int kWakesPerTurn = 16;
 bool HasShare(size_t own, size_t used, size_t max) { return used < max && own < max - used; }
 
 std::string WordsOf(std::optional<uid_t> user) {
-  return user ? fmt::format("user {}", *user) : "a user that the kernel does not name";
+  return user ? fmt::format("user {}", *user) : "an unknown user";
 }
 
 constexpr uint64_t kExecutionsNs = 100'000'000;  // between reports of how far cores are
@@ -81,7 +81,7 @@ void TapSource::AddConnection(UniqueFd accepted) {
   const size_t own = ConnectionsOf(user);
   if (!HasShare(own, connections_.size(), limits::kTapConnectionsMax)) {
     AgentSourceMetrics::Add(metrics_.taps_refused);
-    spdlog::warn("a tap of {} was refused: it has {} of {} connections here, and {} are in use",
+    spdlog::warn("refused a tap of {}, which has {} of {} connections; {} connections are in use",
                  WordsOf(user), own, limits::kTapConnectionsMax, connections_.size());
     return;  // closed; the tap tries again
   }
@@ -112,7 +112,7 @@ absl::StatusOr<TapWorker*> TapSource::FindOrAddWorker(TapSession& session,
   }
   const std::optional<uid_t> user = connections_.at(&session).user;
   if (!HasShare(WorkersOf(user), workers_.size(), limits::kWorkersPerAgentMax)) {
-    return ResourceExhausted("{} has {} workers here already, of {} in all", WordsOf(user),
+    return ResourceExhausted("{} already has {} workers of {} in total", WordsOf(user),
                              WorkersOf(user), workers_.size());
   }
   const PeerIdentity peer =
@@ -126,7 +126,7 @@ absl::StatusOr<TapWorker*> TapSource::FindOrAddWorker(TapSession& session,
   for (const auto& worker : workers_) {
     if (worker->identity() != identity) continue;
     // One process has one tap. One that is not connected went with the program that exec replaced.
-    if (worker->connected()) return FailedPrecondition("process {} has a tap already", peer.pid);
+    if (worker->connected()) return FailedPrecondition("process {} already has a tap", peer.pid);
     worker->DeclareGone();
   }
   workers_.push_back(std::make_unique<TapWorker>(

@@ -34,7 +34,7 @@ TapBufferReader::~TapBufferReader() {
 absl::StatusOr<std::unique_ptr<TapBufferReader>> TapBufferReader::Open(int memfd) {
   // Only memory files have seals; without these two the other side could make a read fault.
   const int seals = fcntl(memfd, F_GET_SEALS);
-  if (seals < 0) return InvalidArgument("the tap's buffer is no memory file");
+  if (seals < 0) return InvalidArgument("the tap's buffer is not a memfd");
   if ((seals & kNeededSeals) != kNeededSeals) {
     return InvalidArgument("the tap's buffer is not sealed against resizing (seals {:#x})", seals);
   }
@@ -43,7 +43,7 @@ absl::StatusOr<std::unique_ptr<TapBufferReader>> TapBufferReader::Open(int memfd
   const auto bytes = static_cast<uint64_t>(about.st_size);
   if (about.st_size < 0 || bytes < kTapRingOffset + kTapRingBytesMin ||
       bytes > kTapRingOffset + kTapRingBytesMax) {
-    return InvalidArgument("the tap's buffer has {} bytes, which no ring fits", about.st_size);
+    return InvalidArgument("the tap's buffer has an invalid size of {} bytes", about.st_size);
   }
   void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
   if (memory == MAP_FAILED) {
@@ -75,8 +75,8 @@ absl::Status TapBufferReader::CheckHeader() {
   if (magic != kTapBufferMagic) return InvalidArgument("the tap's buffer has a wrong magic");
   if (version != kTapBufferFormatVersion) {
     return InvalidArgument(
-        "the tap's buffer has format {}, this agent reads {}: use the tap and the "
-        "agent of one release",
+        "the tap's buffer has format {}, but this agent reads {}; use a tap and an agent of the "
+        "same release",
         version, kTapBufferFormatVersion);
   }
   if (h.header_bytes != kTapHeaderBytes || h.facts_offset != kTapFactsOffset ||
@@ -220,16 +220,16 @@ absl::StatusOr<TapBufferReader::Facts> TapBufferReader::ReadFacts() const {
     std::atomic_thread_fence(std::memory_order_acquire);
     copied = facts_generation() == before && Crc32c(entries.data(), entries.size()) == crc;
   }
-  if (!copied) return Unavailable("the tap's facts do not stand still");
+  if (!copied) return Unavailable("the tap's facts keep changing");
   Facts result;
   std::string_view rest = entries;
   while (!rest.empty() && result.size() < kFactsMax) {
     TapFactEntry entry;
-    if (rest.size() < sizeof entry) return DataLoss("the tap's facts are cut off");
+    if (rest.size() < sizeof entry) return DataLoss("the tap's facts are truncated");
     std::memcpy(&entry, rest.data(), sizeof entry);
     rest.remove_prefix(sizeof entry);
     if (rest.size() < entry.key_bytes || rest.size() - entry.key_bytes < entry.value_bytes) {
-      return DataLoss("the tap's facts are cut off");
+      return DataLoss("the tap's facts are truncated");
     }
     result[CleanText(rest.substr(0, entry.key_bytes), kEntriesMax)] =
         CleanText(rest.substr(entry.key_bytes, entry.value_bytes), kEntriesMax);

@@ -23,15 +23,15 @@ absl::Status MakeDirectoryOf(const std::string& path) {
   if (slash == std::string::npos || slash == 0) return absl::OkStatus();
   const std::string directory = path.substr(0, slash);
   if (mkdir(directory.c_str(), 0755) == 0 || errno == EEXIST) return absl::OkStatus();
-  return FailedPrecondition("cannot make the directory {}: {}", directory, std::strerror(errno));
+  return FailedPrecondition("cannot create the directory {}: {}", directory, std::strerror(errno));
 }
 
 absl::StatusOr<UniqueFd> TakeLock(const std::string& path) {
   UniqueFd lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!lock.valid()) return FailedPrecondition("cannot open {}: {}", path, std::strerror(errno));
   if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    return FailedPrecondition("another agent holds {}: stop it, or give this one another socket",
-                              path);
+    return FailedPrecondition(
+        "another agent uses {}; stop it, or give this agent a different --socket", path);
   }
   return lock;
 }
@@ -41,7 +41,8 @@ absl::Status RemoveStaleSocket(const std::string& path) {
   struct stat about = {};
   if (lstat(path.c_str(), &about) != 0) return absl::OkStatus();
   if (!S_ISSOCK(about.st_mode)) {
-    return InvalidArgument("{} is there and no socket: remove it, or give another path", path);
+    return InvalidArgument("{} exists and is not a socket; remove it, or choose a different path",
+                           path);
   }
   if (unlink(path.c_str()) == 0) return absl::OkStatus();
   return FailedPrecondition("cannot replace the socket {}: {}", path, std::strerror(errno));
@@ -60,8 +61,8 @@ absl::StatusOr<UniqueFd> Bind(const TapServer::Options& options) {
   }
   if (options.group >= 0 && lchown(options.path.c_str(), static_cast<uid_t>(-1),
                                    static_cast<gid_t>(options.group)) != 0) {
-    return FailedPrecondition("cannot give {} to group {}: {}", options.path, options.group,
-                              std::strerror(errno));
+    return FailedPrecondition("cannot change the group of {} to {}: {}", options.path,
+                              options.group, std::strerror(errno));
   }
   if (chmod(options.path.c_str(), options.mode) != 0 || listen(fd.get(), kBacklog) != 0) {
     return FailedPrecondition("cannot listen on {}: {}", options.path, std::strerror(errno));

@@ -101,11 +101,11 @@ absl::Status TapSession::TakeMessage(const char* data, size_t size,
   if (size < sizeof header) return InvalidArgument("the tap sent a message of {} bytes", size);
   std::memcpy(&header, data, sizeof header);
   if (header.magic != kTapMessageMagic || header.length != size) {
-    return InvalidArgument("the tap sent something that is no message");
+    return InvalidArgument("the tap sent an invalid message");
   }
   if (header.version != kTapProtocolVersion) {
     return InvalidArgument(
-        "the tap speaks protocol {}, this agent {}: use the tap and the agent of one release",
+        "the tap uses protocol {} and this agent {}; use a tap and an agent of the same release",
         header.version, kTapProtocolVersion);
   }
   if (!TakeToken()) return InvalidArgument("the tap sends too many messages");
@@ -123,13 +123,13 @@ absl::Status TapSession::TakeMessage(const char* data, size_t size,
 absl::Status TapSession::TakeGreeting(const char* data, size_t size,
                                       std::vector<PeerFd> descriptors) {
   TapHello hello;
-  if (greeted_) return InvalidArgument("the tap said HELLO again");
+  if (greeted_) return InvalidArgument("the tap sent a second HELLO");
   if (size != sizeof hello) return InvalidArgument("the tap's HELLO has {} bytes", size);
   if (descriptors.size() != 2) {
     return InvalidArgument("the tap's HELLO came with {} descriptors, not 2", descriptors.size());
   }
   if (!IsPacketSocket(descriptors[1].get())) {
-    return InvalidArgument("the tap's wake descriptor is no AF_UNIX socket of packets");
+    return InvalidArgument("the tap's wake descriptor is not an AF_UNIX packet socket");
   }
   std::memcpy(&hello, data, sizeof hello);
   TapGreeting greeting;
@@ -179,7 +179,7 @@ bool TapSession::TakeToken() {
 absl::Status TapSession::Send(const std::string& message) {
   const ssize_t sent =
       send(socket_.get(), message.data(), message.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-  if (sent < 0) return Unavailable("the tap takes no command: {}", std::strerror(errno));
+  if (sent < 0) return Unavailable("the tap does not accept commands: {}", std::strerror(errno));
   return absl::OkStatus();
 }
 

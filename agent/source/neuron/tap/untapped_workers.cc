@@ -161,13 +161,13 @@ void UntappedWorkers::ExplainTap(const ProcessWords& words, WorkerInfo& info) co
   if (socket.size() >= sizeof(sockaddr_un::sun_path)) {
     info.state = WorkerState::kNoTap;
     info.detail = fmt::format(
-        "its tap cannot connect: NEURONTRACE_AGENT_SOCKET has {} bytes, and the path of a socket "
-        "has at most {}: start it with NEURONTRACE_AGENT_SOCKET={}",
+        "its tap cannot connect: NEURONTRACE_AGENT_SOCKET has {} bytes, but a socket path has at "
+        "most {}; start it with NEURONTRACE_AGENT_SOCKET={}",
         socket.size(), sizeof(sockaddr_un::sun_path) - 1, options_.socket);
   } else if (words.has_environment && socket != options_.socket) {
     info.state = WorkerState::kNoTap;
     info.detail = fmt::format(
-        "its tap looks for an agent at {} ({}), where none listens: start it with "
+        "its tap looks for an agent at {} ({}), where none listens; start it with "
         "NEURONTRACE_AGENT_SOCKET={}",
         Shown(socket),
         given.empty() ? "the default, as NEURONTRACE_AGENT_SOCKET is not set"
@@ -176,9 +176,8 @@ void UntappedWorkers::ExplainTap(const ProcessWords& words, WorkerInfo& info) co
   } else {
     info.state = WorkerState::kNotInitialised;
     info.detail = fmt::format(
-        "its tap is loaded and has not connected to {}: nrt_init has not been called yet, or is "
-        "called past the tap{}, or this process may not connect (docs/user/tap.md says how to "
-        "tell)",
+        "its tap is loaded but has not connected to {}: nrt_init has not been called, or bypasses "
+        "the tap{}, or this process may not connect (see docs/user/tap.md)",
         options_.socket,
         info.identity.container_id.empty() ? ""
                                            : ", or the socket is not mounted in its container");
@@ -189,33 +188,33 @@ std::string UntappedWorkers::ExplainNoTap(const ProcessWords& words, uint32_t pi
   const std::string_view preload = VariableOf(words.environment, kPreloadVariable);
   if (preload.find(kTapName) != std::string_view::npos) {
     return fmt::format(
-        "LD_PRELOAD names the tap, but it is not loaded: see that the file is there for this "
-        "process, in its container too, and readable. LD_PRELOAD={}",
+        "LD_PRELOAD names the tap, but it is not loaded; check that the file exists and is "
+        "readable for this process, also in its container. LD_PRELOAD={}",
         Shown(preload));
   }
   std::string before;
   const uint32_t ancestor = AncestorWithTap(pid, before);
   if (ancestor != 0 && !preload.empty()) {
     return fmt::format(
-        "the tap is not loaded: process {}, which started it, had LD_PRELOAD={}, and what it ran "
-        "replaced that by LD_PRELOAD={}: append to the variable there instead of setting it "
+        "the tap is not loaded: its parent process {} had LD_PRELOAD={}, which was replaced by "
+        "LD_PRELOAD={}; append to the variable instead of setting it "
         "(LD_PRELOAD=\"LIBRARY:$LD_PRELOAD\")",
         ancestor, Shown(before), Shown(preload));
   }
   if (ancestor != 0) {
     return fmt::format(
-        "the tap is not loaded: process {}, which started it, had LD_PRELOAD={}, and the variable "
-        "was dropped on the way (sudo, env -i, ssh and some launchers do that): pass it on",
+        "the tap is not loaded: its parent process {} had LD_PRELOAD={}, but the variable was "
+        "dropped (sudo, env -i, ssh and some launchers do that); pass it on",
         ancestor, Shown(before));
   }
   if (!preload.empty()) {
     return fmt::format(
-        "it uses the Neuron runtime without the tap: its LD_PRELOAD={} does not include the tap: "
+        "it uses the Neuron Runtime without the tap, as its LD_PRELOAD={} does not include it; "
         "start it with LD_PRELOAD={}:{}",
         Shown(preload), options_.tap_library, Shown(preload));
   }
   return fmt::format(
-      "it uses the Neuron runtime without the tap: start it with LD_PRELOAD={} in its environment",
+      "it uses the Neuron Runtime without the tap; start it with LD_PRELOAD={} in its environment",
       options_.tap_library);
 }
 

@@ -66,8 +66,8 @@ absl::StatusOr<std::unique_ptr<Store>> OpenStore(const AggregatorConfig& config,
   std::filesystem::create_directories(path, error);
   if (error) {
     const bool is_file = std::filesystem::exists(path) && !std::filesystem::is_directory(path);
-    return FailedPrecondition("the store's directory {} cannot be made: {}", path,
-                              is_file ? "it is a file: name a directory" : error.message());
+    return FailedPrecondition("cannot create the store's directory {}: {}", path,
+                              is_file ? "it is a file; choose a directory" : error.message());
   }
   ChunkAdmission door;
   auto store = Store::Open(path, {.examine = ExamineThrough(door),
@@ -203,12 +203,12 @@ void Aggregator::CheckStoreHealth() {
   const uint64_t since_ns = store_failing_since_ns_;
   const bool is_over = since_ns != 0 && clock_.MonotonicNs() >= since_ns + kStorePatienceNs;
   if (!is_over && !store_->must_reopen()) return;
-  std::string why = "the store takes no writes until it is opened again";
+  std::string why = "the store accepts no writes until it is reopened";
   const absl::Status disk = is_over ? absl::OkStatus() : store_->ProbeDisk();
   if (!disk.ok()) why += fmt::format(", which waits for the disk: {}", std::string(disk.message()));
   health_.Set(kStoreFilesCondition, false, why);
   if (!disk.ok()) return;
-  SPDLOG_ERROR("{}: ending with exit code 1; the next start repairs what is damaged", why);
+  SPDLOG_ERROR("{}: exiting with code 1; the next start repairs the damage", why);
   cannot_go_on_ = true;
 }
 
@@ -284,7 +284,7 @@ absl::Status Aggregator::RestoreSessions() {
   }
   ASSIGN_OR_RETURN(std::vector<CaptureRecord> captures, store_->captures().List());
   for (CaptureRecord& capture : captures) {
-    if (!HasEnded(capture.state)) SPDLOG_INFO("capture {} goes on", capture.id.ToString());
+    if (!HasEnded(capture.state)) SPDLOG_INFO("capture {} continues", capture.id.ToString());
     reaper_.OnCaptureEnded(capture);
     triggers_->Restore(capture);
     coordinator_.RestoreCapture(std::move(capture));
@@ -399,7 +399,7 @@ void Aggregator::RunMaintenance() {
 absl::Status Aggregator::OpenTokenReviews(const AggregatorConfig& config) {
   if (!config.kubernetes_tokens) {
     if (access_.rules()->has_service_accounts()) {
-      SPDLOG_WARN("{} has service-account, and without --kubernetes-tokens nobody is one",
+      SPDLOG_WARN("{} has service-account, which matches no caller without --kubernetes-tokens",
                   config.access);
     }
     return absl::OkStatus();
@@ -425,7 +425,7 @@ absl::Status Aggregator::OpenAccess(const AggregatorConfig& config) {
     RETURN_IF_ERROR(OpenTokenReviews(config));
     callers_ = std::make_unique<Authenticator>(access_, system_clock_, token_reviews_.get());
   } else if (!IsLoopback(config.listen)) {
-    SPDLOG_WARN("{} is reached from other machines, without encryption or authentication",
+    SPDLOG_WARN("{} is reachable from other machines without encryption or authentication",
                 config.listen);
   }
   return absl::OkStatus();
@@ -489,24 +489,23 @@ absl::Status Aggregator::StartServer(const AggregatorConfig& config) {
   ConfigureServer(builder);
   ASSIGN_OR_RETURN(
       server_port_,
-      ServerPort::Listen({.address = config.listen,
-                          .descriptors_max = ServerPort::DescriptorsForConnections(),
-                          .refused =
-                              [this](ServerPort::Refusal why) {
-                                (why == ServerPort::Refusal::kAddress
-                                     ? metrics_.connections_refused_address
-                                     : metrics_.connections_refused_descriptors)
-                                    .Increment();
-                              },
-                          .crowded =
-                              [](const std::string& address) {
-                                SPDLOG_WARN(
-                                    "{} has as many connections as one address may have here: "
-                                    "further ones are closed",
-                                    address);
-                              },
-                          .handshake_failed = std::bind_front(&Aggregator::OnHandshakeFailed, this),
-                          .slots = slots}));
+      ServerPort::Listen(
+          {.address = config.listen,
+           .descriptors_max = ServerPort::DescriptorsForConnections(),
+           .refused =
+               [this](ServerPort::Refusal why) {
+                 (why == ServerPort::Refusal::kAddress ? metrics_.connections_refused_address
+                                                       : metrics_.connections_refused_descriptors)
+                     .Increment();
+               },
+           .crowded =
+               [](const std::string& address) {
+                 SPDLOG_WARN(
+                     "{} has reached the limit of connections per address; further ones are closed",
+                     address);
+               },
+           .handshake_failed = std::bind_front(&Aggregator::OnHandshakeFailed, this),
+           .slots = slots}));
   SetHandshakeListener([this](std::string_view reason) {
     metrics_.handshakes_failed.Increment();
     server_port_->ReportHandshakeFailure(std::string(reason));
@@ -522,7 +521,7 @@ absl::Status Aggregator::StartServer(const AggregatorConfig& config) {
   builder.RegisterService(&clocks_->gateway());
   builder.RegisterService(&operator_service_);
   server_ = builder.BuildAndStart();
-  if (server_ == nullptr) return Internal("gRPC does not start; the log says why");
+  if (server_ == nullptr) return Internal("gRPC does not start; see the log");
   server_port_->Start();
   address_ =
       fmt::format("{}:{}", config.listen.substr(0, config.listen.rfind(':')), server_port_->port());

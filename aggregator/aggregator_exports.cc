@@ -27,10 +27,8 @@ std::string NoteOf(const CaptureRecord& record, const CaptureClocks& clocks, uin
   if (!HasEnded(record.state) || clocks.instances.empty() || clocks.is_final) return {};
   const uint64_t final_ns = ClockModelCache::FinalAtNs(record);
   if (clocks.version == 0 || now_ns >= final_ns) return {};
-  return fmt::format(
-      "the models of the clocks are not final yet: an export in {} s has the best "
-      "bounds",
-      (final_ns - now_ns) / kNsPerSecond + 1);
+  return fmt::format("the clock models are not final yet; an export in {} s has the best bounds",
+                     (final_ns - now_ns) / kNsPerSecond + 1);
 }
 
 }  // namespace
@@ -153,7 +151,8 @@ absl::Status Aggregator::ExportHeld(const CaptureRecord& record, const v1::Expor
   };
   if (!request.destination().empty()) {
     if (request.held_size() != 0) {
-      return InvalidArgument("held: with a destination nothing is sent that could be held");
+      return InvalidArgument(
+          "held: not allowed with a destination, because no files are sent to the caller");
     }
     return DeliverStoredCapture({*store_, export_roots_, store_run_, system_clock_, random_},
                                 record, resolved, clocks, noted);

@@ -119,54 +119,56 @@ AggregatorMetrics::AggregatorMetrics(prometheus::Registry& registry)
       captures_stored(
           MakeGauge(registry, "neurontrace_aggregator_captures_stored", "Captures in the store")),
       store_bytes(MakeGauge(registry, "neurontrace_aggregator_store_bytes", "Bytes of the store")),
-      chunks_damaged(MakeGauge(registry, "neurontrace_aggregator_store_chunks_damaged",
-                               "Chunks found damaged on disk since the start, now losses")),
+      chunks_damaged(
+          MakeGauge(registry, "neurontrace_aggregator_store_chunks_damaged",
+                    "Chunks found damaged on disk since the start and counted as losses")),
       streams_live(MakeGauge(registry, "neurontrace_aggregator_streams_live",
-                             "Streams of captures that go on, begun and not ended")),
-      exports(MakeCounter(registry, "neurontrace_aggregator_exports_total", "Exports begun")),
+                             "Streams of running captures that have started and not ended")),
+      exports(MakeCounter(registry, "neurontrace_aggregator_exports_total", "Exports started")),
       exports_refused(MakeCounter(registry, "neurontrace_aggregator_exports_refused_total",
-                                  "Exports that were not begun, as too many were being made")),
+                                  "Exports refused because too many were running")),
       exports_unread(MakeCounter(registry, "neurontrace_aggregator_exports_stalled_total",
-                                 "Exports that were ended, as nobody read them")),
-      exports_running(MakeGauge(registry, "neurontrace_aggregator_exports_running",
-                                "Exports that are being made")),
+                                 "Exports cancelled because the client stopped reading")),
+      exports_running(
+          MakeGauge(registry, "neurontrace_aggregator_exports_running", "Exports in progress")),
       watches_refused(MakeCounter(registry, "neurontrace_aggregator_watches_refused_total",
-                                  "Watches of captures that were not begun, as too many went on")),
-      watches_unread(MakeCounter(registry, "neurontrace_aggregator_watches_stalled_total",
-                                 "Watches of captures that were ended, as nobody read them")),
+                                  "Watches of captures refused because too many were open")),
+      watches_unread(
+          MakeCounter(registry, "neurontrace_aggregator_watches_stalled_total",
+                      "Watches of captures cancelled because the client stopped reading")),
       audit_failures(MakeCounter(registry, "neurontrace_aggregator_audit_failures_total",
-                                 "Lines of the audit log that could not be written")),
-      secret_files_open(MakeGauge(registry, "neurontrace_aggregator_secret_files_open",
-                                  "Private key files that every user of the machine may read")),
-      handshakes_failed(MakeCounter(registry, "neurontrace_aggregator_handshakes_failed_total",
-                                    "TLS handshakes that failed: certificates that are not trusted "
-                                    "here, or plain text")),
+                                 "Audit log lines that could not be written")),
+      secret_files_open(
+          MakeGauge(registry, "neurontrace_aggregator_secret_files_open",
+                    "Private key files that are readable for every user of the machine")),
+      handshakes_failed(
+          MakeCounter(registry, "neurontrace_aggregator_handshakes_failed_total",
+                      "Failed TLS handshakes, because of untrusted certificates or plain text")),
       connections_refused_descriptors(RefusedConnections(registry, "descriptors")),
       connections_refused_address(RefusedConnections(registry, "address")),
       captures_begun(MakeCounter(registry, "neurontrace_aggregator_captures_begun_total",
-                                 "Captures that began to record")),
-      captures_not_begun(MakeCounter(registry, "neurontrace_aggregator_captures_not_begun_total",
-                                     "Captures that did not begin as too few workers could join")),
+                                 "Captures that started recording")),
+      captures_not_begun(
+          MakeCounter(registry, "neurontrace_aggregator_captures_not_begun_total",
+                      "Captures that did not start because too few workers could join")),
       arm_seconds(Seconds(registry, "neurontrace_aggregator_arm_seconds",
-                          "From the command to the decision whether a capture begins")),
+                          "Time from the command to the decision whether a capture starts")),
       begin_lead_seconds(Seconds(registry, "neurontrace_aggregator_begin_lead_seconds",
-                                 "From that decision to the moment at which it begins")),
-      canary_age_{
-          MakeGaugeFamily(registry, "neurontrace_aggregator_canary_age_seconds",
-                          "Since the last stored canary was sent, of the live stream that is "
-                          "worst off")},
+                                 "Time from that decision to the start of the capture")),
+      canary_age_{MakeGaugeFamily(
+          registry, "neurontrace_aggregator_canary_age_seconds",
+          "Time since the last stored canary was sent, the maximum over live streams")},
       certificate_expiry_{
           MakeGaugeFamily(registry, "neurontrace_aggregator_certificate_expiry_seconds",
-                          "Until when the aggregator's certificate is valid, since 1970")},
-      authority_expiry_{
-          MakeGaugeFamily(registry, "neurontrace_aggregator_authority_expiry_seconds",
-                          "Until when the first of its authorities is valid, since 1970")},
-      access_file_good_{MakeGaugeFamily(registry, "neurontrace_aggregator_access_file_valid",
-                                        "0 while the file of access cannot be used, and the rules "
-                                        "before it are in force")},
-      workers_refused_(
-          MakeCounterFamily(registry, "neurontrace_aggregator_workers_refused_total",
-                            "Selected workers that could not take part, by what kept them")) {}
+                          "Expiry time of the aggregator's certificate, in seconds since 1970")},
+      authority_expiry_{MakeGaugeFamily(
+          registry, "neurontrace_aggregator_authority_expiry_seconds",
+          "Earliest expiry time of its certificate authorities, in seconds since 1970")},
+      access_file_good_{MakeGaugeFamily(
+          registry, "neurontrace_aggregator_access_file_valid",
+          "0 while the --access file is invalid and the previous rules are in effect")},
+      workers_refused_(MakeCounterFamily(registry, "neurontrace_aggregator_workers_refused_total",
+                                         "Selected workers that could not take part, by reason")) {}
 
 void AggregatorMetrics::OnCaptureArmed(const ArmingOutcome& outcome) {
   (outcome.begun ? captures_begun : captures_not_begun).Increment();
@@ -192,9 +194,9 @@ void AggregatorMetrics::SetAccessFileGood(bool is_good) { access_file_good_.Set(
 
 CaptureMetrics::CaptureMetrics(prometheus::Registry& registry)
     : ended_(MakeCounterFamily(registry, "neurontrace_aggregator_captures_ended_total",
-                               "Captures that ended, by how")),
+                               "Captures that ended, by result")),
       refused_(MakeCounterFamily(registry, "neurontrace_aggregator_captures_refused_total",
-                                 "Commands to start a capture that were refused, by why")) {
+                                 "Commands to start a capture that were refused, by reason")) {
   // All of them from the start, so that the first is seen as an increase.
   for (const CaptureState state : kOutcomes) {
     ended_.Add({{"outcome", std::string(OutcomeWord(state))}});
@@ -215,11 +217,11 @@ void CaptureMetrics::CountAnswer(const absl::Status& status) {
 
 ClockBoundMetrics::ClockBoundMetrics(prometheus::Registry& registry)
     : bounds_{MakeGaugeFamily(registry, "neurontrace_aggregator_clock_bound_seconds",
-                              "By how much a moment on an instance can be off from the reference"),
+                              "Error bound of an instance's clock relative to the reference"),
               "instance_id",
               {}},
       left_out_(MakeGauge(registry, "neurontrace_aggregator_clock_bounds_left_out",
-                          "Instances whose bound is known and not shown, as there are too many")) {}
+                          "Instances whose error bound is omitted because there are too many")) {}
 
 void ClockBoundMetrics::Publish(const std::map<std::string, uint64_t>& bounds) {
   const std::map<std::string, uint64_t> shown = WidestOf(bounds);
@@ -229,12 +231,12 @@ void ClockBoundMetrics::Publish(const std::map<std::string, uint64_t>& bounds) {
 
 ExportMetrics::ExportMetrics(prometheus::Registry& registry)
     : seconds_(MakeHistogram(registry, "neurontrace_aggregator_export_seconds",
-                             "How long exports took, those that failed included",
+                             "Duration of exports, including failed ones",
                              {0.1, 0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3600})),
       bytes_(MakeCounterFamily(registry, "neurontrace_aggregator_export_bytes_total",
-                               "Bytes that exports wrote, by format")),
+                               "Bytes written by exports, by format")),
       failed_(MakeCounterFamily(registry, "neurontrace_aggregator_exports_failed_total",
-                                "Exports that ended with an error, by why")) {
+                                "Exports that failed, by reason")) {
   // All of them from the start, so that the first is seen as an increase.
   for (const char* const reason : {kCancelled, kInvalid, kNotFound, kDestination, kStore}) {
     failed_.Add({{"reason", reason}});
@@ -274,30 +276,29 @@ void ExportMetrics::Meter::Look(const v1::ExportReply& reply) {
 StoreMetrics::StoreMetrics(prometheus::Registry& registry, Store& store,
                            const CaptureQuotas& quotas)
     : store_(store),
-      events_lost_(
-          MakeCounterFamily(registry, "neurontrace_aggregator_events_lost_total",
-                            "Events that stored chunks, or the store itself, say are lost, by "
-                            "place and reason")),
+      events_lost_(MakeCounterFamily(
+          registry, "neurontrace_aggregator_events_lost_total",
+          "Lost events reported by stored chunks or the store, by place and reason")),
       memtable_bytes_(MakeGauge(registry, "neurontrace_aggregator_store_memtable_bytes",
                                 "Bytes of RocksDB's write buffers")),
       blob_garbage_bytes_(MakeGauge(registry, "neurontrace_aggregator_store_blob_garbage_bytes",
-                                    "Bytes of blob files that nothing refers to any more")),
+                                    "Bytes of unreferenced data in blob files")),
       compaction_pending_bytes_(
           MakeGauge(registry, "neurontrace_aggregator_store_compaction_pending_bytes",
-                    "Bytes that compaction has still to rewrite, as RocksDB estimates it")),
+                    "Bytes that compaction still has to rewrite, as estimated by RocksDB")),
       write_stalled_(MakeGauge(registry, "neurontrace_aggregator_store_write_stalled",
                                "1 while RocksDB slows writers down or stops them")),
       background_errors_(MakeCounter(registry,
                                      "neurontrace_aggregator_store_background_errors_total",
                                      "Flushes and compactions of RocksDB that failed")),
       artifact_store_bytes_(MakeGauge(registry, "neurontrace_aggregator_artifact_store_bytes",
-                                      "Bytes of the artifacts that are kept")),
+                                      "Bytes of stored artifacts")),
       wal_bytes_(MakeGauge(registry, "neurontrace_aggregator_store_wal_bytes",
                            "Bytes of the files of RocksDB's write-ahead log")),
       quota_bytes_(MakeGaugeFamily(registry, "neurontrace_aggregator_quota_bytes",
-                                   "How much may be stored; 0: as much as there is room for")),
+                                   "Quota in bytes; 0: limited only by disk space")),
       disk_free_{MakeGaugeFamily(registry, "neurontrace_aggregator_disk_free_bytes",
-                                 "What the store's disk has left for the aggregator")} {
+                                 "Free bytes of the store's disk that the aggregator may use")} {
   SetQuotas(quotas);
   PublishLosses();
 }

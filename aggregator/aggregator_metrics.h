@@ -25,7 +25,7 @@
 
 namespace neurontrace {
 
-// What the aggregator as a whole says of itself; docs/operator/operations.md has the words. The
+// What the aggregator as a whole says of itself; docs/operator/metrics.md describes them. The
 // registry owns them. Any thread.
 struct AggregatorMetrics : CaptureObserver {
   explicit AggregatorMetrics(prometheus::Registry& registry);

@@ -53,7 +53,7 @@ TEST_F(AggregatorTest, WhatBeganACaptureIsTheAggregatorsOwnWord) {
     label->set_value("slow-step");
     const grpc::Status status = people.Start(spec, asked);
     EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << key;
-    EXPECT_THAT(status.error_message(), HasSubstr("set by the aggregator alone"));
+    EXPECT_THAT(status.error_message(), HasSubstr("reserved for the aggregator"));
   }
   v1::CaptureSpec spec;
   spec.set_include_neuron(true);
@@ -152,7 +152,7 @@ TEST_F(AggregatorTest, WhatCanNeverBeStoredIsRefusedAndTheStreamGoesOn) {
 
   const v1::UploadAck foreign = agent.Upload(TestEnvelope(capture, "b", 6, 0));
   EXPECT_EQ(foreign.refusal(), v1::REFUSAL_CODE_MALFORMED);
-  EXPECT_THAT(foreign.message(), HasSubstr("comes from agent a"));
+  EXPECT_THAT(foreign.message(), HasSubstr("was sent by agent a"));
 
   const v1::UploadAck unknown = agent.Upload(TestEnvelope(CaptureId(), "a", 7, 0));
   EXPECT_NE(unknown.refusal(), v1::REFUSAL_CODE_NONE);

@@ -123,7 +123,8 @@ void AddDeliveryOptions(CLI::App& app, AggregatorConfig& config) {
   app.add_option(
          "--standing-export", config.standing_exports,
          "Export captures automatically when they end: '{name = \"NAME\", to = \"/DIRECTORY\"}'; "
-         "docs/operator/operations.md describes the keys formats, job, capture and incomplete. May "
+         "docs/operator/export_to_volumes.md describes the keys formats, job, capture and "
+         "incomplete. May "
          "be repeated. In the --config file: a section [[standing-export]]")
       ->type_name("TABLE")
       ->allow_extra_args(false);

@@ -41,7 +41,7 @@ absl::StatusOr<int> Work(const neurontrace::RunningDaemon<AggregatorConfig>& dae
     const timespec second = {.tv_sec = 1, .tv_nsec = 0};
     const int signal = sigtimedwait(&daemon.signals, nullptr, &second);
     if (signal > 0 && signal != SIGHUP) {
-      SPDLOG_INFO("ending after signal {}", signal);
+      SPDLOG_INFO("shutting down after signal {}", signal);
       return 0;
     }
     aggregator->ReloadChangedFiles(signal == SIGHUP);

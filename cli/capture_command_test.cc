@@ -143,7 +143,7 @@ TEST_F(CaptureCommandTest, ContradictionsAreWrongUsage) {
 
 TEST_F(CaptureCommandTest, WhatTheAggregatorFindsWrongWithTheQuestionIsWrongUsage) {
   service_.start_status = {grpc::StatusCode::INVALID_ARGUMENT,
-                           "no event type is called 'nc_exec', is 'nc_exec_running' meant?"};
+                           "unknown event type 'nc_exec', is 'nc_exec_running' meant?"};
   EXPECT_EQ(RunCli({"capture", "--event-type", "nc_exec"}), kExitUsage);
   EXPECT_THAT(err_, HasSubstr("is 'nc_exec_running' meant?"));
   service_.start_status = {grpc::StatusCode::FAILED_PRECONDITION,

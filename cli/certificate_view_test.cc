@@ -135,7 +135,7 @@ TEST(FormatCertificate, OfOneJobSaysNothingOfOthers) {
   whisper.set_job("whisper");
   whisper.mutable_account()->set_stored(77);
   all.add_jobs()->set_job("llama");
-  all.add_findings("i-0a pid 1024 (ranks 1023) vanished before all of it was here");
+  all.add_findings("i-0a pid 1024 (ranks 1023) vanished before all of its data arrived");
   all.add_findings("job llama: 3 of 8 ranks never seen");
   all.add_findings("worker_gid 1 of job whisper is claimed by 2 cores at once: i-0a pid 1024 nc 0");
   all.add_findings("no longer waiting for i-0b");

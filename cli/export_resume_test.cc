@@ -50,7 +50,7 @@ struct FakeExports {
       if (held != 0 && !IsAsHeld(request, name, text)) {
         reply.set_held_differs(name);
         writer.Write(reply);
-        return {grpc::StatusCode::ABORTED, "begin anew"};
+        return {grpc::StatusCode::ABORTED, "restart with --no-resume"};
       }
       reply.set_file_number(number++);
       for (size_t at = held; at < text.size();) {

@@ -50,7 +50,7 @@ class CanaryWatch {
 std::optional<std::string> DescribeStall(const CanaryWatch& watch, uint64_t now_ns);
 
 // What the sources of an agent count. Written on the agent's sequence, read by any thread; all but
-// the last group only grow. docs/operator/operations.md names them as metrics.
+// the last group only grow. docs/operator/metrics.md describes the metrics.
 struct AgentSourceMetrics {
   using Counter = std::atomic<uint64_t>;
 

@@ -53,7 +53,7 @@ TEST_F(AgentTriggersTest, TellsOfACoreThatIsSilentWhileAnotherIsNot) {
   EXPECT_THAT(told, IsEmpty());
   Pass(kSecondNs + kSecondNs / 2);
   ASSERT_THAT(told, SizeIs(1));
-  EXPECT_THAT(told[0].cause, HasSubstr("i-1 pid 1 nc 0: no event for 4"));
+  EXPECT_THAT(told[0].cause, HasSubstr("i-1 pid 1 nc 0: no events for 4"));
   for (int i = 0; i < 10; ++i) {  // told once
     Pass(kSecondNs);
     ShowEvent(1, 1);

@@ -352,7 +352,7 @@ TEST_F(UploaderTest, AggregatorThatLostStoredChunksCannotWedgeTheQueue) {
   Submit("a", 1);
   runner_.RunUntilIdle();
   // This one knows nothing of chunks that say what is gone before them.
-  EXPECT_THAT(receipts_, ElementsAre("a 0 stored", HasSubstr("chunk 0, which is gone")));
+  EXPECT_THAT(receipts_, ElementsAre("a 0 stored", HasSubstr("chunk 0, which no longer exists")));
   EXPECT_EQ(uploader_.counters().streams_abandoned, 1u);
   EXPECT_EQ(queue_.chunks(), 0u);
 }

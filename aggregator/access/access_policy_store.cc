@@ -18,7 +18,8 @@ absl::Status AccessPolicyStore::Load() {
 
 void AccessPolicyStore::Publish() {
   if (!file_.contents().has_agents() && rules()->has_agents()) {
-    SPDLOG_WARN("access: no rule of {} has the role agent: agents are refused", file_.path());
+    SPDLOG_WARN("access: no rule of {} has the role agent, so all agents are refused",
+                file_.path());
   }
   auto made = std::make_shared<const AccessRules>(file_.contents());
   const MutexLock lock(mutex_);
@@ -30,10 +31,10 @@ void AccessPolicyStore::Look(bool anyway) {
   const size_t before = rules()->size();
   if (is_good()) {
     Publish();
-    SPDLOG_INFO("access: the {} rules of {} are in force (before: {})", rules()->size(),
+    SPDLOG_INFO("access: the {} rules of {} take effect (previously {} rules)", rules()->size(),
                 file_.path(), before);
   } else {
-    SPDLOG_ERROR("access: the {} rules before stay in force: {}", before, file_.problem());
+    SPDLOG_ERROR("access: the previous {} rules stay in effect: {}", before, file_.problem());
   }
 }
 

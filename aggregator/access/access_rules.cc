@@ -46,19 +46,19 @@ std::string CheckCertificatePattern(std::string_view pattern) {
   for (const std::string_view kind : {"dns:", "uri:", "cn:"}) {
     if (pattern.starts_with(kind) && pattern.size() > kind.size()) return "";
   }
-  return "is dns:NAME, uri:URI or cn:NAME, as in the certificate; a * at the end stands for any "
-         "ending";
+  return "must be dns:NAME, uri:URI or cn:NAME, as in the certificate; a * at the end matches any "
+         "suffix";
 }
 
 std::string CheckHash(std::string_view hash) {
   const bool good = hash.size() == kHashDigits &&
                     hash.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-  if (!good) return "is 64 hexadecimal digits, as `printf %s TOKEN | sha256sum` prints them";
+  if (!good) return "must be 64 hexadecimal digits, as printed by `printf %s TOKEN | sha256sum`";
   // Whoever makes it of a variable that is not set would let in who shows nothing.
   static const std::string kNothing = Sha256HexOf("");
   static const std::string kNewline = Sha256HexOf("\n");
   if (hash == kNothing || hash == kNewline) {
-    return "is the hash of an empty text: see that the token was there when it was made";
+    return "is the hash of an empty text; check that the token was set when the hash was made";
   }
   return "";
 }
@@ -67,22 +67,22 @@ std::string CheckServiceAccount(std::string_view account) {
   const size_t slash = account.find('/');
   const bool is_one = slash != std::string_view::npos && slash > 0 && slash + 1 < account.size() &&
                       account.find_first_of("/ ", slash + 1) == std::string_view::npos;
-  return is_one ? "" : "is NAMESPACE/NAME; a * at the end stands for any ending of the name";
+  return is_one ? "" : "must be NAMESPACE/NAME; a * at the end matches any suffix of the name";
 }
 
 std::string CheckJobPattern(std::string_view pattern) {
-  return pattern == "*" ? "of * is all jobs: leave the key out" : "";
+  return pattern == "*" ? "of * means all jobs; omit the key" : "";
 }
 
 std::string CheckNamespacePattern(std::string_view pattern) {
-  return pattern == "*" ? "of * is all namespaces: leave the key out" : "";
+  return pattern == "*" ? "of * means all namespaces; omit the key" : "";
 }
 
 // As the kernel's numbers are written: "07" would be nobody's.
 std::string CheckUid(std::string_view uid) {
   const bool good = !uid.empty() && uid.size() <= 10 && (uid == "0" || uid[0] != '0') &&
                     uid.find_first_not_of("0123456789") == std::string_view::npos;
-  return good ? "" : "is the number of a user, as `id -u` prints it";
+  return good ? "" : "must be a numeric user id, as printed by `id -u`";
 }
 
 TomlKey ListKey(std::string_view name, std::vector<std::string>& values,
@@ -90,16 +90,16 @@ TomlKey ListKey(std::string_view name, std::vector<std::string>& values,
   const bool is_uid = check == CheckUid;
   const auto take = [&values, check, is_uid](const TomlNode& value) -> std::string {
     if (value.kind != TomlKind::kString && !(is_uid && value.kind == TomlKind::kInteger)) {
-      return "is a string, in quotes, or an array of them";
+      return "must be a quoted string or an array of strings";
     }
     const std::string& text = value.text;
     if (text.find(',') != std::string::npos) {
-      return "has a comma in it: several values are an array, as [\"a\", \"b\"]";
+      return "contains a comma; write several values as an array, such as [\"a\", \"b\"]";
     }
     if (text.find('*') < text.size() - 1) return "has a * that is not at the end of a name";
     if (std::string problem = check(text); !problem.empty()) return problem;
     if (values.size() == limits::kAccessPatternsMax) {
-      return fmt::format("has more than {} values: make another rule for them",
+      return fmt::format("has more than {} values; add another rule for the rest",
                          limits::kAccessPatternsMax);
     }
     values.push_back(text);
@@ -114,20 +114,21 @@ std::string CheckName(const std::string& name) {
       CleanText(name, name.size()) == name) {
     return "";
   }
-  return fmt::format("a rule has a printable name of 1 to {} bytes, as [alice]",
+  return fmt::format("a rule must have a printable name of 1 to {} bytes, such as [alice]",
                      limits::kAccessNameBytesMax);
 }
 
 // What the rule as a whole lacks; empty: nothing.
 std::string CheckRule(const AccessRule& rule, bool has_role) {
-  if (!has_role) return "has no role: agent, viewer, operator or admin";
+  if (!has_role) return "has no role; set agent, viewer, operator or admin";
   if (rule.certificates.empty() && rule.token_hashes.empty() && rule.service_accounts.empty()) {
-    return "fits nobody: give it a certificate, token-sha256 or service-account";
+    return "matches no caller; add certificate, token-sha256 or service-account";
   }
   const Role role = rule.caller.role;
   if (!rule.caller.is_limited() || (role != Role::kAgent && role != Role::kAdmin)) return "";
-  return fmt::format("jobs are for viewers and operators: what an {} may do is not of one job",
-                     WordOf(role));
+  return fmt::format(
+      "jobs applies only to viewers and operators; the rights of an {} are not per job",
+      WordOf(role));
 }
 
 AccessRule TakeRule(const TomlNode& section, TomlProblems& problems) {
@@ -223,8 +224,8 @@ absl::StatusOr<AccessRules> ReadAccessFile(const std::string& path) {
   ASSIGN_OR_RETURN(AccessRules rules, ParseAccessFile(text, path));
   if (rules.size() > 0) return rules;
   return FailedPrecondition(
-      "{} has no rule ({} bytes): nobody could call, and no agent could deliver. Was it cut off "
-      "while it was written? Write it under another name and rename it",
+      "{} has no rules ({} bytes), so all callers and agents would be refused; if it was "
+      "truncated, write it under another name and rename it",
       path, text.size());
 }
 

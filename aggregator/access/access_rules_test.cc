@@ -72,9 +72,9 @@ job-uids = [1000, "0"]
                           ": job-uids is the number of a user"));
   }
   EXPECT_THAT(ProblemOf("[a]\nrole = \"viewer\"\njob-namespaces = \"*\"\n"),
-              HasSubstr("leave the key out"));
+              HasSubstr("omit the key"));
   EXPECT_THAT(ProblemOf("[a]\nrole = \"admin\"\ncertificate = \"cn:a\"\njob-uids = 1\n"),
-              HasSubstr("f:1:2: [a]: jobs are for viewers and operators"));
+              HasSubstr("f:1:2: [a]: jobs applies only to viewers and operators"));
 }
 
 TEST(AccessRulesTest, ServiceAccountsAreNamedWithTheirNamespace) {
@@ -119,9 +119,9 @@ TEST(AccessRulesTest, ProblemsNameTheLineAndTheWayOut) {
   EXPECT_EQ(ProblemOf("[a]\nrole = \"root\"\n"),
             "f:2:1: [a]: role = \"root\": role must be one of agent, viewer, operator, admin");
   EXPECT_EQ(problem_of(""),
-            "f:1:2: [a]: fits nobody: give it a certificate, token-sha256 or service-account");
+            "f:1:2: [a]: matches no caller; add certificate, token-sha256 or service-account");
   EXPECT_EQ(ProblemOf("[a]\ncertificate = \"cn:a\"\n"),
-            "f:1:2: [a]: has no role: agent, viewer, operator or admin");
+            "f:1:2: [a]: has no role; set agent, viewer, operator or admin");
   EXPECT_THAT(ProblemOf("[a.b]\nrole = \"viewer\"\n"), HasSubstr("[a]: unknown key 'b'"));
   EXPECT_THAT(
       problem_of("certificate = \"alice\""),
@@ -144,7 +144,7 @@ TEST(AccessRulesTest, ProblemsNameTheLineAndTheWayOut) {
   EXPECT_THAT(problem_of("colour = \"red\""), HasSubstr("unknown key 'colour'; the keys are"));
   EXPECT_THAT(problem_of("role = \"viewer\""), HasSubstr("f:3:"));
   EXPECT_THAT(ProblemOf("[a]\ncertificate = \"cn:a\"\nrole = \"admin\"\njobs = \"x\"\n"),
-              HasSubstr("jobs are for viewers and operators"));
+              HasSubstr("jobs applies only to viewers and operators"));
   EXPECT_THAT(ProblemOf("[a]\nrole = \"admin\"\n[a]\nrole = \"admin\"\n"), HasSubstr("f:3:"));
   EXPECT_THAT(ProblemOf("[a]\ncertificate = cn:a, dns:b\nrole = viewer\n"),
               HasSubstr("\n[a]\ncertificate = [\"cn:a\", \"dns:b\"]\nrole = \"viewer\""));

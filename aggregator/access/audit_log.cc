@@ -71,7 +71,7 @@ absl::Status AuditLog::OpenFile() {
                               std::strerror(errno));
   }
   if (!S_ISREG(about.st_mode)) {
-    return FailedPrecondition("the audit log {} is no regular file", path_);
+    return FailedPrecondition("the audit log {} is not a regular file", path_);
   }
   file_ = std::move(file);
   CloseToOthers(about.st_mode);
@@ -83,7 +83,7 @@ void AuditLog::CloseToOthers(unsigned mode) {
   const bool is_closed =
       (mode & S_IRWXO) == 0 || fchmod(file_.get(), static_cast<mode_t>(mode & 0770)) == 0;
   if (!is_closed && !std::exchange(is_open_to_others_, true)) {
-    SPDLOG_WARN("others may read or write the audit log {}, and its mode cannot be changed: {}",
+    SPDLOG_WARN("other users may access the audit log {}, and its mode cannot be changed: {}",
                 path_, std::strerror(errno));
   }
   if (is_closed) is_open_to_others_ = false;

@@ -39,7 +39,7 @@ prometheus::Counter& AuthInterceptor::CounterOf(const absl::Status& refusal) {
 absl::Status AuthInterceptor::Judge(const Metadata& metadata, const grpc::AuthContext& context,
                                     AuditEntry& entry) const {
   const auto path = metadata.find(":path");
-  if (path == metadata.end()) return Internal("gRPC does not say which call it is");
+  if (path == metadata.end()) return Internal("gRPC does not report the method of the call");
   const std::string_view call(path->second.data(), path->second.size());
   entry.detail = call;
   ASSIGN_OR_RETURN(const Caller caller, deps_.callers.Find(context, metadata));

@@ -76,14 +76,13 @@ absl::StatusOr<Caller> Authenticator::Find(const grpc::AuthContext& context,
   if (header == metadata.end()) {
     if (identities.empty()) {
       return absl::UnauthenticatedError(
-          "the call shows neither a certificate (--tls-cert, --tls-key) nor a token "
-          "(--token-file)");
+          "the call has neither a certificate (--tls-cert, --tls-key) nor a token (--token-file)");
     }
     return ByCertificate(context, identities);
   }
   const std::string_view value = ViewOf(header->second);
   if (!value.starts_with(kBearer) || metadata.count(kAuthorization) > 1) {
-    return absl::UnauthenticatedError("the call shows credentials that are no bearer token");
+    return absl::UnauthenticatedError("the call's credentials are not a bearer token");
   }
   ASSIGN_OR_RETURN(const Caller by_token, ByToken(std::string(value.substr(kBearer.size()))));
   if (identities.empty()) return by_token;
@@ -100,17 +99,17 @@ absl::StatusOr<Caller> Authenticator::ByCertificate(
   RETURN_IF_ERROR(ends_.Check(pem.empty() ? "" : ViewOf(pem.front())));
   std::optional<Caller> caller = book_.rules()->ByCertificate(identities);
   if (caller) return *std::move(caller);
-  return absl::PermissionDeniedError(CleanText(
-      fmt::format("no rule of the aggregator's access fits this certificate ({}): a rule in its "
-                  "--access file has to, or, without one, a URI neurontrace:ROLE in the "
-                  "certificate, see docs/operator/security.md",
-                  fmt::join(identities, ", ")),
-      limits::kAuditTextBytesMax));
+  return absl::PermissionDeniedError(
+      CleanText(fmt::format("no access rule of the aggregator matches this certificate ({}); add a "
+                            "rule to its --access file or, without that file, a URI "
+                            "neurontrace:ROLE to the certificate (docs/operator/security.md)",
+                            fmt::join(identities, ", ")),
+                limits::kAuditTextBytesMax));
 }
 
 absl::StatusOr<Caller> Authenticator::ByToken(const std::string& token) const {
   if (token.size() > limits::kTokenBytesMax) {
-    return absl::UnauthenticatedError("the token is longer than any that is known here");
+    return absl::UnauthenticatedError("the token is longer than every known token");
   }
   std::optional<Caller> caller = book_.rules()->ByToken(token);
   if (caller) return *std::move(caller);
@@ -119,8 +118,7 @@ absl::StatusOr<Caller> Authenticator::ByToken(const std::string& token) const {
     return ByServiceAccount(token);
   }
   return absl::UnauthenticatedError(
-      "the token is not known here: is it an old one? Its SHA-256 has to stand in the aggregator's "
-      "--access file");
+      "the token is unknown or outdated; add its SHA-256 to the aggregator's --access file");
 }
 
 absl::StatusOr<Caller> Authenticator::ByServiceAccount(const std::string& token) const {

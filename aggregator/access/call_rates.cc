@@ -45,22 +45,21 @@ absl::Status CallRates::Take(const std::string& caller) {
     return absl::OkStatus();
   }
   const uint64_t wait_ns = due_ns - now_ns - burst_ns_;
-  return ResourceExhausted("{} has made more than {} calls a second ({}): try again in {:.2f} s",
-                           caller, rate_.per_second, whose_,
+  return ResourceExhausted("{} exceeds {} calls per second ({}); try again in {:.2f} s", caller,
+                           rate_.per_second, whose_,
                            std::max(0.01, static_cast<double>(wait_ns) / kNsPerSecond));
 }
 
 prometheus::Counter& RefusedCalls(prometheus::Registry& registry, const char* reason) {
   return MakeCounter(registry, "neurontrace_aggregator_calls_refused_total",
-                     "Calls that were refused for who made them, or how many they made",
-                     {{"reason", reason}});
+                     "Calls refused because of the caller or its call rate", {{"reason", reason}});
 }
 
 CallLimits::CallLimits(const Clock& clock, prometheus::Registry& registry,
                        uint32_t calls_per_second)
-    : forgotten_(MakeCounter(registry, "neurontrace_aggregator_callers_forgotten_total",
-                             "Callers whose calls were not counted on, as too many others called "
-                             "after them")),
+    : forgotten_(MakeCounter(
+          registry, "neurontrace_aggregator_callers_forgotten_total",
+          "Callers whose call counts were dropped because too many others called after them")),
       refused_(RefusedCalls(registry, "too_many")),
       callers_(clock, {calls_per_second, calls_per_second * limits::kCallSecondsAtOnce},
                "--calls-per-second of the aggregator", forgotten_),

@@ -46,7 +46,7 @@ TEST_F(CallRatesTest, ARefusalSaysWhenToTryAgain) {
   const absl::Status refused = rates_.Take("alice");
   EXPECT_TRUE(absl::IsResourceExhausted(refused));
   EXPECT_EQ(refused.message(),
-            "alice has made more than 10 calls a second (--calls-per-second): try again in 0.10 s");
+            "alice exceeds 10 calls per second (--calls-per-second); try again in 0.10 s");
   // Refusals cost nothing: who waits as long as that is let pass.
   for (int i = 0; i < 100; ++i) EXPECT_FALSE(rates_.Take("alice").ok());
   clock_.AdvanceNs(kRateSecondNs / 10);
@@ -73,7 +73,7 @@ TEST_F(CallRatesTest, AgentsAreCountedByTheirAddresses) {
     ASSERT_TRUE(limits.AdmitAgent("ipv4:10.0.0.9:" + std::to_string(i)).ok());
   }
   EXPECT_THAT(std::string(limits.AdmitAgent("ipv4:10.0.0.9:1").message()),
-              HasSubstr("ipv4:10.0.0.9 has made more than"));
+              HasSubstr("ipv4:10.0.0.9 exceeds"));
   EXPECT_TRUE(limits.AdmitAgent("ipv4:10.0.0.10:1").ok());
   EXPECT_EQ(RefusedCalls(registry_, "too_many").Value(), 1.0);
   EXPECT_TRUE(limits.AdmitCaller("ipv4:10.0.0.9").ok()) << "a name is no address";

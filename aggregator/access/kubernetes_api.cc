@@ -18,12 +18,12 @@ constexpr char kReviewPath[] = "/apis/authentication.k8s.io/v1/tokenreviews";
 std::string WhatToDo(int status) {
   switch (status) {
     case 401:
-      return "; it does not know the aggregator's own token";
+      return "; it does not accept the aggregator's own token";
     case 403:
-      return "; give the aggregator's service account the ClusterRole system:auth-delegator, which "
-             "may create tokenreviews";
+      return "; bind the aggregator's service account to the ClusterRole system:auth-delegator, "
+             "which may create tokenreviews";
     case 429:
-      return "; it has too much to do";
+      return "; it is overloaded";
     default:
       return "";
   }
@@ -37,8 +37,8 @@ absl::StatusOr<KubernetesPod> KubernetesPod::Find(
   const std::string port = environment("KUBERNETES_SERVICE_PORT");
   if (host.empty() || port.empty()) {
     return FailedPrecondition(
-        "--kubernetes-tokens: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set: is "
-        "this no pod of a cluster?");
+        "--kubernetes-tokens: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set; the "
+        "aggregator must run in a pod");
   }
   KubernetesPod pod;
   pod.url = host.find(':') == std::string::npos ? fmt::format("https://{}:{}", host, port)
@@ -74,12 +74,12 @@ absl::StatusOr<std::optional<std::string>> KubernetesApi::Review(const std::stri
                          .time = std::chrono::milliseconds(limits::kTokenReviewMsMax),
                          .reply_bytes_max = limits::kTokenReviewBytesMax});
   if (!reply.ok()) {
-    return Unavailable("who the token is cannot be found out: the API server {}",
+    return Unavailable("cannot verify the token: the API server {}",
                        std::string(reply.status().message()));
   }
   if (reply->status != 200 && reply->status != 201) {
-    return Unavailable("who the token is cannot be found out: the API server {} says HTTP {}{}",
-                       pod_.url, reply->status, WhatToDo(reply->status));
+    return Unavailable("cannot verify the token: the API server {} says HTTP {}{}", pod_.url,
+                       reply->status, WhatToDo(reply->status));
   }
   return ReadTokenReview(reply->body, audience_);
 }

@@ -49,7 +49,8 @@ TEST_F(KubernetesApiTest, WhatIsMissingIsSaid) {
   std::ofstream(directory_ / "token") << "two\nlines\n";
   EXPECT_THAT(std::string(Find().status().message()), HasSubstr("a token is a single line"));
   variables_.erase("KUBERNETES_SERVICE_PORT");
-  EXPECT_THAT(std::string(Find().status().message()), HasSubstr("is this no pod of a cluster?"));
+  EXPECT_THAT(std::string(Find().status().message()),
+              HasSubstr("the aggregator must run in a pod"));
 }
 
 TEST_F(KubernetesApiTest, WithoutAnAnswerNobodyIsSomebodyAndNoTokenIsNamed) {

@@ -53,10 +53,10 @@ absl::Status CheckJob(const Caller& caller, std::string_view job) {
   const std::string jobs = fmt::format("{}", fmt::join(caller.jobs, ", "));
   if (job.empty()) {
     return absl::PermissionDeniedError(
-        fmt::format("{} may only capture jobs {}: choose one with --job", caller.name, jobs));
+        fmt::format("{} may only capture jobs {}; choose one with --job", caller.name, jobs));
   }
   return absl::PermissionDeniedError(
-      fmt::format("{} may only capture jobs {}, and this capture is of {}", caller.name, jobs,
+      fmt::format("{} may only capture jobs {}, but this capture is of {}", caller.name, jobs,
                   CleanText(job, limits::kAuditTextBytesMax)));
 }
 
@@ -108,7 +108,7 @@ absl::Status CheckOwner(const Caller& caller, const CaptureSpec& spec) {
     if (fact != nullptr && AnyMatchesOf(limit.values, fact->value)) continue;
     return absl::PermissionDeniedError(fmt::format(
         "{} may only capture {} {}{}", caller.name, limit.words, fmt::join(limit.values, ", "),
-        fact == nullptr ? fmt::format(": choose one with --job {}=VALUE", limit.fact)
+        fact == nullptr ? fmt::format("; choose one with --job {}=VALUE", limit.fact)
                         : fmt::format(", and this capture is of {}",
                                       CleanText(fact->value, limits::kAuditTextBytesMax))));
   }

@@ -63,7 +63,7 @@ TEST(RoleTest, WhoHasJobsMayUseNoOthers) {
   EXPECT_TRUE(CheckOwner(alice, {.selection = {.job = "a-1"}}).ok());
   EXPECT_TRUE(CheckOwner(alice, {.selection = {.job = "b"}}).ok());
   EXPECT_EQ(CheckOwner(alice, {.selection = {.job = "c"}}).message(),
-            "alice may only capture jobs a-*, b, and this capture is of c");
+            "alice may only capture jobs a-*, b, but this capture is of c");
   EXPECT_THAT(std::string(CheckOwner(alice, {}).message()), HasSubstr("choose one with --job"));
   EXPECT_TRUE(absl::IsPermissionDenied(CheckOwner(alice, {})));
   EXPECT_TRUE(CheckOwner({.name = "root"}, {}).ok());
@@ -76,7 +76,7 @@ TEST(RoleTest, WhoHasNamespacesOrUsersSelectsOneOfThem) {
                    .uids = {"1000", "1001"}};
   CaptureSpec spec;
   EXPECT_EQ(CheckOwner(bob, spec).message(),
-            "bob may only capture namespaces team-b*, shared: choose one with --job "
+            "bob may only capture namespaces team-b*, shared; choose one with --job "
             "namespace=VALUE");
   spec.selection.job_facts = {{"namespace", "team-b2"}};
   EXPECT_THAT(std::string(CheckOwner(bob, spec).message()), HasSubstr("--job uid=VALUE"));
@@ -84,7 +84,7 @@ TEST(RoleTest, WhoHasNamespacesOrUsersSelectsOneOfThem) {
   EXPECT_TRUE(CheckOwner(bob, spec).ok());
   spec.selection.job_facts[1].value = "100";
   EXPECT_EQ(CheckOwner(bob, spec).message(),
-            "bob may only capture users 1000, 1001, and this capture is of 100");
+            "bob may only capture users 1000, 1001, but this capture is of 100");
   spec.selection.job_facts = {{"label:namespace", "team-b"}, {"label:uid", "1000"}};
   EXPECT_FALSE(CheckOwner(bob, spec).ok()) << "labels are whatever a worker says";
 }

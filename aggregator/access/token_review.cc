@@ -104,7 +104,7 @@ absl::StatusOr<std::optional<std::string>> ReadTokenReview(std::string_view answ
   if (!ParseJson(parser, std::string(answer), root) ||
       root["kind"].get(kind) != simdjson::SUCCESS || kind != "TokenReview" ||
       root["status"].get(status) != simdjson::SUCCESS || !status.is_object()) {
-    return Unavailable("the API server's answer is no TokenReview");
+    return Unavailable("the API server's answer is not a TokenReview");
   }
   bool authenticated = false;
   // It leaves out what is false.

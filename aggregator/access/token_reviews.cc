@@ -20,16 +20,15 @@ absl::Status NotKnown(fmt::format_string<Args...> format, Args&&... args) {
 
 absl::Status TooManyTokens() {
   return Unavailable(
-      "more tokens of service accounts are to be asked about than the API server is asked at once: "
-      "try again in a second");
+      "too many service account tokens are being verified at once; try again in a second");
 }
 
 absl::StatusOr<std::string> ToAccount(const absl::StatusOr<std::optional<std::string>>& answer) {
   RETURN_IF_ERROR(answer.status());
   if (*answer) return **answer;
   return NotKnown(
-      "the API server knows the token as nobody's, or not for this audience: is its pod or service "
-      "account gone?");
+      "the API server rejects the token: its pod or service account no longer exists, or the "
+      "audience differs");
 }
 
 }  // namespace
@@ -42,35 +41,35 @@ TokenReviews::TokenReviews(std::string audience, Ask ask, const Clock& clock,
       tokens_max_(tokens_max),
       reviews_(MakeCounterFamily(
           registry, "neurontrace_aggregator_token_reviews_total",
-          "Tokens of service accounts that the API server was, or was to be, asked "
-          "about, by what came of it")),
+          "Verifications of service account tokens by the API server, by result")),
       good_(reviews_.Add({{"result", "good"}})),
       bad_(reviews_.Add({{"result", "bad"}})),
       failed_(reviews_.Add({{"result", "failed"}})),
       held_back_(reviews_.Add({{"result", "held_back"}})),
-      forgotten_(MakeCounter(registry, "neurontrace_aggregator_tokens_forgotten_total",
-                             "Answers about tokens of service accounts that were forgotten before "
-                             "their time, as too many others came after them")),
+      forgotten_(MakeCounter(
+          registry, "neurontrace_aggregator_tokens_forgotten_total",
+          "Cached verifications of service account tokens evicted before they expired")),
       rates_(clock, {limits::kTokenReviewsPerSecondMax, limits::kTokenReviewsBurstMax}, "",
              forgotten_) {}
 
 absl::StatusOr<std::string> TokenReviews::AccountOf(
     const std::string& token, const std::function<bool(std::string_view)>& may_pass) {
   const auto claims = ReadTokenClaims(token, audience_);
-  if (!claims) return NotKnown("the token is known neither here nor as a service account's");
+  if (!claims)
+    return NotKnown("the token is neither known to the aggregator nor a service account token");
   if (!claims->is_for_audience) {
     return NotKnown(
-        "the token of {} is not for the audience {}: have it made for that (the pod's "
-        "serviceAccountToken has `audience`, kubectl create token has --audience)",
+        "the token of {} is not for the audience {}; request it with that audience (`audience` of "
+        "the pod's serviceAccountToken, or kubectl create token --audience)",
         claims->service_account, audience_);
   }
   if (clock_.RealtimeNs() >= claims->expires_realtime_ns) {
-    return NotKnown("the token of {} is out of date", claims->service_account);
+    return NotKnown("the token of {} has expired", claims->service_account);
   }
   // What would be refused anyway is no question for the API server.
   if (!may_pass(claims->service_account)) {
     return NotKnown(
-        "the token says that it is {}'s, and no rule of the aggregator's --access file has such a "
+        "the token belongs to {}, but no rule of the aggregator's --access file has this "
         "service-account",
         claims->service_account);
   }
@@ -148,8 +147,8 @@ void TokenReviews::Keep(Known& known, Answer answer) {
     is_failing_ = true;
     // Who calls is nobody so far, and is told nothing of the cluster.
     answer = Unavailable(
-        "who the token is cannot be found out now, as the API server gives no answer: try again; "
-        "the aggregator's log says why");
+        "cannot verify the token because the API server does not answer; try again, and see the "
+        "aggregator's log");
   } else {
     if (is_failing_) SPDLOG_INFO("tokens: the API server answers again");
     is_failing_ = false;

@@ -85,7 +85,7 @@ TEST_F(TokenReviewsTest, NoAnswerCountsLongerThanTheToken) {
   accounts_[token] = "a/watcher";
   EXPECT_TRUE(Account(token).ok());
   clock_.AdvanceNs(5 * kReviewSecondNs);
-  EXPECT_THAT(std::string(Account(token).status().message()), HasSubstr("is out of date"));
+  EXPECT_THAT(std::string(Account(token).status().message()), HasSubstr("has expired"));
   EXPECT_EQ(asked_, 1);
 }
 
@@ -120,7 +120,7 @@ TEST_F(TokenReviewsTest, WhatWouldBeRefusedAnywayIsNotAsked) {
   EXPECT_THAT(std::string(Account(Token("1", "nobody")).status().message()),
               HasSubstr("says that it is a/nobody's"));
   EXPECT_THAT(std::string(Account(TestToken("a", "watcher", kNowSeconds)).status().message()),
-              HasSubstr("out of date"));
+              HasSubstr("has expired"));
   EXPECT_THAT(std::string(Account(TestToken(R"({"aud":["x"],"sub":"system:serviceaccount:a:b"})"))
                               .status()
                               .message()),

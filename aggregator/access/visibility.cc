@@ -129,10 +129,9 @@ absl::Status ToldTo(const absl::Status& status) {
 
 absl::StatusOr<Caller> Intersect(const Caller& certificate, const Caller& token) {
   const auto refuse = [&](std::string_view why) {
-    return absl::PermissionDeniedError(
-        fmt::format("the call shows the certificate of {} and the token of {}, and {}: show one of "
-                    "the two",
-                    certificate.name, token.name, why));
+    return absl::PermissionDeniedError(fmt::format(
+        "the call has the certificate of {} and the token of {}, and {}; use only one of them",
+        certificate.name, token.name, why));
   };
   if ((certificate.role == Role::kAgent) != (token.role == Role::kAgent)) {
     return refuse("one is an agent's and the other is not");

@@ -24,7 +24,7 @@ TEST(AbsencesTest, WhereNobodyWasRefusedItSaysThatTooFewWereArmed) {
   world.Status(1, CaptureWorkerState::kArmed);
   const Certificate certificate = world.Make();
   EXPECT_FALSE(certificate.complete);
-  EXPECT_EQ(certificate.verdict, "not begun: fewer workers were armed than it requires");
+  EXPECT_EQ(certificate.verdict, "not begun: fewer workers were armed than required");
 }
 
 TEST(AbsencesTest, AStreamWithoutAnEndIsNotComplete) {
@@ -37,8 +37,8 @@ TEST(AbsencesTest, AStreamWithoutAnEndIsNotComplete) {
   EXPECT_EQ(certificate.workers[0].part, WorkerPart::kVanished);
   EXPECT_TRUE(certificate.account.lost_unknown);
   EXPECT_THAT(certificate.findings,
-              Contains(HasSubstr("i-a pid 1 vanished before all of it was here: only 1 of its 2 "
-                                 "streams came to their end here; 30 events are stored")));
+              Contains(HasSubstr("i-a pid 1 vanished before all of its data arrived: only 1 of its "
+                                 "2 streams arrived completely; 30 events are stored")));
 }
 
 // Agent and worker died at once, before the agent's first word about the worker was here.
@@ -85,8 +85,9 @@ TEST(AbsencesTest, WorkersWithoutAPartSayWhy) {
   EXPECT_EQ(certificate.workers[0].part, WorkerPart::kIdle);
   EXPECT_EQ(certificate.workers[1].absence, WorkerAbsence::kNotSelected);
   EXPECT_EQ(certificate.workers[2].absence, WorkerAbsence::kAgentAway);
-  EXPECT_THAT(certificate.notes, Contains(HasSubstr("i-a pid 2 was left out: another job")));
-  EXPECT_THAT(certificate.notes, Contains(HasSubstr("i-b was not asked, its agent was away")));
+  EXPECT_THAT(certificate.notes, Contains(HasSubstr("i-a pid 2 was excluded: another job")));
+  EXPECT_THAT(certificate.notes,
+              Contains(HasSubstr("i-b was not asked because its agent was disconnected")));
 
   world.record.bystanders = {{.worker = Worker(3), .reason = BystanderReason::kNotReported}};
   certificate = world.Make();

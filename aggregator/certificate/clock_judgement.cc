@@ -49,13 +49,11 @@ void NoteDoubts(const InstanceClock& clock, const ReferenceWindow& window,
     const std::string when =
         fmt::format("from {:.3f} s to {:.3f} s of the capture the clock of {}",
                     seconds(doubt.begin_ns), seconds(doubt.end_ns), clock.instance_id);
-    notes.push_back(
-        doubt.bound_ns == kNoBound
-            ? when + " is not known: its times there can be off by any amount"
-            : fmt::format(
-                  "{} is only known to within {}; events of it and other instances that are closer "
-                  "together than that may be out of order",
-                  when, DescribeClockBound(doubt.bound_ns)));
+    notes.push_back(doubt.bound_ns == kNoBound
+                        ? when + " is unknown, so its times there may have any error"
+                        : fmt::format("{} is only known to within {}; the order of events of "
+                                      "different instances closer than that is uncertain",
+                                      when, DescribeClockBound(doubt.bound_ns)));
   }
 }
 
@@ -63,7 +61,7 @@ void NoteDoubts(const InstanceClock& clock, const ReferenceWindow& window,
 void TellUnknown(const std::set<std::string>& instances, Certificate& certificate) {
   const size_t named = std::min(instances.size(), kInstancesNamedMax);
   std::string text = fmt::format(
-      "the clock{} of {}{} {} not known for a part of the capture{}",
+      "the clock{} of {}{} {} unknown for a part of the capture{}",
       instances.size() == 1 ? "" : "s",
       fmt::join(instances.begin(), std::next(instances.begin(), static_cast<long>(named)), ", "),
       named < instances.size() ? fmt::format(" and {} more", instances.size() - named) : "",

@@ -103,7 +103,7 @@ TEST(ClockJudgementTest, AClockThatIsNotKnownMakesTheCaptureIncomplete) {
     EXPECT_EQ(certificate.workers[1].clock.bound_ns, 0u);
     EXPECT_THAT(certificate.workers[1].clock.words, HasSubstr("not known"));
     EXPECT_FALSE(certificate.complete);
-    const auto says = HasSubstr("the clock of i-b is not known for a part of the capture");
+    const auto says = HasSubstr("the clock of i-b is unknown for a part of the capture");
     if (is_provisional) {
       EXPECT_THAT(certificate.findings, IsEmpty());
       EXPECT_THAT(certificate.notes, Contains(says));

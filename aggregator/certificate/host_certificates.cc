@@ -56,7 +56,7 @@ std::string FindingOf(const HostCertificate& host) {
   if (account.whole() && !host.cut_short) return "";
   std::string text = fmt::format("host samples of {}", host.stream.worker.instance_id);
   if (host.cut_short) {
-    text += fmt::format(" did not come to their end here; {} events are stored", account.stored);
+    text += fmt::format(" did not arrive completely; {} events are stored", account.stored);
   }
   if (account.lost > 0 || account.lost_unknown) {
     text += host.cut_short ? "; " : ": ";
@@ -64,7 +64,7 @@ std::string FindingOf(const HostCertificate& host) {
                               : fmt::format("{} of {} events lost", account.lost, account.expected);
     text += ": " + DescribeLosses(account.losses);
   } else if (account.conserved == Conservation::kNo) {
-    text += fmt::format("; their sums do not agree ({} captured)", account.captured);
+    text += fmt::format("; their totals disagree ({} captured)", account.captured);
   }
   return text;
 }
@@ -72,15 +72,14 @@ std::string FindingOf(const HostCertificate& host) {
 std::string NoteOf(const HostCertificate& host) {
   if (host.gaps == 0 && host.gaps_without_end == 0) return "";
   std::string text =
-      fmt::format("the host {} was not sampled all the time: ", host.stream.worker.instance_id);
+      fmt::format("the host {} was not sampled continuously: ", host.stream.worker.instance_id);
   if (host.gaps > 0) {
     text += fmt::format("{} gap{} of {:.1f} s together", host.gaps, host.gaps == 1 ? "" : "s",
                         static_cast<double>(host.gaps_sum_ns) * 1e-9);
   }
   if (host.gaps_without_end > 0) {
-    text += fmt::format("{}{} gap{} of which only the beginning is known",
-                        host.gaps > 0 ? ", and " : "", host.gaps_without_end,
-                        host.gaps_without_end == 1 ? "" : "s");
+    text += fmt::format("{}{} gap{} with an unknown end", host.gaps > 0 ? ", and " : "",
+                        host.gaps_without_end, host.gaps_without_end == 1 ? "" : "s");
   }
   return text;
 }

@@ -70,7 +70,7 @@ TEST_F(HostCertificatesTest, LostSamplesAreAFinding) {
 TEST_F(HostCertificatesTest, StreamWithoutItsEndIsAFindingOnceItsAgentHasFinished) {
   host().ended = false;
   EXPECT_TRUE(Make().hosts[0].cut_short);
-  EXPECT_THAT(Make().findings, Contains(HasSubstr("did not come to their end here; 2 events")));
+  EXPECT_THAT(Make().findings, Contains(HasSubstr("did not arrive completely; 2 events")));
   record_.agents[0].finished = false;
   EXPECT_FALSE(Make().hosts[0].cut_short) << "the agent is told of";
   record_.agents[0].finished = true;
@@ -101,7 +101,7 @@ TEST_F(HostCertificatesTest, TimeWithoutAnAgentIsANoteAndNoFinding) {
   EXPECT_TRUE(certificate.complete) << certificate.verdict;
   EXPECT_THAT(certificate.findings, IsEmpty());
   EXPECT_THAT(certificate.notes,
-              Contains("the host i-a was not sampled all the time: 1 gap of 4.0 s together"));
+              Contains("the host i-a was not sampled continuously: 1 gap of 4.0 s together"));
 }
 
 TEST_F(HostCertificatesTest, GapOfWhichOnlyTheBeginningIsKnownIsANote) {
@@ -123,8 +123,8 @@ TEST_F(HostCertificatesTest, GapOfWhichOnlyTheBeginningIsKnownIsANote) {
   const Certificate certificate = Make();
   EXPECT_TRUE(certificate.complete) << certificate.verdict;
   EXPECT_EQ(certificate.hosts[0].gaps, 0u);
-  EXPECT_THAT(certificate.notes, Contains("the host i-a was not sampled all the time: 1 gap of "
-                                          "which only the beginning is known"));
+  EXPECT_THAT(certificate.notes,
+              Contains("the host i-a was not sampled continuously: 1 gap with an unknown end"));
 }
 
 TEST_F(HostCertificatesTest, StreamThatWasEndedAfterItsTimeIsWhole) {

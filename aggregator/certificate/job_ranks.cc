@@ -335,7 +335,7 @@ std::vector<std::string> DescribeConflicts(const JobRanks& job) {
   const std::string of_job = job.job.empty() ? "" : fmt::format(" of job {}", job.job);
   for (const RankDispute& dispute : job.disputes) {
     sentences.push_back(
-        fmt::format("worker_gid {}{} is claimed by {} cores at once: {}; they are kept apart",
+        fmt::format("worker_gid {}{} is claimed by {} cores at once: {}; they are shown separately",
                     dispute.worker_gid, of_job, dispute.claimants_count,
                     Describe(dispute.claimants, dispute.claimants_count, job.job)));
   }

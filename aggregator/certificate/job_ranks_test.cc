@@ -73,7 +73,7 @@ TEST(JobRanksTest, NamesAllClaimantsOfARank) {
                    RankedWorker(3, "j", {Rank(4), Rank(3)}), RankedWorker(4, "k", {Rank(3)})});
   EXPECT_THAT(conflicts, ElementsAre("worker_gid 3 of job j is claimed by 3 cores at once: i-a pid "
                                      "1 nc 0 (RANK=3), i-a pid 2 nc 0 (RANK=3), i-a pid 3 nc 1 "
-                                     "(RANK=3); they are kept apart"));
+                                     "(RANK=3); they are shown separately"));
 }
 
 TEST(JobRanksTest, JobsOfOneCommunicatorAreOne) {

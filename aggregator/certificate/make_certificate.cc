@@ -91,7 +91,7 @@ constexpr size_t kArtifactsNamed = 3;
 
 std::string ForgoneArtifactWords(std::span<const ArtifactForgone> forgone) {
   std::string text =
-      fmt::format("{} file{} of the vendor's profiler {} not kept: ", forgone.size(),
+      fmt::format("{} file{} of the vendor's profiler {} not stored: ", forgone.size(),
                   forgone.size() == 1 ? "" : "s", forgone.size() == 1 ? "is" : "are");
   const size_t named = std::min(forgone.size(), kArtifactsNamed);
   for (size_t i = 0; i < named; ++i) {

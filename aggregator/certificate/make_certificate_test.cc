@@ -75,7 +75,7 @@ TEST(MakeCertificate, AnExecutionThatWasNotReachedIsFound) {
   // `next` that was never chosen.
   world.record.spec = {.conditions = {.at_next_execution = true}};
   world.record.begin = CaptureBegin();
-  EXPECT_THAT(world.Make().findings, ElementsAre(HasSubstr("no execution to begin at was found")));
+  EXPECT_THAT(world.Make().findings, ElementsAre(HasSubstr("no execution to start at was found")));
   // While it goes on it may still come.
   world.record.state = CaptureState::kRecording;
   EXPECT_THAT(world.Make().findings, IsEmpty());
@@ -87,7 +87,7 @@ TEST(MakeCertificate, ACaptureOfUnknownLengthIsIncomplete) {
   world.Status(1, CaptureWorkerState::kComplete).events_read = 5;
   world.Stream(1, 5);
   const uint64_t started_ns = std::exchange(world.record.started_realtime_ns, 0);
-  EXPECT_EQ(world.Make().verdict, "incomplete: how long it was recorded is not known");
+  EXPECT_EQ(world.Make().verdict, "incomplete: the recorded duration is unknown");
   world.record.started_realtime_ns = started_ns;
   EXPECT_TRUE(world.Make().complete);
   world.record.stopped_realtime_ns = started_ns - 1;
@@ -208,7 +208,7 @@ TEST(MakeCertificate, FilesOfTheProfilerThatAreNotKeptAreANote) {
       {.record = world.record, .streams = {}, .workers = {}, .artifacts_forgone = forgone});
   EXPECT_THAT(
       certificate.notes,
-      Contains("5 files of the vendor's profiler are not kept: i-a_pid_1/a.neff (it changed), "
+      Contains("5 files of the vendor's profiler are not stored: i-a_pid_1/a.neff (it changed), "
                "i-a_pid_1/b.ntff (it changed), i-a_pid_1/c.ntff (it changed) and 2 more"));
   EXPECT_TRUE(certificate.findings.empty());
 }
@@ -335,8 +335,8 @@ TEST(MakeCertificate, WhatABudgetLeftOutIsNoLoss) {
   EXPECT_EQ(certificate.account.lost, 0u);
   EXPECT_THAT(certificate.account.losses, IsEmpty());
   EXPECT_EQ(certificate.verdict,
-            "complete: every event that was recorded is stored; 1 worker left some out to keep to "
-            "the budget");
+            "complete: every event that was recorded is stored; 1 worker omitted some to stay "
+            "within the budget");
   EXPECT_THAT(
       certificate.notes,
       ElementsAre("i-a pid 1 recorded from 2025-11-21 04:40:01Z to 2025-11-21 04:40:09Z " + words));

@@ -82,11 +82,11 @@ std::string NeverWords(const WorkerCertificate& worker) {
     case WorkerAbsence::kNoRuntime:
       return "never took part (no runtime to record)";
     case WorkerAbsence::kNotSelected:
-      return "was left out";
+      return "was excluded";
     case WorkerAbsence::kAgentAway:
-      return "was not asked, its agent was away";
+      return "was not asked because its agent was disconnected";
     case WorkerAbsence::kNotReported:
-      return "never took part (its agent did not say why)";
+      return "never took part (its agent gave no reason)";
     default:
       return "never took part (refused)";
   }
@@ -99,11 +99,11 @@ std::string FindingOf(const WorkerCertificate& worker) {
     case WorkerPart::kNever:
       return WithDetail(text + " " + NeverWords(worker), worker.detail);
     case WorkerPart::kVanished:
-      text = WithDetail(text + " vanished before all of it was here", worker.detail);
+      text = WithDetail(text + " vanished before all of its data arrived", worker.detail);
       text += fmt::format("; {} events are stored", account.stored);
       break;
     case WorkerPart::kDataLost:
-      text += " took part, and nothing of what it recorded is stored";
+      text += " took part, but none of its data is stored";
       break;
     default:
       break;
@@ -113,11 +113,11 @@ std::string FindingOf(const WorkerCertificate& worker) {
     text += LostWords(account) + ": " + DescribeLosses(account.losses);
   }
   if (worker.events_read_differs) {
-    text += fmt::format("; its agent says that it read {} events, {} arrived", worker.events_read,
-                        account.captured);
+    text +=
+        fmt::format("; its agent read {} events, {} arrived", worker.events_read, account.captured);
   }
   if (account.conserved == Conservation::kNo) {
-    text += fmt::format("; its sums do not agree ({} captured), which is a defect of neurontrace",
+    text += fmt::format("; its totals disagree ({} captured), which is a defect of neurontrace",
                         account.captured);
   }
   return text;
@@ -147,7 +147,7 @@ bool ReachedNoExecution(const CaptureRecord& record, const WorkerCertificate& wo
 std::string NotReachedWords(const CaptureRecord& record, const WorkerCertificate& worker) {
   const uint64_t first = record.begin->first_execution;
   return fmt::format("{} recorded nothing: {}", NameOf(worker),
-                     first == 0 ? "no execution to begin at was found"
+                     first == 0 ? "no execution to start at was found"
                                 : fmt::format("it did not reach execution {}", first));
 }
 
@@ -303,10 +303,10 @@ bool LackEvents(const Certificate& certificate) {
 void JudgeRanks(const Certificate& certificate, Lines& notes) {
   for (const JobRanks& job : certificate.jobs) {
     if (job.cores_forgotten == 0 || !job.is_contradictory()) continue;
-    notes.Add(fmt::format(
-        "the ranks of {} are not compared: their workers ended so long ago that their jobs are not "
-        "known any more",
-        Count(job.cores_forgotten, "core")));
+    notes.Add(
+        fmt::format("the ranks of {} are not compared: their workers ended so long ago that their "
+                    "jobs are no longer known",
+                    Count(job.cores_forgotten, "core")));
   }
   for (const MissingRanks& ranks : certificate.ranks) {
     const bool is_all = ranks.never_seen.size() < limits::kCertificateRankRangesMax;
@@ -408,7 +408,7 @@ std::string Summary(const CaptureRecord& record, const Certificate& certificate)
         return worker.account.conserved == Conservation::kNo ||
                (worker.events_read_differs && worker.part != WorkerPart::kVanished);
       },
-      "the sums of {} do not agree", parts);
+      "the totals of {} disagree", parts);
   for (const auto& [part, words] : {std::pair(AgentPart::kAwaited, "waiting for "),
                                     std::pair(AgentPart::kGivenUp, "no longer waiting for ")}) {
     const auto agents = std::count_if(
@@ -416,7 +416,7 @@ std::string Summary(const CaptureRecord& record, const Certificate& certificate)
         [wanted = part](const AgentCertificate& agent) { return agent.part == wanted; });
     if (agents > 0) parts.push_back(words + Count(static_cast<size_t>(agents), "agent"));
   }
-  if (IsLengthUnknown(record)) parts.push_back("how long it was recorded is not known");
+  if (IsLengthUnknown(record)) parts.push_back("the recorded duration is unknown");
   if (parts.empty() && certificate.findings.size() == 1) return certificate.findings.front();
   const auto hosts = std::count_if(certificate.hosts.begin(), certificate.hosts.end(),
                                    [](const auto& host) { return !FindingOf(host).empty(); });
@@ -456,7 +456,7 @@ void FinalizeCertificate(const CaptureRecord& record, Certificate& certificate) 
     JudgeAgents(certificate, findings);
     JudgeRanks(certificate, notes);
     if (account.expired > 0) notes.Add(ExpiredWords(account));
-    if (IsLengthUnknown(record)) findings.Add("how long it was recorded is not known");
+    if (IsLengthUnknown(record)) findings.Add("the recorded duration is unknown");
     JudgeWorkers(record, certificate, matched_none, findings, notes);
     for (const HostCertificate& host : certificate.hosts) {
       if (std::string finding = FindingOf(host); !finding.empty()) findings.Add(std::move(finding));
@@ -480,7 +480,7 @@ void FinalizeCertificate(const CaptureRecord& record, Certificate& certificate) 
   certificate.complete = certificate.findings.empty() && has_begun;
   const std::string what = has_begun ? "incomplete: " : "not begun: ";
   if (certificate.findings.empty() && !has_begun) {
-    certificate.verdict = what + "fewer workers were armed than it requires";
+    certificate.verdict = what + "fewer workers were armed than required";
   } else if (certificate.complete) {
     const auto left_out =
         std::count_if(certificate.workers.begin(), certificate.workers.end(),
@@ -491,7 +491,7 @@ void FinalizeCertificate(const CaptureRecord& record, Certificate& certificate) 
                     all ? "the runtime produced" : "that was recorded",
                     account.expired == 0 ? "" : " or has expired as it was to");
     if (left_out > 0) {
-      certificate.verdict += fmt::format("; {} left some out to keep to the budget",
+      certificate.verdict += fmt::format("; {} omitted some to stay within the budget",
                                          Count(static_cast<size_t>(left_out), "worker"));
     }
   } else if (every_event_stored) {

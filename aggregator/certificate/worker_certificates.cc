@@ -211,7 +211,7 @@ class Drafts {
     const auto& streams = draft.certificate.streams;
     const auto ended = std::count_if(streams.begin(), streams.end(),
                                      [](const StreamCertificate& stream) { return stream.ended; });
-    return fmt::format("only {} of its {} streams came to their end here", ended,
+    return fmt::format("only {} of its {} streams arrived completely", ended,
                        std::max<size_t>(streams.size(), draft.status->streams));
   }
 

@@ -71,7 +71,7 @@ void ReferenceHostClockCollector::Start() {
                             .on_break = nullptr,
                             .on_beat = nullptr});
   if (const absl::Status status = collector_->Start(); !status.ok()) {
-    SPDLOG_WARN("the reference's own clocks are not watched: {}", status.ToString());
+    SPDLOG_WARN("the reference's own clocks are not measured: {}", status.ToString());
   }
 }
 
@@ -79,7 +79,8 @@ void ReferenceHostClockCollector::Store(ClockEvidence batch) {
   if (*waiting_ >= kBatchesWaitingMax) {
     deps_.metrics.own_batches_dropped.Increment();
     if (!std::exchange(has_dropped_, true)) {
-      SPDLOG_WARN("evidence of the reference's own clocks is dropped: the store takes none");
+      SPDLOG_WARN(
+          "evidence of the reference's own clocks is dropped because the store accepts no writes");
     }
     return;
   }
@@ -163,7 +164,7 @@ absl::Status ClockService::Listen(const Options& options) {
     } else if (options.probe_port) {
       return responder.status();
     } else {
-      SPDLOG_WARN("{}; agents ask in gRPC calls", std::string(responder.status().message()));
+      SPDLOG_WARN("{}; agents probe over gRPC", std::string(responder.status().message()));
     }
   }
   gateway_ = std::make_unique<ClockGateway>(

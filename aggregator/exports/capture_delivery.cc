@@ -84,8 +84,8 @@ class DeliveryRun {
     for (const std::string& what : damaged_) done_.add_warnings(what);
     if (!damaged_.empty()) {
       done_.set_capture_incomplete(true);
-      done_.set_verdict(fmt::format("incomplete: {}; of the capture itself: {}", damaged_.front(),
-                                    done_.verdict()));
+      done_.set_verdict(
+          fmt::format("incomplete: {}; the capture itself: {}", damaged_.front(), done_.verdict()));
     }
     done_.mutable_total()->set_bytes_written(delivery_->bytes_written());
     done_.set_written_to(delivery_->manifest_path());
@@ -110,7 +110,7 @@ class DeliveryRun {
 
   absl::Status StillWanted(const std::string& step) {
     if (Tell({}, step)) return absl::OkStatus();
-    return kept_.ok() ? absl::CancelledError("nobody listens to the export") : kept_;
+    return kept_.ok() ? absl::CancelledError("the client stopped reading the export") : kept_;
   }
 
   absl::StatusOr<const v1::DeliveredStep*> FindDone(const std::string& step,
@@ -159,7 +159,7 @@ class DeliveryRun {
         offset += piece->size();
       }
       if (hash.Finish() != artifact.sha256) {
-        return DataLoss("artifact {} is damaged on the aggregator's disk and left out", path);
+        return DataLoss("artifact {} is damaged on the aggregator's disk and is omitted", path);
       }
       RETURN_IF_ERROR(file->Close());
     }
@@ -307,8 +307,8 @@ absl::Status DeliverStoredCapture(const DeliveryDeps& deps, const CaptureRecord&
                                   const ExportWriter& write) {
   if (!HasEnded(record.state)) {
     return FailedPrecondition(
-        "capture {} still records: a destination takes captures that have ended; stop it, or "
-        "export it to a file with -o",
+        "capture {} is still recording, and a destination accepts only captures that have ended; "
+        "stop it, or export it to a file with -o",
         record.id.ToString());
   }
   return DeliveryRun(deps, record, request, clocks, write).Run();

@@ -93,7 +93,7 @@ absl::StatusOr<std::string> EmptySelection::Explain() const {
                                   MissingRanks(streams), std::move(types), OutsideOfTimes()}) {
     if (!each.empty()) text += (text.empty() ? "" : "; ") + each;
   }
-  return text.empty() ? "no event of the capture is all that is asked for" : text;
+  return text.empty() ? "no event of the capture matches all filters" : text;
 }
 
 std::string EmptySelection::MissingInstances(const std::vector<StreamDescription>& streams) const {
@@ -181,10 +181,10 @@ std::string EmptySelection::OutsideOfTimes() const {
     return fmt::format("{:.3f} s", static_cast<double>(to_ns - from_ns) * 1e-9);
   };
   const auto [first_ns, last_ns] = times_;
-  if (last_ns < first_ns) return "no event of the capture has a time that a window can hold";
+  if (last_ns < first_ns) return "no event of the capture has a time that a window can select";
   if (filter_.window_start_ns > last_ns) {
     return fmt::format(
-        "the window begins {} after the capture's last event, which is {} after its first",
+        "the window starts {} after the capture's last event, which is {} after its first",
         seconds(last_ns, filter_.window_start_ns), seconds(first_ns, last_ns));
   }
   if (filter_.window_end_ns <= first_ns) {
@@ -200,7 +200,8 @@ absl::StatusOr<TimelineFilter> FilterOf(const v1::ExportRequest& request, uint64
   filter.neuron_cores.assign(request.neuron_cores().begin(), request.neuron_cores().end());
   for (const v1::GidRange& range : request.worker_gids()) {
     if (range.first() < 0 || range.last() < range.first()) {
-      return InvalidArgument("worker_gids: {} to {} is no range", range.first(), range.last());
+      return InvalidArgument("worker_gids: {} to {} is not a valid range", range.first(),
+                             range.last());
     }
     filter.worker_gids.push_back({range.first(), range.last()});
   }
@@ -213,7 +214,7 @@ absl::StatusOr<TimelineFilter> FilterOf(const v1::ExportRequest& request, uint64
         AddSaturating(request.window_end_ns(), request.window_end_is_relative() ? first_ns : 0);
   }
   if (filter.window_end_ns <= filter.window_start_ns) {
-    return InvalidArgument("window_end_ns must lie after window_start_ns");
+    return InvalidArgument("window_end_ns must be later than window_start_ns");
   }
   return filter;
 }
@@ -235,7 +236,7 @@ absl::StatusOr<ExportCompression> CompressionOf(v1::ExportCompression compressio
     case v1::EXPORT_COMPRESSION_PACKETS:
       return ExportCompression::kPackets;
     default:
-      return InvalidArgument("compression {} is none that this aggregator knows",
+      return InvalidArgument("compression {} is unknown to this aggregator",
                              static_cast<int>(compression));
   }
 }
@@ -258,14 +259,14 @@ struct Judgement {
   void PutInto(v1::ExportDone& done, uint64_t chunks_left_out) const {
     done.set_capture_incomplete(chunks_left_out > 0 ||
                                 (!certificate.provisional && !certificate.complete));
-    done.set_verdict(
-        chunks_left_out == 0
-            ? certificate.verdict
-            : fmt::format("incomplete: {} cannot be read and {} left out of this file; of the "
-                          "capture itself: {}",
-                          chunks_left_out == 1 ? "1 stored chunk"
-                                               : fmt::format("{} stored chunks", chunks_left_out),
-                          chunks_left_out == 1 ? "is" : "are", certificate.verdict));
+    done.set_verdict(chunks_left_out == 0
+                         ? certificate.verdict
+                         : fmt::format("incomplete: {} cannot be read and {} omitted from this "
+                                       "file; the capture itself: {}",
+                                       chunks_left_out == 1
+                                           ? "1 stored chunk"
+                                           : fmt::format("{} stored chunks", chunks_left_out),
+                                       chunks_left_out == 1 ? "is" : "are", certificate.verdict));
   }
 };
 
@@ -293,8 +294,7 @@ absl::Status ListDeviceProfiles(const Store& store, const CaptureId& capture,
   }
   if (!unknown.empty()) {
     request.warnings.push_back(fmt::format(
-        "device profiles that are not in the list of them, as their names do not say of which core "
-        "they are: {}{}",
+        "device profiles omitted from the list because their names do not identify a core: {}{}",
         unknown.front(),
         unknown.size() == 1 ? "" : fmt::format(" and {} more", unknown.size() - 1)));
   }

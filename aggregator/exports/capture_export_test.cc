@@ -265,7 +265,7 @@ TEST_F(CaptureExportTest, WhoSelectsNothingIsToldWhatTheCaptureHas) {
               request.set_window_start_ns(200'000'000'000);
               request.set_window_start_is_relative(true);
             }),
-            "the window begins 200.000 s after the capture's last event, which is 0.000 s after "
+            "the window starts 200.000 s after the capture's last event, which is 0.000 s after "
             "its first");
   EXPECT_EQ(warning_of([](auto& request) { request.set_window_end_ns(5); }),
             "the window ends 0.000 s before the capture's first event");
@@ -274,7 +274,7 @@ TEST_F(CaptureExportTest, WhoSelectsNothingIsToldWhatTheCaptureHas) {
               request.add_worker_gids()->set_first(1);
               request.mutable_worker_gids(0)->set_last(1);
             }),
-            "no event of the capture is all that is asked for");
+            "no event of the capture matches all filters");
 }
 
 TEST_F(CaptureExportTest, AWindowBeyondAllTimesDoesNotBeginAnew) {

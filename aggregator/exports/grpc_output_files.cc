@@ -14,7 +14,7 @@ namespace {
 
 absl::Status Send(const ExportWriter& write, const v1::ExportReply& reply) {
   if (write(reply)) return absl::OkStatus();
-  return {absl::StatusCode::kCancelled, "nobody listens to the export"};
+  return {absl::StatusCode::kCancelled, "the client stopped reading the export"};
 }
 
 absl::Status Differs(const ExportWriter& write, const std::string& name) {
@@ -22,7 +22,8 @@ absl::Status Differs(const ExportWriter& write, const std::string& name) {
   reply.set_held_differs(name);
   RETURN_IF_ERROR(Send(write, reply));
   return MakeStatus(absl::StatusCode::kAborted,
-                    "{} does not begin any more as what was received of it: begin anew", name);
+                    "{}: the export changed since the partial download; restart with --no-resume",
+                    name);
 }
 
 class ReplyFile : public OutputFile {
@@ -78,14 +79,14 @@ bool ResumePrefix::Skip(std::string_view& bytes) {
 
 absl::StatusOr<ResumeState> ResumeState::Of(const v1::ExportRequest& request) {
   if (static_cast<size_t>(request.held_size()) > limits::kExportHeldFilesMax) {
-    return ResourceExhausted("held: {} files; at most {}: begin anew", request.held_size(),
-                             limits::kExportHeldFilesMax);
+    return ResourceExhausted("held: {} files exceed the limit of {}; restart with --no-resume",
+                             request.held_size(), limits::kExportHeldFilesMax);
   }
   ResumeState held;
   for (const v1::HeldFile& file : request.held()) {
     if (!IsOutputName(file.name()) || file.bytes() == 0 || file.sha256().size() != kSha256Bytes) {
       return InvalidArgument(
-          "held: '{}' of {} bytes with a hash of {} bytes is no file's beginning", file.name(),
+          "held: '{}' of {} bytes with a hash of {} bytes is not a valid partial file", file.name(),
           file.bytes(), file.sha256().size());
     }
     const auto [at, is_new] =
@@ -113,7 +114,7 @@ std::string ResumeState::Untaken() const {
 }
 
 absl::StatusOr<std::unique_ptr<OutputFile>> GrpcOutputFiles::Open(std::string_view name) {
-  if (!IsOutputName(name)) return InvalidArgument("export: '{}' is no name of a file", name);
+  if (!IsOutputName(name)) return InvalidArgument("export: '{}' is not a valid file name", name);
   if (names_.size() >= limits::kExportFilesMax) {
     return ResourceExhausted("export: more than {} files", limits::kExportFilesMax);
   }

@@ -31,10 +31,10 @@ absl::Status ResolveBeforeNow(const NowOfHosts& now, v1::ExportRequest& request)
   const uint64_t end_ns = request.window_end_ns();
   if (start_ns != 0 && start_ns <= end_ns) {
     return InvalidArgument(
-        "window_start_ns, {} ns before now, must lie before window_end_ns, {} ns before now",
+        "window_start_ns, {} ns before now, must be before window_end_ns, {} ns before now",
         start_ns, end_ns);
   }
-  if (end_ns >= now.latest_ns) return InvalidArgument("window_end_ns lies before 1970");
+  if (end_ns >= now.latest_ns) return InvalidArgument("window_end_ns is before 1970");
   request.set_window_start_ns(start_ns == 0 ? 0 : SubtractSaturating(now.earliest_ns, start_ns));
   request.set_window_end_ns(now.latest_ns - end_ns);
   request.set_window_start_is_relative(false);
@@ -103,9 +103,10 @@ std::vector<std::string> KnownUntil::Notes(uint64_t start_ns) const {
   }
   // From the beginning on there is all that is kept, whatever that is.
   if (start_ns != 0 && expired_until_ns_ > start_ns) {
-    notes.push_back(fmt::format(
-        "the window begins before what is kept: up to {} after its start events have expired",
-        FormatSeconds(expired_until_ns_ - start_ns)));
+    notes.push_back(
+        fmt::format("the window starts before the oldest stored events: events up to {} after its "
+                    "start have expired",
+                    FormatSeconds(expired_until_ns_ - start_ns)));
   }
   if (std::string note = SuspensionNote(start_ns); !note.empty()) notes.push_back(std::move(note));
   return notes;

@@ -41,7 +41,7 @@ absl::StatusOr<std::vector<StandingRule>> StandingExports::ReadRules(
     }
     for (const StandingRule& other : parsed) {
       if (other.name == rule.name) {
-        return InvalidArgument("--standing-export: two are named {}", rule.name);
+        return InvalidArgument("--standing-export: the name {} is used twice", rule.name);
       }
     }
     parsed.push_back(std::move(rule));
@@ -61,13 +61,13 @@ StandingExports::StandingExports(const Deps& deps, const std::string& path,
       done_(MakeCounter(deps.registry, "neurontrace_aggregator_standing_exports_done_total",
                         "Standing exports that were written")),
       failed_(MakeCounter(deps.registry, "neurontrace_aggregator_standing_exports_failed_total",
-                          "Standing exports that were given up or refused")),
+                          "Standing exports that failed permanently or were refused")),
       forgone_(MakeCounter(deps.registry, "neurontrace_aggregator_standing_exports_abandoned_total",
-                           "Standing exports of captures that were deleted before")),
+                           "Standing exports whose captures were deleted first")),
       retried_(MakeCounter(deps.registry, "neurontrace_aggregator_standing_exports_retried_total",
-                           "Tries of standing exports that failed and are made again")),
+                           "Failed attempts of standing exports that are retried")),
       pending_(MakeGauge(deps.registry, "neurontrace_aggregator_standing_exports_pending",
-                         "Standing exports that are still to be written")),
+                         "Standing exports not yet written")),
       queue_({files_, deps.clock, deps.random}, path, std::move(rules), problem_) {
   if (!problem_.empty()) SPDLOG_WARN("standing exports: {}", problem_);
 }

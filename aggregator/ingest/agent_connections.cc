@@ -36,7 +36,7 @@ void AgentConnections::Send(ConnectionId connection, v1::AgentOrder order) {
 
 void AgentConnections::Supersede(ConnectionId connection) {
   if (const auto call = Find(connection)) {
-    call->End(grpc::Status(grpc::StatusCode::ABORTED, "the agent has connected anew"));
+    call->End(grpc::Status(grpc::StatusCode::ABORTED, "the agent has reconnected"));
   }
 }
 

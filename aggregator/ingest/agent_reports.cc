@@ -49,7 +49,8 @@ v1::AgentOrder ToOrder(const CaptureOrder& order) {
 
 absl::StatusOr<v1::AgentOrder> AgentReports::Connect(const v1::AgentReport& report,
                                                      ConnectionId from, std::string& agent_id) {
-  if (!report.has_hello()) return InvalidArgument("the first report of a Control call is a hello");
+  if (!report.has_hello())
+    return InvalidArgument("the first report of a Control call must be a hello");
   ASSIGN_OR_RETURN(const AgentInfo agent, FromProto(report.hello()));
   std::optional<ConnectionId> superseded;
   if (const KnownAgent* const known = coordinator_.registry().Find(agent.agent_id)) {
@@ -91,7 +92,7 @@ absl::Status AgentReports::Handle(const v1::AgentReport& report, const std::stri
                                   ConnectionId from) {
   switch (report.report_case()) {
     case v1::AgentReport::kHello:
-      return InvalidArgument("agent {} says hello twice in one call", agent_id);
+      return InvalidArgument("agent {} sent a second hello in one call", agent_id);
     case v1::AgentReport::kWorker: {
       ASSIGN_OR_RETURN(const WorkerInfo worker, FromProto(report.worker()));
       return coordinator_.OnWorker(agent_id, from, worker);

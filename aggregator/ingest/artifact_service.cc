@@ -49,7 +49,7 @@ absl::Status CheckWhose(const Message& message) {
   if (message.agent_id().empty()) return InvalidArgument("artifact.agent_id is empty");
   RETURN_IF_ERROR(CheckIdentityText("artifact.agent_id", message.agent_id()));
   if (!message.root().empty() && !IsArtifactRoot(message.root())) {
-    return InvalidArgument("artifact: an inspect directory's hash of {} bytes that is none",
+    return InvalidArgument("artifact: invalid hash of an inspect directory, with {} bytes",
                            message.root().size());
   }
   return absl::OkStatus();
@@ -59,19 +59,19 @@ absl::Status CheckWhose(const Message& message) {
 
 ArtifactMetrics::ArtifactMetrics(prometheus::Registry& registry)
     : references(MakeCounter(registry, "neurontrace_aggregator_artifacts_kept_total",
-                             "Artifacts that captures were given, each capture's and place's")),
+                             "Artifacts added to captures, counted per capture and place")),
       received(MakeCounter(registry, "neurontrace_aggregator_artifacts_received_total",
-                           "Contents of artifacts received whole")),
+                           "Artifact contents received completely")),
       bytes_received(MakeCounter(registry, "neurontrace_aggregator_artifact_bytes_total",
-                                 "Bytes of artifacts received, of broken calls, too")),
+                                 "Bytes of artifacts received, including aborted calls")),
       known(MakeCounter(registry, "neurontrace_aggregator_artifacts_known_total",
-                        "Artifacts whose content was here and was not sent again")),
+                        "Artifacts not sent because their content was already stored")),
       stalled(MakeCounter(registry, "neurontrace_aggregator_artifact_uploads_stalled_total",
-                          "Uploads of artifacts ended because too little came")),
+                          "Artifact uploads ended because they were too slow")),
       forgone(MakeCounter(registry, "neurontrace_aggregator_artifacts_abandoned_total",
-                          "Artifacts that agents said they will not hand over")),
+                          "Artifacts that agents declined to send")),
       refused(MakeCounterFamily(registry, "neurontrace_aggregator_artifacts_refused_total",
-                                "Offers of artifacts that will not be kept")) {}
+                                "Refused offers of artifacts")) {}
 
 void ArtifactMetrics::CountRefused(v1::ArtifactOutcome outcome) {
   if (const char* const reason = ReasonOf(outcome)) refused.Add({{"reason", reason}}).Increment();
@@ -157,8 +157,8 @@ absl::Status ArtifactService::TakeParts(grpc::ServerContext& context,
                    [&context] { context.TryCancel(); });
   do {
     if (part.content().size() > limits::kArtifactPartBytesMax || part.offset() != upload.offset()) {
-      return InvalidArgument("artifact: {} bytes at {}, where {} have come", part.content().size(),
-                             part.offset(), upload.offset());
+      return InvalidArgument("artifact: {} bytes at offset {}, but {} bytes were received",
+                             part.content().size(), part.offset(), upload.offset());
     }
     RETURN_IF_ERROR(upload.Append(part.content()));
     watch.Progress(part.content().size());
@@ -166,7 +166,7 @@ absl::Status ArtifactService::TakeParts(grpc::ServerContext& context,
   } while (reader.Read(&part));
   if (!watch.stalled()) return absl::OkStatus();
   metrics_.stalled.Increment();
-  return absl::CancelledError("artifact: less than is asked of an upload came");
+  return absl::CancelledError("artifact: the upload is slower than the minimum rate");
 }
 
 absl::StatusOr<v1::ArtifactAnswer> ArtifactService::Receive(

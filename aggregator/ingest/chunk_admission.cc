@@ -55,7 +55,7 @@ absl::StatusOr<ReceivedChunk> ChunkAdmission::Take(v1::ChunkEnvelope& envelope,
   ReceivedChunk chunk;
   ASSIGN_OR_RETURN(chunk.header, workspace->validator.Validate(envelope));
   if (agent_id != nullptr && chunk.header.stream.agent_id != *agent_id) {
-    return InvalidArgument("a chunk of agent {}'s stream {} comes from agent {}",
+    return InvalidArgument("a chunk of agent {}'s stream {} was sent by agent {}",
                            chunk.header.stream.agent_id, ToString(chunk.header.stream), *agent_id);
   }
   if (envelope.has_gone_before()) {

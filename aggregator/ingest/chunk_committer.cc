@@ -132,8 +132,8 @@ void ChunkCommitter::NoteConflict(const ChunkHeader& header) {
   if (last_conflict_ == header.stream) return;
   last_conflict_ = header.stream;
   const std::string what = fmt::format(
-      "two producers share the stream {}: chunk {} came again with other contents, which are not "
-      "stored; look for two agents with one id",
+      "two producers share the stream {}: chunk {} was sent again with different contents, which "
+      "are not stored; check for two agents with the same id",
       ToString(header.stream), header.sequence);
   SPDLOG_WARN("capture {}: {}", header.capture_id.ToString(), what);
   if (on_conflict_) on_conflict_(header.capture_id, what);
@@ -147,7 +147,7 @@ void ChunkCommitter::NoteHealth(const absl::Status& status) {
   if (status.ok()) {
     SPDLOG_INFO("chunks are stored again");
   } else {
-    SPDLOG_WARN("chunks are not stored, and their agents asked to send them again: {}",
+    SPDLOG_WARN("chunks are not stored, and agents are asked to resend them: {}",
                 std::string(status.message()));
   }
   on_health_(status);

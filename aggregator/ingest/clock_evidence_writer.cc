@@ -21,25 +21,24 @@ ClockMetrics::ClockMetrics(prometheus::Registry& registry)
       bytes_stored(MakeCounter(registry, "neurontrace_aggregator_clock_bytes_stored_total",
                                "Bytes of these")),
       batches_refused(MakeCounter(registry, "neurontrace_aggregator_clock_batches_refused_total",
-                                  "Batches of clock evidence that made no sense")),
+                                  "Invalid batches of clock evidence")),
       batches_over_limit(
           MakeCounter(registry, "neurontrace_aggregator_clock_batches_over_limit_total",
-                      "Batches of clock evidence beyond what may be stored of their instance")),
+                      "Batches of clock evidence beyond the storage limit of their instance")),
       batches_pruned(MakeCounter(registry, "neurontrace_aggregator_clock_batches_pruned_total",
                                  "Batches of clock evidence removed because of their age")),
       own_batches_dropped(
           MakeCounter(registry, "neurontrace_aggregator_clock_own_batches_dropped_total",
-                      "Batches of evidence of the aggregator's own clocks that its store took "
-                      "none of")),
+                      "Batches of the aggregator's own clock evidence that could not be stored")),
       store_errors(MakeCounter(registry, "neurontrace_aggregator_clock_store_errors_total",
-                               "Writes of clock evidence that the store refused")),
+                               "Failed writes of clock evidence to the store")),
       questions_answered(MakeCounter(registry,
                                      "neurontrace_aggregator_clock_questions_answered_total",
                                      "Clock probes answered in gRPC calls")),
       calls(MakeGauge(registry, "neurontrace_aggregator_clock_calls",
-                      "Agents that report about their clocks now")),
+                      "Agents that currently report clock evidence")),
       reference_epoch(MakeGauge(registry, "neurontrace_aggregator_reference_epoch",
-                                "Which run of the reference timescale this is")) {}
+                                "Current epoch of the reference timescale")) {}
 
 ClockEvidenceWriter::ClockEvidenceWriter(ClockEvidenceStore& store, ClockMetrics& metrics)
     : store_(store), metrics_(metrics), thread_([this] { Run(); }) {}

@@ -36,7 +36,7 @@ absl::Status EvidenceAllowance::Take(const std::string& instance_id, size_t byte
   const bool fits =
       bytes <= limits::kClockHostBytesAtOnceMax && from_ns + bytes * kByteNs <= now_ns + kWholeNs;
   if (!fits) {
-    return ResourceExhausted("more than the {} bytes of clock evidence that may come in an hour",
+    return ResourceExhausted("more than the limit of {} bytes of clock evidence per hour",
                              limits::kClockHostBytesPerHourMax);
   }
   due_ns_.insert_or_assign(instance_id, from_ns + bytes * kByteNs);
@@ -55,7 +55,8 @@ ClockReportCall::ClockReportCall(const ClockDeps& deps) : deps_(deps) {
   const size_t calls = ++deps_.calls;
   deps_.metrics.calls.Set(static_cast<double>(calls));
   if (calls > limits::kClockCallsMax) {
-    End(ResourceExhausted("{} agents report about their clocks already", calls - 1));
+    End(ResourceExhausted("{} agents already report clock evidence, which is the limit",
+                          calls - 1));
     return;
   }
   StartRead(&report_);
@@ -65,7 +66,7 @@ void ClockReportCall::OnReadDone(bool ok) {
   if (!ok) return Finish(grpc::Status::OK);
   if (!welcomed_) {
     if (!report_.has_hello()) {
-      return End(InvalidArgument("the first message of a clock report is a hello"));
+      return End(InvalidArgument("the first message of a clock report must be a hello"));
     }
     return OnHello(report_.hello());
   }
@@ -79,7 +80,7 @@ void ClockReportCall::OnHello(const v1::ClockHello& hello) {
   if (!identity.ok()) return End(identity.status());
   host_ = {std::move(identity->instance_id), std::move(identity->boot_id)};
   const std::optional<ProbeKeys::Given> given = deps_.keys.Give();
-  if (!given) return End(ResourceExhausted("no more probe keys"));
+  if (!given) return End(ResourceExhausted("no probe keys available"));
   key_id_ = given->key_id;
   has_key_ = welcomed_ = true;
   ToProto(ProbeGrant{deps_.probe_port, given->key_id, given->key}, order_.mutable_access());

@@ -57,7 +57,8 @@ void ControlExchange::Send(v1::AgentOrder order) {
     if (ending_ || finished_) return;
     if (orders_.size() < limits::kAgentOrdersMax) return orders_.push_back(std::move(order));
     ending_ = true;
-    status_ = grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "orders are not being read");
+    status_ =
+        grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "the agent does not read its orders");
     orders_.clear();
   });
 }

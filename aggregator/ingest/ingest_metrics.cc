@@ -8,7 +8,7 @@ namespace {
 
 prometheus::Counter& Refused(prometheus::Registry& registry, const char* reason) {
   return MakeCounter(registry, "neurontrace_aggregator_chunks_refused_total",
-                     "Chunks that were not stored, by the reason the agent was given",
+                     "Chunks not stored, by the reason reported to the agent",
                      {{"reason", reason}});
 }
 
@@ -22,26 +22,26 @@ IngestMetrics::IngestMetrics(prometheus::Registry& registry)
       bytes_stored(MakeCounter(registry, "neurontrace_aggregator_chunk_bytes_stored_total",
                                "Bytes of the chunks stored, compressed")),
       canaries_stored(MakeCounter(registry, "neurontrace_aggregator_canaries_stored_total",
-                                  "Canaries of streams that came all the way")),
+                                  "Stream canaries received")),
       chunks_duplicate(MakeCounter(registry, "neurontrace_aggregator_chunks_duplicate_total",
-                                   "Chunks that came again and were dropped")),
+                                   "Duplicate chunks dropped")),
       chunks_conflicting(
           MakeCounter(registry, "neurontrace_aggregator_chunks_conflicting_total",
-                      "Chunks that came again with other contents and were dropped")),
+                      "Chunks dropped because they were sent again with different contents")),
       refused_malformed(Refused(registry, "malformed")),
       refused_unknown_capture(Refused(registry, "unknown_capture")),
       refused_limit(Refused(registry, "limit")),
       refused_gap(Refused(registry, "gap")),
       refused_busy(Refused(registry, "busy")),
       store_errors(MakeCounter(registry, "neurontrace_aggregator_store_errors_total",
-                               "Writes of chunks that the store refused")),
+                               "Failed writes of chunks to the store")),
       bytes_in_flight(MakeGauge(registry, "neurontrace_aggregator_ingest_bytes_in_flight",
                                 "Bytes of chunks received and not yet durable")),
       calls_waiting(MakeGauge(registry, "neurontrace_aggregator_ingest_calls_waiting",
-                              "Upload calls that are not read from until there is room")),
+                              "Upload calls paused until there is room")),
       upload_calls(MakeGauge(registry, "neurontrace_aggregator_upload_calls", "Upload calls open")),
       commit_seconds(MakeHistogram(registry, "neurontrace_aggregator_commit_seconds",
-                                   "Time of one group commit, sync included",
+                                   "Duration of a group commit, including the sync",
                                    {0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2})),
       commit_chunks(MakeHistogram(registry, "neurontrace_aggregator_commit_chunks",
                                   "Chunks in one group commit",

@@ -8,7 +8,7 @@
 
 namespace neurontrace {
 
-// What the door counts; docs/operator/operations.md has the words. The registry owns them. Any
+// What the door counts; docs/operator/metrics.md describes them. The registry owns them. Any
 // thread.
 struct IngestMetrics {
   explicit IngestMetrics(prometheus::Registry& registry);

@@ -56,16 +56,16 @@ void UploadAcks::OnResult(uint32_t stream_ref, uint64_t sequence,
       return;
     case PutOutcome::kUnknownCapture:
       OnRefused(stream_ref, sequence, v1::REFUSAL_CODE_UNKNOWN_CAPTURE,
-                "the capture is not known here, or was deleted");
+                "the capture is unknown or deleted");
       return;
     case PutOutcome::kStreamEnded:
       stream.durable = result->next_sequence;
       OnRefused(stream_ref, sequence, v1::REFUSAL_CODE_MALFORMED,
-                "the stream's last chunk is stored already");
+                "the stream's last chunk is already stored");
       return;
     case PutOutcome::kTooManyStreams:
       OnRefused(stream_ref, sequence, v1::REFUSAL_CODE_LIMIT,
-                "the capture has as many streams as it may have");
+                "the capture has reached the limit of streams");
       return;
   }
 }
@@ -128,7 +128,7 @@ void UploadExchange::OnReadDone(bool ok) {
       all_read_ = true;
     } else if (!acks_.Know(incoming_.stream_ref())) {
       status_ = grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
-                             "one call numbers too many streams: open another one");
+                             "one call uses too many streams; open another call");
       all_read_ = true;
     } else {
       arrivals_.push_back(std::make_unique<Arrival>());

@@ -67,11 +67,11 @@ void ToMessage(const Caller& caller, const KnownAgent& agent, v1::Agent& message
 // What tells people who or what began a capture has to be the aggregator's own word.
 absl::Status CheckNothingForged(const v1::CaptureSpec& spec) {
   if (!spec.cause().empty()) {
-    return InvalidArgument("spec.cause is set by the aggregator alone: leave it out");
+    return InvalidArgument("spec.cause is reserved for the aggregator; omit it");
   }
   for (const v1::KeyValue& label : spec.labels()) {
     if (!IsReservedTag(label.key())) continue;
-    return InvalidArgument("the tag '{}' is set by the aggregator alone: choose another key",
+    return InvalidArgument("the tag '{}' is reserved for the aggregator; choose another key",
                            label.key());
   }
   return absl::OkStatus();
@@ -364,16 +364,15 @@ grpc::Status OperatorService::DeleteCapture(grpc::ServerContext* context,
 absl::Status OperatorService::Delete(const CaptureId& id, v1::DeleteCaptureReply& reply) {
   const auto claim = deps_.claim_for_deletion(id);
   if (claim == nullptr) {
-    return FailedPrecondition(
-        "capture {} is being exported, or deleted already: try again when that is over",
-        id.ToString());
+    return FailedPrecondition("capture {} is being exported or deleted; try again later",
+                              id.ToString());
   }
   ASSIGN_OR_RETURN(const bool is_running, sessions_.Run([&](Coordinator& coordinator) {
     coordinator.Forget(id);
     return coordinator.FindRunning(id) != nullptr;
   }));
   if (is_running) {
-    return FailedPrecondition("capture {} is running: stop it and wait for its end first",
+    return FailedPrecondition("capture {} is running; stop it and wait for its end first",
                               id.ToString());
   }
   ASSIGN_OR_RETURN(const auto deleted, deps_.store.DeleteCapture(id));

@@ -62,13 +62,12 @@ v1::CapturePreview ToPreview(const CaptureRecord& record, const PreviewRoom& roo
     expected = std::min(expected, record.spec.budget.stored_bytes_max);
   preview.set_bytes(expected);
   if (room.store_free_bytes > 0 && expected > room.store_free_bytes) {
-    preview.add_objections(fmt::format("{} would not fit: the store's disk has {} free",
+    preview.add_objections(fmt::format("{} do not fit: the store's disk has {} free",
                                        BytesText(expected), BytesText(room.store_free_bytes)));
   }
   if (room.objections.empty() && expected > room.quota_left_bytes) {
     preview.add_objections(
-        fmt::format("it would be stopped early: {} are expected, and {} may be "
-                    "stored",
+        fmt::format("the capture would stop early: {} are expected, but only {} may be stored",
                     BytesText(expected), BytesText(room.quota_left_bytes)));
   }
   return preview;

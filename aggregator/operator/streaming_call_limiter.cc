@@ -24,7 +24,7 @@ bool StreamingCallLimiter::Call::Write(const std::function<bool()>& write) {
 absl::Status StreamingCallLimiter::Call::Judge(absl::Status status) const {
   if (!is_unread_) return status;
   return absl::DeadlineExceededError(
-      fmt::format("nobody read what was sent for {} s", limits::kUnreadNsMax / 1'000'000'000));
+      fmt::format("the client has not read for {} s", limits::kUnreadNsMax / 1'000'000'000));
 }
 
 absl::StatusOr<std::unique_ptr<StreamingCallLimiter::Call>> StreamingCallLimiter::Take(
@@ -35,16 +35,14 @@ absl::StatusOr<std::unique_ptr<StreamingCallLimiter::Call>> StreamingCallLimiter
   if (calls_.size() >= options_.at_once_max) {
     options_.refused.Increment();
     return ResourceExhausted(
-        "this aggregator has {} {} under way, as many as it makes at once: try again when one of "
-        "them has ended",
+        "this aggregator has reached its limit of {} {} at once; try again when one has ended",
         calls_.size(), options_.what);
   }
   if (of_caller >= options_.of_caller_max) {
     options_.refused.Increment();
     return ResourceExhausted(
-        "{} has {} {} under way, as many as one caller may have at once: try again when one of "
-        "them has ended",
-        caller, of_caller, options_.what);
+        "{} has reached the limit of {} {} per caller; try again when one has ended", caller,
+        of_caller, options_.what);
   }
   auto call = std::unique_ptr<Call>(new Call(*this, caller, std::move(cancel)));
   calls_.push_back(call.get());

@@ -85,13 +85,13 @@ RetentionMetrics::RetentionMetrics(prometheus::Registry& registry)
       captures_deleted(MakeCounter(registry, "neurontrace_aggregator_captures_expired_total",
                                    "Ended captures deleted by their retention")),
       errors(MakeCounter(registry, "neurontrace_aggregator_retention_errors_total",
-                         "Passes over a capture that failed, and are tried again")),
-      step_seconds_max(MakeGauge(registry, "neurontrace_aggregator_trim_step_seconds_max",
-                                 "The longest step since the start: so long did writers wait")),
-      streams_by_receipt(MakeGauge(
-          registry, "neurontrace_aggregator_retention_streams_by_receipt",
-          "Streams of continuous captures whose stamps make no sense, and whose age is told "
-          "by when their chunks came")) {}
+                         "Failed passes over a capture, to be retried")),
+      step_seconds_max(
+          MakeGauge(registry, "neurontrace_aggregator_trim_step_seconds_max",
+                    "Longest deletion step since the start, during which writers wait")),
+      streams_by_receipt(MakeGauge(registry, "neurontrace_aggregator_retention_streams_by_receipt",
+                                   "Streams of continuous captures with implausible timestamps, "
+                                   "aged by the arrival of their chunks")) {}
 
 StreamAge::StreamAge(uint64_t retention_ns)
     : behind_max_ns_(retention_ns == 0 ? kBehindMaxNs : std::min(kBehindMaxNs, retention_ns / 2)),
@@ -330,7 +330,7 @@ absl::Status CaptureRetention::TrimCapture(const CaptureRecord& record, Running&
                     : std::clamp(retention_ns / 8, kPassIntervalMinNs, kPassIntervalMaxNs));
   // Stamps are all there is where the clocks cannot be read.
   if (const absl::Status status = RefreshMaps(); !status.ok()) {
-    SPDLOG_WARN("retention goes by hosts' own clocks: {}", std::string(status.message()));
+    SPDLOG_WARN("retention uses the hosts' own clocks: {}", std::string(status.message()));
   }
   const absl::Status status = Pass(*this, record, running).Run();
   if (running.said_monotonic_ns == 0) running.said_monotonic_ns = now_ns;
@@ -347,7 +347,7 @@ void CaptureRetention::LogExpiredTotals(const CaptureRecord& record, Running& ru
                         .job = record.spec.selection.job,
                         .events = std::exchange(running.events_expired, 0),
                         .bytes = std::exchange(running.bytes_expired, 0)};
-  SPDLOG_INFO("capture {}: {} events in {} bytes have expired since this was last said",
+  SPDLOG_INFO("capture {}: {} events in {} bytes have expired since the last report",
               record.id.ToString(), expired.events, expired.bytes);
   deps_.on_expired(expired);
 }

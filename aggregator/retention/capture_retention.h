@@ -43,7 +43,7 @@ class ExportLeases {
   static std::shared_ptr<State> MakeState();
 };
 
-// What retention says of itself; docs/operator/operations.md has the words. The registry owns them.
+// What retention says of itself; docs/operator/metrics.md describes them. The registry owns them.
 // Any thread.
 struct RetentionMetrics {
   explicit RetentionMetrics(prometheus::Registry& registry);

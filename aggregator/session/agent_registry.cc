@@ -17,12 +17,12 @@ absl::Status CheckHello(const AgentInfo& info) {
   }
   if (info.protocol_version < kProtocolVersionOldest) {
     return FailedPrecondition(
-        "agent {} speaks protocol {} and this aggregator {} to {}: update the agent", info.agent_id,
-        info.protocol_version, kProtocolVersionOldest, kProtocolVersion + 1);
+        "agent {} uses protocol {} and this aggregator supports {} to {}; update the agent",
+        info.agent_id, info.protocol_version, kProtocolVersionOldest, kProtocolVersion + 1);
   }
   if (info.protocol_version > kProtocolVersion + 1) {
     return FailedPrecondition(
-        "agent {} speaks protocol {} and this aggregator {} to {}: update the aggregator",
+        "agent {} uses protocol {} and this aggregator supports {} to {}; update the aggregator",
         info.agent_id, info.protocol_version, kProtocolVersionOldest, kProtocolVersion + 1);
   }
   return absl::OkStatus();

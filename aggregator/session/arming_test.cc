@@ -182,7 +182,7 @@ TEST_F(ArmingTest, BeginsOnlyWithAsManyAsItRequires) {
       continue;
     }
     EXPECT_THAT(saved_[id].end_warnings,
-                ElementsAre("3 of 4 selected workers are armed, and 76 % are required (busy: other "
+                ElementsAre("3 of 4 selected workers are armed, but 76 % are required (busy: other "
                             "profiler: 1)"));
     EXPECT_EQ(coordinator_->Find(id), nullptr);
     EXPECT_THAT(orders_, Contains("a stop"));

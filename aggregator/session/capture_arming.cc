@@ -39,7 +39,7 @@ std::string ArmingTally::WhyNotEnough(const CaptureSpec& spec) const {
     text = selected == 1 ? "the selected worker cannot take part"
                          : fmt::format("none of the {} selected workers can take part", selected);
   } else {
-    text = fmt::format("{} of {} selected workers are armed, and {} are required", armed, selected,
+    text = fmt::format("{} of {} selected workers are armed, but {} are required", armed, selected,
                        spec.conditions.require_percent == 100
                            ? "all"
                            : fmt::format("{} %", spec.conditions.require_percent));

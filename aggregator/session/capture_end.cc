@@ -46,9 +46,9 @@ bool CheckAgents(const std::set<std::string, std::less<>>& connected_agents,
     all_finished = false;
     part.vanished = true;
     roster.WarnAtEnd(fmt::format(
-        "agent {} on {} {}: what it had not delivered is missing", part.agent_id, part.instance_id,
+        "agent {} on {} {}: its undelivered data is missing", part.agent_id, part.instance_id,
         connected_agents.contains(part.agent_id) ? "is connected but did not finish"
-                                                 : "is gone and did not return"));
+                                                 : "disconnected and did not return"));
   }
   return all_finished;
 }
@@ -136,13 +136,13 @@ bool CheckExecutions(CaptureRoster& roster) {
     roster.WarnAtEnd(fmt::format("{} recorded nothing: execution {} was to be its first, and {}",
                                  NameOf(status), begin.first_execution,
                                  status.newest_execution == 0
-                                     ? "it told of none"
+                                     ? "it reported none"
                                      : fmt::format("its newest was {}", status.newest_execution)));
   }
   if (!all_reached && begin.first_execution == 0) {
     roster.WarnAtEnd(
-        "nothing was recorded: no execution to begin at was found, as its workers told of none"
-        " before it was stopped");
+        "nothing was recorded: no execution to start at was found, because no worker reported one "
+        "before the stop");
   }
   return all_reached;
 }

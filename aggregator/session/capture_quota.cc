@@ -33,7 +33,7 @@ CaptureAllowance OfContinuous(const CaptureSpec& spec, const CaptureQuotas& quot
   if (quotas.job_bytes == 0 || use.job.empty() || !use.own_bytes) return allowance;
   const uint64_t own = std::min(*use.own_bytes, use.job_bytes);
   allowance.bytes = Left(quotas.job_bytes, use.job_bytes - own) + spec.retention.bytes / 8;
-  allowance.words = fmt::format("what the quota of job {} had left, {} of {} (--quota-job-bytes)",
+  allowance.words = fmt::format("the rest of the quota of job {}, {} of {} (--quota-job-bytes)",
                                 use.job, BytesText(Left(quotas.job_bytes, use.job_bytes - own)),
                                 BytesText(quotas.job_bytes));
   return allowance;
@@ -70,19 +70,19 @@ absl::StatusOr<CaptureAllowance> Admit(const CaptureSpec& spec, const CaptureQuo
     const uint64_t left = Left(limit.quota, limit.used - own);
     if (left == 0 && !use.own_bytes) {
       return ResourceExhausted(
-          "the quota {} is used up: {} of {} are stored ({} of the aggregator); delete captures, "
-          "or raise it",
+          "the quota {} is exhausted: {} of {} are stored; delete captures or raise {} of the "
+          "aggregator",
           limit.whose, BytesText(limit.used), BytesText(limit.quota), limit.flag);
     }
     if (AsksFor(spec) > left && !use.own_bytes) {
       return ResourceExhausted(
-          "the capture may take {}, and the quota {} has {} left of {} ({} of the aggregator): ask "
-          "for less, delete captures, or raise it",
+          "the capture may need {}, but the quota {} has {} left of {} ({} of the aggregator); "
+          "request less, delete captures, or raise the quota",
           BytesText(AsksFor(spec)), limit.whose, BytesText(left), BytesText(limit.quota),
           limit.flag);
     }
     if (left >= allowance.bytes) continue;
-    allowance = {left, fmt::format("what the quota {} had left, {} of {} ({})", limit.whose,
+    allowance = {left, fmt::format("the rest of the quota {}, {} of {} ({})", limit.whose,
                                    BytesText(left), BytesText(limit.quota), limit.flag)};
   }
   if (spec.mode == CaptureMode::kContinuous && spec.retention.bytes > 0)

@@ -78,12 +78,12 @@ TEST(CaptureQuota, RefusesWithTheNumbers) {
       Admit({}, {.job_bytes = 100 * kMb}, {.job = "llama", .job_bytes = 100 * kMb});
   EXPECT_EQ(used_up.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(std::string(used_up.status().message()),
-            "the quota of job llama is used up: 100.0 MB of 100.0 MB are stored "
-            "(--quota-job-bytes of the aggregator); delete captures, or raise it");
+            "the quota of job llama is exhausted: 100.0 MB of 100.0 MB are stored; delete captures "
+            "or raise --quota-job-bytes of the aggregator");
   const auto too_much = Admit({.budget = {.stored_bytes_max = 30 * kMb}},
                               {.store_bytes = 100 * kMb}, {.store_bytes = 80 * kMb});
   EXPECT_THAT(std::string(too_much.status().message()),
-              HasSubstr("may take 30.0 MB, and the quota of the store has 20.0 MB left"));
+              HasSubstr("may need 30.0 MB, but the quota of the store has 20.0 MB left"));
   const auto standing = Admit({.mode = CaptureMode::kContinuous, .retention = {.bytes = 200 * kMb}},
                               {.capture_bytes = 100 * kMb}, {});
   EXPECT_EQ(standing.status().code(), absl::StatusCode::kResourceExhausted);

@@ -17,22 +17,23 @@ std::string_view NameOf(CaptureMode mode) {
 
 absl::Status CheckMode(const CaptureSpec& spec) {
   if (spec.mode != CaptureMode::kSnapshot && spec.timing.last_ns > 0) {
-    return InvalidArgument("only a snapshot of a flight recorder reaches back: leave out last_ns");
+    return InvalidArgument("last_ns is allowed only for a snapshot of a flight recorder; omit it");
   }
   if (spec.mode != CaptureMode::kSnapshot && !spec.timing.flight_recorder.empty()) {
-    return InvalidArgument("only a snapshot takes the rings of a flight recorder");
+    return InvalidArgument("only a snapshot collects the rings of a flight recorder");
   }
   if (spec.mode == CaptureMode::kContinuous && spec.retention.duration_ns == 0 &&
       spec.retention.bytes == 0) {
     return InvalidArgument(
-        "a continuous capture needs a retention, in time or in bytes: without it grows for ever");
+        "a continuous capture needs a retention in time or bytes, because it grows without limit "
+        "otherwise");
   }
   if (!spec.filter.include_neuron && !spec.filter.include_framework) {
-    return InvalidArgument("the capture leaves out both the runtime's events and the framework's");
+    return InvalidArgument("the capture excludes both the runtime's events and the framework's");
   }
   if (!spec.filter.include_neuron && spec.mode != CaptureMode::kStream &&
       spec.mode != CaptureMode::kContinuous) {
-    return InvalidArgument("without the runtime's events there is nothing of this mode to record");
+    return InvalidArgument("this mode records only the runtime's events, which are excluded");
   }
   return absl::OkStatus();
 }
@@ -61,7 +62,7 @@ absl::Status CheckEventTypes(const CaptureSpec& spec, const AgentRegistry& regis
     const std::string name = unknown.item.substr(unknown.item.starts_with('^') ? 1 : 0);
     if (MayBeFrameworks(spec, name)) continue;
     return InvalidArgument(
-        "no event type is called '{}'{}; the runtimes of the selected workers know {}", name,
+        "unknown event type '{}'{}; the runtimes of the selected workers provide {}", name,
         unknown.nearest.empty() ? "" : fmt::format(", is '{}' meant?", unknown.nearest),
         fmt::join(known.begin(), known.end(), ", "));
   }
@@ -73,9 +74,9 @@ absl::Status CheckEventTypes(const CaptureSpec& spec, const AgentRegistry& regis
 std::string RunsAlready(const CaptureRecord& record, const MayName& may_name) {
   const std::string_view mode = NameOf(record.spec.mode);
   if (may_name && !may_name(record.spec)) {
-    return fmt::format("{} of somebody else runs already", mode);
+    return fmt::format("{} of another user is already running", mode);
   }
-  return fmt::format("{} {} runs already{}", mode, record.id.ToString(),
+  return fmt::format("{} {} is already running{}", mode, record.id.ToString(),
                      record.spec.selection.job.empty() ? " for all jobs"
                                                        : " for job " + record.spec.selection.job);
 }
@@ -101,12 +102,12 @@ absl::Status TakeFlightRecorder(const CaptureSurroundings& surroundings, Capture
           "{}{}{}", named.empty() ? "" : ", ", record->id.ToString(),
           record->spec.selection.job.empty() ? "" : " of job " + record->spec.selection.job);
     }
-    return FailedPrecondition("{} flight recorders fit{}{}; say which job is meant", fitting.size(),
-                              named.empty() ? "" : ": ", named);
+    return FailedPrecondition("{} flight recorders match{}{}; select one with its job",
+                              fitting.size(), named.empty() ? "" : ": ", named);
   }
   const CaptureRecord& recorder = *fitting.front();
   if (recorder.state != CaptureState::kRecording) {
-    return FailedPrecondition("flight recorder {} is {}: its rings are not held",
+    return FailedPrecondition("flight recorder {} is {}, so its rings are not held",
                               recorder.id.ToString(),
                               recorder.state == CaptureState::kArming ? "arming" : "stopping");
   }
@@ -129,7 +130,7 @@ absl::Status CheckStanding(const CaptureSurroundings& surroundings, const Captur
     if (record->spec.mode != spec.mode || record->state == CaptureState::kStopping) continue;
     if (!MayOverlap(record->spec, spec)) continue;
     return FailedPrecondition(
-        "{}, and a worker has one at a time: stop it first, or select other jobs",
+        "{}, and a worker can have only one; stop it first, or select other jobs",
         RunsAlready(*record, surroundings.may_name));
   }
   return absl::OkStatus();

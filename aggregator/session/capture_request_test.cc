@@ -62,8 +62,8 @@ TEST_F(CaptureRequestTest, LeavesOutTheNoiseOfAllocationsUnlessAsked) {
 
 TEST_F(CaptureRequestTest, AnUnknownEventTypeIsRefusedWithTheNearest) {
   EXPECT_EQ(WhyInvalid({.filter = {.event_types = {"hardware", "^cc_runing"}}}),
-            "no event type is called 'cc_runing', is 'cc_running' meant?; the runtimes of the "
-            "selected workers know cc_running, kmgr_exec_core, nc_exec_running, nrt_tensor_free, "
+            "unknown event type 'cc_runing', is 'cc_running' meant?; the runtimes of the selected "
+            "workers provide cc_running, kmgr_exec_core, nc_exec_running, nrt_tensor_free, "
             "nrt_tensor_read");
   // Groups, and the names of the documentation.
   EXPECT_TRUE(Complete({.filter = {.event_types = {"software", "cc_exec", "^tensor_read"}}}).ok());
@@ -148,7 +148,7 @@ TEST_F(CaptureRequestTest, ASnapshotTakesTheFlightRecorderThatFits) {
   EXPECT_THAT(taken.filter.event_types, ElementsAre("hardware"));
   EXPECT_FALSE(taken.filter.include_framework);
   const CaptureId gpt = Runs({.mode = CaptureMode::kFlightRecorder, .selection = {.job = "gpt"}});
-  EXPECT_THAT(refused(snapshot), HasSubstr("2 flight recorders fit"));
+  EXPECT_THAT(refused(snapshot), HasSubstr("2 flight recorders match"));
   EXPECT_EQ(Complete({.mode = CaptureMode::kSnapshot, .selection = {.job = "gpt"}})
                 ->timing.flight_recorder,
             gpt);
@@ -159,7 +159,7 @@ TEST_F(CaptureRequestTest, ASnapshotTakesTheFlightRecorderThatFits) {
             "llama");
   records_[0].state = CaptureState::kArming;
   EXPECT_THAT(refused({.mode = CaptureMode::kSnapshot, .timing = {.flight_recorder = llama}}),
-              HasSubstr("is arming: its rings are not held"));
+              HasSubstr("is arming, so its rings are not held"));
 }
 
 }  // namespace

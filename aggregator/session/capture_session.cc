@@ -299,7 +299,7 @@ ArmingTally CaptureSession::Judge() {
     if (presence == nullptr) continue;
     status.obstacle =
         presence->connected ? CaptureObstacle::kNoAnswer : CaptureObstacle::kAgentLost;
-    if (status.detail.empty()) status.detail = "it has not said in time that it is armed";
+    if (status.detail.empty()) status.detail = "it did not report in time that it is armed";
   }
   const std::vector<NonParticipant> bystanders = record().bystanders;
   for (const NonParticipant& bystander : bystanders) {
@@ -310,10 +310,10 @@ ArmingTally CaptureSession::Judge() {
       roster_.AddParticipant(bystander, CaptureWorkerState::kRefused, obstacle, "");
     } else if (presence == nullptr || !presence->connected) {
       roster_.AddParticipant(bystander, CaptureWorkerState::kStarting, CaptureObstacle::kAgentLost,
-                             "its agent has gone");
+                             "its agent disconnected");
     } else {
       roster_.AddParticipant(bystander, CaptureWorkerState::kStarting, CaptureObstacle::kNoAnswer,
-                             "it has not said in time that it is armed");
+                             "it did not report in time that it is armed");
     }
   }
   return Tally(record());
@@ -459,7 +459,7 @@ bool CaptureSession::RecordWorkerGone(const WorkerIdentity& worker) {
       status->obstacle == CaptureObstacle::kNoAnswer) {
     status->state = CaptureWorkerState::kRefused;
     status->obstacle = CaptureObstacle::kEnded;
-    status->detail = "it ended before it said that it was armed";
+    status->detail = "it ended before it reported that it was armed";
     return true;
   }
   NonParticipant* const bystander = roster_.FindNonParticipant(worker);

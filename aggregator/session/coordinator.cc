@@ -84,7 +84,7 @@ absl::StatusOr<std::vector<ResumedCapture>> Coordinator::JoinAll(const AgentInfo
     if (capture->session.record().agents.size() != parts) capture->must_be_durable = true;
     if (capture->must_be_durable) journal_.Save(*capture, /*durable=*/true);
     if (capture->must_be_durable) {
-      return Unavailable("agent {} has to wait: the record of capture {} cannot be written",
+      return Unavailable("agent {} must wait: the record of capture {} cannot be written",
                          agent.agent_id, id.ToString());
     }
     resumed.push_back(orders_.ResumeFor(capture->session, agent));
@@ -110,7 +110,7 @@ void Coordinator::Disconnect(const std::string& agent_id, ConnectionId from) {
 
 absl::Status Coordinator::CheckCurrent(const std::string& agent_id, ConnectionId from) const {
   if (registry_.IsCurrent(agent_id, from)) return absl::OkStatus();
-  return MakeStatus(absl::StatusCode::kAborted, "agent {} has connected anew: this call is over",
+  return MakeStatus(absl::StatusCode::kAborted, "agent {} has reconnected; this call ends",
                     agent_id);
 }
 
@@ -245,7 +245,7 @@ void Coordinator::AwaitReturning(CaptureSession& session, const SessionTime& now
 absl::StatusOr<CaptureRecord> Coordinator::StartCapture(const CaptureSpec& asked,
                                                         const MayName& may_name) {
   if (running_.size() >= limits::kCapturesRunningMax) {
-    return ResourceExhausted("{} captures are running, which is the limit: stop one first",
+    return ResourceExhausted("{} captures are running, which is the limit; stop one first",
                              running_.size());
   }
   CaptureSurroundings surroundings{.registry = registry_, .running = {}, .may_name = may_name};

@@ -128,13 +128,13 @@ TEST_F(CoordinatorTest, WorkersThatRefusedOrDiedMakeItIncomplete) {
     Connect("a");
     Connect("b");
     const CaptureId id = Record({"a", "b"});
-    Report("a", id, state, "another profiler is at work");
+    Report("a", id, state, "another profiler is active");
     ASSERT_TRUE(coordinator_->StopCapture(id).ok());
     ReportAgent("a", id, 1, true);
     Report("b", id, CaptureWorkerState::kComplete);
     ReportAgent("b", id, 1, true);
     EXPECT_EQ(saved_[id].state, CaptureState::kIncomplete);
-    EXPECT_THAT(saved_[id].end_warnings, ElementsAre(HasSubstr("another profiler is at work")));
+    EXPECT_THAT(saved_[id].end_warnings, ElementsAre(HasSubstr("another profiler is active")));
   }
 }
 
@@ -395,7 +395,8 @@ TEST_F(CoordinatorTest, ASelectedWorkerThatNobodyKnowsInTheEndIsLost) {
   EXPECT_EQ(saved_[id].state, CaptureState::kIncomplete);
   ASSERT_EQ(saved_[id].workers.size(), 2u);
   EXPECT_EQ(StatusOf(id, "a", 2).state, CaptureWorkerState::kLost);
-  EXPECT_THAT(saved_[id].end_warnings, Contains(HasSubstr("its successor knows nothing of it")));
+  EXPECT_THAT(saved_[id].end_warnings,
+              Contains(HasSubstr("the restarted agent does not know of it")));
   ASSERT_EQ(saved_[id].bystanders.size(), 1u);
   EXPECT_EQ(saved_[id].bystanders[0].detail, "it ended before it was asked to record");
 }

@@ -63,13 +63,13 @@ Progress Measure(const CaptureRecord& record, uint64_t now_realtime_ns) {
 }
 
 std::string GoalOf(const CaptureBegin& begin) {
-  if (begin.first_execution == 0) return "an execution to begin at was found";
+  if (begin.first_execution == 0) return "an execution to start at was found";
   return fmt::format("execution {}",
                      begin.last_execution != 0 ? begin.last_execution : begin.first_execution);
 }
 
 std::string NewestWords(const Progress& progress) {
-  if (progress.newest == 0) return "none told of any execution";
+  if (progress.newest == 0) return "none reported an execution";
   return fmt::format("the newest was {}", progress.newest);
 }
 
@@ -98,7 +98,7 @@ std::optional<std::string> ExecutionStopPolicy::Check(const CaptureRecord& recor
   }
   if (progress.going_on() == 0 && progress.ended > 0) {
     if (progress.short_of == 0) return "";
-    return fmt::format("its workers ended, or their agents are gone, before {}: {}",
+    return fmt::format("its workers ended or their agents disconnected before {}: {}",
                        GoalOf(*record.begin), NewestWords(progress));
   }
   const bool all_past = progress.past > 0 && progress.behind == 0;
@@ -110,12 +110,12 @@ std::optional<std::string> ExecutionStopPolicy::Check(const CaptureRecord& recor
   } else {
     if (straggling_since_ns_ == 0) straggling_since_ns_ = now.monotonic_ns;
     if (now.monotonic_ns >= straggling_since_ns_ + kStragglerNs) {
-      return fmt::format("all others are behind {}, and {} of {} workers told of no execution",
+      return fmt::format("all others are behind {}, and {} of {} workers reported no execution",
                          GoalOf(*record.begin), stragglers, progress.going_on());
     }
   }
   if (now.monotonic_ns >= progress_since_ns_ + kStandstillNs) {
-    return fmt::format("no worker told of a further execution for {} s, before {}: {}",
+    return fmt::format("no worker reported a further execution for {} s, before {}: {}",
                        kStandstillNs / kNsPerSecond, GoalOf(*record.begin), NewestWords(progress));
   }
   return std::nullopt;

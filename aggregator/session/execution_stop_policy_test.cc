@@ -87,7 +87,7 @@ TEST_F(ExecutionStopPolicyTest, AWorkerWithoutNumbersHoldsTheOthersUpForAWhile) 
   EXPECT_EQ(StateOf(id), CaptureState::kRecording);
   Advance(kSecondNs);
   EXPECT_EQ(StateOf(id), CaptureState::kStopping);
-  EXPECT_THAT(saved_[id].warnings, ElementsAre(HasSubstr("1 of 2 workers told of no execution")));
+  EXPECT_THAT(saved_[id].warnings, ElementsAre(HasSubstr("1 of 2 workers reported no execution")));
   Report("a", {.capture_id = id,
                .worker = WorkerOf("a"),
                .state = CaptureWorkerState::kComplete,
@@ -98,7 +98,7 @@ TEST_F(ExecutionStopPolicyTest, AWorkerWithoutNumbersHoldsTheOthersUpForAWhile) 
   Finish(id);
   EXPECT_EQ(saved_[id].state, CaptureState::kIncomplete);
   EXPECT_THAT(saved_[id].end_warnings,
-              ElementsAre(AllOf(HasSubstr("recorded nothing"), HasSubstr("told of none"))));
+              ElementsAre(AllOf(HasSubstr("recorded nothing"), HasSubstr("reported none"))));
 }
 
 TEST_F(ExecutionStopPolicyTest, OneWorkerAloneDoesNotEndItWhileAnotherBegins) {
@@ -117,12 +117,12 @@ TEST_F(ExecutionStopPolicyTest, WorkersThatTellOfNoneAreNotWaitedForForEver) {
   EXPECT_EQ(StateOf(id), CaptureState::kRecording);
   Advance(2 * kSecondNs);
   EXPECT_EQ(StateOf(id), CaptureState::kStopping);
-  EXPECT_THAT(saved_[id].warnings, ElementsAre(HasSubstr("none told of any execution")));
+  EXPECT_THAT(saved_[id].warnings, ElementsAre(HasSubstr("none reported an execution")));
   for (const std::string agent : {"a", "b"}) Report(agent, id, CaptureWorkerState::kComplete);
   Finish(id);
   EXPECT_EQ(saved_[id].state, CaptureState::kIncomplete);
   EXPECT_THAT(saved_[id].end_warnings,
-              ElementsAre(HasSubstr("no execution to begin at was found")));
+              ElementsAre(HasSubstr("no execution to start at was found")));
 }
 
 TEST_F(ExecutionStopPolicyTest, ItsTimeCountsFromTheExecution) {

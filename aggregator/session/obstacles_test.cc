@@ -181,7 +181,7 @@ TEST_F(ObstaclesTest, OneThatIsArmedAndNeverBegins) {
   Arm("b", id);
   End(id);
   EXPECT_EQ(StatusOf(id, "b").state, CaptureWorkerState::kRefused);
-  EXPECT_THAT(saved_[id].end_warnings, ElementsAre(HasSubstr("never said that it began")));
+  EXPECT_THAT(saved_[id].end_warnings, ElementsAre(HasSubstr("never reported its start")));
 }
 
 TEST_F(ObstaclesTest, AFlightRecorderThatGaveWayIsNoLoss) {

@@ -100,7 +100,8 @@ int RunStoreCheck(const StoreCheckCommandOptions& options, FILE* out, FILE* err)
   if (report->faults_total == 0) return kExitSound;
   const absl::Status remembered = RememberFaults(options.store, nullptr, *report);
   if (!remembered.ok()) {
-    fmt::print(err, "neurontrace-aggregator: the captures' certificates will not have this: {}\n",
+    fmt::print(err,
+               "neurontrace-aggregator: the captures' certificates will not include this: {}\n",
                std::string(remembered.message()));
   }
   return kExitDamaged;

@@ -282,7 +282,7 @@ absl::Status ChunkStore::NoteFound(const FoundDamage& found, uint64_t count) {
 // Resuming a database that cannot be resumed may take long.
 absl::Status ChunkStore::CheckWritable() const {
   if (!database_.must_reopen()) return absl::OkStatus();
-  return Unavailable("the store takes no writes until it is opened again");
+  return Unavailable("the store accepts no writes until it is reopened");
 }
 
 absl::Status ChunkStore::KeepFound(const FoundDamage& found, const Remark& remark) {

@@ -75,7 +75,7 @@ absl::Status CheckStoreDirectory(const std::string& path, rocksdb::Env& env) {
   if (!listed.ok()) {
     bool is_directory = true;
     if (env.IsDirectory(path, &is_directory).ok() && !is_directory) {
-      return FailedPrecondition("{}: it is a file: name a directory", doing);
+      return FailedPrecondition("{}: it is a file; choose a directory", doing);
     }
     return FromRocksDb(listed, doing);
   }

@@ -25,7 +25,7 @@ std::string SecondsWords(uint64_t ns) {
 // "what came before is in continuous capture … for 10m", or that this has all of it.
 std::string BeforeWords(const TriggerWorld::Continuous& continuous, bool before) {
   std::string words =
-      before ? fmt::format("what came before is in continuous capture {}", continuous.id.ToString())
+      before ? fmt::format("earlier events are in continuous capture {}", continuous.id.ToString())
              : fmt::format("continuous capture {} records it", continuous.id.ToString());
   words += continuous.retention_ns == 0 ? ", while its size allows"
                                         : ", for " + DescribeDuration(continuous.retention_ns);
@@ -145,15 +145,17 @@ TriggerEngine::Answer TriggerEngine::Judge(State& state, Job& job, const Trigger
     answer.capture = job.gathering ? CaptureId() : job.capture;
     return suppress(TriggerSuppression::kSameIncident,
                     job.gathering
-                        ? "its capture is about to begin"
-                        : fmt::format("its capture {} is under way", job.capture.ToString()));
+                        ? "its capture is about to start"
+                        : fmt::format("its capture {} is running", job.capture.ToString()));
   }
   const int64_t now_ns = NowNs();
   const auto cool_down_ns = static_cast<int64_t>(std::min(rule.cool_down_ns, job.rest_ns));
   if (job.has_fired && now_ns - job.fired_ns < cool_down_ns) {
     answer.retry_ns = static_cast<uint64_t>(cool_down_ns - (now_ns - job.fired_ns));
-    return suppress(TriggerSuppression::kCoolDown,
-                    fmt::format("it cools down for {} more", SecondsWords(answer.retry_ns)));
+    return suppress(
+        TriggerSuppression::kCoolDown,
+        fmt::format("rate limited: the trigger is in its cool-down period for another {}",
+                    SecondsWords(answer.retry_ns)));
   }
   IsHourFull(state, answer);
   return answer;
@@ -167,8 +169,9 @@ bool TriggerEngine::IsHourFull(State& state, Answer& answer) {
   const size_t first = state.hour.size() - most;
   answer.retry_ns = static_cast<uint64_t>(kHourNs - (now_ns - state.hour[first]));
   answer.suppression = TriggerSuppression::kPerHour;
-  answer.problem = fmt::format("it has fired {} times within an hour, and per-hour is {}",
-                               state.hour.size(), most);
+  answer.problem =
+      fmt::format("rate limited: it has fired {} times within an hour, and per-hour is {}",
+                  state.hour.size(), most);
   return true;
 }
 
@@ -191,7 +194,7 @@ void TriggerEngine::OnFired(const TriggerFired& fired) {
   Job* const job = JobOf(state, job_name);
   Answer answer{.is_known = true,
                 .suppression = TriggerSuppression::kTooManyJobs,
-                .problem = fmt::format("it has fired of {} jobs", limits::kTriggerJobsMax)};
+                .problem = fmt::format("it has fired for {} jobs", limits::kTriggerJobsMax)};
   if (job != nullptr) answer = Judge(state, *job, fired);
   if (answer.suppression != TriggerSuppression::kNone) return Suppress(state, answer);
   job->incident.emplace(fired);
@@ -212,16 +215,17 @@ TriggerEngine::Answer TriggerEngine::Fire(const TriggerFired& fired) {
   const auto found = states_.find(fired.rule);
   if (found == states_.end()) {
     ++counters_.unknown;
-    return {.problem = fmt::format("there is no rule '{}'",
+    return {.problem = fmt::format("no rule is named '{}'",
                                    CleanText(fired.rule, limits::kTriggerNameBytesMax))};
   }
   State& state = found->second;
   const std::string job_name = fired.job.empty() ? state.status.rule.job : fired.job;
   Job* const job = JobOf(state, job_name);
   if (job == nullptr) {
-    const Answer answer{.is_known = true,
-                        .suppression = TriggerSuppression::kTooManyJobs,
-                        .problem = fmt::format("it has fired of {} jobs", limits::kTriggerJobsMax)};
+    const Answer answer{
+        .is_known = true,
+        .suppression = TriggerSuppression::kTooManyJobs,
+        .problem = fmt::format("it has fired for {} jobs", limits::kTriggerJobsMax)};
     Suppress(state, answer);
     return answer;
   }
@@ -253,14 +257,14 @@ void TriggerEngine::Start(State& state, Job& job, const std::string& job_name, A
   if (const CaptureId other = world_.recorded_by(spec); !other.empty()) {
     answer.capture = other;
     answer.suppression = TriggerSuppression::kRecorded;
-    answer.problem = fmt::format("capture {} records it already", other.ToString());
+    answer.problem = fmt::format("capture {} already records it", other.ToString());
     return Suppress(state, answer);
   }
   if (!continuous.id.empty() && rule.duration_ns == 0) {
     answer.capture = continuous.id;
     answer.suppression = TriggerSuppression::kRecorded;
     answer.problem =
-        fmt::format("{}: export it, or set record-for for a capture of its own of what follows",
+        fmt::format("{}; export it, or set record-for to capture the following events separately",
                     BeforeWords(continuous, false));
     return Suppress(state, answer);
   }
@@ -287,7 +291,7 @@ void TriggerEngine::Start(State& state, Job& job, const std::string& job_name, A
 absl::StatusOr<CaptureId> TriggerEngine::StartCapture(const TriggerRule& rule,
                                                       const CaptureSpec& base, Job& job) {
   absl::Status why = FailedPrecondition(
-      "no flight recorder is on{}, and record-for is 0: turn one on, or set record-for",
+      "no flight recorder is on{}, and record-for is 0; turn one on, or set record-for",
       base.selection.job.empty() ? "" : fmt::format(" for job {}", base.selection.job));
   CaptureSpec stream = base;
   stream.timing.duration_ns = rule.duration_ns;
@@ -320,7 +324,7 @@ void TriggerEngine::TakeBack(State& state, Job& job, const CaptureId& capture,
   if (state.status.fired > 0) --state.status.fired;
   Suppress(state, {.is_known = true,
                    .suppression = TriggerSuppression::kRefused,
-                   .problem = fmt::format("capture {} did not begin{}{}", capture.ToString(),
+                   .problem = fmt::format("capture {} did not start{}{}", capture.ToString(),
                                           why.empty() ? "" : ": ", why)});
 }
 

@@ -123,7 +123,7 @@ TEST_F(TriggerEngineTest, CoolsDownToTheNanosecond) {
   runner_.AdvanceNs(60 * kSecondNs - 1);
   engine_.OnFired(Fired("slow", "j", 1));
   EXPECT_EQ(Suppressed(TriggerSuppression::kCoolDown), 1u);
-  EXPECT_THAT(engine_.List()[0].last_problem, HasSubstr("it cools down for 1s more"));
+  EXPECT_THAT(engine_.List()[0].last_problem, HasSubstr("cool-down period for another 1s"));
   runner_.AdvanceNs(1);
   Fire("slow");
   EXPECT_THAT(world_.started, SizeIs(2));
@@ -185,7 +185,7 @@ TEST_F(TriggerEngineTest, LeavesItToTheCaptureThatRecordsIt) {
   world_.recorder = FakeTriggerWorld::Id(50);
   Fire("slow");
   EXPECT_THAT(world_.started, IsEmpty());
-  EXPECT_THAT(engine_.List()[0].last_problem, HasSubstr("records it already"));
+  EXPECT_THAT(engine_.List()[0].last_problem, HasSubstr("already records it"));
   world_.recorder = CaptureId();
   Fire("slow");  // that one has ended: no cool-down of it
   EXPECT_THAT(world_.started, SizeIs(1));
@@ -216,7 +216,7 @@ TEST_F(TriggerEngineTest, ACaptureThatDidNotBeginCountsForNothing) {
   record.state = CaptureState::kNotBegun;
   engine_.OnNotBegun(record, "2 other profiler");
   EXPECT_EQ(engine_.List()[0].fired, 0u);
-  EXPECT_THAT(engine_.List()[0].last_problem, HasSubstr("did not begin: 2 other profiler"));
+  EXPECT_THAT(engine_.List()[0].last_problem, HasSubstr("did not start: 2 other profiler"));
   EXPECT_EQ(Suppressed(TriggerSuppression::kRefused), 1u);
   Fire("slow");
   EXPECT_THAT(world_.started, SizeIs(1)) << "not at once";
@@ -255,7 +255,7 @@ TEST_F(TriggerEngineTest, SaysWhereTheTimeBeforeIs) {
   ASSERT_THAT(world_.started, SizeIs(1));
   EXPECT_EQ(world_.started[0].mode, CaptureMode::kStream);
   EXPECT_EQ(world_.started[0].cause,
-            "trigger slow: core 0 of pid 1 is slow; what came before is in continuous capture " +
+            "trigger slow: core 0 of pid 1 is slow; earlier events are in continuous capture " +
                 FakeTriggerWorld::Id(50).ToString() + ", for 10m");
 }
 
@@ -268,8 +268,8 @@ TEST_F(TriggerEngineTest, LeavesItToTheContinuousCaptureWhereItIsToRecordNothing
   EXPECT_THAT(world_.started, IsEmpty());
   EXPECT_EQ(engine_.List()[0].last_problem,
             "continuous capture " + FakeTriggerWorld::Id(50).ToString() +
-                " records it, while its size allows: export it, or set record-for for a capture of "
-                "its own of what follows");
+                " records it, while its size allows; export it, or set record-for to capture the "
+                "following events separately");
   EXPECT_EQ(Suppressed(TriggerSuppression::kRecorded), 1u);
 }
 

@@ -45,26 +45,23 @@ std::string WhyNotBegun(const CaptureRecord& record) {
 }  // namespace
 
 TriggerService::Metrics::Metrics(prometheus::Registry& registry)
-    : rules(MakeGauge(registry, "neurontrace_aggregator_trigger_rules",
-                      "Rules of triggers in force")),
+    : rules(MakeGauge(registry, "neurontrace_aggregator_trigger_rules", "Trigger rules in effect")),
       file_good(MakeGauge(registry, "neurontrace_aggregator_trigger_file_valid",
-                          "0 while the rule file cannot be used, and the rules before it are in "
-                          "force")),
+                          "0 while the rule file is invalid and the previous rules are in effect")),
       fired(MakeCounter(registry, "neurontrace_aggregator_triggers_fired_total",
-                        "Captures that triggers asked for; those that did not begin are also "
-                        "among the suppressed, as refused")),
+                        "Captures requested by triggers; those that did not start also count as "
+                        "suppressed, with reason refused")),
       unknown(MakeCounter(registry, "neurontrace_aggregator_triggers_unknown_total",
-                          "Triggers that fired and are no rule (any more)")),
+                          "Triggers that fired without a matching rule")),
       foreign(MakeCounter(registry, "neurontrace_aggregator_triggers_foreign_total",
-                          "Triggers that an agent said fired of a worker that it does not have, or "
-                          "of another job than the rule's; nothing came of them")),
+                          "Triggers ignored because the reporting agent has no such worker or the "
+                          "rule is for a different job")),
       not_watched(MakeCounter(registry, "neurontrace_aggregator_trigger_workers_not_watched_total",
-                              "Reports of workers beyond those whose silence is watched")),
+                              "Reports of workers beyond the limit for silence detection")),
       judging_seconds(MakeCounter(registry, "neurontrace_aggregator_trigger_seconds_total",
-                                  "Time spent on judging rules")) {
-  auto& family =
-      MakeCounterFamily(registry, "neurontrace_aggregator_triggers_suppressed_total",
-                        "Times that a rule fired and made no capture of its own, by reason");
+                                  "Time spent on evaluating rules")) {
+  auto& family = MakeCounterFamily(registry, "neurontrace_aggregator_triggers_suppressed_total",
+                                   "Times that a rule fired without starting a capture, by reason");
   for (size_t i = 1; i < kTriggerSuppressions; ++i) {
     suppressed[i] =
         &family.Add({{"reason", std::string(WordOf(static_cast<TriggerSuppression>(i)))}});
@@ -77,7 +74,7 @@ absl::StatusOr<std::unique_ptr<TriggerService>> TriggerService::Make(const Optio
   if (service->file_) {
     RETURN_IF_ERROR(service->file_->Load());
     service->rules_ = service->file_->contents();
-    SPDLOG_INFO("{} rules of triggers in {}", service->rules_.size(), service->file_->path());
+    SPDLOG_INFO("{} trigger rules in {}", service->rules_.size(), service->file_->path());
   }
   return service;
 }
@@ -104,7 +101,7 @@ absl::StatusOr<CaptureId> TriggerService::Start(const CaptureSpec& spec) {
   deps_.audit.Write(BegunByRule(spec.name, spec, record));
   RETURN_IF_ERROR(record.status());
   if (record->state == CaptureState::kNotBegun) {
-    return FailedPrecondition("capture {} did not begin: {}", record->id.ToString(),
+    return FailedPrecondition("capture {} did not start: {}", record->id.ToString(),
                               WhyNotBegun(*record));
   }
   SPDLOG_INFO("capture {}: {}", record->id.ToString(), spec.cause);
@@ -117,9 +114,9 @@ void TriggerService::LookAtFile(bool force) {
   if (!file_ || !file_->Poll(force)) return;
   const std::string& problem = file_->problem();
   if (problem.empty()) {
-    SPDLOG_INFO("{} rules of triggers in {}", file_->contents().size(), file_->path());
+    SPDLOG_INFO("{} trigger rules in {}", file_->contents().size(), file_->path());
   } else {
-    SPDLOG_WARN("triggers: the rules before stay in force: {}", problem);
+    SPDLOG_WARN("triggers: the previous rules stay in effect: {}", problem);
   }
   deps_.sequence.PostTask([this, rules = file_->contents(), problem] {
     if (rules != rules_) Apply(rules);
@@ -253,7 +250,7 @@ TriggerWorld::Continuous TriggerService::ContinuousOf(const CaptureSpec& spec) c
 std::string TriggerService::WhyCannotFire(const TriggerRule& rule) const {
   const AgentRegistry& registry = deps_.coordinator.registry();
   if (rule.kind == TriggerKind::kPost) return "";
-  if (registry.connected() == 0) return "sees nothing now: no agent is connected";
+  if (registry.connected() == 0) return "cannot fire now: no agent is connected";
   if (!NeedsEvents(rule.kind)) return "";
   CaptureSpec spec;
   spec.selection.job = rule.job;
@@ -265,8 +262,8 @@ std::string TriggerService::WhyCannotFire(const TriggerRule& rule) const {
   });
   if (sees) return "";
   return fmt::format(
-      "sees no events now: no capture streams{}, and a flight recorder alone shows none (a "
-      "continuous capture does)",
+      "sees no events now: no capture streams{}; a flight recorder does not stream events, but a "
+      "continuous capture does",
       rule.job.empty() ? "" : " of job " + rule.job);
 }
 
@@ -297,7 +294,7 @@ v1::FireTriggerReply TriggerService::Fire(const v1::FireTriggerRequest& request)
   const std::string cause = CutCause(request.cause(), limits::kDetailBytesMax);
   const TriggerEngine::Answer answer =
       engine_.Fire({.rule = request.name(),
-                    .cause = fmt::format("fired by hand{}{}", cause.empty() ? "" : ": ", cause)});
+                    .cause = fmt::format("fired manually{}{}", cause.empty() ? "" : ": ", cause)});
   v1::FireTriggerReply reply;
   if (answer.suppression == TriggerSuppression::kNone && !answer.capture.empty()) {
     reply.set_capture_id(answer.capture.ToString());
@@ -321,10 +318,10 @@ PostPage TriggerService::MakePostPage() {
 
 PostAnswer TriggerService::Post(const PostRequest& request) {
   const TriggerRule* const rule = engine_.Find(request.name);
-  if (rule == nullptr) return {404, "there is no such rule\n"};
+  if (rule == nullptr) return {404, "no such rule\n"};
   if (rule->kind != TriggerKind::kPost) {
     return {404,
-            fmt::format("the rule is of `when = \"{}\"`, and only `when = \"post\"` takes a POST\n",
+            fmt::format("the rule has `when = \"{}\"`, but only `when = \"post\"` accepts a POST\n",
                         WordOf(rule->kind))};
   }
   const std::string cause = CutCause(request.body, limits::kDetailBytesMax);

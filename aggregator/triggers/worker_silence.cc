@@ -73,8 +73,8 @@ std::vector<TriggerFired> WorkerSilence::Judge(
       worker.told.insert(rule.name);
       fired.push_back(
           {.rule = rule.name,
-           .cause = fmt::format("{}: no core of it has had an event for {:.1f} s, while "
-                                "others of its job have",
+           .cause = fmt::format("{}: none of its cores has had an event for {:.1f} s, while other "
+                                "workers of its job have",
                                 ToString(key.second), static_cast<double>(silent_ns) * 1e-9),
            .job = worker.job,
            .worker = key.second});

@@ -40,7 +40,7 @@ class BudgetTest(FleetCase):
         self.assertEqual(capture["state"], "CAPTURE_STATE_COMPLETE", certificate)
         self.assertTrue(certificate["complete"])
         self.assertEqual(certificate["account"]["lost"], "0")
-        self.assertIn("1 worker left some out to keep to the budget", certificate["verdict"])
+        self.assertIn("1 worker omitted some to stay within the budget", certificate["verdict"])
         note, = notes_of(capture)
         self.assertRegex(note, rf"^{INSTANCE} pid {worker.pid} \(ranks 0-1\) recorded from \S+ \S+Z to \S+ \S+Z without "
                                r"\S.*, as the budget of 20000 bytes/s was spent$")  # the poorest that there was

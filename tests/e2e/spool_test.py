@@ -92,11 +92,11 @@ class SpoolTest(FleetCase):
         store.rename(aside)
         self.fleet.start_aggregator()
         agent = self.fleet.agents[INSTANCE]
-        agent.wait_for_line("which has another store")
+        agent.wait_for_line("which has a different store")
         wait_until(lambda: self.metric("neurontrace_agent_aggregators_refused_total") >= 2, "a second try", 30)
         self.assertGreaterEqual(self.spooled_chunks(), 10)
         agent.kill()
-        self.fleet.start_agent(INSTANCE).wait_for_line("which has another store")
+        self.fleet.start_agent(INSTANCE).wait_for_line("which has a different store")
         self.assertEqual(self.spool_check()["aggregator_id"], first)
         # Back with its store, and elsewhere: another address is the same aggregator.
         self.fleet.aggregator.kill()

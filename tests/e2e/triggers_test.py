@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Triggers, with all that is real but the runtime: each kind of rule makes one capture of the whole job, whose cause
-says why; none is made by a rule that cools down; a bad file changes nothing."""
+says why; none is made by a rule that cool-down period; a bad file changes nothing."""
 
 import signal
 import subprocess
@@ -92,10 +92,10 @@ class Triggers(FleetCase):
         self.assertIn(capture["capture_id"], body)
         code, body, headers = self.post("aggregator", "alert")
         self.assertEqual(code, 429, body)
-        self.assertIn("cools down", body)
+        self.assertIn("cool-down period", body)
         self.assertLessEqual(int(headers["Retry-After"]), 3601)
         done = self.fleet.cli("triggers", "fire", "alert", codes=(1,))
-        self.assertIn("cools down", done.stderr)
+        self.assertIn("cool-down period", done.stderr)
         self.assertEqual(len(self.captures_of("alert")), 1)
 
     def test_post_at_an_agent(self):
@@ -121,7 +121,7 @@ class Triggers(FleetCase):
         capture = self.check_capture("slow", "i-0002 pid .* nc 1: execution .* has not ended after", workers)
         # It has what came after; the other one what came before, and says what it has not.
         self.assertEqual(capture["spec"].get("mode", "CAPTURE_MODE_STREAM"), "CAPTURE_MODE_STREAM")
-        self.assertIn(f"; what came before is in continuous capture {continuous}, for 5m", capture["spec"]["cause"])
+        self.assertIn(f"; earlier events are in continuous capture {continuous}, for 5m", capture["spec"]["cause"])
         words = f"capture {capture['capture_id']} had the worker"
 
         def all_say_it():
@@ -138,7 +138,7 @@ class Triggers(FleetCase):
         workers = self.start(f'[silent]\nwhen = "silent-core"\nsilent-for = "2s"\n{RECORD}',
                              options=("--stall-rank", 1, "--stall-file", self.fleet.dir / "stall"))
         self.stream_and_stall()
-        self.check_capture("silent", "i-0001 pid .* nc 1: no event for", workers)
+        self.check_capture("silent", "i-0001 pid .* nc 1: no events for", workers)
 
     # -- what came before ----------------------------------------------------------------------------------------
 
@@ -181,7 +181,7 @@ class Triggers(FleetCase):
         self.fleet.start_aggregator("--triggers", self.fleet.dir / "triggers")
         self.fleet.wait_for_status(1)
         code = self.post("aggregator", "alert")[0]
-        self.assertIn(code, (202, 429))  # it goes on, or cools down
+        self.assertIn(code, (202, 429))  # it goes on, or cool-down period
         self.assertEqual(len(self.captures_of("alert")), 1)
         self.assertEqual(int(self.triggers()["alert"].get("fired", 0)), 1)
 

@@ -66,7 +66,7 @@ class AccessTest(SecureCase):
         # Agents and people are apart, and who is in no rule is nobody.
         self.check_refused(self.cli_as(self.agent, "status"), "'agents' has the role agent")
         mallory = self.ca.issue("mallory", "URI:neurontrace:admin")
-        self.check_refused(self.cli_as(mallory, "status"), "no rule of the aggregator's access fits this certificate")
+        self.check_refused(self.cli_as(mallory, "status"), "no access rule of the aggregator matches this certificate")
         self.fleet.client_security = self.eve
         agent = self.fleet.start_agent("i-0002")
         agent.wait_for_line("'eve' has the role viewer; Control needs agent")
@@ -141,7 +141,7 @@ class AccessTest(SecureCase):
         self.assertIn("no worker matched", " ".join(ended["warnings"]))
         self.write_rules(RULES + limited.format(mine))
         self.fleet.aggregator.signal(signal.SIGHUP)
-        self.fleet.aggregator.wait_for_line("are in force")
+        self.fleet.aggregator.wait_for_line("take effect")
         self.stop_capture(everybody)
         done = self.cli_as(bob, "capture", "start")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -195,7 +195,7 @@ class AccessTest(SecureCase):
         both = (*self.eve, "--token-file", str(token))
         self.check_refused(self.cli_as(both, "capture", "start"), "'wide' has the role viewer; StartCapture needs")
         self.assertEqual(self.cli_as(both, "status").returncode, 0)
-        self.check_refused(self.cli_as((*self.agent, "--token-file", str(token)), "status"), "show one of the two")
+        self.check_refused(self.cli_as((*self.agent, "--token-file", str(token)), "status"), "use only one of them")
         alone = ("--tls-ca", str(self.ca.ca), "--token-file", str(token))
         self.assertEqual(self.cli_as(alone, "capture", "start").returncode, 0)
 
@@ -204,8 +204,8 @@ class AccessTest(SecureCase):
         token = self.fleet.dir / "token"
         token.write_text("a secret of grafana's\n")
         grafana = ("--tls-ca", str(self.ca.ca), "--token-file", str(token))
-        self.check_refused(self.cli_as(grafana, "status"), "the token is not known here")
-        self.check_refused(self.cli_as(grafana[:2], "status"), "shows neither a certificate")
+        self.check_refused(self.cli_as(grafana, "status"), "the token is unknown or outdated")
+        self.check_refused(self.cli_as(grafana[:2], "status"), "has neither a certificate")
         digest = hashlib.sha256(b"a secret of grafana's").hexdigest()
         self.write_rules(f'{RULES}[grafana]\ntoken-sha256 = "{digest}"\nrole = "viewer"\n')
         self.fleet.aggregator.signal(signal.SIGHUP)
@@ -214,11 +214,11 @@ class AccessTest(SecureCase):
         # A bad file changes nothing; a good one without it makes the token an old one.
         self.write_rules(RULES + "[broken\n")
         self.fleet.aggregator.signal(signal.SIGHUP)
-        self.fleet.aggregator.wait_for_line("the 5 rules before stay in force")
+        self.fleet.aggregator.wait_for_line("the previous 5 rules stay in effect")
         self.assertEqual(self.cli_as(grafana, "status").returncode, 0)
         self.write_rules(RULES)
         wait_until(lambda: self.cli_as(grafana, "status").returncode != 0, "the token to count no more")
-        self.check_refused(self.cli_as(grafana, "status"), "is it an old one?")
+        self.check_refused(self.cli_as(grafana, "status"), "unknown or outdated")
         # A token is never sent where others could read it, and stands in no log.
         self.check_refused(self.cli_as(("--insecure", "--token-file", str(token)), "status"),
                            "a token is never sent in plain text", code=2)
@@ -254,7 +254,7 @@ class AccessTest(SecureCase):
         def refused():
             done = self.cli_as(self.eve, "status")
             return done if done.returncode != 0 else None
-        self.check_refused(wait_until(refused, "too many calls"), "eve has made more than 1 calls a second")
+        self.check_refused(wait_until(refused, "too many calls"), "eve exceeds 1 calls per second")
         self.assertIn(("call", "eve", "refused"), [(line["action"], line.get("caller"), line["outcome"])
                                                    for line in self.audit()])
         wait_until(lambda: self.cli_as(self.alice, "status").returncode == 0, "a call of somebody else")

@@ -71,10 +71,10 @@ class HostileTest(SecureCase):
     def test_a_hostile_tap(self):
         self.start_secure_fleet()
         capture = self.start_capture()
-        self.refuse("no message", lambda tap: tap.socket.send(os.urandom(200)))
-        self.refuse("use the tap and the agent of one release", lambda tap: tap.hello(version=99))
+        self.refuse("an invalid message", lambda tap: tap.socket.send(os.urandom(200)))
+        self.refuse("use a tap and an agent of the same release", lambda tap: tap.hello(version=99))
         self.refuse("not sealed against resizing", lambda tap: tap.hello(seals=0))
-        self.refuse("which no ring fits", lambda tap: tap.hello(buffer_bytes=1))
+        self.refuse("has an invalid size of", lambda tap: tap.hello(buffer_bytes=1))
         self.refuse("wrong magic", lambda tap: tap.hello(content=b"\xff" * 4096))
         self.refuse("before HELLO", lambda tap: tap.send(STATUS, bytes(48)))
         self.refuse("of type 77", lambda tap: tap.send(77, b""))
@@ -94,7 +94,7 @@ class HostileTest(SecureCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         said = dict(line.split("\t", 1) for line in done.stdout.splitlines())
         expected = {
-            "no hello": "the first report of a Control call is a hello",
+            "no hello": "the first report of a Control call must be a hello",
             "long name": "agent_id has 100000 bytes; the limit is 512",
             "huge hello": "larger than max",
             "no header": "REFUSAL_CODE_MALFORMED",

@@ -112,7 +112,7 @@ TEST_F(UntappedWorkersTest, SaysWhoReplacedThePreload) {
                     HasSubstr("LD_PRELOAD=/opt/neurontrace/lib/libneurontrace_tap.so"),
                     HasSubstr("replaced that by LD_PRELOAD=/usr/lib/libtcmalloc.so.4")));
   ASSERT_NE(Worker(11), nullptr);
-  EXPECT_THAT(Worker(11)->detail, AllOf(HasSubstr("process 5"), HasSubstr("dropped on the way")));
+  EXPECT_THAT(Worker(11)->detail, AllOf(HasSubstr("process 5"), HasSubstr("was dropped")));
   ASSERT_NE(Worker(12), nullptr);
   EXPECT_THAT(Worker(12)->detail,
               HasSubstr("LD_PRELOAD=/opt/libneurontrace_tap.so:/usr/lib/libtcmalloc.so.4"));

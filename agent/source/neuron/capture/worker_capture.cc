@@ -74,8 +74,9 @@ WorkerCapture::WorkerCapture(const StreamSetup& surroundings, SourceListener& li
       worker_(worker),
       streams_(std::make_unique<CaptureStreams>(
           surroundings, plan.id, worker,
-          EventSelection{plan.filter, plan.spec.selection.neuron_cores, plan.spec.conditions.by_execution(),
-                         plan.spec.selection.worker_gids, is_snapshot()})) {
+          EventSelection{plan.filter, plan.spec.selection.neuron_cores,
+                         plan.spec.conditions.by_execution(), plan.spec.selection.worker_gids,
+                         is_snapshot()})) {
   if (WorkerFidelity::IsFor(plan_.spec)) fidelity_.emplace(plan_);
 }
 
@@ -531,13 +532,13 @@ std::optional<uint32_t> WorkerCapture::fidelity() const {
 void WorkerCapture::Govern(const TapView& tap, uint64_t core_ns) {
   if (!fidelity_ || !has_recorded() || !IsActive(phase_)) return;
   const bool is_told = tap.session != nullptr && HasOrder(phase_) && tap.running == plan_.id;
-  WorkerFidelity::Orders orders =
-      fidelity_->Observe({.now_ns = NowNs(),
-                          .realtime_ns = surroundings_.clock.RealtimeNs(),
-                          .totals = {core_ns, streams_->counts().bytes},
-                          .facts = tap.facts,
-                          // A core that is followed by its executions would have to be found again.
-                          .may_restart = is_told && is_tracing() && !plan_.spec.conditions.by_execution()});
+  WorkerFidelity::Orders orders = fidelity_->Observe(
+      {.now_ns = NowNs(),
+       .realtime_ns = surroundings_.clock.RealtimeNs(),
+       .totals = {core_ns, streams_->counts().bytes},
+       .facts = tap.facts,
+       // A core that is followed by its executions would have to be found again.
+       .may_restart = is_told && is_tracing() && !plan_.spec.conditions.by_execution()});
   if (orders.tell) streams_->SetFidelity(*std::move(orders.tell));
   if (orders.restart) RestartTrace(tap);
 }

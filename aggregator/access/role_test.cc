@@ -91,7 +91,7 @@ TEST(RoleTest, WhoHasNamespacesOrUsersSelectsOneOfThem) {
 
 TEST(RoleTest, TheOnlyOneGoesWithoutSaying) {
   const Caller bob{.name = "bob", .namespaces = {"team-b*"}, .uids = {"1000"}};
-  EXPECT_THAT(WithOwner(bob, {}).job_facts, ElementsAre(KeyValue{"uid", "1000"}));
+  EXPECT_THAT(WithOwner(bob, {}).selection.job_facts, ElementsAre(KeyValue{"uid", "1000"}));
   CaptureSpec named;
   named.selection.job_facts = {{"uid", "0"}};
   EXPECT_EQ(WithOwner(bob, named).selection.job_facts, named.selection.job_facts)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <google/protobuf/message.h>
+
 #include <string>
 
 #include "absl/status/statusor.h"

@@ -67,9 +67,9 @@ TEST_F(TriggerEngineTest, MakesASnapshotOfTheFlightRecorder) {
   Fire("slow");
   ASSERT_THAT(world_.started, SizeIs(1));
   EXPECT_EQ(world_.started[0].mode, CaptureMode::kSnapshot);
-  EXPECT_EQ(world_.started[0].last_ns, 20 * kSecondNs);
-  EXPECT_EQ(world_.started[0].duration_ns, 0u);
-  EXPECT_EQ(world_.started[0].flight_recorder, FakeTriggerWorld::Id(99));
+  EXPECT_EQ(world_.started[0].timing.last_ns, 20 * kSecondNs);
+  EXPECT_EQ(world_.started[0].timing.duration_ns, 0u);
+  EXPECT_EQ(world_.started[0].timing.flight_recorder, FakeTriggerWorld::Id(99));
 }
 
 TEST_F(TriggerEngineTest, StreamsWhereTheSnapshotIsRefused) {
@@ -135,7 +135,7 @@ TEST_F(TriggerEngineTest, CoolsDownForEachJobAlone) {
   Fire("slow", "j");
   Fire("slow", "k");
   EXPECT_THAT(world_.started, SizeIs(2));
-  EXPECT_EQ(world_.started[1].job, "k");
+  EXPECT_EQ(world_.started[1].selection.job, "k");
 }
 
 TEST_F(TriggerEngineTest, MakesNoMoreThanItsNumberAnHour) {
@@ -239,7 +239,7 @@ TEST_F(TriggerEngineTest, StreamsWhereTheSnapshotDoesNotBegin) {
   runner_.RunUntilIdle();
   ASSERT_THAT(world_.started, SizeIs(2));
   EXPECT_EQ(world_.started[1].mode, CaptureMode::kStream);
-  EXPECT_EQ(world_.started[1].duration_ns, 10 * kSecondNs);
+  EXPECT_EQ(world_.started[1].timing.duration_ns, 10 * kSecondNs);
   EXPECT_EQ(engine_.List()[0].fired, 1u);
   EXPECT_EQ(engine_.List()[0].last_capture, FakeTriggerWorld::Id(2));
   record.id = FakeTriggerWorld::Id(2);

@@ -32,7 +32,10 @@ class PeerSlots {
  public:
   explicit PeerSlots(size_t slots) : slots_(slots) {}
 
-  size_t size() const { return slots_.size(); }
+  size_t size() const {
+    const MutexLock lock(mutex_);
+    return slots_.size();
+  }
   // The slot of a new connection of `host`. `is_connected` says of any host whether it still has
   // connections; it is asked where a slot would get a second address.
   size_t Assign(const std::string& host,

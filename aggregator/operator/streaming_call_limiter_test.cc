@@ -47,7 +47,7 @@ TEST_F(StreamingCallLimiterTest, AsManyAsAreAllowedOfAllAndOfEach) {
   ASSERT_NE(first, nullptr);
   ASSERT_NE(second, nullptr);
   EXPECT_THAT(std::string(calls.Take("alice", [] {}).status().message()),
-              HasSubstr("alice has 2 exports under way"));
+              HasSubstr("alice has reached the limit of 2 exports per caller"));
   const Call third = Take(calls, "bob");
   EXPECT_NE(third, nullptr);
   const auto refused = calls.Take("carol", [] {});

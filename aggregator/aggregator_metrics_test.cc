@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "aggregator/aggregator_metrics.h"
-
 #include <gtest/gtest.h>
 
 #include <map>
@@ -8,6 +6,10 @@
 #include <string>
 
 #include "aggregator/aggregator_test_support.h"
+#include "aggregator/clocks/clock_bound_metrics.h"
+#include "aggregator/exports/export_metrics.h"
+#include "aggregator/storage/capture_metrics.h"
+#include "aggregator/storage/store_metrics.h"
 #include "aggregator/store/store_test_support.h"
 #include "lib/trace/clock_limits.h"
 

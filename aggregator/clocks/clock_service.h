@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "agent/clock/clock_collector.h"
@@ -77,6 +78,11 @@ class ReferenceHostClockCollector {
 // thread: clock models: makes the models of ended captures final, removes old evidence
 class ClockService {
  public:
+  // How far a moment can be off on a host.
+  struct HostBound {
+    std::string instance_id;
+    uint64_t bound_ns = 0;
+  };
   struct Options {
     std::string listen = "127.0.0.1:0";  // HOST:PORT of gRPC, whose host and port probes use, too
     std::optional<uint16_t> probe_port;  // nullopt: the port of `listen`, or none if it is taken
@@ -111,6 +117,9 @@ class ClockService {
   // way: blocks until it has come, for three seconds from the end at the most. Any thread.
   absl::StatusOr<CaptureClocks> OfCapture(const CaptureRecord& record);
   absl::StatusOr<CaptureClocks> HostsOfCapture(const CaptureRecord& record) const;
+  // How well the clocks of a capture's hosts are known now; without those that are not known. Any
+  // thread.
+  std::vector<HostBound> BoundsOf(const CaptureRecord& record) const;
   // The moment that maps of clocks lead to, now.
   uint64_t ReferenceNowNs() const { return timescale_.NowNs(); }
 

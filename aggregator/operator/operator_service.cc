@@ -10,12 +10,13 @@
 #include <set>
 #include <string_view>
 
-#include "aggregator/align/core/clock_reading.h"
 #include "aggregator/certificate/clock_judgement.h"
 #include "aggregator/certificate/job_ranks.h"
 #include "aggregator/certificate/make_certificate.h"
 #include "aggregator/operator/capture_message.h"
 #include "aggregator/operator/certificate_message.h"
+#include "aggregator/operator/clock_message.h"
+#include "aggregator/operator/preview_message.h"
 #include "aggregator/session/inventory_words.h"
 #include "lib/base/status.h"
 #include "lib/trace/capture_selection.h"
@@ -86,78 +87,6 @@ void HideCapturesIn(const MaySeeCapture& may_see, Message& message) {
       message);
 }
 
-// The clock of an instance as operators see it, without what happened to it.
-v1::InstanceClock ToBriefMessage(const InstanceClock& clock) {
-  v1::InstanceClock message;
-  message.set_instance_id(clock.instance_id);
-  message.set_boot_id(clock.boot_id);
-  message.set_aligned(!clock.model.segments.empty() && clock.bound_ns != kNoBound);
-  message.set_exchanges(clock.exchanges);
-  for (const std::string& source : clock.sources) message.add_sources(source);
-  if (!message.aligned()) return message;
-  message.set_offset_ns(clock.offset_ns);
-  message.set_drift_ppb(clock.drift_ppb);
-  message.set_bound_ns(clock.bound_ns);
-  message.set_likely_bound_ns(clock.likely_bound_ns);
-  return message;
-}
-
-// The times of findings become reference times.
-v1::InstanceClock ToMessage(const InstanceClock& clock) {
-  v1::InstanceClock message = ToBriefMessage(clock);
-  const auto reference_ns = [&](uint64_t x_ns) {
-    return EvaluateClock(clock.model, x_ns).estimate.y_ns;
-  };
-  for (const ClockFinding& finding : clock.model.findings) {
-    v1::ClockFinding& told = *message.add_findings();
-    told.set_kind(static_cast<v1::ClockFindingKind>(finding.kind));
-    told.set_begin_ns(reference_ns(finding.x_begin_ns));
-    told.set_end_ns(reference_ns(finding.x_end_ns));
-    told.set_amount_ns(finding.amount_ns);
-    told.set_words(finding.words);
-  }
-  return message;
-}
-
-v1::OrderCheck ToMessage(const OrderCheck& check) {
-  v1::OrderCheck message;
-  message.set_job(check.job);
-  message.set_world_size(check.world_size);
-  message.set_event_type(check.event_type);
-  message.set_events(check.events);
-  message.set_left_out(check.left_out);
-  message.set_instances(check.instances);
-  message.set_violated(check.violated);
-  message.set_beyond_bounds(check.beyond_bounds);
-  message.set_worst_ns(check.worst_ns);
-  message.set_is_conclusive(check.is_conclusive);
-  message.set_words(check.words);
-  for (const OrderViolation& violation : check.violations) {
-    v1::OrderViolation& told = *message.add_violations();
-    told.set_reference_ns(violation.reference_ns);
-    told.set_amount_ns(violation.amount_ns);
-    told.set_bound_ns(violation.bound_ns);
-    told.set_exec_id(violation.exec_id);
-    told.set_operation(violation.operation);
-    told.set_entered_by(violation.entered_by);
-    told.set_left_by(violation.left_by);
-  }
-  return message;
-}
-
-// What is known of all devices together.
-v1::DeviceClocks ToMessage(const DeviceSummary& devices) {
-  v1::DeviceClocks message;
-  message.set_known(devices.known);
-  message.set_unknown(devices.unknown);
-  message.set_bound_ns(devices.bound_ns);
-  message.set_likely_bound_ns(devices.likely_bound_ns);
-  message.set_executions(devices.executions);
-  message.set_sync_points(devices.sync_points);
-  message.set_restarts(devices.restarts);
-  return message;
-}
-
 // How often somebody who watches is told of a capture that changes all the time, and of one that
 // does not, for what is counted meanwhile.
 constexpr std::chrono::milliseconds kWatchIntervalMin{100};
@@ -213,7 +142,7 @@ absl::Status CheckNothingForged(const v1::CaptureSpec& spec) {
 
 grpc::Status OperatorService::GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest*,
                                         v1::GetStatusReply* reply) {
-  const auto caller = deps_.caller(*context);
+  const auto caller = deps_.access.CallerOf(*context);
   if (!caller.ok()) return ToGrpcStatus(caller.status());
   reply->set_aggregator_id(deps_.store.aggregator_id());
   reply->set_version(NEURONTRACE_VERSION);
@@ -243,7 +172,7 @@ grpc::Status OperatorService::GetStatus(grpc::ServerContext* context, const v1::
     reply->set_captures_running(running);
   });
   if (!asked.ok()) return ToGrpcStatus(asked);
-  const auto clocks = deps_.clocks(nullptr);
+  const auto clocks = deps_.clocks.book().Now(deps_.clock.RealtimeNs());
   if (!clocks.ok()) return ToGrpcStatus(clocks.status());
   for (const InstanceClock& clock : clocks->instances) *reply->add_clocks() = ToBriefMessage(clock);
   return grpc::Status::OK;
@@ -251,7 +180,7 @@ grpc::Status OperatorService::GetStatus(grpc::ServerContext* context, const v1::
 
 grpc::Status OperatorService::ListAgents(grpc::ServerContext* context, const v1::ListAgentsRequest*,
                                          v1::ListAgentsReply* reply) {
-  const auto caller = deps_.caller(*context);
+  const auto caller = deps_.access.CallerOf(*context);
   if (!caller.ok()) return ToGrpcStatus(caller.status());
   const absl::Status asked = OnSequence([&] {
     for (const auto& [id, agent] : deps_.coordinator.registry().agents()) {
@@ -265,7 +194,7 @@ grpc::Status OperatorService::ListAgents(grpc::ServerContext* context, const v1:
 grpc::Status OperatorService::ListWorkers(grpc::ServerContext* context,
                                           const v1::ListWorkersRequest* request,
                                           v1::ListWorkersReply* reply) {
-  const auto caller = deps_.caller(*context);
+  const auto caller = deps_.access.CallerOf(*context);
   if (!caller.ok()) return ToGrpcStatus(caller.status());
   const auto instances = InstancesOf(*request);
   if (!instances.ok()) return ToGrpcStatus(instances.status());
@@ -300,7 +229,8 @@ grpc::Status OperatorService::ListClocks(grpc::ServerContext* context,
     if (!record.ok()) return ToGrpcStatus(record.status());
     capture = *std::move(record);
   }
-  const auto clocks = deps_.clocks(capture ? &*capture : nullptr);
+  const auto clocks = capture ? deps_.clocks.OfCapture(*capture)
+                              : deps_.clocks.book().Now(deps_.clock.RealtimeNs());
   if (!clocks.ok()) return ToGrpcStatus(clocks.status());
   reply->set_version(clocks->version);
   reply->set_final(clocks->is_final);
@@ -364,7 +294,9 @@ absl::StatusOr<CaptureRecord> OperatorService::Record(const CaptureId& id) {
 absl::StatusOr<v1::Capture> OperatorService::DescribePreview(const CaptureRecord& record) const {
   v1::Capture message = neurontrace::ToMessage(record, {}, deps_.clock.RealtimeNs());
   if (!HasEnded(record.state)) return message;
-  ASSIGN_OR_RETURN(const PreviewRoom room, OnSequence([&] { return deps_.room_for(record); }));
+  ASSIGN_OR_RETURN(const PreviewRoom room, OnSequence([&] {
+                     return FindPreviewRoom(deps_.quota, deps_.coordinator.registry(), record);
+                   }));
   *message.mutable_preview() = ToPreview(record, room);
   return message;
 }
@@ -409,7 +341,7 @@ absl::StatusOr<v1::Capture> OperatorService::DescribeFully(const CaptureRecord& 
   ASSIGN_OR_RETURN(const CaptureReader::Totals totals, reader.Sum());
   ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams, reader.Streams());
   ASSIGN_OR_RETURN(Certificate certificate, ReadCertificate(deps_.store, record, streams));
-  ASSIGN_OR_RETURN(const CaptureClocks clocks, deps_.host_clocks(record));
+  ASSIGN_OR_RETURN(const CaptureClocks clocks, deps_.clocks.HostsOfCapture(record));
   JudgeClocks(clocks, certificate);
   v1::Capture message = neurontrace::ToMessage(record, totals, deps_.clock.RealtimeNs());
   AddStreams(streams, message);
@@ -433,7 +365,7 @@ grpc::Status OperatorService::WatchCapture(grpc::ServerContext* context,
 
 absl::Status OperatorService::Watch(grpc::ServerContext& context, const CaptureId& id,
                                     grpc::ServerWriter<v1::Capture>& writer) {
-  ASSIGN_OR_RETURN(const Caller caller, deps_.caller(context));
+  ASSIGN_OR_RETURN(const Caller caller, deps_.access.CallerOf(context));
   ASSIGN_OR_RETURN(const auto call,
                    deps_.watches.Take(caller.name, [&context] { context.TryCancel(); }));
   while (!context.IsCancelled()) {
@@ -441,7 +373,7 @@ absl::Status OperatorService::Watch(grpc::ServerContext& context, const CaptureI
     ASSIGN_OR_RETURN(const CaptureRecord record, Record(id));
     ASSIGN_OR_RETURN(v1::Capture message, DescribeTo(caller, record, Extent::kBrief));
     if (record.state == CaptureState::kRecording) {
-      for (const OperatorClockBound& bound : deps_.clock_bounds(record)) {
+      for (const ClockService::HostBound& bound : deps_.clocks.BoundsOf(record)) {
         v1::WorkerClockBound& told = *message.add_clock_bounds();
         told.set_instance_id(bound.instance_id);
         told.set_bound_ns(bound.bound_ns);
@@ -467,7 +399,7 @@ absl::Status OperatorService::Watch(grpc::ServerContext& context, const CaptureI
 grpc::Status OperatorService::ListCaptures(grpc::ServerContext* context,
                                            const v1::ListCapturesRequest*,
                                            v1::ListCapturesReply* reply) {
-  const auto caller = deps_.caller(*context);
+  const auto caller = deps_.access.CallerOf(*context);
   if (!caller.ok()) return ToGrpcStatus(caller.status());
   auto records = deps_.store.captures().List();
   if (!records.ok()) return ToGrpcStatus(records.status());
@@ -490,7 +422,7 @@ grpc::Status OperatorService::ListCaptures(grpc::ServerContext* context,
 
 grpc::Status OperatorService::GetCapture(grpc::ServerContext* context,
                                          const v1::CaptureReference* request, v1::Capture* reply) {
-  const auto caller = deps_.caller(*context);
+  const auto caller = deps_.access.CallerOf(*context);
   if (!caller.ok()) return ToGrpcStatus(caller.status());
   const auto record = RecordFor(*context, request->capture_id());
   if (!record.ok()) return ToGrpcStatus(record.status());
@@ -503,9 +435,9 @@ grpc::Status OperatorService::GetCapture(grpc::ServerContext* context,
 grpc::Status OperatorService::ListTriggers(grpc::ServerContext* context,
                                            const v1::ListTriggersRequest*,
                                            v1::ListTriggersReply* reply) {
-  const auto caller = deps_.caller(*context);
+  const auto caller = deps_.access.CallerOf(*context);
   if (!caller.ok()) return ToGrpcStatus(caller.status());
-  auto all = OnSequence(deps_.list_triggers);
+  auto all = OnSequence([&] { return deps_.triggers.List(); });
   if (!all.ok()) return ToGrpcStatus(all.status());
   if (!caller->is_limited()) {
     *reply = *std::move(all);
@@ -540,7 +472,7 @@ absl::StatusOr<CaptureRecord> OperatorService::RecordFor(const Caller& caller,
 
 absl::StatusOr<CaptureRecord> OperatorService::RecordFor(const grpc::ServerContext& context,
                                                          const std::string& text) {
-  ASSIGN_OR_RETURN(const Caller caller, deps_.caller(context));
+  ASSIGN_OR_RETURN(const Caller caller, deps_.access.CallerOf(context));
   // A look is written down only if it is refused.
   AuditEntry entry{.action = "capture.show"};
   auto record = RecordFor(caller, text, entry);
@@ -549,7 +481,7 @@ absl::StatusOr<CaptureRecord> OperatorService::RecordFor(const grpc::ServerConte
     entry.role = WordOf(caller.role);
     entry.from = context.peer();
     entry.outcome = record.status();
-    deps_.audit(entry);
+    deps_.access.RecordCall(entry);
   }
   if (!record.ok()) return ToldTo(record.status());
   return record;
@@ -561,7 +493,7 @@ grpc::Status OperatorService::Audited(
   AuditEntry entry{.action = call.action};
   entry.from = context.peer();
   entry.capture = call.capture;
-  const auto caller = deps_.caller(context);
+  const auto caller = deps_.access.CallerOf(context);
   if (caller.ok()) {
     entry.caller = caller->name;
     entry.role = WordOf(caller->role);
@@ -571,7 +503,8 @@ grpc::Status OperatorService::Audited(
   } else {
     entry.outcome = caller.status();
   }
-  deps_.audit(entry);
+  if (entry.action == "capture.start") deps_.metrics.CountAnswer(entry.outcome);
+  deps_.access.RecordCall(entry);
   const absl::Status told = ToldTo(entry.outcome);
   if (told.ok() || !caller.ok() || !caller->is_limited()) return ToGrpcStatus(told);
   // The id that the caller named stays: replacing it would tell it from one that nobody has.
@@ -594,7 +527,7 @@ grpc::Status OperatorService::StartCapture(grpc::ServerContext* context,
     entry.job = spec.job;
     entry.detail = spec.name;
     RETURN_IF_ERROR(CheckOwner(caller, spec));
-    deps_.refresh_usage();
+    deps_.quota.RefreshForCommand();
     ASSIGN_OR_RETURN(
         const CaptureRecord record, OnSequence([&] {
           return deps_.coordinator.StartCapture(
@@ -639,7 +572,7 @@ grpc::Status OperatorService::DeleteCapture(grpc::ServerContext* context,
 }
 
 absl::Status OperatorService::Delete(const CaptureId& id, v1::DeleteCaptureReply& reply) {
-  const auto claim = deps_.claim_for_deletion(id);
+  const auto claim = deps_.leases.ClaimForDeletion(id);
   if (claim == nullptr) {
     return FailedPrecondition(
         "capture {} is being exported, or deleted already: try again when that is over",
@@ -667,7 +600,7 @@ grpc::Status OperatorService::FireTrigger(grpc::ServerContext* context,
     RETURN_IF_ERROR(CheckText("cause", request->cause(), limits::kDetailBytesMax));
     // What a rule captures is not of one job.
     RETURN_IF_ERROR(CheckOwner(caller, {}));
-    ASSIGN_OR_RETURN(*reply, OnSequence([&] { return deps_.fire_trigger(*request); }));
+    ASSIGN_OR_RETURN(*reply, OnSequence([&] { return deps_.triggers.Fire(*request); }));
     return absl::OkStatus();
   };
   return Audited(*context, {"trigger.fire", "FireTrigger", ""}, fire);
@@ -689,10 +622,14 @@ grpc::Status OperatorService::Export(grpc::ServerContext* context, const v1::Exp
     // One that a crash cuts off has been, too.
     AuditEntry begun = entry;
     begun.action = "export.begin";
-    deps_.audit(begun);
-    return call->Judge(deps_.export_capture(record, *request, [&](const v1::ExportReply& reply) {
-      return call->Write([&] { return !context->IsCancelled() && writer->Write(reply); });
-    }));
+    deps_.access.RecordCall(begun);
+    absl::Status status =
+        deps_.exporter.ExportCapture(record, *request, [&](const v1::ExportReply& reply) {
+          return call->Write([&] { return !context->IsCancelled() && writer->Write(reply); });
+        });
+    // UNAVAILABLE means to callers that the aggregator is not there, and not a volume.
+    if (absl::IsUnavailable(status)) status = absl::AbortedError(status.message());
+    return call->Judge(std::move(status));
   };
   return Audited(*context, {"export", "Export", request->capture_id()}, send);
 }

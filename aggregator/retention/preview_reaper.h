@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "aggregator/session/capture_end_listener.h"
 #include "aggregator/store/store.h"
 #include "lib/base/clock.h"
 #include "lib/trace/capture_record.h"
@@ -14,16 +15,16 @@
 namespace neurontrace {
 
 // Deletes previews that have ended and that nobody has asked about for a minute: they hold nothing
-// but their result, and whoever watches one has it deleted at once. Any thread; Reap waits for the
-// disk, and nobody for Reap.
-class PreviewReaper {
+// but their result, and the command that shows one deletes it at once. Any thread; Reap waits for
+// the disk, and nothing waits for Reap.
+class PreviewReaper final : public CaptureEndListener {
  public:
   // Both outlive this.
   PreviewReaper(Store& store, const Clock& clock) : store_(store), clock_(clock) {}
 
-  // Takes note of it, if it is a preview that has ended.
-  void OnEnded(const CaptureRecord& record);
-  // Deletes those whose time is over, and says which.
+  // Remembers the record if it is a preview that has ended.
+  void OnCaptureEnded(const CaptureRecord& record) override;
+  // Deletes the previews that are due, and returns which.
   std::vector<CaptureId> Reap();
 
  private:

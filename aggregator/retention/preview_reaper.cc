@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "aggregator/operator/preview_reaper.h"
+#include "aggregator/retention/preview_reaper.h"
 
 #include "lib/trace/capture_limits.h"
 
 namespace neurontrace {
 
-void PreviewReaper::OnEnded(const CaptureRecord& record) {
+void PreviewReaper::OnCaptureEnded(const CaptureRecord& record) {
   if (record.spec.mode != CaptureMode::kPreview || !HasEnded(record.state)) return;
   const std::lock_guard lock(mutex_);
   due_.try_emplace(record.id, clock_.MonotonicNs() + limits::kPreviewKeptNs);

@@ -368,7 +368,7 @@ void World::End(bool by_stops) {
   }
   const auto all_have_ended = [this] {
     return std::ranges::all_of(session_.CaptureStates(), [this](const auto& capture) {
-      return capture.finished && taps_.CaptureFinished(capture.id);
+      return capture.finished && taps_.IsFinished(capture.id);
     });
   };
   for (uint64_t ms = 0; ms < kEndMs && !all_have_ended(); ms += 2'000) {

@@ -56,7 +56,7 @@ class Records {
     tap_.SetFacts({{"runtime.visible_cores", "2"}, {"runtime.event_types", "nrt_execute"}});
     taps_.AddConnection(tap_.Connect());
     Pass(0);
-    taps_.StartCapture(capture_, {}, {});
+    taps_.ApplyOrder(SourceOrder::Start(capture_, {}, {}));
     tap_.SetState(TapState::kStreaming);
     tap_.WriteStarted(capture_);
     tap_.Answer(TapMessageType::kStart, TapResult::kOk, capture_);
@@ -201,12 +201,12 @@ void Records::Step(FuzzInput& input) {
 
 void Records::End() {
   sink_.has_room = true;
-  taps_.StopCapture(capture_);
-  for (uint64_t ms = 0; ms < kRecordsEndMs && !taps_.CaptureFinished(capture_); ms += 1'000) {
+  taps_.Stop(capture_, Source::kStopNow);
+  for (uint64_t ms = 0; ms < kRecordsEndMs && !taps_.IsFinished(capture_); ms += 1'000) {
     Pass(1'000);
     sink_.StoreAll();
   }
-  CheckPromise(taps_.CaptureFinished(capture_), "a capture that is stopped ends");
+  CheckPromise(taps_.IsFinished(capture_), "a capture that is stopped ends");
 }
 
 }  // namespace

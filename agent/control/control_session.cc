@@ -167,7 +167,7 @@ void ControlSession::GoOn(const CaptureResume& resume) {
   if (!GoesOnAlone(resume.spec)) return;
   spdlog::info("control: capture {} goes on", resume.capture_id.ToString());
   captures_[resume.capture_id].unconfirmed = true;
-  for (Source* source : sources_) source->GoOn(resume.capture_id, resume.spec, resume.cursors);
+  Apply(SourceOrder::Continue(resume.capture_id, resume.spec, resume.cursors));
 }
 
 // --- Orders --------------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ void ControlSession::OnBeginCapture(const CaptureId& capture_id, const CaptureBe
   if (it == captures_.end() || it->second.finished) return;
   spdlog::info("control: capture {} begins", capture_id.ToString());
   it->second.ends_itself = it->second.mode == CaptureMode::kSnapshot;
-  for (Source* source : sources_) source->BeginCapture(capture_id, begin);
+  Apply(SourceOrder::Begin(capture_id, begin));
 }
 
 void ControlSession::OnStopCapture(const CaptureId& capture_id, uint64_t host_raw_ns) {
@@ -254,16 +254,18 @@ void ControlSession::StartCapture(const CaptureResume& resume) {
 
 void ControlSession::TellSources(const CaptureResume& resume) {
   const CaptureId& id = resume.capture_id;
-  for (Source* source : sources_) {
-    if (resume.begin) {
-      source->JoinCapture(id, resume.spec, resume.cursors, *resume.begin);
-    } else if (resume.arm) {
-      source->ArmCapture(id, resume.spec, resume.cursors);
-    } else {
-      source->StartCapture(id, resume.spec, resume.cursors);
-    }
+  if (resume.begin) {
+    Apply(SourceOrder::Join(id, resume.spec, resume.cursors, *resume.begin));
+    captures_[id].ends_itself = resume.spec.mode == CaptureMode::kSnapshot;
+  } else if (resume.arm) {
+    Apply(SourceOrder::Arm(id, resume.spec, resume.cursors));
+  } else {
+    Apply(SourceOrder::Start(id, resume.spec, resume.cursors));
   }
-  if (resume.begin) captures_[id].ends_itself = resume.spec.mode == CaptureMode::kSnapshot;
+}
+
+void ControlSession::Apply(const SourceOrder& order) {
+  for (Source* source : sources_) source->ApplyOrder(order);
 }
 
 void ControlSession::ResumeStopping(const CaptureResume& resume) {
@@ -275,9 +277,7 @@ void ControlSession::ResumeStopping(const CaptureResume& resume) {
     if (hooks_.on_running && GoesOnAlone(resume.spec)) {
       hooks_.on_running(resume.capture_id, resume.spec);
     }
-    for (Source* source : sources_) {
-      source->ResumeStopping(resume.capture_id, resume.spec, resume.cursors, resume.begin);
-    }
+    Apply(SourceOrder::Finish(resume.capture_id, resume.spec, resume.cursors, resume.begin));
   }
   StopCapture(resume.capture_id, 0);
 }
@@ -286,19 +286,13 @@ void ControlSession::StopCapture(const CaptureId& capture_id, uint64_t host_raw_
   // One that was never started here has nothing to stop, and says so by being finished.
   Capture& capture = captures_[capture_id];
   capture.stopping = true;
-  for (Source* source : sources_) {
-    if (host_raw_ns == 0) {
-      source->StopCapture(capture_id);
-    } else {
-      source->StopCaptureAt(capture_id, host_raw_ns);
-    }
-  }
+  for (Source* source : sources_) source->Stop(capture_id, host_raw_ns);
   if (hooks_.on_capture_stopping) hooks_.on_capture_stopping();
 }
 
 void ControlSession::ForgetCapture(const CaptureId& capture_id) {
   spdlog::info("control: capture {} is over", capture_id.ToString());
-  for (Source* source : sources_) source->ForgetCapture(capture_id);
+  for (Source* source : sources_) source->Forget(capture_id);
   captures_.erase(capture_id);
   pending_.ForgetCapture(capture_id);
   if (hooks_.on_capture_over) hooks_.on_capture_over(capture_id);
@@ -377,7 +371,7 @@ void ControlSession::Tick() {
     capture.finished = (capture.stopping || capture.ends_itself) && IsFinished(capture_id, capture);
     if (capture.finished) {
       spdlog::info("control: capture {} is finished here", capture_id.ToString());
-      for (Source* source : sources_) source->ForgetCapture(capture_id);
+      for (Source* source : sources_) source->Forget(capture_id);
       if (hooks_.on_capture_over) hooks_.on_capture_over(capture_id);
     }
     if (progress || capture.finished) ReportCapture(capture_id, capture, false);
@@ -392,7 +386,7 @@ void ControlSession::Tick() {
 
 bool ControlSession::IsFinished(const CaptureId& capture_id, Capture& capture) const {
   const bool sources_finished = std::all_of(sources_.begin(), sources_.end(), [&](Source* source) {
-    return source->CaptureFinished(capture_id);
+    return source->IsFinished(capture_id);
   });
   if (!sources_finished) return false;
   if (hooks_.is_delivered && !hooks_.is_delivered(capture_id)) return false;

@@ -189,6 +189,7 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
   void StartCapture(const CaptureResume& resume);
   void ResumeStopping(const CaptureResume& resume);
   void TellSources(const CaptureResume& resume);
+  void Apply(const SourceOrder& order);  // by every source
   void StopCapture(const CaptureId& capture_id, uint64_t host_raw_ns);
   void ForgetCapture(const CaptureId& capture_id);
   void ForgetOldestFinished();

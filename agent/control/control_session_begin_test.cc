@@ -83,7 +83,7 @@ TEST_F(ControlSessionTest, WhatOnlyTheAggregatorCanResumeDoesNotGoOnAlone) {
     resume.spec.mode = mode;
     session_.GoOn(resume);
   }
-  EXPECT_THAT(source_.calls, ElementsAre("go on demo 2", "go on demo 2"));
+  EXPECT_THAT(source_.calls, ElementsAre("continue demo 2", "continue demo 2"));
   EXPECT_THAT(running_, IsEmpty());
   spec_.mode = CaptureMode::kPreview;
   Begin({Resume(false)});

@@ -92,51 +92,45 @@ class FakeAggregator {
 // Keeps captures as a source does.
 class FakeSource final : public Source {
  public:
-  void StartCapture(const CaptureId& id, const CaptureSpec& spec,
-                    std::span<const StreamCursor> cursors) override {
-    calls.push_back(fmt::format("start {} {}", spec.name, cursors.size()));
-    running[id] = true;
+  void ApplyOrder(const SourceOrder& order) override {
+    using Kind = SourceOrder::Kind;
+    const std::string of = fmt::format("{} {}", order.spec.name, order.cursors.size());
+    switch (order.kind) {
+      case Kind::kStart:
+        calls.push_back("start " + of);
+        break;
+      case Kind::kArm:
+        calls.push_back("arm " + of);
+        break;
+      case Kind::kBegin:
+        calls.push_back(
+            fmt::format("begin {} {}", order.begin->host_raw_ns, order.begin->first_execution));
+        return;
+      case Kind::kJoin:
+        calls.push_back(fmt::format("join {} {}", of, order.begin->host_raw_ns));
+        running[order.capture_id] = !ends_itself;
+        return;
+      case Kind::kContinue:
+        calls.push_back("continue " + of);
+        break;
+      case Kind::kFinish:
+        calls.push_back("finish " + of);
+        if (order.begin) calls.back() += fmt::format(" from {}", order.begin->first_execution);
+        break;
+    }
+    running[order.capture_id] = true;
   }
-  void ArmCapture(const CaptureId& id, const CaptureSpec& spec,
-                  std::span<const StreamCursor> cursors) override {
-    calls.push_back(fmt::format("arm {} {}", spec.name, cursors.size()));
-    running[id] = true;
-  }
-  void BeginCapture(const CaptureId&, const CaptureBegin& begin) override {
-    calls.push_back(fmt::format("begin {} {}", begin.host_raw_ns, begin.first_execution));
-  }
-  void JoinCapture(const CaptureId& id, const CaptureSpec& spec,
-                   std::span<const StreamCursor> cursors, const CaptureBegin& begin) override {
-    calls.push_back(fmt::format("join {} {} {}", spec.name, cursors.size(), begin.host_raw_ns));
-    running[id] = !ends_itself;
-  }
-  void StopCaptureAt(const CaptureId& id, uint64_t host_raw_ns) override {
-    calls.push_back(fmt::format("stop at {}", host_raw_ns));
+  void Stop(const CaptureId& id, uint64_t host_raw_ns) override {
+    calls.push_back(host_raw_ns == kStopNow ? "stop" : fmt::format("stop at {}", host_raw_ns));
     running[id] = false;
-  }
-  void GoOn(const CaptureId& id, const CaptureSpec& spec,
-            std::span<const StreamCursor> cursors) override {
-    calls.push_back(fmt::format("go on {} {}", spec.name, cursors.size()));
-    running[id] = true;
-  }
-  void ResumeStopping(const CaptureId& id, const CaptureSpec& spec,
-                      std::span<const StreamCursor> cursors,
-                      const std::optional<CaptureBegin>& begin) override {
-    calls.push_back(fmt::format("resume {} {}", spec.name, cursors.size()));
-    if (begin) calls.back() += fmt::format(" from {}", begin->first_execution);
-    running[id] = true;
   }
   void OnCaptureListComplete() override { running_when_all_told = running; }
-  void StopCapture(const CaptureId& id) override {
-    calls.emplace_back("stop");
-    running[id] = false;
-  }
-  bool CaptureFinished(const CaptureId& id) const override {
+  bool IsFinished(const CaptureId& id) const override {
     const auto it = running.find(id);
     return drained && it != running.end() && !it->second;
   }
   void Flush() override {}
-  void ForgetCapture(const CaptureId& id) override {
+  void Forget(const CaptureId& id) override {
     calls.emplace_back("forget");
     running.erase(id);
   }

@@ -156,14 +156,14 @@ TEST_F(ControlSessionTest, CapturesThatAWelcomeDoesNotListAreOver) {
 
 TEST_F(ControlSessionTest, AgentThatComesBackGoesOnWithWhatIsRunning) {
   EXPECT_THAT(Begin({Resume(true)}), Contains("agent 0"));
-  EXPECT_THAT(source_.calls, ElementsAre("resume demo 2", "stop"));
+  EXPECT_THAT(source_.calls, ElementsAre("finish demo 2", "stop"));
 }
 
 TEST_F(ControlSessionTest, OneThatIsStoppingKeepsItsExecutions) {
   CaptureResume resume = Resume(true);
   resume.begin = CaptureBegin{.host_raw_ns = 7, .first_execution = 40, .last_execution = 49};
   Begin({resume});
-  EXPECT_THAT(source_.calls, ElementsAre("resume demo 2 from 40", "stop"));
+  EXPECT_THAT(source_.calls, ElementsAre("finish demo 2 from 40", "stop"));
 }
 
 TEST_F(ControlSessionTest, SourcesHearWhenAWelcomeHasToldThemAll) {
@@ -177,10 +177,10 @@ TEST_F(ControlSessionTest, SourcesHearWhenAWelcomeHasToldThemAll) {
 TEST_F(ControlSessionTest, WhatGoesOnByItselfIsConfirmedStoppedOrForgottenByTheWelcome) {
   source_.drained = false;
   session_.GoOn(Resume(false));
-  EXPECT_THAT(source_.calls, ElementsAre("go on demo 2"));
+  EXPECT_THAT(source_.calls, ElementsAre("continue demo 2"));
   TellStatus(7, CaptureWorkerState::kRecording, 5);
   EXPECT_THAT(Begin({Resume(false)}), Contains("status 7 state 2 read 5"));
-  EXPECT_THAT(source_.calls, ElementsAre("go on demo 2", "start demo 2"));
+  EXPECT_THAT(source_.calls, ElementsAre("continue demo 2", "start demo 2"));
   EXPECT_THAT(running_, ElementsAre("demo"));
 }
 
@@ -188,13 +188,13 @@ TEST_F(ControlSessionTest, WhatGoesOnByItselfIsNotBegunAnewToBeStopped) {
   source_.drained = false;
   session_.GoOn(Resume(false));
   Begin({Resume(true)});
-  EXPECT_THAT(source_.calls, ElementsAre("go on demo 2", "resume demo 2", "stop"));
+  EXPECT_THAT(source_.calls, ElementsAre("continue demo 2", "finish demo 2", "stop"));
 }
 
 TEST_F(ControlSessionTest, WhatGoesOnByItselfAndIsOverIsForgotten) {
   session_.GoOn(Resume(false));
   Begin();
-  EXPECT_THAT(source_.calls, ElementsAre("go on demo 2", "forget"));
+  EXPECT_THAT(source_.calls, ElementsAre("continue demo 2", "forget"));
   EXPECT_THAT(hooks_, ElementsAre("over", "welcome"));
 }
 
@@ -202,7 +202,7 @@ TEST_F(ControlSessionTest, WhatWasResumedWronglyIsBegunAgain) {
   was_wrong_ = true;
   session_.GoOn(Resume(false));
   Begin({Resume(false)});
-  EXPECT_THAT(source_.calls, ElementsAre("go on demo 2", "forget", "start demo 2"));
+  EXPECT_THAT(source_.calls, ElementsAre("continue demo 2", "forget", "start demo 2"));
 }
 
 TEST_F(ControlSessionTest, AggregatorThatIsAnotherIsLeftAndTriedAgain) {
@@ -214,7 +214,7 @@ TEST_F(ControlSessionTest, AggregatorThatIsAnotherIsLeftAndTriedAgain) {
   EXPECT_TRUE(aggregator_.ended);
   EXPECT_FALSE(session_.welcomed());
   EXPECT_THAT(hooks_, IsEmpty());
-  EXPECT_THAT(source_.calls, ElementsAre("go on demo 2")) << "it is not over because of that";
+  EXPECT_THAT(source_.calls, ElementsAre("continue demo 2")) << "it is not over because of that";
   right_aggregator_ = true;
   runner_.AdvanceNs(200 * kMs);
   EXPECT_EQ(aggregator_.calls, 2);

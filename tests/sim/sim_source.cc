@@ -208,34 +208,30 @@ void SimSource::JoinIfMatching(Known& known, Capture& capture) {
   if (capture.unconfirmed && records_it) joined->OnRunning();
 }
 
-void SimSource::StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                             std::span<const StreamCursor> cursors) {
-  Capture& capture = captures_[capture_id];
-  capture.plan.id = capture_id;
-  capture.plan.spec = spec;
-  capture.cursors.assign(cursors.begin(), cursors.end());
-  capture.unconfirmed = false;
-  capture.arming = false;
-  if (capture.stopping) return;
-  for (const auto& known : known_) JoinIfMatching(*known, capture);
-}
-
-void SimSource::ArmCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                           std::span<const StreamCursor> cursors) {
-  // One that is told again, after its connection broke, waits on.
-  const bool is_new = !captures_.contains(capture_id);
-  Capture& capture = captures_[capture_id];
-  capture.plan.id = capture_id;
-  capture.plan.spec = spec;
-  capture.cursors.assign(cursors.begin(), cursors.end());
-  if (!capture.stopping && (is_new || capture.unconfirmed)) capture.arming = true;
-  capture.unconfirmed = false;
-  if (capture.stopping) return;
+void SimSource::ApplyOrder(const SourceOrder& order) {
+  using Kind = SourceOrder::Kind;
+  if (order.kind == Kind::kBegin) return Begin(order.capture_id);
+  const bool is_new = !captures_.contains(order.capture_id);
+  Capture& capture = captures_[order.capture_id];
+  capture.plan.id = order.capture_id;
+  capture.plan.spec = order.spec;
+  capture.cursors = order.cursors;
+  if (order.kind == Kind::kContinue) {
+    capture.unconfirmed = true;
+  } else {
+    if (order.kind != Kind::kArm) {
+      capture.arming = false;
+    } else if (!capture.stopping && (is_new || capture.unconfirmed)) {
+      capture.arming = true;  // one that is armed again, after its connection broke, waits on
+    }
+    capture.unconfirmed = false;
+    if (capture.stopping) return;
+  }
   for (const auto& known : known_) JoinIfMatching(*known, capture);
 }
 
 // Taps here are as quick as a call: the moment named is not waited for.
-void SimSource::BeginCapture(const CaptureId& capture_id, const CaptureBegin&) {
+void SimSource::Begin(const CaptureId& capture_id) {
   const auto found = captures_.find(capture_id);
   if (found == captures_.end() || !found->second.arming) return;
   found->second.arming = false;
@@ -243,22 +239,7 @@ void SimSource::BeginCapture(const CaptureId& capture_id, const CaptureBegin&) {
   for (const auto& known : known_) JoinIfMatching(*known, found->second);
 }
 
-void SimSource::JoinCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                            std::span<const StreamCursor> cursors, const CaptureBegin&) {
-  StartCapture(capture_id, spec, cursors);
-}
-
-void SimSource::GoOn(const CaptureId& capture_id, const CaptureSpec& spec,
-                     std::span<const StreamCursor> cursors) {
-  Capture& capture = captures_[capture_id];
-  capture.plan.id = capture_id;
-  capture.plan.spec = spec;
-  capture.cursors.assign(cursors.begin(), cursors.end());
-  capture.unconfirmed = true;
-  for (const auto& known : known_) JoinIfMatching(*known, capture);
-}
-
-void SimSource::StopCapture(const CaptureId& capture_id) {
+void SimSource::Stop(const CaptureId& capture_id, uint64_t) {
   const auto found = captures_.find(capture_id);
   if (found == captures_.end() || found->second.stopping) return;
   found->second.stopping = true;
@@ -305,7 +286,7 @@ void SimSource::EndOrphans(Capture& capture) {
   }
 }
 
-bool SimSource::CaptureFinished(const CaptureId& capture_id) const {
+bool SimSource::IsFinished(const CaptureId& capture_id) const {
   const auto found = captures_.find(capture_id);
   if (found == captures_.end()) return true;
   return found->second.stopping &&
@@ -324,7 +305,7 @@ void SimSource::Flush() {
   }
 }
 
-void SimSource::ForgetCapture(const CaptureId& capture_id) {
+void SimSource::Forget(const CaptureId& capture_id) {
   captures_.erase(capture_id);
   for (const auto& known : known_) {
     const auto capture = known->captures.find(capture_id);

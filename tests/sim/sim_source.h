@@ -35,19 +35,11 @@ class SimSource final : public Source {
             SourceListener& listener);
   ~SimSource() override;
 
-  void StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                    std::span<const StreamCursor> cursors) override;
-  void ArmCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                  std::span<const StreamCursor> cursors) override;
-  void BeginCapture(const CaptureId& capture_id, const CaptureBegin& begin) override;
-  void JoinCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                   std::span<const StreamCursor> cursors, const CaptureBegin& begin) override;
-  void GoOn(const CaptureId& capture_id, const CaptureSpec& spec,
-            std::span<const StreamCursor> cursors) override;
-  void StopCapture(const CaptureId& capture_id) override;
-  bool CaptureFinished(const CaptureId& capture_id) const override;
+  void ApplyOrder(const SourceOrder& order) override;
+  void Stop(const CaptureId& capture_id, uint64_t host_raw_ns) override;
+  bool IsFinished(const CaptureId& capture_id) const override;
+  void Forget(const CaptureId& capture_id) override;
   void Flush() override;
-  void ForgetCapture(const CaptureId& capture_id) override;
 
  private:
   struct Capture {
@@ -80,6 +72,7 @@ class SimSource final : public Source {
   void Command(Known& known, const CaptureId& id, WorkerCapture& capture);
   void Commit(Known& known);
   void JoinIfMatching(Known& known, Capture& capture);
+  void Begin(const CaptureId& capture_id);
   void EndOrphans(Capture& capture);
   bool IsDone(const Known& known) const;
 

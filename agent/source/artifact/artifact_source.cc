@@ -66,8 +66,23 @@ bool ArtifactSource::Selects(const CaptureSpec& spec) const {
          std::find(instances.begin(), instances.end(), options_.instance_id) != instances.end();
 }
 
-void ArtifactSource::ArmCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                                std::span<const StreamCursor>) {
+void ArtifactSource::ApplyOrder(const SourceOrder& order) {
+  switch (order.kind) {
+    case SourceOrder::Kind::kArm:
+      return Arm(order.capture_id, order.spec);
+    case SourceOrder::Kind::kBegin:
+      return Begin(order.capture_id);
+    case SourceOrder::Kind::kStart:
+    case SourceOrder::Kind::kJoin:
+    case SourceOrder::Kind::kFinish:
+      Arm(order.capture_id, order.spec);
+      return Begin(order.capture_id);
+    case SourceOrder::Kind::kContinue:
+      return;
+  }
+}
+
+void ArtifactSource::Arm(const CaptureId& capture_id, const CaptureSpec& spec) {
   if (!Selects(spec)) return;
   const auto [it, is_new] = captures_.try_emplace(capture_id);
   // This host's clock may be behind the aggregator's; and an agent that is started anew comes late.
@@ -75,25 +90,14 @@ void ArtifactSource::ArmCapture(const CaptureId& capture_id, const CaptureSpec& 
   if (is_new) it->second.new_from_ns = armed_ns - std::min(armed_ns, kStartSlackNs);
 }
 
-void ArtifactSource::BeginCapture(const CaptureId& capture_id, const CaptureBegin&) {
+void ArtifactSource::Begin(const CaptureId& capture_id) {
   const auto it = captures_.find(capture_id);
   if (it == captures_.end()) return;
   it->second.begun = true;
   LookIn(0);
 }
 
-void ArtifactSource::StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                                  std::span<const StreamCursor> cursors) {
-  ArmCapture(capture_id, spec, cursors);
-  BeginCapture(capture_id, {});
-}
-
-void ArtifactSource::JoinCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                                 std::span<const StreamCursor> cursors, const CaptureBegin&) {
-  StartCapture(capture_id, spec, cursors);
-}
-
-void ArtifactSource::StopCapture(const CaptureId& capture_id) {
+void ArtifactSource::Stop(const CaptureId& capture_id, uint64_t) {
   const auto it = captures_.find(capture_id);
   if (it == captures_.end() || it->second.stopped) return;
   Capture& capture = it->second;
@@ -103,12 +107,12 @@ void ArtifactSource::StopCapture(const CaptureId& capture_id) {
   LookIn(0);
 }
 
-bool ArtifactSource::CaptureFinished(const CaptureId& capture_id) const {
+bool ArtifactSource::IsFinished(const CaptureId& capture_id) const {
   const auto it = captures_.find(capture_id);
   return it == captures_.end() || it->second.over;
 }
 
-void ArtifactSource::ForgetCapture(const CaptureId& capture_id) { captures_.erase(capture_id); }
+void ArtifactSource::Forget(const CaptureId& capture_id) { captures_.erase(capture_id); }
 
 void ArtifactSource::Look() {
   const bool any = std::any_of(captures_.begin(), captures_.end(), [](const auto& item) {

@@ -50,17 +50,13 @@ class ArtifactSource final : public Source {
                  AgentSourceMetrics& metrics, WorkersOf workers_of, StartNs start_ns);
   ~ArtifactSource() override;
 
-  void StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                    std::span<const StreamCursor> cursors) override;
-  void ArmCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                  std::span<const StreamCursor> cursors) override;
-  void BeginCapture(const CaptureId& capture_id, const CaptureBegin& begin) override;
-  void JoinCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                   std::span<const StreamCursor> cursors, const CaptureBegin& begin) override;
-  void StopCapture(const CaptureId& capture_id) override;
-  bool CaptureFinished(const CaptureId& capture_id) const override;
+  // A capture that is to finish begins here: its files are found by when they changed. Without the
+  // aggregator nothing is continued, as files can be read later.
+  void ApplyOrder(const SourceOrder& order) override;
+  void Stop(const CaptureId& capture_id, uint64_t host_raw_ns) override;
+  bool IsFinished(const CaptureId& capture_id) const override;
+  void Forget(const CaptureId& capture_id) override;
   void Flush() override {}
-  void ForgetCapture(const CaptureId& capture_id) override;
 
  private:
   struct Item {
@@ -85,6 +81,8 @@ class ArtifactSource final : public Source {
   };
 
   bool Selects(const CaptureSpec& spec) const;
+  void Arm(const CaptureId& capture_id, const CaptureSpec& spec);
+  void Begin(const CaptureId& capture_id);
   void Look();
   void OnFound(const std::vector<FoundArtifact>& found, bool truncated);
   void Note(Capture& capture, const FoundArtifact& artifact,

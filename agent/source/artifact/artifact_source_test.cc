@@ -81,15 +81,15 @@ class ArtifactSourceTest : public ::testing::Test {
                         .start_time_ticks = ticks,
                         .container_id = container});
   }
-  void Start() { source_->StartCapture(capture_, spec_, {}); }
-  void Stop() { source_->StopCapture(capture_); }
+  void Start() { source_->ApplyOrder(SourceOrder::Start(capture_, spec_, {})); }
+  void Stop() { source_->Stop(capture_, Source::kStopNow); }
   void Pass(uint64_t ms) { runner_.AdvanceNs(ms * kMs); }
   // Of what is submitted; that may submit the next one.
   void AnswerLast(Fate fate) {
     const ArtifactSink::Done done = sink_.waiting.back();
     done({fate, ""});
   }
-  bool Finished() const { return source_->CaptureFinished(capture_); }
+  bool Finished() const { return source_->IsFinished(capture_); }
 
   FakeClock clock_;
   const uint64_t began_ns_ = clock_.RealtimeNs();
@@ -228,11 +228,11 @@ TEST_F(ArtifactSourceTest, FileOfAForgottenCaptureKeepsNoOtherOnesFromTheirTurn)
   Start();
   Pass(2000);
   const CaptureId second = CaptureId::Make(clock_, random_);
-  source_->StartCapture(second, spec_, {});
+  source_->ApplyOrder(SourceOrder::Start(second, spec_, {}));
   sink_.files.push_back(File("i-1_pid_10", 5000));
   Pass(3000);
   EXPECT_THAT(sink_.submitted, ElementsAre("i-1_pid_9/ntrace.pb"));
-  source_->ForgetCapture(capture_);
+  source_->Forget(capture_);
   sink_.answers = true;
   AnswerLast(Fate::kKept);
   Pass(1000);
@@ -244,7 +244,7 @@ TEST_F(ArtifactSourceTest, ClockOfItsHostThatIsBehindTheAggregatorsLosesNoFile) 
   const FakeClock ahead(clock_.RealtimeNs() + 60'000 * kMs);
   const CaptureId capture = CaptureId::Make(ahead, random_);
   sink_.files = {File("i-1_pid_8", -5'000), File("i-1_pid_9", -100), File("i-1_pid_10", 10)};
-  source_->StartCapture(capture, spec_, {});
+  source_->ApplyOrder(SourceOrder::Start(capture, spec_, {}));
   Pass(3000);
   EXPECT_THAT(sink_.submitted, ElementsAre("i-1_pid_10/ntrace.pb", "i-1_pid_9/ntrace.pb"));
 }

@@ -61,11 +61,11 @@ class FrameworkChangesTest : public FrameworkSourceTest {
     gzclose(file);
   }
   void EndCapture() {
-    source_->StopCapture(capture_);
+    source_->Stop(capture_, Source::kStopNow);
     Pass(2'000);
     sink_.StoreAll();
     Pass(200);
-    EXPECT_TRUE(source_->CaptureFinished(capture_));
+    EXPECT_TRUE(source_->IsFinished(capture_));
   }
 };
 

@@ -51,7 +51,7 @@ class FrameworkSessionTest : public FrameworkSourceTest {
     Pass(100);
   }
   void EndRecording() {
-    source_->StopCapture(capture_);
+    source_->Stop(capture_, Source::kStopNow);
     Pass(12'000);
     sink_.StoreAll();
     Pass(1'000);

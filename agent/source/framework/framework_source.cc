@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace neurontrace {
 namespace {
@@ -26,15 +27,20 @@ FrameworkSource::FrameworkSource(FrameworkFiles files, const Clock& clock, TaskR
 
 FrameworkSource::~FrameworkSource() = default;
 
-void FrameworkSource::StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                                   std::span<const StreamCursor> cursors) {
-  Begin(capture_id, spec, cursors, false);
-}
-
-void FrameworkSource::ResumeStopping(const CaptureId& capture_id, const CaptureSpec& spec,
-                                     std::span<const StreamCursor> cursors,
-                                     const std::optional<CaptureBegin>&) {
-  Begin(capture_id, spec, cursors, true);
+void FrameworkSource::ApplyOrder(const SourceOrder& order) {
+  switch (order.kind) {
+    case SourceOrder::Kind::kStart:
+    case SourceOrder::Kind::kJoin:
+      return Begin(order, false);
+    case SourceOrder::Kind::kArm:
+      return Arm(order);
+    case SourceOrder::Kind::kBegin:
+      return BeginArmed(order.capture_id);
+    case SourceOrder::Kind::kFinish:
+      return Begin(order, true);
+    case SourceOrder::Kind::kContinue:
+      return;
+  }
 }
 
 // Flight recorders and what is cut out of them, and previews, are of the runtime's events alone.
@@ -47,24 +53,18 @@ bool FrameworkSource::Selects(const CaptureSpec& spec) const {
           std::find(instances.begin(), instances.end(), files_.instance_id) != instances.end());
 }
 
-void FrameworkSource::ArmCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                                 std::span<const StreamCursor> cursors) {
-  if (!Selects(spec) || captures_.contains(capture_id)) return;
-  armed_[capture_id] = {spec, {cursors.begin(), cursors.end()}};
-  TellPlainly(capture_id, CaptureWorkerState::kArmed, "");
+void FrameworkSource::Arm(const SourceOrder& order) {
+  if (!Selects(order.spec) || captures_.contains(order.capture_id)) return;
+  armed_.insert_or_assign(order.capture_id, order);
+  TellPlainly(order.capture_id, CaptureWorkerState::kArmed, "");
 }
 
-void FrameworkSource::BeginCapture(const CaptureId& capture_id, const CaptureBegin&) {
+void FrameworkSource::BeginArmed(const CaptureId& capture_id) {
   const auto armed = armed_.find(capture_id);
   if (armed == armed_.end()) return;
-  const Armed found = std::move(armed->second);
-  Begin(capture_id, found.spec, found.cursors, false);
+  const SourceOrder order = std::move(armed->second);
+  Begin(order, false);
   TellPlainly(capture_id, CaptureWorkerState::kRecording, "no trace file yet");
-}
-
-void FrameworkSource::JoinCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                                  std::span<const StreamCursor> cursors, const CaptureBegin&) {
-  Begin(capture_id, spec, cursors, false);
 }
 
 // While there is no file whose reading says more.
@@ -81,22 +81,21 @@ void FrameworkSource::TellPlainly(const CaptureId& capture_id, CaptureWorkerStat
   if (capture != captures_.end()) capture->second.told = std::move(status);
 }
 
-void FrameworkSource::Begin(const CaptureId& capture_id, const CaptureSpec& spec,
-                            std::span<const StreamCursor> cursors, bool is_over) {
-  armed_.erase(capture_id);
-  if (!Selects(spec) || captures_.contains(capture_id)) return;
+void FrameworkSource::Begin(const SourceOrder& order, bool is_over) {
+  armed_.erase(order.capture_id);
+  if (!Selects(order.spec) || captures_.contains(order.capture_id)) return;
   std::vector<StreamCursor> own;
-  for (const StreamCursor& cursor : cursors) {
+  for (const StreamCursor& cursor : order.cursors) {
     if (cursor.stream.kind == StreamKind::kFramework) own.push_back(cursor);
   }
   const FrameworkCapture::Surroundings surroundings{files_, clock_, sink_, metrics_, shapes_};
-  Capture& capture = captures_[capture_id];
-  capture.files = std::make_unique<FrameworkCapture>(capture_id, surroundings, own, is_over);
+  Capture& capture = captures_[order.capture_id];
+  capture.files = std::make_unique<FrameworkCapture>(order.capture_id, surroundings, own, is_over);
   ScheduleWork();
   SchedulePoll();
 }
 
-void FrameworkSource::StopCapture(const CaptureId& capture_id) {
+void FrameworkSource::Stop(const CaptureId& capture_id, uint64_t) {
   if (armed_.erase(capture_id) != 0) {
     TellPlainly(capture_id, CaptureWorkerState::kComplete, "stopped before it began");
   }
@@ -106,7 +105,7 @@ void FrameworkSource::StopCapture(const CaptureId& capture_id) {
   ScheduleWork();
 }
 
-bool FrameworkSource::CaptureFinished(const CaptureId& capture_id) const {
+bool FrameworkSource::IsFinished(const CaptureId& capture_id) const {
   const auto it = captures_.find(capture_id);
   if (it == captures_.end()) return true;
   const Capture& capture = it->second;
@@ -120,7 +119,7 @@ void FrameworkSource::Flush() {
   for (const auto& [capture_id, capture] : captures_) capture.files->Flush();
 }
 
-void FrameworkSource::ForgetCapture(const CaptureId& capture_id) {
+void FrameworkSource::Forget(const CaptureId& capture_id) {
   captures_.erase(capture_id);
   armed_.erase(capture_id);
 }

@@ -3,8 +3,6 @@
 
 #include <map>
 #include <memory>
-#include <span>
-#include <vector>
 
 #include "agent/source/framework/framework_capture.h"
 #include "agent/source/source.h"
@@ -27,21 +25,13 @@ class FrameworkSource final : public Source {
                   SourceListener& listener, AgentSourceMetrics& metrics);
   ~FrameworkSource() override;
 
-  void StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                    std::span<const StreamCursor> cursors) override;
-  // There is nothing to arm: it says so where the capture selects it.
-  void ArmCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                  std::span<const StreamCursor> cursors) override;
-  void BeginCapture(const CaptureId& capture_id, const CaptureBegin& begin) override;
-  void JoinCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                   std::span<const StreamCursor> cursors, const CaptureBegin& begin) override;
-  void ResumeStopping(const CaptureId& capture_id, const CaptureSpec& spec,
-                      std::span<const StreamCursor> cursors,
-                      const std::optional<CaptureBegin>& begin) override;
-  void StopCapture(const CaptureId& capture_id) override;
-  bool CaptureFinished(const CaptureId& capture_id) const override;
+  // Reports a capture that is armed as armed: files need no preparation. Without the aggregator
+  // nothing is continued, as files can be read later.
+  void ApplyOrder(const SourceOrder& order) override;
+  void Stop(const CaptureId& capture_id, uint64_t host_raw_ns) override;
+  bool IsFinished(const CaptureId& capture_id) const override;
+  void Forget(const CaptureId& capture_id) override;
   void Flush() override;
-  void ForgetCapture(const CaptureId& capture_id) override;
 
  private:
   struct Capture {
@@ -49,15 +39,12 @@ class FrameworkSource final : public Source {
     CaptureWorkerStatus told;  // the listener
   };
 
-  struct Armed {
-    CaptureSpec spec;
-    std::vector<StreamCursor> cursors;
-  };
-
   bool Selects(const CaptureSpec& spec) const;
   void TellPlainly(const CaptureId& capture_id, CaptureWorkerState state, const char* detail);
-  void Begin(const CaptureId& capture_id, const CaptureSpec& spec,
-             std::span<const StreamCursor> cursors, bool is_over);
+  void Arm(const SourceOrder& order);
+  void BeginArmed(const CaptureId& capture_id);
+  // `is_over`: the capture was told to stop while the agent was away.
+  void Begin(const SourceOrder& order, bool is_over);
   void Work();  // a piece of every capture's work, then again if there is more
   void ScheduleWork();
   void Look();  // at the directory, and at what came of the work
@@ -73,7 +60,7 @@ class FrameworkSource final : public Source {
   AgentSourceMetrics& metrics_;
   ShapeCache shapes_;
   std::map<CaptureId, Capture> captures_;
-  std::map<CaptureId, Armed> armed_;  // that have not begun
+  std::map<CaptureId, SourceOrder> armed_;  // captures that have not begun
   bool work_scheduled_ = false;
   bool look_scheduled_ = false;
   uint64_t looked_ns_ = 0;     // monotonic

@@ -66,7 +66,7 @@ class FrameworkSourceTest : public ::testing::Test {
   }
   void Start(std::vector<StreamCursor> cursors = {}) {
     if (capture_.empty()) capture_ = CaptureId::Make(clock_, random_);
-    source_->StartCapture(capture_, spec_, cursors);
+    source_->ApplyOrder(SourceOrder::Start(capture_, spec_, cursors));
   }
   void Pass(uint64_t ms) { runner_.AdvanceNs(ms * kMs); }
   // "name sequence events" of each chunk.

@@ -40,13 +40,13 @@ TEST_F(FrameworkSourceTest, FileOfTheCommandLineIsReadAtOnceWhateverItsAge) {
   EXPECT_EQ(header.rank_evidence[0].worker_gid, 3);
   EXPECT_EQ(header.rank_evidence[0].world_size, 8);
 
-  EXPECT_FALSE(source_->CaptureFinished(capture_));
-  source_->StopCapture(capture_);
+  EXPECT_FALSE(source_->IsFinished(capture_));
+  source_->Stop(capture_, Source::kStopNow);
   Pass(100);
-  EXPECT_FALSE(source_->CaptureFinished(capture_)) << "no receipt yet";
+  EXPECT_FALSE(source_->IsFinished(capture_)) << "no receipt yet";
   sink_.StoreAll();
   Pass(100);
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   EXPECT_EQ(status().state, CaptureWorkerState::kComplete);
   EXPECT_TRUE(status().framework);
   EXPECT_EQ(status().events_read, 100u);
@@ -60,7 +60,7 @@ TEST_F(FrameworkSourceTest, CapturesThatLeaveItOutPassItBy) {
   Start();
   Pass(1'000);
   EXPECT_THAT(Chunks(), IsEmpty());
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   EXPECT_THAT(listener_.statuses, IsEmpty());
   spec_.include_framework = true;
   spec_.instance_ids = {"i-2"};
@@ -160,12 +160,12 @@ TEST_F(FrameworkSourceTest, WatchedDirectoryGivesWhatComesOrChangesDuringTheCapt
   EXPECT_THAT(Chunks(),
               UnorderedElementsAre("plugins/profile/run/host.trace.json 0 3 end",
                                    "prof_2.json 0 5 end", "rewritten.trace.json 0 4 end"));
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   Write(watched_ + "/late.trace.json", TraceText(0, 1), 3);
   Pass(2'000);
   sink_.StoreAll();
   Pass(100);
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   EXPECT_EQ(sink_.entries.size(), 3u);
 }
 
@@ -201,7 +201,7 @@ TEST_F(FrameworkSourceTest, AMappingFileOfAnotherVersionIsRefusedInWords) {
               UnorderedElementsAre("a.trace.json 0 3 end", "framework_mapping_1.json 0 0 end"));
   ASSERT_EQ(sink_.Losses().size(), 1u);
   EXPECT_TRUE(sink_.Losses()[0].events_unknown);
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   sink_.StoreAll();
   Pass(100);
   EXPECT_EQ(status().state, CaptureWorkerState::kComplete);
@@ -219,7 +219,7 @@ TEST_F(FrameworkSourceTest, ADamagedElementMakesAFileIncomplete) {
                     R"({"ph":"X","name":"b","ts":2,"dur":1}]})")});
   Start();
   Pass(100);
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   sink_.StoreAll();
   Pass(100);
   EXPECT_THAT(status().detail,
@@ -233,9 +233,9 @@ TEST_F(FrameworkSourceTest, FileThatIsBeingWrittenIsWaitedFor) {
   Write(path, TraceText(0, 10, ""), 1);
   Pass(3'000);
   EXPECT_THAT(Chunks(), IsEmpty());
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   Pass(1'000);
-  EXPECT_FALSE(source_->CaptureFinished(capture_));
+  EXPECT_FALSE(source_->IsFinished(capture_));
   Write(path, TraceText(0, 20), 5);
   Pass(2'000);
   EXPECT_THAT(Chunks(), ElementsAre("growing.trace.json 0 20 end"));
@@ -245,7 +245,7 @@ TEST_F(FrameworkSourceTest, FileThatStaysCutIsReadAsFarAsItGoes) {
   MakeSource({}, true);
   Start();
   Write(watched_ + "/cut.trace.json", TraceText(0, 12, ""), 1);
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   Pass(9'000);
   EXPECT_THAT(Chunks(), IsEmpty());
   Pass(4'000);
@@ -261,9 +261,9 @@ TEST_F(FrameworkSourceTest, FileThatStaysCutIsReadAsFarAsItGoes) {
 TEST_F(FrameworkSourceTest, FileThatIsNotThereIsSaid) {
   MakeSource({folder_ + "/none.trace.json"});
   Start();
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   Pass(200);
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   EXPECT_EQ(status().state, CaptureWorkerState::kRefused);
   EXPECT_THAT(status().detail, HasSubstr("no such file"));
 }
@@ -303,10 +303,10 @@ TEST_F(FrameworkSourceTest, RestartGoesOnBehindWhatIsStored) {
     if (!sink_.entries.empty()) {
       EXPECT_EQ(sink_.entries[0].chunk.header.sequence, stored);
     }
-    source_->StopCapture(capture_);
+    source_->Stop(capture_, Source::kStopNow);
     sink_.StoreAll();
     Pass(200);
-    EXPECT_TRUE(source_->CaptureFinished(capture_));
+    EXPECT_TRUE(source_->IsFinished(capture_));
     EXPECT_EQ(status().events_read, 20'000u) << "of both runs";
     for (auto& entry : first.entries) entry.stored = false;
     sink_ = std::move(first);
@@ -334,12 +334,12 @@ TEST_F(FrameworkSourceTest, ACaptureThatIsOverFinishesWhatWasBegunAndBeginsNothi
   sink_ = RecordingSink();
   Write(watched_ + "/later.trace.json", TraceText(0, 2), 3);
   MakeSource({folder_ + "/a.trace.json", Write(folder_ + "/b.trace.json", TraceText(0, 5))}, true);
-  source_->ResumeStopping(capture_, spec_, cursors, std::nullopt);
-  source_->StopCapture(capture_);
+  source_->ApplyOrder(SourceOrder::Finish(capture_, spec_, cursors, std::nullopt));
+  source_->Stop(capture_, Source::kStopNow);
   Pass(2'000);
   sink_.StoreAll();
   Pass(1'000);
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   ASSERT_FALSE(sink_.entries.empty());
   for (const auto& entry : sink_.entries) {
     EXPECT_EQ(entry.chunk.header.stream.name, "a.trace.json");
@@ -351,13 +351,13 @@ TEST_F(FrameworkSourceTest, ACaptureThatIsOverFinishesWhatWasBegunAndBeginsNothi
 TEST_F(FrameworkSourceTest, ArmedItReadsNothingBeforeItBegins) {
   MakeSource({Write(folder_ + "/a.json", TraceText(0, 3))});
   capture_ = CaptureId::Make(clock_, random_);
-  source_->ArmCapture(capture_, spec_, {});
+  source_->ApplyOrder(SourceOrder::Arm(capture_, spec_, {}));
   ASSERT_EQ(listener_.statuses.size(), 1u);
   EXPECT_EQ(listener_.statuses[0].state, CaptureWorkerState::kArmed);
   EXPECT_TRUE(listener_.statuses[0].framework);
   Pass(2'000);
   EXPECT_THAT(sink_.entries, IsEmpty());
-  source_->BeginCapture(capture_, {});
+  source_->ApplyOrder(SourceOrder::Begin(capture_, {}));
   Pass(2'000);
   EXPECT_THAT(Chunks(), testing::SizeIs(testing::Ge(1u)));
 }
@@ -365,17 +365,17 @@ TEST_F(FrameworkSourceTest, ArmedItReadsNothingBeforeItBegins) {
 TEST_F(FrameworkSourceTest, ArmedForADirectoryIntoWhichNothingComesItEndsAllTheSame) {
   MakeSource({}, true);
   capture_ = CaptureId::Make(clock_, random_);
-  source_->ArmCapture(capture_, spec_, {});
-  source_->BeginCapture(capture_, {});
+  source_->ApplyOrder(SourceOrder::Arm(capture_, spec_, {}));
+  source_->ApplyOrder(SourceOrder::Begin(capture_, {}));
   Pass(1'000);
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   Pass(20'000);
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   EXPECT_EQ(listener_.statuses.back().state, CaptureWorkerState::kComplete);
   capture_ = CaptureId::Make(clock_, random_);
-  source_->ArmCapture(capture_, spec_, {});
-  source_->StopCapture(capture_);
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  source_->ApplyOrder(SourceOrder::Arm(capture_, spec_, {}));
+  source_->Stop(capture_, Source::kStopNow);
+  EXPECT_TRUE(source_->IsFinished(capture_));
   EXPECT_THAT(listener_.statuses.back().detail, HasSubstr("before it began"));
 }
 
@@ -385,11 +385,11 @@ TEST_F(FrameworkSourceTest, FlightRecordersSnapshotsAndPreviewsAreNotItsOwn) {
        {CaptureMode::kFlightRecorder, CaptureMode::kSnapshot, CaptureMode::kPreview}) {
     spec_.mode = mode;
     capture_ = CaptureId::Make(clock_, random_);
-    source_->ArmCapture(capture_, spec_, {});
-    source_->BeginCapture(capture_, {});
-    source_->JoinCapture(capture_, spec_, {}, {});
+    source_->ApplyOrder(SourceOrder::Arm(capture_, spec_, {}));
+    source_->ApplyOrder(SourceOrder::Begin(capture_, {}));
+    source_->ApplyOrder(SourceOrder::Join(capture_, spec_, {}, {}));
     Pass(1'000);
-    EXPECT_TRUE(source_->CaptureFinished(capture_));
+    EXPECT_TRUE(source_->IsFinished(capture_));
   }
   EXPECT_THAT(listener_.statuses, IsEmpty());
   EXPECT_THAT(sink_.entries, IsEmpty());
@@ -398,10 +398,10 @@ TEST_F(FrameworkSourceTest, FlightRecordersSnapshotsAndPreviewsAreNotItsOwn) {
 TEST_F(FrameworkSourceTest, ForgottenCaptureLeavesNothingBehind) {
   MakeSource({Write(folder_ + "/a.trace.json", TraceText(0, 20'000))});
   Start();
-  source_->ForgetCapture(capture_);
+  source_->Forget(capture_);
   Pass(1'000);
   EXPECT_THAT(Chunks(), IsEmpty());
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
 }
 
 TEST(TraceFileNames, ContentDecidesForNamesThatProfilersDoNotGive) {

@@ -29,20 +29,20 @@ bool HostSource::Selects(const CaptureSpec& spec) const {
          std::find(instances.begin(), instances.end(), options_.instance_id) != instances.end();
 }
 
-HostSource::Capture* HostSource::Know(const CaptureId& capture_id, const CaptureSpec& spec,
-                                      std::span<const StreamCursor> cursors) {
+HostSource::Capture* HostSource::Know(const SourceOrder& order) {
   const auto is_own = [this](const StreamCursor& cursor) {
     return cursor.stream.kind == StreamKind::kHost && cursor.stream.agent_id == options_.agent_id &&
            cursor.next_sequence > 0;
   };
-  auto known = captures_.find(capture_id);
+  auto known = captures_.find(order.capture_id);
   if (known == captures_.end()) {
-    if (!Selects(spec) && std::none_of(cursors.begin(), cursors.end(), is_own)) return nullptr;
-    known = captures_.try_emplace(capture_id).first;
-    known->second.selected = Selects(spec);
+    if (!Selects(order.spec) && std::none_of(order.cursors.begin(), order.cursors.end(), is_own))
+      return nullptr;
+    known = captures_.try_emplace(order.capture_id).first;
+    known->second.selected = Selects(order.spec);
   }
   Capture& capture = known->second;
-  for (const StreamCursor& cursor : cursors) {
+  for (const StreamCursor& cursor : order.cursors) {
     if (is_own(cursor)) capture.cursors[cursor.stream.worker.boot_id] = cursor;
   }
   return &capture;
@@ -59,49 +59,27 @@ bool HostSource::IsOn(const Capture& capture) const {
   return capture.stream != nullptr || cursor == nullptr || !cursor->ended;
 }
 
-void HostSource::StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                              std::span<const StreamCursor> cursors) {
-  Capture* const capture = Know(capture_id, spec, cursors);
-  if (capture == nullptr) return;
-  capture->begun = true;
-  capture->confirmed = true;
-  LookAgain();
-}
-
-void HostSource::ArmCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                            std::span<const StreamCursor> cursors) {
-  Know(capture_id, spec, cursors);
-}
-
-void HostSource::BeginCapture(const CaptureId& capture_id, const CaptureBegin&) {
-  const auto it = captures_.find(capture_id);
-  if (it == captures_.end()) return;
-  it->second.begun = true;
-  it->second.confirmed = true;
-  LookAgain();
-}
-
-void HostSource::JoinCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                             std::span<const StreamCursor> cursors, const CaptureBegin&) {
-  StartCapture(capture_id, spec, cursors);
-}
-
-void HostSource::GoOn(const CaptureId& capture_id, const CaptureSpec& spec,
-                      std::span<const StreamCursor> cursors) {
-  Capture* const capture = Know(capture_id, spec, cursors);
-  if (capture == nullptr || OwnCursor(*capture) == nullptr) return;
+void HostSource::ApplyOrder(const SourceOrder& order) {
+  using Kind = SourceOrder::Kind;
+  Capture* capture = nullptr;
+  if (order.kind == Kind::kBegin) {
+    const auto it = captures_.find(order.capture_id);
+    if (it != captures_.end()) capture = &it->second;
+  } else {
+    capture = Know(order);
+  }
+  // What was begun of a capture that is to finish is ended by Stop.
+  if (capture == nullptr || order.kind == Kind::kArm || order.kind == Kind::kFinish) return;
+  if (order.kind != Kind::kContinue) {
+    capture->confirmed = true;
+  } else if (OwnCursor(*capture) == nullptr) {
+    return;
+  }
   capture->begun = true;
   LookAgain();
 }
 
-// What was begun is ended below; nothing new begins.
-void HostSource::ResumeStopping(const CaptureId& capture_id, const CaptureSpec& spec,
-                                std::span<const StreamCursor> cursors,
-                                const std::optional<CaptureBegin>&) {
-  Know(capture_id, spec, cursors);
-}
-
-void HostSource::StopCapture(const CaptureId& capture_id) {
+void HostSource::Stop(const CaptureId& capture_id, uint64_t) {
   const auto it = captures_.find(capture_id);
   if (it == captures_.end() || it->second.stopped) return;
   Capture& capture = it->second;
@@ -132,7 +110,7 @@ void HostSource::EndOrphans(const CaptureId& capture_id, Capture& capture) {
   }
 }
 
-bool HostSource::CaptureFinished(const CaptureId& capture_id) const {
+bool HostSource::IsFinished(const CaptureId& capture_id) const {
   const auto it = captures_.find(capture_id);
   if (it == captures_.end()) return true;
   const Capture& capture = it->second;
@@ -147,7 +125,7 @@ void HostSource::Flush() {
   }
 }
 
-void HostSource::ForgetCapture(const CaptureId& capture_id) { captures_.erase(capture_id); }
+void HostSource::Forget(const CaptureId& capture_id) { captures_.erase(capture_id); }
 
 void HostSource::LookAgain() { WakeAt(clock_.MonotonicNs()); }
 

@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -43,22 +42,12 @@ class HostSource final : public Source {
              AgentSourceMetrics& metrics, IsRecording is_recording);
   ~HostSource() override;
 
-  void StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                    std::span<const StreamCursor> cursors) override;
-  void ArmCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                  std::span<const StreamCursor> cursors) override;
-  void BeginCapture(const CaptureId& capture_id, const CaptureBegin& begin) override;
-  void JoinCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                   std::span<const StreamCursor> cursors, const CaptureBegin& begin) override;
-  void GoOn(const CaptureId& capture_id, const CaptureSpec& spec,
-            std::span<const StreamCursor> cursors) override;
-  void ResumeStopping(const CaptureId& capture_id, const CaptureSpec& spec,
-                      std::span<const StreamCursor> cursors,
-                      const std::optional<CaptureBegin>& begin) override;
-  void StopCapture(const CaptureId& capture_id) override;
-  bool CaptureFinished(const CaptureId& capture_id) const override;
+  void ApplyOrder(const SourceOrder& order) override;
+  // At once: a sample is of a second.
+  void Stop(const CaptureId& capture_id, uint64_t host_raw_ns) override;
+  bool IsFinished(const CaptureId& capture_id) const override;
+  void Forget(const CaptureId& capture_id) override;
   void Flush() override;
-  void ForgetCapture(const CaptureId& capture_id) override;
 
   // What IsRecording says of some capture is another thing now. It is asked soon, and not from
   // here.
@@ -79,9 +68,9 @@ class HostSource final : public Source {
   };
 
   bool Selects(const CaptureSpec& spec) const;
-  // The capture, if the source has a part in it.
-  Capture* Know(const CaptureId& capture_id, const CaptureSpec& spec,
-                std::span<const StreamCursor> cursors);
+  // The capture of the order, which is new or gets the order's cursors; null if the source has no
+  // part in it.
+  Capture* Know(const SourceOrder& order);
   const StreamCursor* OwnCursor(const Capture& capture) const;
   // Whether it is to be sampled for as long as something records.
   bool IsOn(const Capture& capture) const;

@@ -56,7 +56,7 @@ class HostSourceTest : public ::testing::Test {
     records ? void(recording_.insert(capture_)) : void(recording_.erase(capture_));
     source_->LookAgain();
   }
-  void Start() { source_->StartCapture(capture_, spec_, sink_.Cursors()); }
+  void Start() { source_->ApplyOrder(SourceOrder::Start(capture_, spec_, sink_.Cursors())); }
   void Pass(uint64_t ms) { runner_.AdvanceNs(ms * kMs); }
   // The first of a source: a second in which the processor is busy for a quarter.
   void StoreSample() {
@@ -98,7 +98,7 @@ TEST_F(HostSourceTest, SamplesOnceASecondFromTheBeginningOfTheIntervalOn) {
   Pass(1000);
   SetProc(125, 75, 3000);
   Pass(1000);
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   EXPECT_THAT(
       sink_.Events(),
       ElementsAre(
@@ -121,15 +121,15 @@ TEST_F(HostSourceTest, SamplesOnceASecondFromTheBeginningOfTheIntervalOn) {
   EXPECT_EQ(ToString(stream), "i-1 host");
   EXPECT_EQ(metrics_.host_samples, 2u);
 
-  EXPECT_FALSE(source_->CaptureFinished(capture_)) << "no receipt yet";
+  EXPECT_FALSE(source_->IsFinished(capture_)) << "no receipt yet";
   sink_.StoreAll();
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
 }
 
 TEST_F(HostSourceTest, WaitsUntilSomethingRecordsHere) {
-  source_->ArmCapture(capture_, spec_, {});
+  source_->ApplyOrder(SourceOrder::Arm(capture_, spec_, {}));
   Pass(3000);
-  source_->BeginCapture(capture_, {});
+  source_->ApplyOrder(SourceOrder::Begin(capture_, {}));
   Pass(3000);
   EXPECT_THAT(sink_.entries, IsEmpty());
   EXPECT_EQ(asked_, 1) << "it is told, and does not ask";
@@ -137,16 +137,16 @@ TEST_F(HostSourceTest, WaitsUntilSomethingRecordsHere) {
   Pass(0);
   SetProc(1, 1, 1);
   Pass(1000);
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   EXPECT_THAT(Chunks(), ElementsAre("3 events", "0 events end"));
 }
 
 TEST_F(HostSourceTest, CaptureThatNothingRecordsForEndsWithoutAStream) {
   Start();
   Pass(5000);
-  EXPECT_FALSE(source_->CaptureFinished(capture_));
-  source_->StopCapture(capture_);
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_FALSE(source_->IsFinished(capture_));
+  source_->Stop(capture_, Source::kStopNow);
+  EXPECT_TRUE(source_->IsFinished(capture_));
   EXPECT_THAT(sink_.entries, IsEmpty());
 }
 
@@ -155,7 +155,7 @@ TEST_F(HostSourceTest, ShortCaptureHasOneSampleOfItsLength) {
   Start();
   Pass(400);
   SetProc(30, 10, 1000);
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   EXPECT_THAT(Chunks(), ElementsAre("3 events end"));
   EXPECT_THAT(sink_.Events().at(0), HasSubstr(R"("util_percent":75,"duration_ns":400000000)"));
 }
@@ -168,7 +168,7 @@ TEST_F(HostSourceTest, EndOfTheCaptureRightBehindASampleAddsNone) {
   Pass(1000);
   Pass(50);
   SetProc(31, 10, 1000);
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   EXPECT_THAT(sink_.Events(), SizeIs(3));
 }
 
@@ -206,7 +206,7 @@ TEST_F(HostSourceTest, TwoCapturesHaveTheirOwnIntervalsOfOneReading) {
   Pass(500);
   const CaptureId second = CaptureId::Make(clock_, random_);
   recording_.insert(second);
-  source_->StartCapture(second, spec_, {});
+  source_->ApplyOrder(SourceOrder::Start(second, spec_, {}));
   Pass(0);
   SetProc(10, 30, 1000);
   Pass(500);
@@ -227,7 +227,7 @@ TEST_F(HostSourceTest, AgentThatStartsAgainGoesOnAndSaysSinceWhenItHasNothing) {
   Pass(0);
   SetProc(20, 60, 1000);
   Pass(1000);
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   EXPECT_THAT(Chunks(), ElementsAre("3 events", "3 events end"));
   const ChunkHeader& last = sink_.entries.back().chunk.header;
   EXPECT_EQ(last.events_before, 3u);
@@ -244,12 +244,12 @@ TEST_F(HostSourceTest, StreamOfAnAgentBeforeIsEndedOnceTheCaptureHasStopped) {
   Start();
   StoreSample();
   MakeSource();
-  source_->ResumeStopping(capture_, spec_, sink_.Cursors(), std::nullopt);
+  source_->ApplyOrder(SourceOrder::Finish(capture_, spec_, sink_.Cursors(), std::nullopt));
   Pass(3000);
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   EXPECT_THAT(Chunks(), ElementsAre("3 events", "0 events end"));
   sink_.StoreAll();
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
 }
 
 TEST_F(HostSourceTest, SamplesWhileSomethingRecordsAndNotWhenItHasEnded) {
@@ -267,7 +267,7 @@ TEST_F(HostSourceTest, SamplesWhileSomethingRecordsAndNotWhenItHasEnded) {
   Pass(0);
   SetProc(901, 33, 1000);
   Pass(1000);
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   const std::vector<std::string> events = sink_.Events();
   ASSERT_THAT(events, SizeIs(10));
   EXPECT_THAT(events[3], HasSubstr(R"("util_percent":100,"duration_ns":400000000)"));
@@ -282,7 +282,7 @@ TEST_F(HostSourceTest, EndedWhileNothingRecordsItTakesNoLastSample) {
   Pass(1000);
   SetRecording(false);
   Pass(5000);
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   EXPECT_THAT(Chunks(), ElementsAre("1 events", "0 events end"));
 }
 
@@ -313,7 +313,7 @@ TEST_F(HostSourceTest, LongIntervalGetsAChunkOfItsOwn) {
   clock_.AdvanceNs(60'000 * kMs);  // nobody runs, as on a host that is stopped
   SetProc(20, 60, 1000);
   Pass(1000);
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   int long_ones = 0;
   for (const auto& entry : sink_.entries) {
     const ChunkHeader& header = entry.chunk.header;
@@ -336,7 +336,7 @@ TEST_F(HostSourceTest, KilledAgentsGapIsToldFromItsFirstSampleOn) {
   MakeSource();
   Start();
   Pass(1000);
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   ASSERT_THAT(sink_.Losses(), SizeIs(1));
   EXPECT_EQ(sink_.Losses()[0].last_timestamp_ns, 1'700'000'005'000'000'000u);
 }
@@ -348,9 +348,9 @@ TEST_F(HostSourceTest, PositionAtTheEndOfAllNumbersDoesNotWrap) {
                    .worker = {.instance_id = "i-1", .boot_id = "boot"},
                    .kind = StreamKind::kHost,
                    .nc_idx = limits::kNoNcIdx};
-  source_->StartCapture(capture_, spec_, std::vector{cursor});
+  source_->ApplyOrder(SourceOrder::Start(capture_, spec_, std::vector{cursor}));
   Pass(3000);
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   for (const auto& entry : sink_.entries) {
     EXPECT_EQ(entry.chunk.header.source_position, UINT64_MAX);
   }
@@ -360,15 +360,15 @@ TEST_F(HostSourceTest, PositionAtTheEndOfAllNumbersDoesNotWrap) {
 
 TEST_F(HostSourceTest, GoingOnAloneBeginsNothingNew) {
   recording_.insert(capture_);
-  source_->GoOn(capture_, spec_, {});
+  source_->ApplyOrder(SourceOrder::Continue(capture_, spec_, {}));
   Pass(5000);
   EXPECT_THAT(sink_.entries, IsEmpty());
   Start();
   StoreSample();
   MakeSource();
-  source_->GoOn(capture_, spec_, sink_.Cursors());
+  source_->ApplyOrder(SourceOrder::Continue(capture_, spec_, sink_.Cursors()));
   Pass(2000);
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   EXPECT_EQ(metrics_.host_samples, 3u) << "what the agent before it began goes on";
 }
 
@@ -380,10 +380,10 @@ TEST_F(HostSourceTest, GapBeforeGoingOnAloneHasNoEnd) {
   source_.reset();
   Pass(3'600'000);  // the capture stops meanwhile
   MakeSource();
-  source_->GoOn(capture_, spec_, sink_.Cursors());
+  source_->ApplyOrder(SourceOrder::Continue(capture_, spec_, sink_.Cursors()));
   Pass(2000);
-  source_->ResumeStopping(capture_, spec_, sink_.Cursors(), std::nullopt);
-  source_->StopCapture(capture_);
+  source_->ApplyOrder(SourceOrder::Finish(capture_, spec_, sink_.Cursors(), std::nullopt));
+  source_->Stop(capture_, Source::kStopNow);
   ASSERT_THAT(sink_.Losses(), SizeIs(1));
   const Loss gap = sink_.Losses()[0];
   EXPECT_NEAR(static_cast<double>(gap.first_timestamp_ns), 1'700'000'001e9, 1e3);
@@ -398,10 +398,10 @@ TEST_F(HostSourceTest, GapOfACaptureThatIsToldToGoOnBeforeASampleEndsThere) {
   StoreSample();
   MakeSource();
   Pass(4000);
-  source_->GoOn(capture_, spec_, sink_.Cursors());
+  source_->ApplyOrder(SourceOrder::Continue(capture_, spec_, sink_.Cursors()));
   Start();  // the welcome came before anything was read
   Pass(1000);
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   ASSERT_THAT(sink_.Losses(), SizeIs(1));
   EXPECT_EQ(sink_.Losses()[0].last_timestamp_ns, 1'700'000'005'000'000'000u);
 }
@@ -411,10 +411,10 @@ TEST_F(HostSourceTest, CursorsThatAreToldAgainCount) {
   Start();
   StoreSample();
   MakeSource();
-  source_->ArmCapture(capture_, spec_, {});
+  source_->ApplyOrder(SourceOrder::Arm(capture_, spec_, {}));
   Start();
   Pass(1000);
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   EXPECT_EQ(sink_.entries.back().chunk.header.events_before, 3u);
 }
 
@@ -426,10 +426,10 @@ TEST_F(HostSourceTest, StreamOfAnEarlierBootIsEndedWithTheCapture) {
   MakeSource();
   Start();
   Pass(1000);
-  source_->StopCapture(capture_);
-  EXPECT_FALSE(source_->CaptureFinished(capture_));
+  source_->Stop(capture_, Source::kStopNow);
+  EXPECT_FALSE(source_->IsFinished(capture_));
   sink_.StoreAll();
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   const std::vector<StreamCursor> cursors = sink_.Cursors();
   ASSERT_THAT(cursors, SizeIs(2));
   EXPECT_TRUE(cursors[0].ended);
@@ -446,8 +446,8 @@ TEST_F(HostSourceTest, WhatIsEndedLateIsToldWithoutATime) {
   StoreSample();
   Pass(3'600'000);  // the capture stops meanwhile
   MakeSource();
-  source_->ResumeStopping(capture_, spec_, sink_.Cursors(), std::nullopt);
-  source_->StopCapture(capture_);
+  source_->ApplyOrder(SourceOrder::Finish(capture_, spec_, sink_.Cursors(), std::nullopt));
+  source_->Stop(capture_, Source::kStopNow);
   ASSERT_THAT(sink_.Losses(), SizeIs(1));
   EXPECT_EQ(sink_.Losses()[0].last_timestamp_ns, 0u);
   EXPECT_THAT(sink_.Losses()[0].detail, HasSubstr("from here on"));
@@ -463,7 +463,7 @@ TEST_F(HostSourceTest, AgentThatIsToTakeNoneEndsWhatIsThere) {
   Start();
   Pass(5000);
   EXPECT_THAT(sink_.entries, SizeIs(chunks));
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   ASSERT_THAT(sink_.entries, SizeIs(chunks + 1));
   EXPECT_TRUE(sink_.entries.back().chunk.header.end_of_stream);
   EXPECT_EQ(metrics_.host_samples, 1u);
@@ -473,15 +473,15 @@ TEST_F(HostSourceTest, CapturesThatAreNotItsOwnAreFinishedAtOnce) {
   recording_.insert(capture_);
   spec_.instance_ids = {"i-2"};
   Start();
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   spec_ = {.mode = CaptureMode::kFlightRecorder};
   Start();
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   spec_ = {};
   options_.enabled = false;
   MakeSource();
   Start();
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   Pass(5000);
   EXPECT_THAT(sink_.entries, IsEmpty());
 }

@@ -28,7 +28,7 @@ class TapLossesTest : public TapSourceTest {
                    capture_, core);
   }
   void StopAndPass() {
-    source_->StopCapture(capture_);
+    source_->Stop(capture_, Source::kStopNow);
     AnswerStop();
     Pass(300);
   }
@@ -166,7 +166,7 @@ TEST_F(TapLossesTest, ARefusalIsToldOnceOverARestartOfTheAgent) {
       runner_.FireWatch(fd);
       runner_.RunUntilIdle();
     };
-    source_->StartCapture(capture_, {}, {});
+    source_->ApplyOrder(SourceOrder::Start(capture_, {}, {}));
     connect(CaptureId());
     tap.WriteStarted(capture_);
     tap.WriteDocument(Document(0, 1, 5), capture_, 0);
@@ -184,9 +184,9 @@ TEST_F(TapLossesTest, ARefusalIsToldOnceOverARestartOfTheAgent) {
     std::erase_if(sink_.entries, [](const auto& entry) { return !entry.stored; });
     MakeSource();
     connect(capture_);
-    source_->StartCapture(capture_, {}, sink_.Cursors());
+    source_->ApplyOrder(SourceOrder::Start(capture_, {}, sink_.Cursors()));
     Pass(300);
-    source_->StopCapture(capture_);
+    source_->Stop(capture_, Source::kStopNow);
     tap.WriteStopped(capture_, TapStopReason::kCommand);
     Pass(600);
     EXPECT_EQ(sink_.Events().size(), 6u);
@@ -205,7 +205,7 @@ class TapHeadroomTest : public TapLossesTest {
       tap_.Write(TapRecordType::kFetchDocument, Document(0, next_, per_document), capture_, 0,
                  flags);
       next_ += per_document;
-      source_->StartCapture(capture_, {}, {});  // a turn
+      source_->ApplyOrder(SourceOrder::Start(capture_, {}, {}));  // a turn
       runner_.RunUntilIdle();
       sink_.StoreAll();
     }
@@ -288,10 +288,10 @@ TEST_F(TapHeadroomTest, ABufferThatNobodyReleasesFills) {
 
 TEST_F(TapLossesTest, RecordsWithoutRoomAreNoLossOfWhatHasNotBegun) {
   Connect();
-  source_->ArmCapture(capture_, {}, {});
+  source_->ApplyOrder(SourceOrder::Arm(capture_, {}, {}));
   CaptureSpec spec;
   spec.mode = CaptureMode::kFlightRecorder;
-  source_->StartCapture(other_, spec, {});
+  source_->ApplyOrder(SourceOrder::Start(other_, spec, {}));
   ASSERT_TRUE(tap_.ReadCommand());
   tap_.SetState(TapState::kHolding);
   tap_.WriteStarted(other_);

@@ -198,19 +198,18 @@ void TapSource::OnWake(TapSession* session) {
   ScheduleTurn(0);
 }
 
-TapSource::Capture& TapSource::AddCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                                          std::span<const StreamCursor> cursors) {
-  auto [entry, is_new] = captures_.try_emplace(capture_id);
+TapSource::Capture& TapSource::AddCapture(const SourceOrder& order) {
+  auto [entry, is_new] = captures_.try_emplace(order.capture_id);
   Capture& capture = entry->second;
   if (is_new) {
-    capture.plan = {capture_id, spec, {}};
-    absl::StatusOr<EventFilter> filter = EventFilter::Parse(spec.event_types);
+    capture.plan = {order.capture_id, order.spec, {}};
+    absl::StatusOr<EventFilter> filter = EventFilter::Parse(order.spec.event_types);
     // The aggregator has checked it; a newer one may allow what this agent does not know.
     if (filter.ok()) capture.plan.filter = *std::move(filter);
     if (!filter.ok())
-      spdlog::warn("capture {}: {}", capture_id.ToString(), filter.status().ToString());
+      spdlog::warn("capture {}: {}", order.capture_id.ToString(), filter.status().ToString());
   }
-  capture.cursors.assign(cursors.begin(), cursors.end());
+  capture.cursors = order.cursors;
   return capture;
 }
 
@@ -306,7 +305,7 @@ void TapSource::EndOrphans(Capture& capture) {
   for (const auto& [worker, status] : lost) shared_.listener.OnCaptureWorker(status);
 }
 
-void TapSource::ForgetCapture(const CaptureId& capture_id) {
+void TapSource::Forget(const CaptureId& capture_id) {
   captures_.erase(capture_id);
   for (const auto& worker : workers_) worker->Forget(capture_id);
   ScheduleTurn(0);
@@ -314,12 +313,31 @@ void TapSource::ForgetCapture(const CaptureId& capture_id) {
 
 // --- Orders: which workers take part in which capture, and when ----------------------------------
 
-void TapSource::ArmCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                           std::span<const StreamCursor> cursors) {
-  if (!spec.include_neuron) return;
-  const bool is_new = !captures_.contains(capture_id);
-  Capture& capture = AddCapture(capture_id, spec, cursors);
-  // What an agent goes on with by itself may have been armed and no more when the one before it was
+void TapSource::ApplyOrder(const SourceOrder& order) {
+  using Kind = SourceOrder::Kind;
+  if (order.kind == Kind::kBegin)
+    return Begin(order.capture_id, order.begin.value_or(CaptureBegin()));
+  if (!order.spec.include_neuron) return;
+  switch (order.kind) {
+    case Kind::kStart:
+      return Start(order);
+    case Kind::kArm:
+      return Arm(order);
+    case Kind::kJoin:
+      return Join(order);
+    case Kind::kContinue:
+      return Continue(order);
+    case Kind::kFinish:
+      return Finish(order);
+    case Kind::kBegin:
+      return;
+  }
+}
+
+void TapSource::Arm(const SourceOrder& order) {
+  const bool is_new = !captures_.contains(order.capture_id);
+  Capture& capture = AddCapture(order);
+  // What an agent continues by itself may have been armed and no more when the one before it was
   // killed.
   if (!capture.stopping && (is_new || capture.unconfirmed)) capture.arming = true;
   capture.unconfirmed = false;
@@ -343,7 +361,7 @@ void TapSource::SetMoment(Capture& capture, const CaptureBegin& begin, bool join
   }
 }
 
-void TapSource::BeginCapture(const CaptureId& capture_id, const CaptureBegin& begin) {
+void TapSource::Begin(const CaptureId& capture_id, const CaptureBegin& begin) {
   const auto found = captures_.find(capture_id);
   if (found == captures_.end()) return;
   Capture& capture = found->second;
@@ -354,10 +372,9 @@ void TapSource::BeginCapture(const CaptureId& capture_id, const CaptureBegin& be
   JoinAll(capture, false);
 }
 
-void TapSource::JoinCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                            std::span<const StreamCursor> cursors, const CaptureBegin& begin) {
-  if (!spec.include_neuron) return;
-  Capture& capture = AddCapture(capture_id, spec, cursors);
+void TapSource::Join(const SourceOrder& order) {
+  const CaptureBegin begin = order.begin.value_or(CaptureBegin());
+  Capture& capture = AddCapture(order);
   capture.unconfirmed = false;
   capture.executions = {begin.first_execution, begin.last_execution};
   SetMoment(capture, begin, true);
@@ -365,32 +382,27 @@ void TapSource::JoinCapture(const CaptureId& capture_id, const CaptureSpec& spec
   if (!capture.stopping) JoinAll(capture, true);
 }
 
-void TapSource::StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                             std::span<const StreamCursor> cursors) {
-  if (!spec.include_neuron) return;
-  Capture& capture = AddCapture(capture_id, spec, cursors);
+void TapSource::Start(const SourceOrder& order) {
+  Capture& capture = AddCapture(order);
   capture.unconfirmed = false;
   capture.arming = false;
   if (!capture.moment) capture.moment = PlanMoment(0, options_.read_host_instant());
   if (!capture.stopping) JoinAll(capture, false);
 }
 
-void TapSource::GoOn(const CaptureId& capture_id, const CaptureSpec& spec,
-                     std::span<const StreamCursor> cursors) {
-  if (!spec.include_neuron) return;
-  Capture& capture = AddCapture(capture_id, spec, cursors);
+void TapSource::Continue(const SourceOrder& order) {
+  Capture& capture = AddCapture(order);
   capture.unconfirmed = true;
   JoinAll(capture, false);
 }
 
-void TapSource::ResumeStopping(const CaptureId& capture_id, const CaptureSpec& spec,
-                               std::span<const StreamCursor> cursors,
-                               const std::optional<CaptureBegin>& begin) {
-  if (!spec.include_neuron) return;
-  Capture& capture = AddCapture(capture_id, spec, cursors);
+void TapSource::Finish(const SourceOrder& order) {
+  Capture& capture = AddCapture(order);
   capture.unconfirmed = false;
   if (capture.stopping) return;
-  if (begin) capture.executions = {begin->first_execution, begin->last_execution};
+  if (order.begin) {
+    capture.executions = {order.begin->first_execution, order.begin->last_execution};
+  }
   capture.stopping = true;
   JoinAll(capture, false);
   EndOrphans(capture);
@@ -446,9 +458,7 @@ void TapSource::ReportExecutions() {
   if (any) After(kExecutionsNs, &TapSource::ReportExecutions);
 }
 
-void TapSource::StopCapture(const CaptureId& capture_id) { StopCaptureAt(capture_id, 0); }
-
-void TapSource::StopCaptureAt(const CaptureId& capture_id, uint64_t host_raw_ns) {
+void TapSource::Stop(const CaptureId& capture_id, uint64_t host_raw_ns) {
   const auto found = captures_.find(capture_id);
   if (found == captures_.end() || found->second.stopping) return;
   found->second.stopping = true;
@@ -461,14 +471,14 @@ void TapSource::StopCaptureAt(const CaptureId& capture_id, uint64_t host_raw_ns)
   ScheduleTurn(0);
 }
 
-bool TapSource::CaptureFinished(const CaptureId& capture_id) const {
+bool TapSource::IsFinished(const CaptureId& capture_id) const {
   const auto found = captures_.find(capture_id);
   if (found == captures_.end()) return true;
   const Capture& capture = found->second;
   const bool ends_itself = capture.plan.spec.mode == CaptureMode::kSnapshot && capture.moment;
   return (capture.stopping || ends_itself) && !capture.awaits_workers &&
          std::all_of(workers_.begin(), workers_.end(),
-                     [&](const auto& worker) { return worker->CaptureFinished(capture_id); }) &&
+                     [&](const auto& worker) { return worker->IsFinished(capture_id); }) &&
          std::all_of(capture.orphans.begin(), capture.orphans.end(),
                      [](const auto& orphan) { return orphan->finished(); });
 }

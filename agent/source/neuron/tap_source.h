@@ -72,7 +72,7 @@ inline std::vector<WaitingReader> ReadingOrder(std::vector<WaitingReader> waitin
 //
 // Exactly once, over restarts of the agent and of the aggregator: a record of a tap's ring is
 // released only when every row and loss it gave is durable; an agent that starts anew reads from
-// there, and passes over what the cursors given to StartCapture say is stored
+// there, and passes over what the cursors of its orders say is stored
 // (docs/decisions/0006-exactly-once-from-the-ring.md).
 class TapSource final : public Source, private TapSession::Listener {
  public:
@@ -130,24 +130,12 @@ class TapSource final : public Source, private TapSession::Listener {
   void AddConnection(UniqueFd socket);
 
   // Source
-  void StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                    std::span<const StreamCursor> cursors) override;
-  void ArmCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                  std::span<const StreamCursor> cursors) override;
-  void BeginCapture(const CaptureId& capture_id, const CaptureBegin& begin) override;
-  void JoinCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                   std::span<const StreamCursor> cursors, const CaptureBegin& begin) override;
-  void GoOn(const CaptureId& capture_id, const CaptureSpec& spec,
-            std::span<const StreamCursor> cursors) override;
-  void ResumeStopping(const CaptureId& capture_id, const CaptureSpec& spec,
-                      std::span<const StreamCursor> cursors,
-                      const std::optional<CaptureBegin>& begin) override;
+  void ApplyOrder(const SourceOrder& order) override;
+  void Stop(const CaptureId& capture_id, uint64_t host_raw_ns) override;
+  bool IsFinished(const CaptureId& capture_id) const override;
+  void Forget(const CaptureId& capture_id) override;
   void OnCaptureListComplete() override;
-  void StopCapture(const CaptureId& capture_id) override;
-  void StopCaptureAt(const CaptureId& capture_id, uint64_t host_raw_ns) override;
-  bool CaptureFinished(const CaptureId& capture_id) const override;
   void Flush() override;
-  void ForgetCapture(const CaptureId& capture_id) override;
 
  private:
   struct Connection {
@@ -159,8 +147,8 @@ class TapSource final : public Source, private TapSession::Listener {
   struct Capture {
     CapturePlan plan;
     std::vector<StreamCursor> cursors;
-    bool unconfirmed = false;             // goes on from the agent before: nothing is begun
-    bool arming = false;                  // nothing is begun before BeginCapture
+    bool unconfirmed = false;             // of the agent before this one: nothing is begun
+    bool arming = false;                  // nothing is begun before an order to begin
     std::optional<PlannedMoment> moment;  // once it is to begin
     ExecutionBounds executions;
     bool stopping = false;
@@ -175,8 +163,14 @@ class TapSource final : public Source, private TapSession::Listener {
   void OnClosed(TapSession& session, const absl::Status& why) override;
 
   absl::StatusOr<TapWorker*> FindOrAddWorker(TapSession& session, const TapGreeting& greeting);
-  Capture& AddCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                      std::span<const StreamCursor> cursors);
+  // The capture of the order, which is new or gets the order's cursors.
+  Capture& AddCapture(const SourceOrder& order);
+  void Start(const SourceOrder& order);
+  void Arm(const SourceOrder& order);
+  void Begin(const CaptureId& capture_id, const CaptureBegin& begin);
+  void Join(const SourceOrder& order);
+  void Continue(const SourceOrder& order);
+  void Finish(const SourceOrder& order);
   // When it begins, unless that is known. `joins`: it has begun elsewhere.
   void SetMoment(Capture& capture, const CaptureBegin& begin, bool joins);
   // `late`: the worker or this agent came to it after others had begun.

@@ -12,7 +12,9 @@ using ::testing::IsEmpty;
 
 class TapSourceBeginTest : public TapSourceTest {
  protected:
-  void Arm(const CaptureSpec& spec = {}) { source_->ArmCapture(capture_, spec, {}); }
+  void Arm(const CaptureSpec& spec = {}) {
+    source_->ApplyOrder(SourceOrder::Arm(capture_, spec, {}));
+  }
   void ExpectRefused(CaptureObstacle obstacle, const std::string& words) {
     EXPECT_EQ(status().state, CaptureWorkerState::kRefused);
     EXPECT_EQ(status().obstacle, obstacle) << static_cast<int>(status().obstacle);
@@ -79,7 +81,7 @@ TEST_F(TapSourceBeginTest, ARuntimeWithoutAWantedEventTypeIsRefusedForGood) {
   spec.event_types = {"no_such_type"};
   Arm(spec);
   ExpectRefused(CaptureObstacle::kNoEventType, "event types");
-  source_->BeginCapture(capture_, In(100));
+  source_->ApplyOrder(SourceOrder::Begin(capture_, In(100)));
   EXPECT_FALSE(tap_.ReadCommand());
   ExpectRefused(CaptureObstacle::kNoEventType, "event types");
 }
@@ -105,7 +107,7 @@ TEST_F(TapSourceBeginTest, WhatIsArmedFollowsTheTapUntilItBegins) {
 TEST_F(TapSourceBeginTest, BeginsAtTheMomentNamedAndSaysHowWellItWasKept) {
   Connect();
   Arm();
-  source_->BeginCapture(capture_, In(100));
+  source_->ApplyOrder(SourceOrder::Begin(capture_, In(100)));
   const FakeTap::Command start = Command();
   EXPECT_EQ(start.type, TapMessageType::kStart);
   EXPECT_EQ(start.at_ns, clock_.MonotonicNs() + 100'000'000);
@@ -125,7 +127,7 @@ TEST_F(TapSourceBeginTest, BeginsAtTheMomentNamedAndSaysHowWellItWasKept) {
 TEST_F(TapSourceBeginTest, ATraceThatBeginsEarlyHasANegativeOffset) {
   Connect();
   Arm();
-  source_->BeginCapture(capture_, In(100));
+  source_->ApplyOrder(SourceOrder::Begin(capture_, In(100)));
   Pass(99);
   Started();
   EXPECT_EQ(status().begin_offset_ns, -1'000'000);
@@ -135,7 +137,7 @@ TEST_F(TapSourceBeginTest, ATraceThatBeginsEarlyHasANegativeOffset) {
 TEST_F(TapSourceBeginTest, AMomentOfThePastOrNoneIsAtOnce) {
   Connect();
   Arm();
-  source_->BeginCapture(capture_, In(-30));
+  source_->ApplyOrder(SourceOrder::Begin(capture_, In(-30)));
   EXPECT_EQ(Command().at_ns, 0u);
   Started();
   EXPECT_EQ(status().begin_offset_ns, 30'000'000);
@@ -143,7 +145,7 @@ TEST_F(TapSourceBeginTest, AMomentOfThePastOrNoneIsAtOnce) {
   MakeSource();
   Connect();
   Arm();
-  source_->BeginCapture(capture_, CaptureBegin{});
+  source_->ApplyOrder(SourceOrder::Begin(capture_, CaptureBegin{}));
   EXPECT_EQ(Command().at_ns, 0u);
   Started();
   Pass(300);
@@ -156,7 +158,7 @@ TEST_F(TapSourceBeginTest, AProfilerThatEndsAfterTheMomentMakesItsWorkerLate) {
   tap_.SetState(TapState::kBusyOtherProfiler);
   Connect();
   Arm();
-  source_->BeginCapture(capture_, In(100));
+  source_->ApplyOrder(SourceOrder::Begin(capture_, In(100)));
   EXPECT_EQ(Command().type, TapMessageType::kStart) << "kept by the tap until it is free";
   tap_.Answer(TapMessageType::kStart, TapResult::kAccepted, capture_);
   Deliver();
@@ -172,7 +174,7 @@ TEST_F(TapSourceBeginTest, AProfilerThatEndsAfterTheMomentMakesItsWorkerLate) {
 
 TEST_F(TapSourceBeginTest, AWorkerOrAnAgentThatComesLaterIsLate) {
   Arm();
-  source_->BeginCapture(capture_, In(100));
+  source_->ApplyOrder(SourceOrder::Begin(capture_, In(100)));
   Pass(1'000);
   Connect();
   EXPECT_EQ(Command().at_ns, 0u);
@@ -182,7 +184,7 @@ TEST_F(TapSourceBeginTest, AWorkerOrAnAgentThatComesLaterIsLate) {
   Deliver();
   MakeSource();
   Connect();
-  source_->JoinCapture(other_, {}, {}, In(-10'000));
+  source_->ApplyOrder(SourceOrder::Join(other_, {}, {}, In(-10'000)));
   EXPECT_EQ(Command().at_ns, 0u);
   tap_.WriteStarted(other_);
   tap_.Answer(TapMessageType::kStart, TapResult::kOk, other_);
@@ -193,7 +195,7 @@ TEST_F(TapSourceBeginTest, AWorkerOrAnAgentThatComesLaterIsLate) {
 
 TEST_F(TapSourceBeginTest, AWorkerThatComesBeforeTheMomentIsNotLate) {
   Arm();
-  source_->BeginCapture(capture_, In(100));
+  source_->ApplyOrder(SourceOrder::Begin(capture_, In(100)));
   Pass(50);
   Connect();
   EXPECT_EQ(Command().at_ns, clock_.MonotonicNs() + 50'000'000);
@@ -208,7 +210,7 @@ TEST_F(TapSourceBeginTest, AConnectionLostBetweenArmingAndBeginningTakesTheOrder
   Arm();
   tap_.HangUp();
   Deliver();
-  source_->BeginCapture(capture_, In(500));
+  source_->ApplyOrder(SourceOrder::Begin(capture_, In(500)));
   Pass(200);
   Connect();
   const FakeTap::Command start = Command();
@@ -219,7 +221,7 @@ TEST_F(TapSourceBeginTest, AConnectionLostBetweenArmingAndBeginningTakesTheOrder
 TEST_F(TapSourceBeginTest, StopsAtTheMomentNamed) {
   Connect();
   StartAndRecord();
-  source_->StopCaptureAt(capture_, In(100).host_raw_ns);
+  source_->Stop(capture_, In(100).host_raw_ns);
   const FakeTap::Command stop = Command();
   EXPECT_EQ(stop.type, TapMessageType::kStop);
   EXPECT_EQ(stop.at_ns, clock_.MonotonicNs() + 100'000'000);
@@ -236,7 +238,7 @@ TEST_F(TapSourceBeginTest, StopsAtTheMomentNamed) {
   Pass(300);
   sink_.StoreAll();
   Pass(300);
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   EXPECT_EQ(status().state, CaptureWorkerState::kComplete);
   EXPECT_EQ(status().events_stored, 4u);
   EXPECT_GT(status().bytes_read, 0u);
@@ -245,27 +247,27 @@ TEST_F(TapSourceBeginTest, StopsAtTheMomentNamed) {
 TEST_F(TapSourceBeginTest, AStopBeforeTheBeginningEndsWhatWasArmed) {
   Connect();
   Arm();
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   EXPECT_EQ(Command().type, TapMessageType::kStop);
   tap_.Answer(TapMessageType::kStop, TapResult::kNotRunning, capture_);
   Deliver();
   Pass(300);
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   EXPECT_EQ(status().state, CaptureWorkerState::kComplete);
   EXPECT_THAT(status().detail, HasSubstr("before it began"));
-  source_->BeginCapture(capture_, In(10));
+  source_->ApplyOrder(SourceOrder::Begin(capture_, In(10)));
   EXPECT_FALSE(tap_.ReadCommand());
 }
 
 TEST_F(TapSourceBeginTest, AWorkerThatIsFrozenFromTheOrderToTheEndTookNoPart) {
   Connect();
   Arm();
-  source_->BeginCapture(capture_, In(100));
+  source_->ApplyOrder(SourceOrder::Begin(capture_, In(100)));
   Pass(5'000);
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   EXPECT_NE(status().detail, "stopped before it began");
   Pass(WorkerCapture::kStopPatienceNs / 1'000'000 + 500);
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   ExpectRefused(CaptureObstacle::kNoAnswer, "told to begin");
   EXPECT_THAT(sink_.entries, IsEmpty());
 }
@@ -273,15 +275,15 @@ TEST_F(TapSourceBeginTest, AWorkerThatIsFrozenFromTheOrderToTheEndTookNoPart) {
 TEST_F(TapSourceBeginTest, AnOrderThatTheTapNeverGotIsNoPartEither) {
   Connect();
   Arm();
-  source_->BeginCapture(capture_, In(100));
+  source_->ApplyOrder(SourceOrder::Begin(capture_, In(100)));
   Command();
   Pass(5'000);
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   Command();
   tap_.Answer(TapMessageType::kStop, TapResult::kNotRunning, capture_);
   Deliver();
   Pass(300);
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   ExpectRefused(CaptureObstacle::kNoAnswer, "never said");
 }
 
@@ -290,44 +292,44 @@ TEST_F(TapSourceBeginTest, ATapThatIsAwayFromArmingToTheEndTookNoPart) {
   Arm();
   tap_.HangUp();
   Deliver();
-  source_->BeginCapture(capture_, In(100));
+  source_->ApplyOrder(SourceOrder::Begin(capture_, In(100)));
   Pass(5'000);
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   Pass(WorkerCapture::kStopPatienceNs / 1'000'000 + 500);
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   ExpectRefused(CaptureObstacle::kNoAnswer, "not connected");
 }
 
 TEST_F(TapSourceBeginTest, OneThatIsFrozenAndStoppedBeforeItsMomentMissesNothing) {
   Connect();
   Arm();
-  source_->BeginCapture(capture_, In(5'000));
+  source_->ApplyOrder(SourceOrder::Begin(capture_, In(5'000)));
   Pass(1'000);
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   Pass(WorkerCapture::kStopPatienceNs / 1'000'000 + 500);
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   EXPECT_EQ(status().state, CaptureWorkerState::kComplete);
   EXPECT_THAT(status().detail, HasSubstr("before it began"));
 }
 
 TEST_F(TapSourceBeginTest, AStopRightBehindTheBeginningIsAPart) {
   Connect();
-  source_->StartCapture(capture_, {}, {});
+  source_->ApplyOrder(SourceOrder::Start(capture_, {}, {}));
   Command();
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   Command();
   tap_.Answer(TapMessageType::kStart, TapResult::kOk, capture_);
   tap_.Answer(TapMessageType::kStop, TapResult::kOk, capture_);
   Deliver();
   Pass(300);
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   EXPECT_EQ(status().state, CaptureWorkerState::kComplete) << status().detail;
 }
 
 TEST_F(TapSourceBeginTest, AnAnswerThatIsReadAfterTheMomentIsNoObstacle) {
   Connect();
   Arm();
-  source_->BeginCapture(capture_, In(20));
+  source_->ApplyOrder(SourceOrder::Begin(capture_, In(20)));
   Command();
   tap_.Answer(TapMessageType::kStart, TapResult::kAccepted, capture_);
   Pass(25);
@@ -357,12 +359,12 @@ TEST_F(TapSourceBeginTest, WhatHasRecordedIsNotRefusedByWhatComesAfter) {
   EXPECT_EQ(status().state, CaptureWorkerState::kRecording);
   EXPECT_EQ(status().obstacle, CaptureObstacle::kNone);
   EXPECT_THAT(status().detail, HasSubstr("another profiler"));
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   AnswerStop();
   Pass(600);
   sink_.StoreAll();
   Pass(300);
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   EXPECT_EQ(status().state, CaptureWorkerState::kComplete);
 }
 
@@ -382,8 +384,8 @@ TEST_F(TapSourceBeginTest, WhatHasRecordedIsNotRefusedForAnotherCaptureEither) {
 TEST_F(TapSourceBeginTest, TheSecondCaptureOfAWorkerIsRefused) {
   Connect();
   StartAndRecord();
-  source_->ArmCapture(other_, {}, {});
-  source_->BeginCapture(other_, In(10));
+  source_->ApplyOrder(SourceOrder::Arm(other_, {}, {}));
+  source_->ApplyOrder(SourceOrder::Begin(other_, In(10)));
   EXPECT_EQ(Command().capture_id, other_);
   tap_.Answer(TapMessageType::kStart, TapResult::kAnotherCapture, capture_);
   Deliver();
@@ -396,7 +398,7 @@ TEST_F(TapSourceBeginTest, TheSecondCaptureOfAWorkerIsRefused) {
 TEST_F(TapSourceBeginTest, ArmingAWorkerThatAnotherCaptureHasIsRefused) {
   Connect();
   StartAndRecord();
-  source_->ArmCapture(other_, {}, {});
+  source_->ApplyOrder(SourceOrder::Arm(other_, {}, {}));
   EXPECT_EQ(listener_.statuses[other_].state, CaptureWorkerState::kRefused);
   EXPECT_EQ(listener_.statuses[other_].obstacle, CaptureObstacle::kOtherCapture);
 }
@@ -404,25 +406,25 @@ TEST_F(TapSourceBeginTest, ArmingAWorkerThatAnotherCaptureHasIsRefused) {
 TEST_F(TapSourceBeginTest, AWorkerIsPromisedToOneCaptureAtATime) {
   Connect();
   Arm();
-  source_->ArmCapture(other_, {}, {});
+  source_->ApplyOrder(SourceOrder::Arm(other_, {}, {}));
   EXPECT_EQ(listener_.statuses[other_].state, CaptureWorkerState::kRefused);
   EXPECT_EQ(listener_.statuses[other_].obstacle, CaptureObstacle::kOtherCapture);
   EXPECT_THAT(listener_.statuses[other_].detail, HasSubstr(capture_.ToString()));
   EXPECT_EQ(status().state, CaptureWorkerState::kArmed);
-  source_->StopCapture(capture_);
-  source_->ArmCapture(other_, {}, {});
+  source_->Stop(capture_, Source::kStopNow);
+  source_->ApplyOrder(SourceOrder::Arm(other_, {}, {}));
   EXPECT_EQ(listener_.statuses[other_].state, CaptureWorkerState::kArmed) << "it is free again";
 }
 
 TEST_F(TapSourceBeginTest, AnAgentThatComesBackFindsWhatBeganAndIsNotLate) {
   Connect();
   Arm();
-  source_->BeginCapture(capture_, In(0));
+  source_->ApplyOrder(SourceOrder::Begin(capture_, In(0)));
   Command();
   Started();
   MakeSource();
   Connect(capture_);
-  source_->JoinCapture(capture_, {}, {}, In(-5'000));
+  source_->ApplyOrder(SourceOrder::Join(capture_, {}, {}, In(-5'000)));
   Pass(1'500);
   EXPECT_EQ(status().state, CaptureWorkerState::kRecording);
   EXPECT_FALSE(status().joined_late);
@@ -433,21 +435,21 @@ TEST_F(TapSourceBeginTest, AnAgentThatGoesOnWithWhatWasOnlyArmedArmsItAgain) {
   Arm();
   MakeSource();
   listener_.statuses.clear();
-  source_->GoOn(capture_, {}, {});
+  source_->ApplyOrder(SourceOrder::Continue(capture_, {}, {}));
   Connect();
   EXPECT_TRUE(listener_.statuses.empty());
   Arm();
   EXPECT_EQ(status().state, CaptureWorkerState::kArmed);
   Pass(3'000);
   EXPECT_FALSE(tap_.ReadCommand()) << "nobody has said when it begins";
-  source_->BeginCapture(capture_, In(0));
+  source_->ApplyOrder(SourceOrder::Begin(capture_, In(0)));
   EXPECT_EQ(Command().type, TapMessageType::kStart);
 }
 
 TEST_F(TapSourceBeginTest, ATraceThatBeginsAnewUnderTheNextAgentIsNotTheBeginning) {
   Connect();
   Arm();
-  source_->BeginCapture(capture_, In(0));
+  source_->ApplyOrder(SourceOrder::Begin(capture_, In(0)));
   Command();
   Started();
   tap_.WriteDocument(Document(0, 0, 3), capture_);
@@ -457,7 +459,7 @@ TEST_F(TapSourceBeginTest, ATraceThatBeginsAnewUnderTheNextAgentIsNotTheBeginnin
   ASSERT_EQ(tap_.read_pos(), tap_.write_pos());
   MakeSource();
   Connect();
-  source_->JoinCapture(capture_, {}, sink_.Cursors(), In(-60'000));
+  source_->ApplyOrder(SourceOrder::Join(capture_, {}, sink_.Cursors(), In(-60'000)));
   Command();
   Started();
   EXPECT_EQ(status().state, CaptureWorkerState::kRecording);
@@ -469,7 +471,7 @@ TEST_F(TapSourceBeginTest, APreviewCountsAndSendsNothing) {
   Connect();
   CaptureSpec spec;
   spec.mode = CaptureMode::kPreview;
-  source_->StartCapture(capture_, spec, {});
+  source_->ApplyOrder(SourceOrder::Start(capture_, spec, {}));
   EXPECT_EQ(Command().type, TapMessageType::kStart);
   Started();
   tap_.WriteDocument(Document(0, 0, 30), capture_);
@@ -478,10 +480,10 @@ TEST_F(TapSourceBeginTest, APreviewCountsAndSendsNothing) {
   EXPECT_GT(status().bytes_read, 0u);
   EXPECT_EQ(status().events_stored, 0u);
   EXPECT_EQ(tap_.read_pos(), tap_.write_pos()) << "nothing is kept for it";
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   AnswerStop();
   Pass(300);
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   EXPECT_EQ(status().state, CaptureWorkerState::kComplete);
   EXPECT_THAT(sink_.entries, IsEmpty());
 }

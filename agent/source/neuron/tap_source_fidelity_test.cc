@@ -21,7 +21,7 @@ class TapSourceFidelityTest : public TapSourceTest {
 
   void Begin() {
     Connect();
-    source_->StartCapture(capture_, spec_, {});
+    source_->ApplyOrder(SourceOrder::Start(capture_, spec_, {}));
     const auto command = tap_.ReadCommand();
     ASSERT_TRUE(command);
     tap_.SetState(TapState::kStreaming);
@@ -214,7 +214,7 @@ TEST_F(TapSourceFidelityTest, AnAgentThatStartsAnewReadsTheSameRows) {
   const std::vector<StreamCursor> cursors = sink_.Cursors();
   MakeSource();
   Connect(capture_);
-  source_->StartCapture(capture_, spec_, cursors);
+  source_->ApplyOrder(SourceOrder::Start(capture_, spec_, cursors));
   ASSERT_TRUE(tap_.ReadCommand());
   tap_.Answer(TapMessageType::kStart, TapResult::kOk, capture_);
   Deliver();
@@ -234,7 +234,7 @@ TEST_F(TapSourceFidelityTest, AnAgentThatStartsAnewReadsTheSameRows) {
 TEST_F(TapSourceFidelityTest, ATraceThatWasTakenOverBeginsAnew) {
   tap_.SetState(TapState::kStreaming);
   Connect(capture_);
-  source_->StartCapture(capture_, spec_, {});
+  source_->ApplyOrder(SourceOrder::Start(capture_, spec_, {}));
   ASSERT_TRUE(tap_.ReadCommand());
   tap_.Answer(TapMessageType::kStart, TapResult::kOk, capture_);
   Deliver();
@@ -254,14 +254,14 @@ TEST_F(TapSourceFidelityTest, AStopInTheMiddleOfARestartLosesNothing) {
   Begin();
   WriteTyped({"nrt_execute"});
   Spend(1'400, 50'000);
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   AnswerRestart();
   WriteTyped({"nrt_execute"});
   AnswerStop();
   Pass(300);
   sink_.StoreAll();
   Pass(300);
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   EXPECT_EQ(status().state, CaptureWorkerState::kComplete);
   EXPECT_EQ(status().events_lost, 0u);
   EXPECT_EQ(metrics_.events_after_end, 0u);

@@ -142,7 +142,7 @@ class TapSourceTest : public ::testing::Test {
 
   // Starts a capture and has the tap accept it.
   void StartAndRecord() {
-    source_->StartCapture(capture_, {}, {});
+    source_->ApplyOrder(SourceOrder::Start(capture_, {}, {}));
     const auto command = tap_.ReadCommand();
     ASSERT_TRUE(command);
     ASSERT_EQ(command->type, TapMessageType::kStart);

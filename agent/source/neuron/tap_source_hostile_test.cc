@@ -34,8 +34,8 @@ TEST_F(TapSourceHostileTest, DisconnectsATapWhoseRingMakesNoSense) {
   EXPECT_THAT(sink_.Events(), SizeIs(2));
   EXPECT_EQ(listener_.gone, 1);
   sink_.StoreAll();
-  source_->StopCapture(capture_);
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  source_->Stop(capture_, Source::kStopNow);
+  EXPECT_TRUE(source_->IsFinished(capture_));
 }
 
 TEST_F(TapSourceHostileTest, RefusesABufferThatCouldShrink) {

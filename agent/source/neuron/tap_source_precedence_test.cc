@@ -70,7 +70,7 @@ class TapSourcePrecedenceTest : public TapSourceTest {
 
 TEST_F(TapSourcePrecedenceTest, AFlightRecorderGivesWayAndComesBack) {
   Connect();
-  source_->StartCapture(standing_, Spec(CaptureMode::kFlightRecorder), {});
+  source_->ApplyOrder(SourceOrder::Start(standing_, Spec(CaptureMode::kFlightRecorder), {}));
   EXPECT_EQ(Obey(), "start standing holding");
   EXPECT_EQ(StatusOf(standing_).state, CaptureWorkerState::kRecording);
   EXPECT_EQ(listener_.workers.begin()->second.tap_capture, CaptureId())
@@ -78,10 +78,10 @@ TEST_F(TapSourcePrecedenceTest, AFlightRecorderGivesWayAndComesBack) {
   Pass(300);
   EXPECT_EQ(listener_.workers.begin()->second.tap_capture, standing_);
 
-  source_->ArmCapture(capture_, {}, {});
+  source_->ApplyOrder(SourceOrder::Arm(capture_, {}, {}));
   EXPECT_EQ(StatusOf(capture_).state, CaptureWorkerState::kArmed) << "it would give way";
   EXPECT_EQ(Obey(), "") << "but not before the other one begins";
-  source_->BeginCapture(capture_, In(50));
+  source_->ApplyOrder(SourceOrder::Begin(capture_, In(50)));
   EXPECT_EQ(StatusOf(standing_).state, CaptureWorkerState::kSuspended);
   EXPECT_EQ(StatusOf(standing_).obstacle, CaptureObstacle::kOtherCapture);
   EXPECT_THAT(StatusOf(standing_).detail, HasSubstr(capture_.ToString()));
@@ -91,30 +91,30 @@ TEST_F(TapSourcePrecedenceTest, AFlightRecorderGivesWayAndComesBack) {
   EXPECT_EQ(Obey(), "");
   EXPECT_EQ(StatusOf(standing_).state, CaptureWorkerState::kSuspended);
 
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   EXPECT_EQ(Obey(), "stop capture, start standing holding");
   EXPECT_EQ(StatusOf(standing_).state, CaptureWorkerState::kRecording);
   Pass(600);
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
-  EXPECT_FALSE(source_->CaptureFinished(standing_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
+  EXPECT_FALSE(source_->IsFinished(standing_));
 }
 
 TEST_F(TapSourcePrecedenceTest, AContinuousCaptureComesBeforeAFlightRecorderAndBehindAPreview) {
   Connect();
-  source_->StartCapture(standing_, Spec(CaptureMode::kFlightRecorder), {});
+  source_->ApplyOrder(SourceOrder::Start(standing_, Spec(CaptureMode::kFlightRecorder), {}));
   Obey();
-  source_->StartCapture(capture_, Spec(CaptureMode::kContinuous), {});
+  source_->ApplyOrder(SourceOrder::Start(capture_, Spec(CaptureMode::kContinuous), {}));
   EXPECT_EQ(Obey(), "stop standing, start capture");
   tap_.WriteDocument(Document(0, 0, 3), capture_);
-  source_->StartCapture(other_, Spec(CaptureMode::kPreview), {});
+  source_->ApplyOrder(SourceOrder::Start(other_, Spec(CaptureMode::kPreview), {}));
   EXPECT_EQ(Obey(), "stop capture, start other");
   EXPECT_EQ(StatusOf(capture_).state, CaptureWorkerState::kSuspended);
   EXPECT_EQ(StatusOf(standing_).state, CaptureWorkerState::kSuspended);
-  source_->StopCapture(other_);
+  source_->Stop(other_, Source::kStopNow);
   EXPECT_EQ(Obey(), "stop other, start capture");
   EXPECT_EQ(StatusOf(standing_).state, CaptureWorkerState::kSuspended);
   tap_.WriteDocument(Document(0, 0, 2), capture_);
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   EXPECT_EQ(Obey(), "stop capture, start standing holding");
   Pass(600);
   sink_.StoreAll();
@@ -126,26 +126,26 @@ TEST_F(TapSourcePrecedenceTest, AContinuousCaptureComesBeforeAFlightRecorderAndB
 
 TEST_F(TapSourcePrecedenceTest, OneThatBeginsWhileAnotherRunsIsSuspendedFromTheFirst) {
   Connect();
-  source_->StartCapture(capture_, {}, {});
+  source_->ApplyOrder(SourceOrder::Start(capture_, {}, {}));
   Obey();
-  source_->ArmCapture(standing_, Spec(CaptureMode::kFlightRecorder), {});
-  source_->BeginCapture(standing_, In(10));
+  source_->ApplyOrder(SourceOrder::Arm(standing_, Spec(CaptureMode::kFlightRecorder), {}));
+  source_->ApplyOrder(SourceOrder::Begin(standing_, In(10)));
   EXPECT_EQ(StatusOf(standing_).state, CaptureWorkerState::kSuspended);
   EXPECT_EQ(Obey(), "");
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   EXPECT_EQ(Obey(), "stop capture, start standing holding");
 }
 
 TEST_F(TapSourcePrecedenceTest, AStopWhileItIsSuspendedEndsIt) {
   Connect();
-  source_->StartCapture(standing_, Spec(CaptureMode::kFlightRecorder), {});
+  source_->ApplyOrder(SourceOrder::Start(standing_, Spec(CaptureMode::kFlightRecorder), {}));
   Obey();
-  source_->StartCapture(capture_, {}, {});
+  source_->ApplyOrder(SourceOrder::Start(capture_, {}, {}));
   Obey();
-  source_->StopCapture(standing_);
+  source_->Stop(standing_, Source::kStopNow);
   EXPECT_EQ(Obey(), "stop standing");
   Pass(300);
-  EXPECT_TRUE(source_->CaptureFinished(standing_));
+  EXPECT_TRUE(source_->IsFinished(standing_));
   EXPECT_EQ(StatusOf(standing_).state, CaptureWorkerState::kComplete);
   EXPECT_THAT(StatusOf(standing_).detail, HasSubstr("was suspended for capture"));
   EXPECT_THAT(StatusOf(standing_).detail, HasSubstr(capture_.ToString()));
@@ -154,29 +154,29 @@ TEST_F(TapSourcePrecedenceTest, AStopWhileItIsSuspendedEndsIt) {
 
 TEST_F(TapSourcePrecedenceTest, ATapThatWasAwayWhenItsFlightRecorderGaveWayIsToldAfterwards) {
   Connect();
-  source_->StartCapture(standing_, Spec(CaptureMode::kFlightRecorder), {});
+  source_->ApplyOrder(SourceOrder::Start(standing_, Spec(CaptureMode::kFlightRecorder), {}));
   Obey();
   tap_.HangUp();
   Deliver();
-  source_->StartCapture(capture_, {}, {});
+  source_->ApplyOrder(SourceOrder::Start(capture_, {}, {}));
   EXPECT_EQ(StatusOf(standing_).state, CaptureWorkerState::kSuspended);
   Connect(standing_);
   EXPECT_EQ(Obey(), "stop standing, start capture");
   EXPECT_EQ(StatusOf(capture_).state, CaptureWorkerState::kRecording);
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   EXPECT_EQ(Obey(), "stop capture, start standing holding");
   EXPECT_EQ(StatusOf(standing_).state, CaptureWorkerState::kRecording);
 }
 
 TEST_F(TapSourcePrecedenceTest, OneThatCanRecordNothingTakesNothing) {
   Connect();
-  source_->StartCapture(standing_, Spec(CaptureMode::kFlightRecorder), {});
+  source_->ApplyOrder(SourceOrder::Start(standing_, Spec(CaptureMode::kFlightRecorder), {}));
   Obey();
   CaptureSpec spec;
   spec.event_types = {"no_such_type"};
-  source_->StartCapture(capture_, spec, {});
+  source_->ApplyOrder(SourceOrder::Start(capture_, spec, {}));
   Pass(300);
-  source_->StartCapture(other_, spec, {});
+  source_->ApplyOrder(SourceOrder::Start(other_, spec, {}));
   Pass(300);
   Obey();
   EXPECT_EQ(StatusOf(capture_).obstacle, CaptureObstacle::kNoEventType);
@@ -186,22 +186,22 @@ TEST_F(TapSourcePrecedenceTest, OneThatCanRecordNothingTakesNothing) {
 
 TEST_F(TapSourcePrecedenceTest, ACaptureThatIsForgottenGivesTheTapBack) {
   Connect();
-  source_->StartCapture(standing_, Spec(CaptureMode::kFlightRecorder), {});
+  source_->ApplyOrder(SourceOrder::Start(standing_, Spec(CaptureMode::kFlightRecorder), {}));
   Obey();
-  source_->StartCapture(capture_, {}, {});
+  source_->ApplyOrder(SourceOrder::Start(capture_, {}, {}));
   Obey();
-  source_->ForgetCapture(capture_);
+  source_->Forget(capture_);
   EXPECT_EQ(Obey(), "stop capture, start standing holding");
 }
 
 // From the trace's end to the next one's beginning, by the tap; and while it goes on, so far.
 TEST_F(TapSourcePrecedenceTest, AContinuousCaptureSaysWhenAnotherOneHadItsWorker) {
   Connect();
-  source_->StartCapture(standing_, Spec(CaptureMode::kContinuous), {});
+  source_->ApplyOrder(SourceOrder::Start(standing_, Spec(CaptureMode::kContinuous), {}));
   Obey();
   tap_.WriteDocument(Document(0, 0, 3), standing_);
   Pass(1'000);
-  source_->StartCapture(capture_, {}, {});
+  source_->ApplyOrder(SourceOrder::Start(capture_, {}, {}));
   Pass(30);
   const uint64_t from_ns = clock_.RealtimeNs();
   EXPECT_EQ(Obey(), "stop standing, start capture");
@@ -210,7 +210,7 @@ TEST_F(TapSourcePrecedenceTest, AContinuousCaptureSaysWhenAnotherOneHadItsWorker
   EXPECT_EQ(First(GivenWayTo(capture_)), from_ns);
   EXPECT_GE(Last(GivenWayTo(capture_)), from_ns + 6'000'000'000 - Suspension::kTellNs);
   Pass(1'500);
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   Pass(20);
   const uint64_t to_ns = clock_.RealtimeNs();
   EXPECT_EQ(Obey(), "stop capture, start standing");
@@ -219,7 +219,7 @@ TEST_F(TapSourcePrecedenceTest, AContinuousCaptureSaysWhenAnotherOneHadItsWorker
   EXPECT_EQ(First(GivenWayTo(capture_)), from_ns);
   EXPECT_EQ(Last(GivenWayTo(capture_)), to_ns) << "and not a moment later";
   EXPECT_EQ(StatusOf(standing_).events_lost, 0u);
-  source_->StopCapture(standing_);
+  source_->Stop(standing_, Source::kStopNow);
   Obey();
   Pass(600);
   sink_.StoreAll();
@@ -231,12 +231,12 @@ TEST_F(TapSourcePrecedenceTest, AContinuousCaptureSaysWhenAnotherOneHadItsWorker
 
 TEST_F(TapSourcePrecedenceTest, OneThatEndsBeforeItsTurnSaysThatItNeverRecorded) {
   Connect();
-  source_->StartCapture(capture_, {}, {});
+  source_->ApplyOrder(SourceOrder::Start(capture_, {}, {}));
   Obey();
   const uint64_t from_ns = clock_.RealtimeNs();
-  source_->StartCapture(standing_, Spec(CaptureMode::kContinuous), {});
+  source_->ApplyOrder(SourceOrder::Start(standing_, Spec(CaptureMode::kContinuous), {}));
   Pass(1'000);
-  source_->StopCapture(standing_);
+  source_->Stop(standing_, Source::kStopNow);
   EXPECT_EQ(Obey(), "stop standing");
   Pass(600);
   sink_.StoreAll();
@@ -251,20 +251,20 @@ TEST_F(TapSourcePrecedenceTest, OneThatEndsBeforeItsTurnSaysThatItNeverRecorded)
 
 TEST_F(TapSourcePrecedenceTest, OneCaptureAfterTheOtherIsSaidOfEach) {
   Connect();
-  source_->StartCapture(standing_, Spec(CaptureMode::kContinuous), {});
+  source_->ApplyOrder(SourceOrder::Start(standing_, Spec(CaptureMode::kContinuous), {}));
   Obey();
-  source_->StartCapture(capture_, {}, {});
+  source_->ApplyOrder(SourceOrder::Start(capture_, {}, {}));
   const uint64_t from_ns = clock_.RealtimeNs();
   Obey();
   Pass(3'000);
-  source_->StartCapture(other_, Spec(CaptureMode::kPreview), {});
-  source_->StopCapture(capture_);
+  source_->ApplyOrder(SourceOrder::Start(other_, Spec(CaptureMode::kPreview), {}));
+  source_->Stop(capture_, Source::kStopNow);
   Obey();
   EXPECT_THAT(StatusOf(standing_).detail, HasSubstr(other_.ToString()));
   Pass(1'100);  // it is tried again
   EXPECT_EQ(Obey(), "start other");
   Pass(3'000);
-  source_->StopCapture(other_);
+  source_->Stop(other_, Source::kStopNow);
   EXPECT_EQ(Obey(), "stop other, start standing");
   Pass(600);
   ASSERT_FALSE(GivenWayTo(capture_).empty());
@@ -289,7 +289,7 @@ TEST_F(TapSourcePrecedenceTest, AnAgentThatStartsAnewKnowsSinceWhenItGaveWay) {
       runner_.RunUntilIdle();
     };
     MakeSource();
-    source_->StartCapture(standing_, Spec(CaptureMode::kContinuous), {});
+    source_->ApplyOrder(SourceOrder::Start(standing_, Spec(CaptureMode::kContinuous), {}));
     connect(CaptureId());
     tap.realtime_ns = clock_.RealtimeNs();
     tap.WriteStarted(standing_);
@@ -297,7 +297,7 @@ TEST_F(TapSourcePrecedenceTest, AnAgentThatStartsAnewKnowsSinceWhenItGaveWay) {
     Pass(2'000);
     sink_.StoreAll();
     Pass(300);
-    source_->StartCapture(capture_, {}, {});
+    source_->ApplyOrder(SourceOrder::Start(capture_, {}, {}));
     const uint64_t from_ns = tap.realtime_ns = clock_.RealtimeNs();
     tap.WriteStopped(standing_, TapStopReason::kCommand);
     tap.WriteStarted(capture_);
@@ -309,11 +309,12 @@ TEST_F(TapSourcePrecedenceTest, AnAgentThatStartsAnewKnowsSinceWhenItGaveWay) {
     MakeSource();
     Pass(7'000);
     connect(capture_);
-    source_->StartCapture(standing_, Spec(CaptureMode::kContinuous), sink_.Cursors());
-    source_->StartCapture(capture_, {}, sink_.Cursors());
+    source_->ApplyOrder(
+        SourceOrder::Start(standing_, Spec(CaptureMode::kContinuous), sink_.Cursors()));
+    source_->ApplyOrder(SourceOrder::Start(capture_, {}, sink_.Cursors()));
     Pass(3'000);
     const uint64_t to_ns = tap.realtime_ns = clock_.RealtimeNs();
-    source_->StopCapture(capture_);
+    source_->Stop(capture_, Source::kStopNow);
     tap.WriteStopped(capture_, TapStopReason::kCommand);
     tap.Answer(TapMessageType::kStop, TapResult::kOk, capture_);
     tap.WriteStarted(standing_);

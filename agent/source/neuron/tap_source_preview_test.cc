@@ -12,7 +12,7 @@ class TapSourcePreviewTest : public TapSourceTest {
     CaptureSpec spec;
     spec.mode = mode;
     spec.event_types = {"^nrt_tensor_free"};
-    source_->StartCapture(id, spec, {});
+    source_->ApplyOrder(SourceOrder::Start(id, spec, {}));
     while (tap_.ReadCommand()) {
     }
     tap_.SetState(TapState::kStreaming);
@@ -26,7 +26,7 @@ class TapSourcePreviewTest : public TapSourceTest {
     }
     Pass(700);  // the last chunks are old enough
     counted_while_recording_ = listener_.statuses[id];
-    source_->StopCapture(id);
+    source_->Stop(id, Source::kStopNow);
     EXPECT_TRUE(tap_.ReadCommand());
     tap_.WriteStopped(id, TapStopReason::kCommand);
     tap_.SetState(TapState::kIdle);

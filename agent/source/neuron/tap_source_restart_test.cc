@@ -21,7 +21,7 @@ TEST_F(TapSourceRestartTest, StoresEverythingOnceOverARestartOfTheAgent) {
     tap.Seal(F_SEAL_SHRINK | F_SEAL_GROW);
     sink_.entries.clear();
     MakeSource();
-    source_->StartCapture(capture_, {}, {});
+    source_->ApplyOrder(SourceOrder::Start(capture_, {}, {}));
     const auto deliver = [&](const CaptureId& running) {
       UniqueFd agent_end = tap.Connect(running);
       const int fd = agent_end.get();
@@ -47,14 +47,14 @@ TEST_F(TapSourceRestartTest, StoresEverythingOnceOverARestartOfTheAgent) {
     std::erase_if(sink_.entries, [](const auto& entry) { return !entry.stored; });
     MakeSource();
     deliver(capture_);
-    source_->StartCapture(capture_, {}, sink_.Cursors());
+    source_->ApplyOrder(SourceOrder::Start(capture_, {}, sink_.Cursors()));
     Pass(300);
-    source_->StopCapture(capture_);
+    source_->Stop(capture_, Source::kStopNow);
     tap.WriteStopped(capture_, TapStopReason::kCommand);
     Pass(600);
     sink_.StoreAll();
     Pass(600);
-    EXPECT_TRUE(source_->CaptureFinished(capture_));
+    EXPECT_TRUE(source_->IsFinished(capture_));
     EXPECT_EQ(tap.read_pos(), tap.write_pos());
     std::vector<std::string> events = sink_.Events();
     std::sort(events.begin(), events.end());
@@ -80,11 +80,11 @@ TEST_F(TapSourceRestartTest, CountsTheHoleBeforeAQuietCoresNextDocument) {
   ASSERT_EQ(tap_.read_pos(), tap_.write_pos()) << "all is durable, and nothing is kept";
   MakeSource();
   Connect(capture_);
-  source_->StartCapture(capture_, {}, sink_.Cursors());
+  source_->ApplyOrder(SourceOrder::Start(capture_, {}, sink_.Cursors()));
   tap_.WriteDocument(Document(0, 21, 1), capture_, 0);  // 12 to 20 were
   tap_.WriteDocument(Document(1, 8, 1), capture_, 1);   // 1 to 7 were, of a core not seen before
   Pass(2'000);
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   tap_.WriteStopped(capture_, TapStopReason::kCommand);
   Pass(600);
   EXPECT_THAT(sink_.Events(), SizeIs(7));
@@ -104,7 +104,7 @@ TEST_F(TapSourceRestartTest, ATraceThatBeganAnewBeforeARestartBeginsItsNumbersAn
   ASSERT_EQ(tap_.read_pos(), tap_.write_pos());
   MakeSource();
   Connect(capture_);
-  source_->StartCapture(capture_, {}, sink_.Cursors());
+  source_->ApplyOrder(SourceOrder::Start(capture_, {}, sink_.Cursors()));
   tap_.WriteDocument(Document(0, 61, 1), capture_, 0);  // 1 to 60 of the second trace were lost
   Pass(2'000);
   EXPECT_EQ(LostEvents(LossPlace::kRuntimeRing), 60u);
@@ -116,7 +116,7 @@ TEST_F(TapSourceRestartTest, WaitsForTheCursorsBeforeItReads) {
   Connect(capture_);
   Pass(5'000);
   EXPECT_EQ(metrics_.documents.load(), 0u);
-  source_->StartCapture(capture_, {}, {});
+  source_->ApplyOrder(SourceOrder::Start(capture_, {}, {}));
   Pass(300);
   EXPECT_EQ(metrics_.documents.load(), 1u);
 }
@@ -125,7 +125,7 @@ TEST_F(TapSourceRestartTest, GoesOnByItselfWithWhatATapRecordsAndTellsItNothing)
   tap_.WriteStarted(capture_);
   tap_.WriteDocument(Document(0, 0, 3), capture_);
   tap_.SetState(TapState::kStreaming);
-  source_->GoOn(capture_, {}, {});
+  source_->ApplyOrder(SourceOrder::Continue(capture_, {}, {}));
   Connect(capture_);
   Pass(5'000);
   EXPECT_EQ(metrics_.documents.load(), 1u);
@@ -134,7 +134,7 @@ TEST_F(TapSourceRestartTest, GoesOnByItselfWithWhatATapRecordsAndTellsItNothing)
   sink_.StoreAll();
   Pass(600);
   EXPECT_EQ(tap_.read_pos(), tap_.write_pos()) << "released";
-  source_->StartCapture(capture_, {}, {});
+  source_->ApplyOrder(SourceOrder::Start(capture_, {}, {}));
   Pass(300);
   const auto start = tap_.ReadCommand();
   ASSERT_TRUE(start);
@@ -142,12 +142,12 @@ TEST_F(TapSourceRestartTest, GoesOnByItselfWithWhatATapRecordsAndTellsItNothing)
 }
 
 TEST_F(TapSourceRestartTest, BeginsNothingByItself) {
-  source_->GoOn(capture_, {}, {});
+  source_->ApplyOrder(SourceOrder::Continue(capture_, {}, {}));
   Connect();
   Pass(5'000);
   EXPECT_FALSE(tap_.ReadCommand());
   EXPECT_TRUE(listener_.statuses.empty());
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   Pass(300);
   EXPECT_FALSE(tap_.ReadCommand());
 }
@@ -165,12 +165,12 @@ TEST_F(TapSourceRestartTest, RecordsOfOtherCapturesWaitThoughOneGoesOnByItself) 
   Connect(other_);
   cursor.stream.worker = listener_.workers.begin()->first;
   cursor.next_sequence = 1;
-  source_->GoOn(capture_, {}, {&cursor, 1});
+  source_->ApplyOrder(SourceOrder::Continue(capture_, {}, {&cursor, 1}));
   Pass(10'000);
   EXPECT_EQ(metrics_.documents.load(), 1u);
   EXPECT_EQ(metrics_.records_unknown.load(), 0u);
   EXPECT_FALSE(tap_.ReadCommand()) << "nobody said that the other is over";
-  source_->StartCapture(other_, {}, {});
+  source_->ApplyOrder(SourceOrder::Start(other_, {}, {}));
   Pass(300);
   EXPECT_EQ(metrics_.documents.load(), 2u);
 }
@@ -178,10 +178,10 @@ TEST_F(TapSourceRestartTest, RecordsOfOtherCapturesWaitThoughOneGoesOnByItself) 
 TEST_F(TapSourceRestartTest, WhatWentOnByItselfAndIsOverIsStopped) {
   tap_.WriteStarted(capture_);
   tap_.SetState(TapState::kStreaming);
-  source_->GoOn(capture_, {}, {});
+  source_->ApplyOrder(SourceOrder::Continue(capture_, {}, {}));
   Connect(capture_);
   Pass(300);
-  source_->ForgetCapture(capture_);
+  source_->Forget(capture_);
   const auto stop = tap_.ReadCommand();
   ASSERT_TRUE(stop);
   EXPECT_EQ(stop->type, TapMessageType::kStop);
@@ -192,7 +192,7 @@ TEST_F(TapSourceRestartTest, ClearsAwayACaptureThatIsOver) {
   tap_.WriteDocument(Document(0, 0, 3), other_);
   tap_.SetState(TapState::kStreaming);
   Connect(other_);
-  source_->StartCapture(capture_, {}, {});
+  source_->ApplyOrder(SourceOrder::Start(capture_, {}, {}));
   ASSERT_TRUE(tap_.ReadCommand());
   tap_.Answer(TapMessageType::kStart, TapResult::kAnotherCapture, other_);
   Deliver();
@@ -268,8 +268,8 @@ TEST_F(TapSourceRestartTest, EndsTheStreamsOfWorkersThatDidNotOutliveTheAgent) {
   cursor.stream.worker.pid = 4711;
   cursor.stream.kind = StreamKind::kNeuronCore;
   cursor.next_sequence = 7;
-  source_->StartCapture(capture_, {}, {&cursor, 1});
-  source_->StopCapture(capture_);
+  source_->ApplyOrder(SourceOrder::Start(capture_, {}, {&cursor, 1}));
+  source_->Stop(capture_, Source::kStopNow);
   ASSERT_EQ(sink_.entries.size(), 1u);
   const ChunkHeader& header = sink_.entries[0].chunk.header;
   EXPECT_EQ(header.stream, cursor.stream);
@@ -280,9 +280,9 @@ TEST_F(TapSourceRestartTest, EndsTheStreamsOfWorkersThatDidNotOutliveTheAgent) {
   EXPECT_EQ(status().state, CaptureWorkerState::kLost);
   EXPECT_EQ(status().worker.pid, 4711u);
   EXPECT_EQ(status().streams, 1u);
-  EXPECT_FALSE(source_->CaptureFinished(capture_));
+  EXPECT_FALSE(source_->IsFinished(capture_));
   sink_.StoreAll();
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
 }
 
 TEST_F(TapSourceRestartTest, SaysUnknownOfAWorkerThatDiedBeforeItsCaptureWasTold) {
@@ -298,11 +298,11 @@ TEST_F(TapSourceRestartTest, SaysUnknownOfAWorkerThatDiedBeforeItsCaptureWasTold
   SetProcessAlive(false);
   Deliver();
   Pass(600);
-  source_->StartCapture(capture_, {}, sink_.Cursors());
+  source_->ApplyOrder(SourceOrder::Start(capture_, {}, sink_.Cursors()));
   Pass(600);
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   sink_.StoreAll();
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   EXPECT_EQ(status().state, CaptureWorkerState::kLost);
   EXPECT_EQ(status().events_stored, 2u);
   ASSERT_THAT(sink_.Losses(), SizeIs(1));
@@ -318,17 +318,17 @@ TEST_F(TapSourceRestartTest, WaitsForAWorkerThatLivesToFindTheNewAgent) {
   tap_.WriteDocument(Document(0, 2, 2), capture_);
   // Killed; the capture is stopped before the tap has found the next agent.
   MakeSource();
-  source_->StartCapture(capture_, {}, sink_.Cursors());
-  source_->StopCapture(capture_);
+  source_->ApplyOrder(SourceOrder::Start(capture_, {}, sink_.Cursors()));
+  source_->Stop(capture_, Source::kStopNow);
   Pass(4'000);
-  EXPECT_FALSE(source_->CaptureFinished(capture_));
+  EXPECT_FALSE(source_->IsFinished(capture_));
   Connect(capture_);
   Pass(300);
   tap_.WriteStopped(capture_, TapStopReason::kCommand);
   Pass(600);
   sink_.StoreAll();
   Pass(600);
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   EXPECT_THAT(sink_.Events(), SizeIs(4));
   EXPECT_TRUE(sink_.Losses().empty());
 }
@@ -343,17 +343,17 @@ TEST_F(TapSourceRestartTest, WaitsForAWorkerOfWhichNothingWasStored) {
   worker.stream.kind = StreamKind::kNeuronCore;
   worker.stream.nc_idx = limits::kNoNcIdx;
   MakeSource();
-  source_->StartCapture(capture_, {}, {&worker, 1});
-  source_->StopCapture(capture_);
+  source_->ApplyOrder(SourceOrder::Start(capture_, {}, {&worker, 1}));
+  source_->Stop(capture_, Source::kStopNow);
   Pass(4'000);
-  EXPECT_FALSE(source_->CaptureFinished(capture_));
+  EXPECT_FALSE(source_->IsFinished(capture_));
   Connect(capture_);
   Pass(300);
   tap_.WriteStopped(capture_, TapStopReason::kCommand);
   Pass(600);
   sink_.StoreAll();
   Pass(600);
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   EXPECT_THAT(sink_.Events(), SizeIs(2));
   EXPECT_EQ(status().streams, 1u);
 }
@@ -363,9 +363,9 @@ TEST_F(TapSourceRestartTest, SaysThatAWorkerOfWhichNothingWasStoredIsLost) {
   worker.stream.worker.pid = 4711;
   worker.stream.kind = StreamKind::kNeuronCore;
   worker.stream.nc_idx = limits::kNoNcIdx;
-  source_->StartCapture(capture_, {}, {&worker, 1});
-  source_->StopCapture(capture_);
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  source_->ApplyOrder(SourceOrder::Start(capture_, {}, {&worker, 1}));
+  source_->Stop(capture_, Source::kStopNow);
+  EXPECT_TRUE(source_->IsFinished(capture_));
   EXPECT_EQ(status().state, CaptureWorkerState::kLost);
   EXPECT_EQ(status().worker.pid, 4711u);
   EXPECT_TRUE(sink_.entries.empty());
@@ -392,8 +392,8 @@ TEST_F(TapSourceRestartTest, WhatACaptureByExecutionHadNotReadIsReadAfterItsStop
   begin.first_execution = 40;
   begin.last_execution = 49;
   Connect();
-  source_->ArmCapture(capture_, spec, {});
-  source_->BeginCapture(capture_, begin);
+  source_->ApplyOrder(SourceOrder::Arm(capture_, spec, {}));
+  source_->ApplyOrder(SourceOrder::Begin(capture_, begin));
   ASSERT_TRUE(tap_.ReadCommand());
   tap_.WriteStarted(capture_);
   tap_.Answer(TapMessageType::kStart, TapResult::kOk, capture_);
@@ -406,13 +406,13 @@ TEST_F(TapSourceRestartTest, WhatACaptureByExecutionHadNotReadIsReadAfterItsStop
   tap_.WriteDocument(executions(0, 43, 55), capture_, 0);
   tap_.WriteDocument(executions(1, 38, 55), capture_, 1);
   Connect(capture_);
-  source_->ResumeStopping(capture_, spec, sink_.Cursors(), begin);
-  source_->StopCapture(capture_);
+  source_->ApplyOrder(SourceOrder::Finish(capture_, spec, sink_.Cursors(), begin));
+  source_->Stop(capture_, Source::kStopNow);
   AnswerStop();
   Pass(600);
   sink_.StoreAll();
   Pass(600);
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   EXPECT_THAT(sink_.Events(true), SizeIs(20));
   EXPECT_TRUE(sink_.Losses().empty());
 }
@@ -470,11 +470,11 @@ TEST_F(TapSourceRestartTest, GivesUpOnAWorkerThatLivesAndDoesNotReturn) {
   Pass(600);
   sink_.StoreAll();
   MakeSource();
-  source_->StartCapture(capture_, {}, sink_.Cursors());
-  source_->StopCapture(capture_);
+  source_->ApplyOrder(SourceOrder::Start(capture_, {}, sink_.Cursors()));
+  source_->Stop(capture_, Source::kStopNow);
   Pass(TapSource::kReturnPatienceNs / 1'000'000 + 300);
   sink_.StoreAll();
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   ASSERT_THAT(sink_.Losses(), SizeIs(1));
   EXPECT_TRUE(sink_.Losses()[0].events_unknown);
 }

@@ -21,7 +21,7 @@ class TapSourceSnapshotTest : public TapSourceTest {
     Connect();
     CaptureSpec spec;
     spec.mode = CaptureMode::kFlightRecorder;
-    source_->StartCapture(recorder_, spec, {});
+    source_->ApplyOrder(SourceOrder::Start(recorder_, spec, {}));
     const auto start = tap_.ReadCommand();
     ASSERT_TRUE(start);
     ASSERT_EQ(start->start.flags, kTapStartFlagHold);
@@ -41,10 +41,10 @@ class TapSourceSnapshotTest : public TapSourceTest {
   }
   // The order, given and accepted; the cut is so far ahead.
   void Cut(uint64_t last_ns = 0, int64_t ms = 100) {
-    source_->ArmCapture(capture_, Spec(last_ns), {});
+    source_->ApplyOrder(SourceOrder::Arm(capture_, Spec(last_ns), {}));
     EXPECT_EQ(status().state, CaptureWorkerState::kArmed);
     cut_ns_ = clock_.RealtimeNs() + static_cast<uint64_t>(ms * 1'000'000);
-    source_->BeginCapture(capture_, In(ms));
+    source_->ApplyOrder(SourceOrder::Begin(capture_, In(ms)));
     const auto collect = tap_.ReadCommand();
     ASSERT_TRUE(collect);
     EXPECT_EQ(collect->type, TapMessageType::kCollect);
@@ -95,12 +95,12 @@ TEST_F(TapSourceSnapshotTest, TakesWhatTheRingsHeldAndEndsByItself) {
   Collected(0, 700, 10, kMs);  // 0 to 699 were overwritten: no loss
   Collected(0, 712, 3, kMs);   // 710 and 711 were while it was read: lost
   EndCollection();
-  EXPECT_TRUE(source_->CaptureFinished(capture_)) << "without a stop";
+  EXPECT_TRUE(source_->IsFinished(capture_)) << "without a stop";
   EXPECT_EQ(status().state, CaptureWorkerState::kComplete);
   EXPECT_EQ(status().events_stored, 13u);
   EXPECT_EQ(LostEvents(LossPlace::kRuntimeRing), 2u);
   EXPECT_EQ(listener_.statuses[recorder_].state, CaptureWorkerState::kRecording);
-  EXPECT_FALSE(source_->CaptureFinished(recorder_));
+  EXPECT_FALSE(source_->IsFinished(recorder_));
   EXPECT_EQ(tap_.read_pos(), tap_.write_pos());
 }
 
@@ -136,7 +136,7 @@ TEST_F(TapSourceSnapshotTest, RingsWithNothingInThemAreASnapshotToo) {
   Cut(2'000 * kMs);
   tap_.WriteStarted(capture_, kTapRecordFlagCollected);
   EndCollection();
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   EXPECT_EQ(status().state, CaptureWorkerState::kComplete);
   EXPECT_EQ(status().events_read, 0u);
   EXPECT_EQ(status().reaches_back_ns, 2'000 * kMs);
@@ -144,32 +144,32 @@ TEST_F(TapSourceSnapshotTest, RingsWithNothingInThemAreASnapshotToo) {
 
 TEST_F(TapSourceSnapshotTest, WithoutAFlightRecorderItIsNotArmed) {
   Connect();
-  source_->ArmCapture(capture_, Spec(), {});
+  source_->ApplyOrder(SourceOrder::Arm(capture_, Spec(), {}));
   ExpectRefused(CaptureObstacle::kNotArmed);
-  source_->BeginCapture(capture_, In(10));
+  source_->ApplyOrder(SourceOrder::Begin(capture_, In(10)));
   const auto collect = tap_.ReadCommand();
   ASSERT_TRUE(collect);
   tap_.Answer(TapMessageType::kCollect, TapResult::kNothingHeld, capture_, "not held");
   Deliver();
   ExpectRefused(CaptureObstacle::kNotArmed);
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
 }
 
 TEST_F(TapSourceSnapshotTest, AProfilerThatCameMeanwhileIsNamed) {
   Hold();
-  source_->ArmCapture(capture_, Spec(), {});
+  source_->ApplyOrder(SourceOrder::Arm(capture_, Spec(), {}));
   EXPECT_EQ(status().state, CaptureWorkerState::kArmed);
   tap_.SetState(TapState::kBusyOtherProfiler);
   tap_.WriteStopped(recorder_, TapStopReason::kYielded);
   tap_.Answer(TapMessageType::kStart, TapResult::kNone, recorder_);
   Deliver();
   ExpectRefused(CaptureObstacle::kOtherProfiler);
-  source_->BeginCapture(capture_, In(10));
+  source_->ApplyOrder(SourceOrder::Begin(capture_, In(10)));
   ASSERT_TRUE(tap_.ReadCommand());
   tap_.Answer(TapMessageType::kCollect, TapResult::kNothingHeld, capture_, "given up");
   Deliver();
   ExpectRefused(CaptureObstacle::kOtherProfiler);
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
 }
 
 TEST_F(TapSourceSnapshotTest, AProfilerThatStartsBeforeTheCutLeavesNothing) {
@@ -180,7 +180,7 @@ TEST_F(TapSourceSnapshotTest, AProfilerThatStartsBeforeTheCutLeavesNothing) {
   Deliver();
   ExpectRefused(CaptureObstacle::kOtherProfiler);
   EXPECT_THAT(status().detail, HasSubstr("given up"));
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
 }
 
 TEST_F(TapSourceSnapshotTest, AWorkerThatExitsDuringCollectionLeavesWhatItGave) {
@@ -196,7 +196,7 @@ TEST_F(TapSourceSnapshotTest, AWorkerThatExitsDuringCollectionLeavesWhatItGave) 
   Pass(600);
   sink_.StoreAll();
   Pass(300);
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   EXPECT_EQ(status().events_stored, 10u);
   ASSERT_THAT(sink_.Losses(), SizeIs(1));
   EXPECT_THAT(sink_.Losses()[0].detail, HasSubstr("not complete"));
@@ -213,7 +213,7 @@ TEST_F(TapSourceSnapshotTest, AWorkerThatIsKilledDuringCollectionIsLost) {
   Pass(600);
   sink_.StoreAll();
   Pass(300);
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   EXPECT_EQ(status().state, CaptureWorkerState::kLost);
   EXPECT_EQ(status().events_stored, 10u);
 }
@@ -224,7 +224,7 @@ TEST_F(TapSourceSnapshotTest, ATapThatNeverAnswersIsNotWaitedForForEver) {
   Pass(WorkerCapture::kCollectPatienceNs / kMs + 500);
   ExpectRefused(CaptureObstacle::kNoAnswer);
   EXPECT_THAT(status().detail, HasSubstr("did not answer"));
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   EXPECT_THAT(sink_.entries, IsEmpty());
 }
 
@@ -236,7 +236,7 @@ TEST_F(TapSourceSnapshotTest, ATapThatFallsSilentWhileItCollectsLeavesALossOfUnk
   Pass(WorkerCapture::kCollectPatienceNs / kMs + 1'000);
   sink_.StoreAll();
   Pass(300);
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   EXPECT_EQ(status().state, CaptureWorkerState::kComplete);
   EXPECT_THAT(sink_.Losses().back().detail, HasSubstr("did not answer COLLECT"));
 }
@@ -255,20 +255,20 @@ TEST_F(TapSourceSnapshotTest, TheNextAgentFindsTheRingsHeldAndTheSnapshotHalfRea
   Connect(recorder_);
   CaptureSpec recorder;
   recorder.mode = CaptureMode::kFlightRecorder;
-  source_->GoOn(recorder_, recorder, {});
+  source_->ApplyOrder(SourceOrder::Continue(recorder_, recorder, {}));
   EXPECT_EQ(listener_.statuses[recorder_].state, CaptureWorkerState::kRecording);
   EXPECT_FALSE(tap_.ReadCommand()) << "it holds on";
-  source_->JoinCapture(recorder_, recorder, {}, In(-9'000));
+  source_->ApplyOrder(SourceOrder::Join(recorder_, recorder, {}, In(-9'000)));
   ASSERT_TRUE(tap_.ReadCommand());
   tap_.Answer(TapMessageType::kStart, TapResult::kOk, recorder_);
   Deliver();
   const int64_t ago_ms = static_cast<int64_t>((clock_.RealtimeNs() - cut_ns_) / kMs);
-  source_->JoinCapture(capture_, Spec(), sink_.Cursors(), In(-ago_ms));
+  source_->ApplyOrder(SourceOrder::Join(capture_, Spec(), sink_.Cursors(), In(-ago_ms)));
   const auto collect = tap_.ReadCommand();
   ASSERT_TRUE(collect) << "the tap knows whether it has done that";
   EXPECT_EQ(collect->type, TapMessageType::kCollect);
   EndCollection();
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   EXPECT_EQ(status().state, CaptureWorkerState::kComplete);
   EXPECT_THAT(sink_.Events(true), SizeIs(15));
   EXPECT_THAT(sink_.Losses(), IsEmpty());
@@ -277,10 +277,10 @@ TEST_F(TapSourceSnapshotTest, TheNextAgentFindsTheRingsHeldAndTheSnapshotHalfRea
 TEST_F(TapSourceSnapshotTest, AnAgentThatWasAwayForLongTakesNoOtherEvents) {
   Hold();
   Pass(200'000);
-  source_->JoinCapture(capture_, Spec(), {}, In(-120'000));
+  source_->ApplyOrder(SourceOrder::Join(capture_, Spec(), {}, In(-120'000)));
   EXPECT_FALSE(tap_.ReadCommand());
   ExpectRefused(CaptureObstacle::kAgentLost);
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
 }
 
 TEST_F(TapSourceSnapshotTest, AnAgentThatWasAwayForLongTakesWhatHadBeenCollectedInTime) {
@@ -295,12 +295,12 @@ TEST_F(TapSourceSnapshotTest, AnAgentThatWasAwayForLongTakesWhatHadBeenCollected
   Connect(recorder_);
   CaptureSpec recorder;
   recorder.mode = CaptureMode::kFlightRecorder;
-  source_->JoinCapture(recorder_, recorder, {}, In(-200'000));
-  source_->JoinCapture(capture_, Spec(), {}, In(-120'000));
+  source_->ApplyOrder(SourceOrder::Join(recorder_, recorder, {}, In(-200'000)));
+  source_->ApplyOrder(SourceOrder::Join(capture_, Spec(), {}, In(-120'000)));
   Pass(600);
   sink_.StoreAll();
   Pass(300);
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   EXPECT_EQ(status().state, CaptureWorkerState::kComplete);
   EXPECT_EQ(status().events_stored, 10u);
   EXPECT_THAT(sink_.Losses(), IsEmpty());
@@ -321,7 +321,7 @@ TEST_F(TapSourceSnapshotTest, WhatComesOfASnapshotThatHasEndedIsCountedAndKeepsN
   tap_.WriteStopped(capture_, TapStopReason::kCollected, false);
   Pass(2'000);
   ExpectRefused(CaptureObstacle::kNotArmed);
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   EXPECT_EQ(metrics_.events_after_end.load(), 10u);
   EXPECT_THAT(sink_.entries, IsEmpty());
   EXPECT_EQ(tap_.read_pos(), tap_.write_pos()) << "the ring is free for others";
@@ -333,7 +333,7 @@ TEST_F(TapSourceSnapshotTest, TwoSnapshotsOneAfterTheOther) {
   tap_.WriteStarted(capture_, kTapRecordFlagCollected);
   Collected(0, 0, 10, kMs);
   EndCollection();
-  source_->ForgetCapture(capture_);
+  source_->Forget(capture_);
   tap_.ReadCommand();
   const uint64_t first_cut_ns = tap_.realtime_ns;
   capture_ = other_;
@@ -350,7 +350,7 @@ TEST_F(TapSourceSnapshotTest, TwoSnapshotsOneAfterTheOther) {
 TEST_F(TapSourceSnapshotTest, AStopNeitherHastensNorSpoilsIt) {
   Hold();
   Cut();
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   EXPECT_FALSE(tap_.ReadCommand());
   tap_.WriteStarted(capture_, kTapRecordFlagCollected);
   Collected(0, 3, 2, kMs);
@@ -361,8 +361,8 @@ TEST_F(TapSourceSnapshotTest, AStopNeitherHastensNorSpoilsIt) {
 
 TEST_F(TapSourceSnapshotTest, OneTooManyIsRefusedAndTheOthersWaitOn) {
   Hold();
-  source_->ArmCapture(other_, Spec(), {});
-  source_->BeginCapture(other_, In(50));
+  source_->ApplyOrder(SourceOrder::Arm(other_, Spec(), {}));
+  source_->ApplyOrder(SourceOrder::Begin(other_, In(50)));
   ASSERT_TRUE(tap_.ReadCommand());
   Cut();
   tap_.Answer(TapMessageType::kCollect, TapResult::kAnotherCapture, other_, "too many wait");
@@ -380,7 +380,8 @@ TEST_F(TapSourceSnapshotTest, OneTooManyIsRefusedAndTheOthersWaitOn) {
 TEST_F(TapSourceSnapshotTest, ACutThatCannotBeNamedAfterwardsIsNotTakenAnew) {
   Hold();
   Pass(60'000);
-  source_->JoinCapture(capture_, Spec(), {}, {.reference_ns = clock_.RealtimeNs() - 1'000 * kMs});
+  source_->ApplyOrder(
+      SourceOrder::Join(capture_, Spec(), {}, {.reference_ns = clock_.RealtimeNs() - 1'000 * kMs}));
   Pass(300);
   EXPECT_FALSE(tap_.ReadCommand());
 }

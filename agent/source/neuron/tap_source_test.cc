@@ -38,15 +38,15 @@ TEST_F(TapSourceTest, RecordsFromStartToStop) {
   EXPECT_EQ(status().state, CaptureWorkerState::kRecording);
   tap_.WriteDocument(Document(0, 0, 3), capture_);
   tap_.WriteDocument(Document(1, 0, 2), capture_);
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   EXPECT_EQ(status().state, CaptureWorkerState::kStopping);
   AnswerStop();
   Pass(300);
-  EXPECT_FALSE(source_->CaptureFinished(capture_));
+  EXPECT_FALSE(source_->IsFinished(capture_));
   EXPECT_LT(tap_.read_pos(), tap_.write_pos());
   sink_.StoreAll();
   Pass(300);
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   EXPECT_EQ(tap_.read_pos(), tap_.write_pos());
   EXPECT_EQ(status().state, CaptureWorkerState::kComplete);
   EXPECT_EQ(status().events_read, 5u);
@@ -64,7 +64,7 @@ TEST_F(TapSourceTest, ResolvesTheFilterAgainstTheRuntimesTypes) {
   spec.event_types = {"hardware", "^cc_running"};
   spec.neuron_cores = {1, 3};
   spec.ring_events_per_core = 2048;
-  source_->StartCapture(capture_, spec, {});
+  source_->ApplyOrder(SourceOrder::Start(capture_, spec, {}));
   const auto command = tap_.ReadCommand();
   ASSERT_TRUE(command);
   EXPECT_EQ(command->capture_id, capture_);
@@ -78,7 +78,7 @@ TEST_F(TapSourceTest, LeavesOutWhatTheRuntimeDidNot) {
   Connect();
   CaptureSpec spec;
   spec.event_types = {"^nrt_execute"};
-  source_->StartCapture(capture_, spec, {});
+  source_->ApplyOrder(SourceOrder::Start(capture_, spec, {}));
   tap_.WriteStarted(capture_);
   tap_.WriteDocument(Document(0, 0, 3), capture_);
   runner_.RunUntilIdle();
@@ -91,23 +91,23 @@ TEST_F(TapSourceTest, PassesOverWorkersThatACaptureDoesNotWant) {
   Connect();
   CaptureSpec spec;
   spec.job = "another";
-  source_->StartCapture(capture_, spec, {});
+  source_->ApplyOrder(SourceOrder::Start(capture_, spec, {}));
   EXPECT_FALSE(tap_.ReadCommand());
-  source_->StopCapture(capture_);
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  source_->Stop(capture_, Source::kStopNow);
+  EXPECT_TRUE(source_->IsFinished(capture_));
 }
 
 TEST_F(TapSourceTest, BeginsNothingForACaptureThatIsOver) {
   Connect();
-  source_->ResumeStopping(capture_, {}, {}, std::nullopt);
-  source_->StopCapture(capture_);
+  source_->ApplyOrder(SourceOrder::Finish(capture_, {}, {}, std::nullopt));
+  source_->Stop(capture_, Source::kStopNow);
   EXPECT_FALSE(tap_.ReadCommand());
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   EXPECT_TRUE(listener_.statuses.empty());
 }
 
 TEST_F(TapSourceTest, HasAWorkerJoinThatComesLate) {
-  source_->StartCapture(capture_, {}, {});
+  source_->ApplyOrder(SourceOrder::Start(capture_, {}, {}));
   Connect();
   const auto command = tap_.ReadCommand();
   ASSERT_TRUE(command);
@@ -121,7 +121,7 @@ TEST_F(TapSourceTest, WaitsForTheEventTypesOfARuntimeThatHasJustComeUp) {
   tap_.SetState(TapState::kIdle);
   CaptureSpec spec;
   spec.event_types = {"^nrt_tensor_free"};
-  source_->StartCapture(capture_, spec, {});
+  source_->ApplyOrder(SourceOrder::Start(capture_, spec, {}));
   Connect();
   EXPECT_FALSE(tap_.ReadCommand());
   EXPECT_EQ(status().obstacle, CaptureObstacle::kNotInitialised);
@@ -138,7 +138,7 @@ TEST_F(TapSourceTest, WaitsForTheEventTypesOfARuntimeThatHasJustComeUp) {
 TEST_F(TapSourceTest, SaysInWordsWhyAWorkerDoesNotRecord) {
   tap_.SetState(TapState::kBusyOtherProfiler);
   Connect();
-  source_->StartCapture(capture_, {}, {});
+  source_->ApplyOrder(SourceOrder::Start(capture_, {}, {}));
   tap_.Answer(TapMessageType::kStart, TapResult::kAccepted, capture_, "nrt_inspect is on");
   Deliver();
   EXPECT_EQ(status().state, CaptureWorkerState::kRefused);
@@ -153,16 +153,16 @@ TEST_F(TapSourceTest, SaysInWordsWhyAWorkerDoesNotRecord) {
 TEST_F(TapSourceTest, FinishesACaptureThatAWorkerRefused) {
   tap_.SetState(TapState::kRuntimeTooOld);
   Connect();
-  source_->StartCapture(capture_, {}, {});
+  source_->ApplyOrder(SourceOrder::Start(capture_, {}, {}));
   ASSERT_TRUE(tap_.ReadCommand());
   tap_.Answer(TapMessageType::kStart, TapResult::kUnsupported, capture_);
   Deliver();
   EXPECT_EQ(status().state, CaptureWorkerState::kRefused);
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   tap_.Answer(TapMessageType::kStop, TapResult::kNotRunning, capture_);
   Deliver();
   Pass(300);
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   EXPECT_EQ(status().state, CaptureWorkerState::kRefused);
   EXPECT_TRUE(sink_.entries.empty());
 }
@@ -172,7 +172,7 @@ TEST_F(TapSourceTest, TurnsHolesIntoLosses) {
   StartAndRecord();
   tap_.WriteDocument(Document(0, 5, 2), capture_);   // 0 to 4 were overwritten (1 to 4 are sure)
   tap_.WriteDocument(Document(0, 10, 1), capture_);  // 7 to 9 were
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   AnswerStop();
   Pass(300);
   EXPECT_EQ(LostEvents(LossPlace::kRuntimeRing), 4u + 3u);
@@ -183,7 +183,7 @@ TEST_F(TapSourceTest, CountsTheRestOfAMalformedDocument) {
   StartAndRecord();
   const std::string whole = Document(2, 0, 3);
   tap_.WriteDocument(std::string_view(whole).substr(0, whole.size() - 40), capture_, 2);
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   AnswerStop();
   Pass(300);
   EXPECT_EQ(sink_.Events().size(), 2u);
@@ -244,11 +244,11 @@ TEST_F(TapSourceTest, KeepsWhatADeadWorkerLeft) {
                                 [](const auto& entry) { return entry.chunk.header.end_of_stream; });
   ASSERT_NE(end, sink_.entries.end());
   EXPECT_FALSE(end->chunk.header.losses.empty()) << "told before the core's stream has ended";
-  source_->StopCapture(capture_);
-  EXPECT_FALSE(source_->CaptureFinished(capture_));
+  source_->Stop(capture_, Source::kStopNow);
+  EXPECT_FALSE(source_->IsFinished(capture_));
   sink_.StoreAll();
   Pass(300);
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   EXPECT_EQ(metrics_.workers.load(), 0u);
 }
 
@@ -256,7 +256,7 @@ TEST_F(TapSourceTest, AStreamThatWasGivenUpMakesItsWorkerLost) {
   Connect();
   StartAndRecord();
   tap_.WriteDocument(Document(0, 0, 3), capture_);
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   AnswerStop();
   Pass(300);
   ASSERT_FALSE(sink_.entries.empty());
@@ -264,7 +264,7 @@ TEST_F(TapSourceTest, AStreamThatWasGivenUpMakesItsWorkerLost) {
     sink_.Answer(i, {ChunkSink::Fate::kLost, "refused again and again", true});
   }
   Pass(300);
-  EXPECT_TRUE(source_->CaptureFinished(capture_)) << "nothing can wedge it";
+  EXPECT_TRUE(source_->IsFinished(capture_)) << "nothing can wedge it";
   EXPECT_EQ(status().state, CaptureWorkerState::kLost);
   EXPECT_THAT(status().detail, HasSubstr("given up on the way"));
 }
@@ -289,27 +289,27 @@ TEST_F(TapSourceTest, GivesUpOnATapThatDoesNotAnswerStop) {
   Connect();
   StartAndRecord();
   tap_.WriteDocument(Document(0, 0, 1), capture_);
-  source_->StopCapture(capture_);
+  source_->Stop(capture_, Source::kStopNow);
   Pass(9'000);
   EXPECT_FALSE(sink_.entries.back().chunk.header.end_of_stream);
   Pass(3'000);
   EXPECT_TRUE(sink_.entries.back().chunk.header.end_of_stream);
   sink_.StoreAll();
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
   EXPECT_THAT(sink_.Losses().back().detail, HasSubstr("did not answer"));
 }
 
 TEST_F(TapSourceTest, StopsACaptureThatIsForgotten) {
   Connect();
   StartAndRecord();
-  source_->ForgetCapture(capture_);
+  source_->Forget(capture_);
   const auto command = tap_.ReadCommand();
   ASSERT_TRUE(command);
   EXPECT_EQ(command->type, TapMessageType::kStop);
   tap_.WriteDocument(Document(0, 0, 1), capture_);
   Pass(300);
   EXPECT_EQ(tap_.read_pos(), tap_.write_pos()) << "its records are thrown away";
-  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(source_->IsFinished(capture_));
 }
 
 // Counts what is said of workers.
@@ -356,7 +356,7 @@ TEST_F(TapSourceTest, NothingIsSaidOfAWorkerThatIsGone) {
 TEST_F(TapSourceTest, APodIsAFactOfItsWorkersAndSelectsThem) {
   CaptureSpec spec;
   spec.job_facts = {{"namespace", "training"}};
-  source_->StartCapture(capture_, spec, {});
+  source_->ApplyOrder(SourceOrder::Start(capture_, spec, {}));
   Connect();
   Pass(300);
   EXPECT_FALSE(tap_.ReadCommand());

@@ -256,7 +256,7 @@ void TapWorker::Forget(const CaptureId& capture_id) {
   SettlePrecedence();
 }
 
-bool TapWorker::CaptureFinished(const CaptureId& capture_id) const {
+bool TapWorker::IsFinished(const CaptureId& capture_id) const {
   const auto found = captures_.find(capture_id);
   return found == captures_.end() || found->second->finished();
 }

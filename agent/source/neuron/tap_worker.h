@@ -128,7 +128,7 @@ class TapWorker {
   bool ReportExecutions();
   void Forget(const CaptureId& capture_id);
   bool Matches(const CaptureSpec& spec) const;
-  bool CaptureFinished(const CaptureId& capture_id) const;
+  bool IsFinished(const CaptureId& capture_id) const;
 
   // Reads what is in the buffer, about `bytes` of it. True if there is more to read at once.
   // DATA_LOSS when the buffer makes no sense: the streams are ended, and the connection should be.

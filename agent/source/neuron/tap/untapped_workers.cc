@@ -233,11 +233,13 @@ uint32_t UntappedWorkers::AncestorWithTap(uint32_t pid, std::string& preload) co
   return 0;
 }
 
-void UntappedWorkers::StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                                   std::span<const StreamCursor>) {
-  if (!captures_.emplace(capture_id, spec).second) return;
+void UntappedWorkers::ApplyOrder(const SourceOrder& order) {
+  using Kind = SourceOrder::Kind;
+  const bool is_new_here =
+      order.kind == Kind::kStart || order.kind == Kind::kArm || order.kind == Kind::kJoin;
+  if (!is_new_here || !captures_.emplace(order.capture_id, order.spec).second) return;
   for (const auto& [key, listed] : workers_) {
-    if (listed.info) Refuse(capture_id, spec, *listed.info);
+    if (listed.info) Refuse(order.capture_id, order.spec, *listed.info);
   }
 }
 

@@ -16,7 +16,6 @@
 #include "lib/base/clock.h"
 #include "lib/base/task_runner.h"
 #include "lib/base/weak_tasks.h"
-#include "lib/trace/capture_begin.h"
 
 namespace neurontrace {
 
@@ -49,24 +48,12 @@ class UntappedWorkers final : public Source {
   size_t size() const { return workers_.size(); }
 
   // Source
-  void StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                    std::span<const StreamCursor> cursors) override;
-  void ArmCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                  std::span<const StreamCursor> cursors) override {
-    StartCapture(capture_id, spec, cursors);
-  }
-  void BeginCapture(const CaptureId&, const CaptureBegin&) override {}
-  void JoinCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                   std::span<const StreamCursor> cursors, const CaptureBegin&) override {
-    StartCapture(capture_id, spec, cursors);
-  }
-  // Nothing new begins.
-  void ResumeStopping(const CaptureId&, const CaptureSpec&, std::span<const StreamCursor>,
-                      const std::optional<CaptureBegin>&) override {}
-  void StopCapture(const CaptureId& capture_id) override { captures_.erase(capture_id); }
-  bool CaptureFinished(const CaptureId&) const override { return true; }
+  // Refuses the workers in what starts or is armed; other orders begin nothing new.
+  void ApplyOrder(const SourceOrder& order) override;
+  void Stop(const CaptureId& capture_id, uint64_t) override { captures_.erase(capture_id); }
+  bool IsFinished(const CaptureId&) const override { return true; }
+  void Forget(const CaptureId& capture_id) override { captures_.erase(capture_id); }
   void Flush() override {}
-  void ForgetCapture(const CaptureId& capture_id) override { captures_.erase(capture_id); }
 
  private:
   using ProcessKey = std::pair<uint32_t, uint64_t>;  // pid, start time

@@ -209,11 +209,11 @@ TEST_F(UntappedWorkersTest, CapturesThatSelectItAreRefused) {
   Seconds(2);
   CaptureSpec spec;
   spec.job = "other";
-  workers_->StartCapture(capture_, spec, {});
+  workers_->ApplyOrder(SourceOrder::Start(capture_, spec, {}));
   EXPECT_TRUE(listener_.statuses.empty());
-  workers_->ForgetCapture(capture_);
+  workers_->Forget(capture_);
   spec.job = "4711";
-  workers_->StartCapture(capture_, spec, {});
+  workers_->ApplyOrder(SourceOrder::Start(capture_, spec, {}));
   EXPECT_EQ(listener_.statuses[capture_].state, CaptureWorkerState::kRefused);
   EXPECT_EQ(listener_.statuses[capture_].obstacle, CaptureObstacle::kNoTap);
   EXPECT_THAT(listener_.statuses[capture_].detail, HasSubstr("LD_PRELOAD"));
@@ -222,8 +222,8 @@ TEST_F(UntappedWorkersTest, CapturesThatSelectItAreRefused) {
   proc_.Put(process);
   Seconds(6);
   EXPECT_EQ(listener_.statuses[capture_].worker.pid, 11u);
-  workers_->StopCapture(capture_);
-  EXPECT_TRUE(workers_->CaptureFinished(capture_));
+  workers_->Stop(capture_, Source::kStopNow);
+  EXPECT_TRUE(workers_->IsFinished(capture_));
   process.pid = 12;
   proc_.Put(process);
   Seconds(6);
@@ -233,7 +233,7 @@ TEST_F(UntappedWorkersTest, CapturesThatSelectItAreRefused) {
 TEST_F(UntappedWorkersTest, TheRefusalOfATapThatDidNotConnectIsAnother) {
   proc_.Put(Tapped());
   Seconds(30);
-  workers_->StartCapture(capture_, {}, {});
+  workers_->ApplyOrder(SourceOrder::Start(capture_, {}, {}));
   EXPECT_EQ(listener_.statuses[capture_].obstacle, CaptureObstacle::kNotInitialised);
 }
 
@@ -242,7 +242,7 @@ TEST_F(UntappedWorkersTest, WhoseOtherAgentIsGoneIsMissedAgain) {
   theirs.environment = {"NEURONTRACE_AGENT_SOCKET=/run/other.sock"};
   proc_.Put(theirs);
   proc_.PutSockets("10", {"/run/other.sock"});  // of its pod alone
-  workers_->StartCapture(capture_, {}, {});
+  workers_->ApplyOrder(SourceOrder::Start(capture_, {}, {}));
   Seconds(30);
   EXPECT_EQ(Worker(10), nullptr);
   proc_.PutSockets("10", {});

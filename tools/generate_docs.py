@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the parts of docs/ that follow from the code, or checks that they are up to date.
 
-    tools/generate_docs.py                     write the folder, thread and limit tables
+    tools/generate_docs.py                     write the folder, thread, limit and state tables
     tools/generate_docs.py --programs DIR      write docs/user/options.md too, from the programs in DIR
     tools/generate_docs.py --check [...]       change nothing; exit 1 and name each block that is out of date
 
@@ -11,6 +11,9 @@ A generated block stands between the lines `<!-- generated: NAME -->` and `<!-- 
     folders   tools/layers.txt, and the first sentence of each folder's README.md
     threads   `// thread: NAME: what it does` in each class that starts a thread; longer text continues on
               lines that begin with `//   `
+    worker_states, trace_states
+              the tables of agent/source/neuron/capture/worker_capture_states.cc, each as a diagram and
+              with the comments of its enumerators
     limits    the constants in lib/trace/*limits.h, lib/validate/limits.h and the tap's two shared headers
     options   --help of every program and command; other pages may name no option that is not there
 
@@ -105,6 +108,71 @@ def threads(root):
         raise DocsError(f"{starters[stem]}: starts a thread: say in a comment `// thread: NAME: what it does`")
     order = [word for _, word in PROGRAMS]
     return table(["program", "thread", "in", "does"], sorted(rows, key=lambda row: order.index(row[0])))
+
+
+# --- State machines -----------------------------------------------------------------------------
+
+STATES = "agent/source/neuron/capture/worker_capture_states"
+STATE_ROW = re.compile(r"^ *\{(\w+)::k(\w+), (\w+)::k(\w+), \w+::k(\w+)(?:, \w+::k(\w+))?\},", re.MULTILINE)
+ENUMERATOR = re.compile(r"^ *k(\w+), *// (.*(?:\n *// .*)*)", re.MULTILINE)
+
+
+def enumerators(text, name):
+    """[(enumerator without k, comment)] of an enum class each of whose enumerators has a comment behind it."""
+    body = re.search(r"enum class " + name + r" : \w+ \{(.*?)\};", text, re.DOTALL)
+    pairs = ENUMERATOR.findall(body.group(1)) if body else []
+    found = [(key, re.sub(r"\s*\n *// ", " ", words)) for key, words in pairs]
+    if not found:
+        raise DocsError(f"{STATES}.h: {name} has no enumerators with comments: the page of the states is made of them")
+    return found
+
+
+def state_rows(root, first):
+    """[(from, event, to, action)] of the table whose rows begin with `first`."""
+    found = STATE_ROW.findall(read(root, STATES + ".cc"))
+    rows = [(row[1], row[3], row[4], row[5]) for row in found if row[0] == first]
+    if not rows:
+        raise DocsError(f"{STATES}.cc: no row begins with {{{first}::: the page of the states is made of them")
+    return rows
+
+
+def diagram(states, rows):
+    """A Mermaid diagram of what changes the state; events that lead the same way share an arrow."""
+    arrows = {}
+    for state, event, after, _ in rows:
+        if state != after:
+            arrows.setdefault((state, after), []).append(event)
+    order = [state for state, _ in states]
+    lines = [f"    [*] --> {order[0]}"]
+    for state, after in sorted(arrows, key=lambda ends: [order.index(end) for end in ends]):
+        lines.append(f"    {state} --> {after}: {', '.join(arrows[(state, after)])}")
+    return "```mermaid\nstateDiagram-v2\n" + "\n".join(lines) + "\n```\n"
+
+
+def worker_states(root):
+    header = read(root, STATES + ".h")
+    phases, events, actions = (enumerators(header, name) for name in ("WorkerPhase", "WorkerEvent", "WorkerAction"))
+    rows = state_rows(root, "P")
+    # The end is the same from everywhere, and would hide the rest.
+    shown = [row for row in rows if row[1] != events[-1][0]]
+    arrows = diagram(phases, shown)
+    order = [event for event, _ in events]
+    body = sorted(rows, key=lambda row: order.index(row[1]))
+    return (f"{arrows}\n`{events[-1][0]}` leads from every phase to `{phases[-1][0]}`, and is not drawn.\n\n"
+            + table(["phase", "meaning"], [[f"`{name}`", words] for name, words in phases])
+            + "\n" + table(["event", "what happens"], [[f"`{name}`", words] for name, words in events])
+            + "\n" + table(["action", "what the agent does"], [[f"`{name}`", words] for name, words in actions])
+            + "\n" + table(["event", "in phase", "leads to", "action"],
+                           [[f"`{event}`", f"`{state}`", f"`{after}`", f"`{action}`" if action != "None" else "-"]
+                            for state, event, after, action in body]))
+
+
+def trace_states(root):
+    header = read(root, STATES + ".h")
+    states, signs = (enumerators(header, name) for name in ("TraceState", "TraceSign"))
+    return (diagram(states, state_rows(root, "TraceState")) + "\n"
+            + table(["state", "meaning"], [[f"`{name}`", words] for name, words in states]) + "\n"
+            + table(["sign", "meaning"], [[f"`{name}`", words] for name, words in signs]))
 
 
 # --- Limits -------------------------------------------------------------------------------------
@@ -242,7 +310,8 @@ def options(programs):
 
 # --- Pages --------------------------------------------------------------------------------------
 
-PAGES = {"docs/developer/ARCHITECTURE.md": ("folders", "threads"), "docs/operator/limits.md": ("limits",)}
+PAGES = {"docs/developer/ARCHITECTURE.md": ("folders", "threads"), "docs/operator/limits.md": ("limits",),
+         "docs/developer/worker_states.md": ("worker_states", "trace_states")}
 OPTIONS_PAGE = "docs/user/options.md"
 EXPLAIN_OPTIONS = tuple(f"docs/{name}.md" for name in (
     "user/certificates", "user/cli", "user/first_steps", "user/ranks", "user/recipes", "user/record", "user/triggers",
@@ -255,7 +324,8 @@ OPTION = re.compile(r"`(--[a-z][\w-]*\w)(?!\w|-|…)")
 
 def rewritten(root, programs=None):
     """[(path, block, text now, text as it should be)] of every block."""
-    makers = {"folders": folders, "threads": threads, "limits": limits}
+    makers = {"folders": folders, "threads": threads, "limits": limits, "worker_states": worker_states,
+              "trace_states": trace_states}
     pages = dict(PAGES, **({OPTIONS_PAGE: ("options",)} if programs else {}))
     found = []
     for path, blocks in pages.items():

@@ -71,6 +71,42 @@ class Pages(Tree):
             generate_docs.threads(self.root)
 
 
+class States(Tree):
+    HEADER = ("enum class WorkerPhase : uint8_t {\n  kIdle,  // Nothing runs,\n          // yet.\n  kEnded,  // All is over.\n};\n"
+              "enum class WorkerEvent : uint8_t {\n  kGo,   // It begins.\n  kHalt,  // It stops.\n  kEnd,  // It ends.\n};\n"
+              "enum class WorkerAction : uint8_t {\n  kNone,  // Nothing.\n  kReport,  // Reports.\n};\n"
+              "enum class TraceState : uint8_t {\n  kUnseen,  // None.\n  kRunning,  // One.\n};\n"
+              "enum class TraceSign : uint8_t {\n  kRuns,  // It runs.\n};\n")
+    ROWS = ("    {P::kIdle, E::kGo, P::kIdle, A::kReport},\n    {P::kIdle, E::kHalt, P::kEnded, A::kNone},\n"
+            "    {P::kIdle, E::kEnd, P::kEnded, A::kNone},\n"
+            "    {TraceState::kUnseen, TraceSign::kRuns, TraceState::kRunning},\n")
+
+    def setUp(self):
+        super().setUp()
+        self.write(generate_docs.STATES + ".h", self.HEADER)
+        self.write(generate_docs.STATES + ".cc", self.ROWS)
+
+    def test_the_diagram_has_what_changes_the_phase_and_the_table_has_every_row(self):
+        text = generate_docs.worker_states(self.root)
+        self.assertIn("stateDiagram-v2\n    [*] --> Idle\n    Idle --> Ended: Halt\n```\n", text)
+        self.assertIn("| `Idle` | Nothing runs, yet. |\n", text)
+        self.assertIn("| `Go` | `Idle` | `Idle` | `Report` |\n| `Halt` | `Idle` | `Ended` | - |\n| `End` |", text)
+        self.assertIn("    Unseen --> Running: Runs\n", generate_docs.trace_states(self.root))
+
+    def test_a_page_that_shows_another_table_is_found(self):
+        self.write("docs/developer/worker_states.md", PAGE.format("worker_states"))
+        self.assertEqual(self.generate()[0], 0)
+        self.assertEqual(generate_docs.out_of_date(self.root), [])
+        self.write(generate_docs.STATES + ".cc", self.ROWS.replace("E::kHalt, P::kEnded", "E::kHalt, P::kIdle"))
+        self.assertIn("worker_states", generate_docs.out_of_date(self.root)[0][2])
+
+    def test_a_table_that_cannot_be_read_is_an_error(self):
+        self.write("docs/developer/worker_states.md", PAGE.format("worker_states"))
+        self.write(generate_docs.STATES + ".cc", "no rows\n")
+        self.assertEqual(self.generate()[0], 1)
+        self.assertEqual(generate_docs.out_of_date(self.root)[0][0], generate_docs.STATES + ".cc")
+
+
 class Limits(Tree):
     def limits(self, text):
         self.write("lib/trace/limits.h", text)

@@ -208,7 +208,7 @@ TEST_F(TapSourcePrecedenceTest, AContinuousCaptureSaysWhenAnotherOneHadItsWorker
   Pass(6'000);
   ASSERT_FALSE(GivenWayTo(capture_).empty());
   EXPECT_EQ(First(GivenWayTo(capture_)), from_ns);
-  EXPECT_GE(Last(GivenWayTo(capture_)), from_ns + 6'000'000'000 - Suspension::kTellNs);
+  EXPECT_GE(Last(GivenWayTo(capture_)), from_ns + 6'000'000'000 - SuspensionTracker::kTellNs);
   Pass(1'500);
   source_->Stop(capture_, Source::kStopNow);
   Pass(20);

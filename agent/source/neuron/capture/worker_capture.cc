@@ -14,9 +14,24 @@ namespace {
 
 constexpr uint64_t kStartAgainNs = 1'000'000'000;
 
+WorkerEvent EventOf(TapResult start_result) {
+  switch (start_result) {
+    case TapResult::kOk:
+      return WorkerEvent::kAnswerRecording;
+    case TapResult::kAccepted:
+      return WorkerEvent::kAnswerWaiting;
+    case TapResult::kAnotherCapture:
+      return WorkerEvent::kAnswerOtherCapture;
+    case TapResult::kUnsupported:
+      return WorkerEvent::kAnswerUnsupported;
+    default:
+      return WorkerEvent::kAnswerRefused;
+  }
+}
+
 }  // namespace
 
-void Suspension::GiveWay(const CaptureId& other, uint64_t now_ns) {
+void SuspensionTracker::GiveWay(const CaptureId& other, uint64_t now_ns) {
   if (other == other_ && since_ns_) return;
   // From one to the next, without a trace of its own in between.
   if (since_ns_ && !other_.empty()) {
@@ -29,20 +44,20 @@ void Suspension::GiveWay(const CaptureId& other, uint64_t now_ns) {
   if (!since_ns_) since_ns_ = now_ns;
 }
 
-Loss Suspension::TraceStopped(uint64_t at_ns) {
+Loss SuspensionTracker::TraceStopped(uint64_t at_ns) {
   // The tap knows it better than who told it, unless this was said already.
   if (!since_ns_ || told_ns_ == 0 || at_ns < *since_ns_) since_ns_ = at_ns;
   return GaveWayFromTo(*since_ns_, std::max(told_ns_, *since_ns_), words_);
 }
 
-std::optional<Loss> Suspension::TraceStarted(uint64_t at_ns) {
+std::optional<Loss> SuspensionTracker::TraceStarted(uint64_t at_ns) {
   told_ns_ = 0;
   const std::optional<uint64_t> since_ns = std::exchange(since_ns_, std::nullopt);
   if (!since_ns || at_ns <= *since_ns) return std::nullopt;
   return GaveWayFromTo(*since_ns, at_ns, words_);
 }
 
-std::vector<Loss> Suspension::Take(uint64_t now_ns, bool is_last) {
+std::vector<Loss> SuspensionTracker::Take(uint64_t now_ns, bool is_last) {
   const uint64_t from_ns = std::max(since_ns_.value_or(0), told_ns_);
   if (since_ns_ && now_ns > from_ns && (is_last || now_ns - from_ns >= kTellNs)) {
     due_.push_back(GaveWayFromTo(*since_ns_, now_ns, words_));
@@ -64,11 +79,17 @@ WorkerCapture::WorkerCapture(const StreamSetup& surroundings, SourceListener& li
   if (WorkerFidelity::IsFor(plan_.spec)) fidelity_.emplace(plan_);
 }
 
+WorkerAction WorkerCapture::Apply(WorkerEvent event) {
+  const WorkerTransition transition = FindTransition(phase_, event);
+  phase_ = transition.to;
+  return transition.action;
+}
+
 uint64_t WorkerCapture::ring_events() const { return RingEventsPerCore(plan_.spec); }
 
 void WorkerCapture::Enter(CaptureWorkerState state, std::string detail, CaptureObstacle obstacle) {
   if (detail.size() > limits::kDetailBytesMax) detail.resize(limits::kDetailBytesMax);
-  if (state == CaptureWorkerState::kRefused && moment_) refused_since_ = true;
+  if (state == CaptureWorkerState::kRefused && beginning_.moment) beginning_.kept_off_since = true;
   if (state == state_ && detail == detail_ && obstacle == obstacle_) return;
   state_ = state;
   detail_ = std::move(detail);
@@ -92,16 +113,20 @@ CaptureWorkerStatus WorkerCapture::MakeStatus() const {
                              .streams = streams_->stream_count(),
                              .obstacle = obstacle_,
                              .bytes_read = counts.bytes,
-                             .begun_realtime_ns = begun_realtime_ns_,
                              .first_execution = executions.first,
                              .newest_execution = executions.newest,
                              .reaches_back_ns = streams_->reaches_back_ns()};
-  if (begun_realtime_ns_ == 0 || !moment_) return status;
-  const auto offset_ns = static_cast<int64_t>(begun_realtime_ns_ - moment_->realtime_ns);
-  status.joined_late = late_ || (refused_since_ && offset_ns > 0);
-  status.begun_as_planned = moment_->named && !status.joined_late;
-  if (status.begun_as_planned) status.begin_offset_ns = offset_ns;
+  beginning_.FillIn(status);
   return status;
+}
+
+void WorkerCapture::Beginning::FillIn(CaptureWorkerStatus& status) const {
+  status.begun_realtime_ns = realtime_ns;
+  if (realtime_ns == 0 || !moment) return;
+  const auto offset_ns = static_cast<int64_t>(realtime_ns - moment->realtime_ns);
+  status.joined_late = late || (kept_off_since && offset_ns > 0);
+  status.begun_as_planned = moment->named && !status.joined_late;
+  if (status.begun_as_planned) status.begin_offset_ns = offset_ns;
 }
 
 void WorkerCapture::ReportCounts() {
@@ -118,11 +143,17 @@ void WorkerCapture::Resume(const std::vector<StreamCursor>& cursors) {
   const bool goes_on = std::any_of(cursors.begin(), cursors.end(), [&](const auto& cursor) {
     return cursor.stream.worker == worker_ && cursor.next_sequence > 0 && !cursor.ended;
   });
-  if (goes_on && !knows_better) recorded_ = tracing_ = began_unseen_ = true;
+  if (!goes_on || knows_better) return;
+  Mark(TraceSign::kRuns);
+  beginning_.was_unseen = true;
+}
+
+void WorkerCapture::OnDocument() {
+  if (!ended()) Mark(TraceSign::kRuns);
 }
 
 void WorkerCapture::OnTraceStarted(const TapRecord& record, const WorkerFacts& facts) {
-  if (ended_) return;
+  if (ended()) return;
   streams_->BeginTrace(record);
   restart_stops_ = 0;
   if (fidelity_) {
@@ -132,28 +163,27 @@ void WorkerCapture::OnTraceStarted(const TapRecord& record, const WorkerFacts& f
     }
   }
   if (is_continuous()) {
-    if (std::optional<Loss> gap = given_way_.TraceStarted(record.host_realtime_ns)) {
+    if (std::optional<Loss> gap = suspension_.TraceStarted(record.host_realtime_ns)) {
       streams_->AddLoss(record.position, *std::move(gap));
     }
   }
-  recorded_ = tracing_ = true;
-  NoteBegun(record);
-  if (!stop_wanted_ && !ended_ && !suspended_for_) Enter(CaptureWorkerState::kRecording, "");
+  Mark(TraceSign::kRuns);
+  const bool is_beginning = !beginning_.was_unseen && (record.flags & kTapRecordFlagResumed) == 0;
+  if (beginning_.realtime_ns == 0 && is_beginning) {
+    beginning_.realtime_ns = record.host_realtime_ns;
+  }
+  if (Apply(WorkerEvent::kTraceSeen) == WorkerAction::kReportRecording) {
+    Enter(CaptureWorkerState::kRecording, "");
+  }
   ReportCounts();
 }
 
-void WorkerCapture::NoteBegun(const TapRecord& record) {
-  const bool goes_on = began_unseen_ || (record.flags & kTapRecordFlagResumed) != 0;
-  if (begun_realtime_ns_ != 0 || goes_on) return;
-  begun_realtime_ns_ = record.host_realtime_ns;
-}
-
 void WorkerCapture::OnTraceStopped(const TapRecord& record) {
-  if (ended_) return;
+  if (ended()) return;
   TapTraceStopped stopped = {};
   if (record.payload_bytes < sizeof stopped) return;
   std::memcpy(&stopped, record.payload, sizeof stopped);
-  tracing_ = false;
+  Mark(TraceSign::kStops);
   streams_->EndTrace(record);
   if (fidelity_) fidelity_->OnTraceStopped(record);
   if (stopped.final_drain_complete == 0 && streams_->AnyPassing()) {
@@ -169,39 +199,24 @@ void WorkerCapture::OnTraceStopped(const TapRecord& record) {
     --restart_stops_;
     return;
   }
-  // With a budget, a trace of an agent before this one may have begun anew there.
-  if (is_continuous() && reason == TapStopReason::kCommand && !stop_wanted_ && !ended_ &&
-      (suspended_for_ || !fidelity_)) {
-    streams_->AddLoss(record.position, given_way_.TraceStopped(record.host_realtime_ns));
+  // With a budget, a trace of an agent before this one may have been renewed there.
+  if (is_continuous() && reason == TapStopReason::kCommand && !IsStopping(phase_) &&
+      (suspended() || !fidelity_)) {
+    streams_->AddLoss(record.position, suspension_.TraceStopped(record.host_realtime_ns));
   }
-  if (is_snapshot()) {
-    if (!end_position_) end_position_ = record.next_position;
-  } else if (stop_wanted_) {
-    if (reason == TapStopReason::kCommand && !end_position_) end_position_ = record.next_position;
-  } else if (!ended_ && !suspended_for_) {
-    Enter(state_, DescribeStop(reason));
-  }
+  const bool is_end = is_snapshot() || (IsStopping(phase_) && reason == TapStopReason::kCommand);
+  if (is_end && !end_position_) end_position_ = record.next_position;
+  if (!is_snapshot() && IsActive(phase_)) Enter(state_, DescribeStop(reason));
 }
 
 void WorkerCapture::Tick(uint64_t position, bool drained) {
-  if (!ended_ && end_position_ && position >= *end_position_) {
+  if (!ended() && end_position_ && position >= *end_position_) {
     EndAsAsked(position);
-  } else if (!ended_ && stop_deadline_ns_ != 0) {
-    const uint64_t patience_ns = is_snapshot() ? kCollectPatienceNs : kStopPatienceNs;
-    if (!drained) stop_deadline_ns_ = std::max(stop_deadline_ns_, NowNs() + patience_ns);
-    if (NowNs() >= stop_deadline_ns_) {
-      if (recorded_) {
-        streams_->AddLoss(position, {.place = LossPlace::kTapBuffer,
-                                     .reason = LossReason::kUnknown,
-                                     .events_unknown = true,
-                                     .detail = is_snapshot() ? "the tap did not answer COLLECT"
-                                                             : "the tap did not answer STOP"});
-      }
-      EndAsAsked(position);
-    }
+  } else if (!ended() && deadline_ns_ != 0) {
+    EndIfUnanswered(position, drained);
   }
-  if (!ended_) {
-    TellGivenWay(position, false);
+  if (!ended()) {
+    AddSuspensions(position, false);
     streams_->Tick(position);
   } else if (finished() && state_ == CaptureWorkerState::kStopping) {
     if (streams_->counts().given_up) {
@@ -213,13 +228,28 @@ void WorkerCapture::Tick(uint64_t position, bool drained) {
   }
 }
 
+void WorkerCapture::EndIfUnanswered(uint64_t position, bool drained) {
+  const uint64_t patience_ns = is_snapshot() ? kCollectPatienceNs : kStopPatienceNs;
+  if (!drained) deadline_ns_ = std::max(deadline_ns_, NowNs() + patience_ns);
+  if (NowNs() < deadline_ns_) return;
+  if (has_recorded()) {
+    streams_->AddLoss(position, {.place = LossPlace::kTapBuffer,
+                                 .reason = LossReason::kUnknown,
+                                 .events_unknown = true,
+                                 .detail = is_snapshot() ? "the tap did not answer COLLECT"
+                                                         : "the tap did not answer STOP"});
+  }
+  EndAsAsked(position);
+}
+
 // By what the tap said, or because it said nothing for too long.
 void WorkerCapture::EndAsAsked(uint64_t position) {
   // A tap that has collected may have found nothing.
-  const bool was_to_begin = is_snapshot() && moment_ ? !end_position_ : was_to_begin_;
+  const bool was_to_begin = IsCut(phase_) ? !end_position_ : stop_.was_to_begin;
+  const bool had_order = HasOrder(IsCut(phase_) ? phase_ : stop_.phase_before);
   if (was_to_begin && !has_part()) {
     Enter(CaptureWorkerState::kRefused,
-          !start_sent_    ? "its tap was not connected when it was to begin"
+          !had_order      ? "its tap was not connected when it was to begin"
           : is_snapshot() ? "its tap was told to collect, and did not answer"
                           : "its tap was told to begin, and never said that it had",
           CaptureObstacle::kNoAnswer);
@@ -227,28 +257,30 @@ void WorkerCapture::EndAsAsked(uint64_t position) {
   End(position);
 }
 
-void WorkerCapture::TellGivenWay(uint64_t position, bool is_last) {
+void WorkerCapture::AddSuspensions(uint64_t position, bool is_last) {
   if (!is_continuous()) return;
-  for (Loss& gap : given_way_.Take(surroundings_.clock.RealtimeNs(), is_last)) {
+  for (Loss& gap : suspension_.Take(surroundings_.clock.RealtimeNs(), is_last)) {
     streams_->AddLoss(position, std::move(gap));
   }
 }
 
 void WorkerCapture::End(uint64_t position) {
-  if (ended_) return;
-  TellGivenWay(position, true);
-  streams_->End(position);
-  ended_ = true;
-  // A snapshot is nobody's to stop.
+  if (ended()) return;
+  AddSuspensions(position, true);
+  if (Apply(WorkerEvent::kEnd) == WorkerAction::kEndStreams) streams_->End(position);
+  // Nobody stops a snapshot.
   if (is_snapshot() &&
-      (state_ == CaptureWorkerState::kRecording || state_ == CaptureWorkerState::kStarting)) {
+      (state_ == CaptureWorkerState::kRecording || state_ == CaptureWorkerState::kStarting ||
+       state_ == CaptureWorkerState::kArmed)) {
     Enter(CaptureWorkerState::kStopping, detail_);
   }
 }
 
 void WorkerCapture::EndBecauseGone(uint64_t position, bool said_goodbye) {
-  if (ended_) return;
-  if (tracing_ && !said_goodbye) {
+  if (ended()) return;
+  const bool is_cut_short = is_tracing() && !said_goodbye;
+  const bool was_ruled_out = is_ruled_out();
+  if (is_cut_short) {
     streams_->AddLoss(position,
                       {.place = LossPlace::kRuntimeRing,
                        .reason = LossReason::kUnknown,
@@ -256,12 +288,12 @@ void WorkerCapture::EndBecauseGone(uint64_t position, bool said_goodbye) {
                        .detail = "the worker died with what its rings held and was not fetched"});
   }
   End(position);
-  if (!recorded_ && cannot_start_) {
+  if (!has_recorded() && was_ruled_out && state_ == CaptureWorkerState::kRefused) {
     // It stays refused for the reason that no START could be made.
-  } else if (!recorded_) {
+  } else if (!has_recorded()) {
     Enter(CaptureWorkerState::kRefused, "the worker ended before anything was recorded",
           CaptureObstacle::kEnded);
-  } else if (tracing_ && !said_goodbye) {
+  } else if (is_cut_short) {
     Enter(CaptureWorkerState::kLost, "the worker died; what it had handed over is kept");
   } else {
     Enter(CaptureWorkerState::kStopping, "the worker ended");
@@ -269,7 +301,7 @@ void WorkerCapture::EndBecauseGone(uint64_t position, bool said_goodbye) {
 }
 
 void WorkerCapture::EndBecauseBroken(uint64_t position, const std::string& why) {
-  if (ended_) return;
+  if (ended()) return;
   streams_->AddLoss(position, {.place = LossPlace::kTapBuffer,
                                .reason = LossReason::kMalformed,
                                .events_unknown = true,
@@ -286,14 +318,16 @@ void WorkerCapture::Confirm() {
 }
 
 void WorkerCapture::OnRunning() {
-  if (stop_wanted_ || ended_) return;
-  recorded_ = tracing_ = true;
-  Enter(CaptureWorkerState::kRecording, "");
+  if (IsStopping(phase_) || ended()) return;
+  Mark(TraceSign::kRuns);
+  if (Apply(WorkerEvent::kTraceSeen) == WorkerAction::kReportRecording) {
+    Enter(CaptureWorkerState::kRecording, "");
+  }
 }
 
 // --- Before it begins ----------------------------------------------------------------------------
 
-CaptureObstacle WorkerCapture::ObstacleNow(const TapView& tap, std::string& detail) const {
+CaptureObstacle WorkerCapture::FindObstacle(const TapView& tap, std::string& detail) const {
   if (tap.session == nullptr) {
     detail = "its tap is not connected";
     return CaptureObstacle::kNoAnswer;
@@ -325,41 +359,52 @@ CaptureObstacle WorkerCapture::ObstacleNow(const TapView& tap, std::string& deta
 }
 
 void WorkerCapture::Arm(const TapView& tap) {
-  if (moment_ || stop_wanted_ || ended_ || recorded_) return;
-  arming_ = true;
-  if (suspended_for_) return;
+  if (has_recorded() || Apply(WorkerEvent::kArm) != WorkerAction::kCheckObstacles) return;
   std::string detail;
-  const CaptureObstacle obstacle = ObstacleNow(tap, detail);
+  const CaptureObstacle obstacle = FindObstacle(tap, detail);
   Enter(obstacle == CaptureObstacle::kNone ? CaptureWorkerState::kArmed
                                            : CaptureWorkerState::kRefused,
         std::move(detail), obstacle);
 }
 
 void WorkerCapture::Begin(const PlannedMoment& moment, bool late, HeldRings& rings) {
-  if (moment_ || ended_) return;
+  const WorkerAction action =
+      Apply(is_snapshot() ? WorkerEvent::kBeginSnapshot : WorkerEvent::kBegin);
+  if (action == WorkerAction::kNone) return;
   // One that is found recording began when it was told to.
-  late_ = late && !recorded_ && (!moment.named || NowNs() > moment.monotonic_ns);
-  moment_ = moment;
-  if (is_snapshot()) {
+  beginning_.late = late && !has_recorded() && (!moment.named || NowNs() > moment.monotonic_ns);
+  beginning_.moment = moment;
+  if (action == WorkerAction::kPlanCut) {
     streams_->SetWindow(SnapshotWindow(rings, moment.realtime_ns, plan_.spec.last_ns));
-    stop_deadline_ns_ = std::max(NowNs(), moment.monotonic_ns) + kCollectPatienceNs;
+    deadline_ns_ = std::max(NowNs(), moment.monotonic_ns) + kCollectPatienceNs;
   }
 }
 
 // --- Commands ------------------------------------------------------------------------------------
 
 bool WorkerCapture::WantsTap() const {
-  return !is_snapshot() && confirmed_ns_ && moment_ && !stop_wanted_ && !ended_ && !cannot_start_;
+  return confirmed_ns_ &&
+         (suspended() || phase_ == WorkerPhase::kReady || phase_ == WorkerPhase::kOrdered);
 }
 
 void WorkerCapture::TryStart(const TapView& tap) {
-  if (tap.session == nullptr || !confirmed_ns_ || ended_) return;
-  if (stop_wanted_ && !stop_sent_) return Stop(tap.session, stop_at_ns_);
-  if (stop_wanted_ || suspended_for_ || !moment_ || start_sent_) return;
-  if (is_snapshot()) return TryCollect(tap);
+  if (tap.session == nullptr || !confirmed_ns_) return;
+  switch (Apply(WorkerEvent::kTurn)) {
+    case WorkerAction::kSendStart:
+      return SendStart(tap);
+    case WorkerAction::kSendCollect:
+      return SendCollect(tap);
+    case WorkerAction::kSendStop:
+      return Stop(tap.session, stop_.at_ns);
+    default:
+      return;
+  }
+}
+
+void WorkerCapture::SendStart(const TapView& tap) {
   if (NowNs() < next_start_ns_) return;
   // Groups of event types cannot be resolved before the runtime has said what types it has; the tap
-  // tells its new state a moment before its new facts, and may be writing them.
+  // reports its new state a moment before its new facts, and may be writing them.
   const bool types_come = tap.state == TapState::kNotInitialised || !tap.facts.runtime_known;
   if (types_come && tap.facts.event_types.empty() && !plan_.filter.selects_all()) {
     const TapState state = TapState::kNotInitialised;
@@ -367,78 +412,89 @@ void WorkerCapture::TryStart(const TapView& tap) {
   }
   next_start_ns_ = NowNs() + kStartAgainNs;
   absl::StatusOr<TapStartOrder> order = MakeStartOrder(plan_, tap.facts, fidelity_level());
-  cannot_start_ = !order.ok();
-  if (cannot_start_) {
+  if (!order.ok()) {
+    Apply(WorkerEvent::kStartImpossible);
     return EnterStored(std::string(order.status().message()), CaptureObstacle::kNoEventType);
   }
-  if (!is_due()) order->begin_at_monotonic_ns = moment_->monotonic_ns;
-  start_sent_ = tap.session->SendStart(*order).ok();
+  Apply(WorkerEvent::kStartPossible);
+  if (!is_due()) order->begin_at_monotonic_ns = beginning_.moment->monotonic_ns;
+  if (tap.session->SendStart(*order).ok()) Apply(WorkerEvent::kStartSent);
 }
 
-void WorkerCapture::TryCollect(const TapView& tap) {
+void WorkerCapture::SendCollect(const TapView& tap) {
   if (end_position_) return;
+  const uint64_t cut_ns = beginning_.moment->monotonic_ns;
   const uint64_t now_ns = NowNs();
-  if (now_ns >= moment_->monotonic_ns && now_ns - moment_->monotonic_ns > kCutAgeMaxNs) {
-    // What was collected in time may not have been read yet; nothing more is taken.
+  if (now_ns >= cut_ns && now_ns - cut_ns > kCutAgeMaxNs) {
+    // What was collected in time may not have been read yet; nothing more is collected.
     if (!collected_before_) collected_before_ = tap.write_position;
-    if (recorded_ || tap.read_position < *collected_before_) return;
+    if (has_recorded() || tap.read_position < *collected_before_) return;
     return RefuseSnapshot(CaptureObstacle::kAgentLost, "its agent was away at the cut");
   }
   if (plan_.spec.flight_recorder.empty()) {
     return RefuseSnapshot(CaptureObstacle::kNotArmed, "it names no flight recorder");
   }
   if (state_ != CaptureWorkerState::kArmed) Enter(CaptureWorkerState::kStarting, "");
-  start_sent_ =
-      tap.session->SendCollect(plan_.id, plan_.spec.flight_recorder, moment_->monotonic_ns).ok();
+  if (tap.session->SendCollect(plan_.id, plan_.spec.flight_recorder, cut_ns).ok()) {
+    Apply(WorkerEvent::kCollectSent);
+  }
 }
 
-// What has been read of it before stays, as the end of what there is.
+// What was read of it before stays, as the end of what there is.
 void WorkerCapture::RefuseSnapshot(CaptureObstacle obstacle, std::string detail) {
-  if (ended_ || recorded_) return;
+  if (ended() || has_recorded()) return;
   Enter(CaptureWorkerState::kRefused, std::move(detail), obstacle);
   End(0);
 }
 
 void WorkerCapture::Stop(TapSession* session, uint64_t stop_at_ns) {
-  if (ended_) return;
-  if (is_snapshot() && moment_) return;  // ends by itself, and soon
-  const uint64_t stopped_ns = std::max(NowNs(), stop_wanted_ ? stop_at_ns_ : stop_at_ns);
-  const uint64_t patience_ns = stopped_ns + kStopPatienceNs;
-  if (!stop_wanted_) {
-    stop_wanted_ = true;
-    stop_at_ns_ = stop_at_ns;
-    stop_deadline_ns_ = patience_ns;
+  const uint64_t stopped_ns = std::max(NowNs(), IsStopping(phase_) ? stop_.at_ns : stop_at_ns);
+  const uint64_t deadline_ns = stopped_ns + kStopPatienceNs;
+  const WorkerPhase phase_before = phase_;
+  const WorkerAction action = Apply(WorkerEvent::kStop);
+  if (action == WorkerAction::kNone) return;
+  if (action == WorkerAction::kBeginStop) {
+    stop_.phase_before = phase_before;
+    stop_.at_ns = stop_at_ns;
+    deadline_ns_ = deadline_ns;
     EnterStopping(stopped_ns);
   }
   if (session == nullptr) return;
-  stop_sent_ = true;
-  if (!session->SendStop(plan_.id, stop_at_ns_).ok()) {
+  Apply(WorkerEvent::kStopSent);
+  if (!session->SendStop(plan_.id, stop_.at_ns).ok()) {
     // The deadline ends the streams if the connection does not come back before.
-    stop_deadline_ns_ = patience_ns;
+    deadline_ns_ = deadline_ns;
   }
 }
 
 void WorkerCapture::EnterStopping(uint64_t stopped_ns) {
   if (state_ == CaptureWorkerState::kRefused) return;
+  const bool was_suspended = IsSuspended(stop_.phase_before);
   const bool was_armed = state_ == CaptureWorkerState::kArmed;
-  was_to_begin_ = moment_ && !suspended_for_ && stopped_ns >= moment_->monotonic_ns;
+  stop_.was_to_begin =
+      beginning_.moment && !was_suspended && stopped_ns >= beginning_.moment->monotonic_ns;
   std::string detail = detail_;
-  if (suspended_for_) {
-    detail = fmt::format("was suspended for capture {} when it ended", suspended_for_->ToString());
-  } else if (was_armed && !was_to_begin_) {
+  if (was_suspended) {
+    detail = fmt::format("was suspended for capture {} when it ended", suspended_for_.ToString());
+  } else if (was_armed && !stop_.was_to_begin) {
     detail = "stopped before it began";
   }
   Enter(CaptureWorkerState::kStopping, std::move(detail));
 }
 
 void WorkerCapture::GiveWay(const TapView& tap, const CaptureId& other) {
-  if (stop_wanted_ || ended_) return;
-  if (!suspended_for_) (recorded_ ? began_unseen_ : refused_since_) = true;
+  const WorkerAction action = Apply(WorkerEvent::kSuspend);
+  if (action == WorkerAction::kNone) return;
+  if (action == WorkerAction::kSuspend) {
+    (has_recorded() ? beginning_.was_unseen : beginning_.kept_off_since) = true;
+  }
   suspended_for_ = other;
-  given_way_.GiveWay(other, surroundings_.clock.RealtimeNs());
-  // Also one that the tap still has when it comes back, or of which the order was lost.
-  if (tap.session != nullptr && !way_told_ && (start_sent_ || tap.running == plan_.id)) {
-    way_told_ = tap.session->SendStop(plan_.id).ok();
+  suspension_.GiveWay(other, surroundings_.clock.RealtimeNs());
+  // The tap may also have it from before the connection, or without its START having been sent.
+  const bool owes_stop = phase_ == WorkerPhase::kYielding ||
+                         (phase_ == WorkerPhase::kSuspended && tap.running == plan_.id);
+  if (owes_stop && tap.session != nullptr && tap.session->SendStop(plan_.id).ok()) {
+    Apply(WorkerEvent::kYieldStopSent);
   }
   Enter(CaptureWorkerState::kSuspended,
         fmt::format("gives way to capture {}; goes on after it", other.ToString()),
@@ -446,23 +502,22 @@ void WorkerCapture::GiveWay(const TapView& tap, const CaptureId& other) {
 }
 
 void WorkerCapture::TakeBack() {
-  if (!suspended_for_) return;
-  suspended_for_.reset();
-  way_told_ = start_sent_ = false;
+  if (Apply(WorkerEvent::kTakeBack) != WorkerAction::kReportStarting) return;
   next_start_ns_ = 0;
-  if (!stop_wanted_ && !ended_) Enter(CaptureWorkerState::kStarting, "");
+  Enter(CaptureWorkerState::kStarting, "");
 }
 
 void WorkerCapture::Reconnect(const TapView& tap) {
   restart_answers_ = restart_stops_ = 0;
   if (fidelity_) fidelity_->OnReconnect();
-  way_told_ = false;
-  start_sent_ = start_sent_ && stop_wanted_;
   next_start_ns_ = 0;
-  if (stop_wanted_) {
-    Stop(tap.session, stop_at_ns_);
-  } else if (!moment_ && arming_) {
-    Arm(tap);
+  switch (Apply(WorkerEvent::kReconnect)) {
+    case WorkerAction::kSendStop:
+      return Stop(tap.session, stop_.at_ns);
+    case WorkerAction::kCheckObstacles:
+      return Arm(tap);
+    default:
+      return;
   }
 }
 
@@ -474,15 +529,15 @@ std::optional<uint32_t> WorkerCapture::fidelity() const {
 }
 
 void WorkerCapture::Govern(const TapView& tap, uint64_t core_ns) {
-  if (!fidelity_ || !recorded_ || stop_wanted_ || suspended_for_ || ended_) return;
-  const bool is_told = tap.session != nullptr && start_sent_ && tap.running == plan_.id;
+  if (!fidelity_ || !has_recorded() || !IsActive(phase_)) return;
+  const bool is_told = tap.session != nullptr && HasOrder(phase_) && tap.running == plan_.id;
   WorkerFidelity::Orders orders =
       fidelity_->Observe({.now_ns = NowNs(),
                           .realtime_ns = surroundings_.clock.RealtimeNs(),
                           .totals = {core_ns, streams_->counts().bytes},
                           .facts = tap.facts,
                           // A core that is followed by its executions would have to be found again.
-                          .may_restart = is_told && tracing_ && !plan_.spec.by_execution()});
+                          .may_restart = is_told && is_tracing() && !plan_.spec.by_execution()});
   if (orders.tell) streams_->SetFidelity(*std::move(orders.tell));
   if (orders.restart) RestartTrace(tap);
 }
@@ -491,16 +546,16 @@ void WorkerCapture::Govern(const TapView& tap, uint64_t core_ns) {
 void WorkerCapture::RestartTrace(const TapView& tap) {
   const absl::StatusOr<TapStartOrder> order = MakeStartOrder(plan_, tap.facts, fidelity_level());
   if (!order.ok() || !tap.session->SendStop(plan_.id).ok()) return;
-  began_unseen_ = true;
+  beginning_.was_unseen = true;
   ++restart_answers_;
   ++restart_stops_;
-  start_sent_ = tap.session->SendStart(*order).ok();
+  if (!tap.session->SendStart(*order).ok()) Apply(WorkerEvent::kStartNotSent);
 }
 
 // --- Answers -------------------------------------------------------------------------------------
 
 void WorkerCapture::EnterStored(std::string detail, CaptureObstacle obstacle) {
-  if (recorded_) return Enter(CaptureWorkerState::kRecording, std::move(detail));
+  if (has_recorded()) return Enter(CaptureWorkerState::kRecording, std::move(detail));
   Enter(CaptureWorkerState::kRefused, std::move(detail), obstacle);
 }
 
@@ -512,33 +567,32 @@ void WorkerCapture::EnterStored(const TapReport& report) {
 
 // What the tap says may be read when its time has come since: that is no obstacle.
 void WorkerCapture::EnterWaiting(const TapReport& report) {
-  if (recorded_ || ObstacleOf(report.state) != CaptureObstacle::kNone) return EnterStored(report);
+  if (has_recorded() || ObstacleOf(report.state) != CaptureObstacle::kNone)
+    return EnterStored(report);
   Enter(is_due() ? CaptureWorkerState::kStarting : CaptureWorkerState::kArmed, "");
 }
 
 void WorkerCapture::OnStartAnswer(const TapReport& report) {
-  if (ended_ || is_snapshot()) return;
-  // Though it may have been told to stop since.
-  if (report.result == TapResult::kOk) recorded_ = true;
-  if (stop_wanted_ || suspended_for_) return;
-  switch (report.result) {
-    case TapResult::kOk:
-      tracing_ = true;
+  if (is_snapshot()) return;
+  switch (Apply(EventOf(report.result))) {
+    case WorkerAction::kReportRecording:
+      Mark(TraceSign::kRuns);
       return Enter(CaptureWorkerState::kRecording, "");
-    case TapResult::kAccepted:
+    case WorkerAction::kKeepRecorded:
+      return Mark(TraceSign::kHasRun);
+    case WorkerAction::kReportWaiting:
       return EnterWaiting(report);
-    case TapResult::kAnotherCapture:
-      start_sent_ = false;  // tried again
+    case WorkerAction::kRetryLater:
       next_start_ns_ = NowNs() + kStartAgainNs;
       return EnterStored(
           fmt::format("capture {} runs on this worker", report.capture_id.ToString()),
           CaptureObstacle::kOtherCapture);
-    case TapResult::kUnsupported:
-      cannot_start_ = true;
+    case WorkerAction::kReportObstacle:
+      if (report.result != TapResult::kUnsupported) return EnterStored(report);
       return EnterStored(DescribeForCapture(report.state, report.nrt_status, report.detail),
                          CaptureObstacle::kRuntimeTooOld);
     default:
-      return EnterStored(report);
+      return;
   }
 }
 
@@ -548,11 +602,11 @@ void WorkerCapture::OnStopAnswer(uint64_t write_position) {
     return;
   }
   // The tap drains before it answers: what there is of this capture stands before this place.
-  if (stop_wanted_ && !end_position_) end_position_ = write_position;
+  if (IsStopping(phase_) && !end_position_) end_position_ = write_position;
 }
 
 void WorkerCapture::OnCollectAnswer(const TapReport& report, uint64_t write_position) {
-  if (!is_snapshot() || ended_) return;
+  if (!is_snapshot() || ended()) return;
   switch (report.result) {
     case TapResult::kAccepted:
       return;
@@ -571,11 +625,12 @@ void WorkerCapture::OnCollectAnswer(const TapReport& report, uint64_t write_posi
 }
 
 void WorkerCapture::OnStateChange(const TapReport& report, const TapView& tap) {
-  if (!moment_ && arming_) return Arm(tap);
-  if (stop_wanted_ || ended_ || suspended_for_ || is_snapshot() || !start_sent_) return;
+  const WorkerAction action = Apply(WorkerEvent::kTapStateChanged);
+  if (action == WorkerAction::kCheckObstacles) return Arm(tap);
+  if (action != WorkerAction::kReportTapState) return;
   const bool records = report.state == (holds() ? TapState::kHolding : TapState::kStreaming);
   if (records) {
-    // The tap may yet run another one, for which this one waits.
+    // The tap may record another capture, for which this one waits.
     if (report.capture_id == plan_.id) OnRunning();
     return;
   }

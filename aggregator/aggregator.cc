@@ -52,10 +52,6 @@
 #include "lib/trace/state_words.h"
 
 namespace neurontrace {
-namespace {
-
-constexpr char kServingCondition[] = "serving";
-constexpr char kSequenceCondition[] = "sequence";
 
 // Writes the end of every capture to the audit log.
 class CaptureEndAudit final : public CaptureEndListener {
@@ -66,6 +62,11 @@ class CaptureEndAudit final : public CaptureEndListener {
  private:
   AuditLog& audit_;
 };
+
+namespace {
+
+constexpr char kServingCondition[] = "serving";
+constexpr char kSequenceCondition[] = "sequence";
 
 StatusTable CapturesTable(const Coordinator& coordinator, const StoreQuota& quota,
                           uint64_t now_realtime_ns) {

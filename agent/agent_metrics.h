@@ -110,7 +110,7 @@ class DeliveryMetrics {
   uint32_t turn_ = 0;
 };
 
-// What the agent counts, as Prometheus metrics; docs/operator/operations.md has the words.
+// What the agent counts, as Prometheus metrics; docs/operator/metrics.md describes them.
 // Components count in plain numbers on the agent's sequence, and Publish, on that sequence, copies
 // them.
 class AgentMetrics {

@@ -238,7 +238,7 @@ class Aggregator::Core {
   CaptureWatch watch_;
   AgentConnections connections_;
   Coordinator coordinator_;  // used on the sequence only, once it runs
-  TriggerService triggers_;  // likewise
+  TriggerService triggers_;
   AgentReports reports_;
   IngestBudget budget_;
   ChunkAdmission door_;

@@ -13,7 +13,7 @@
 
 namespace neurontrace {
 
-// What the aggregator as a whole says of itself; docs/operator/operations.md has the words. The
+// Metrics of the aggregator as a whole; docs/operator/metrics.md describes them. The
 // registry owns them. Any thread.
 struct AggregatorMetrics {
   explicit AggregatorMetrics(prometheus::Registry& registry);

@@ -123,9 +123,9 @@ void AddDeliveryOptions(CLI::App& app, AggregatorConfig& config) {
   app.add_option(
          "--standing-export", config.standing_exports,
          "Export captures by themselves when they end: '{name = \"NAME\", to = \"/DIRECTORY\"}', "
-         "with formats, job, capture and incomplete as in docs/operator/operations.md; may be "
-         "repeated. In "
-         "the file of --config: a section [[standing-export]]")
+         "with formats, job, capture and incomplete as in "
+         "docs/operator/export_to_volumes.md; may be repeated. In the file of --config: a section "
+         "[[standing-export]]")
       ->type_name("TABLE")
       ->allow_extra_args(false);
 }

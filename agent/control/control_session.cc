@@ -165,7 +165,7 @@ bool ControlSession::Refuses(const Welcome& welcome) {
 
 void ControlSession::GoOn(const CaptureResume& resume) {
   if (!GoesOnAlone(resume.spec)) return;
-  spdlog::info("control: capture {} goes on", resume.capture_id.ToString());
+  spdlog::info("control: capture {} continues", resume.capture_id.ToString());
   captures_[resume.capture_id].unconfirmed = true;
   Apply(SourceOrder::Continue(resume.capture_id, resume.spec, resume.cursors));
 }

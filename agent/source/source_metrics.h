@@ -46,11 +46,11 @@ class CanaryWatch {
   Entry last_ = 0;
 };
 
-// In words, why readiness fails: nothing while data flows.
+// Describes why readiness fails; empty while data flows.
 std::optional<std::string> DescribeStall(const CanaryWatch& watch, uint64_t now_ns);
 
 // What the sources of an agent count. Written on the agent's sequence, read by any thread; all but
-// the last group only grow. docs/operator/operations.md names them as metrics.
+// the last group only grow. docs/operator/metrics.md names them as metrics.
 struct AgentSourceMetrics {
   using Counter = std::atomic<uint64_t>;
 

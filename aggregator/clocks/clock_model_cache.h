@@ -32,7 +32,7 @@ namespace neurontrace {
 // known everything stays as it is.
 void EndWithEvents(const std::vector<StreamRecord>& streams, CaptureClocks& clocks);
 
-// What becomes of the models of captures' clocks; docs/operator/operations.md has the words. The
+// What becomes of the models of captures' clocks; docs/operator/metrics.md describes them. The
 // registry owns them. Any thread.
 struct ClockModelCacheMetrics {
   explicit ClockModelCacheMetrics(prometheus::Registry& registry);

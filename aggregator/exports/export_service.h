@@ -37,7 +37,7 @@ class ExportService final : public CaptureExporter {
   struct Options {
     std::vector<ExportRoot> roots;            // where exports may be written; empty: nowhere
     S3Service s3;                             // for roots in buckets
-    std::vector<std::string> standing_rules;  // see docs/operator/operations.md
+    std::vector<std::string> standing_rules;  // see docs/operator/export_to_volumes.md
     std::string store_directory;              // which has the state of standing exports
     bool callers_have_names = true;           // false: all are one caller, as in plain text
   };

@@ -17,7 +17,7 @@
 
 namespace neurontrace {
 
-// What the artifact service counts; docs/operator/operations.md has the words. The registry owns
+// What the artifact service counts; docs/operator/metrics.md describes them. The registry owns
 // them.
 struct ArtifactMetrics {
   explicit ArtifactMetrics(prometheus::Registry& registry);

@@ -16,8 +16,8 @@
 
 namespace neurontrace {
 
-// What comes of clock evidence; docs/operator/operations.md has the words. The registry owns them.
-// Any thread.
+// Counts what becomes of clock evidence; docs/operator/metrics.md describes it. The registry owns
+// them. Any thread.
 struct ClockMetrics {
   explicit ClockMetrics(prometheus::Registry& registry);
 

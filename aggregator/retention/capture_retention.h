@@ -27,7 +27,7 @@
 
 namespace neurontrace {
 
-// What retention says of itself; docs/operator/operations.md has the words. The registry owns them.
+// Metrics of retention; docs/operator/metrics.md describes them. The registry owns them.
 // Any thread.
 struct RetentionMetrics {
   explicit RetentionMetrics(prometheus::Registry& registry);

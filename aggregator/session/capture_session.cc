@@ -60,7 +60,7 @@ bool IsUnexplained(const NonParticipant& bystander) {
   return bystander.reason == BystanderReason::kNotReported && bystander.detail.empty();
 }
 
-// What stands in the way of a worker of which its agent has said nothing else.
+// The obstacle of a worker whose agent has reported no other.
 std::string DetailOf(CaptureObstacle obstacle) {
   switch (obstacle) {
     case CaptureObstacle::kOtherProfiler:

@@ -137,7 +137,7 @@ class CaptureSession {
   CaptureWorkerStatus* FindWorker(const WorkerIdentity& worker);
   CaptureWorkerStatus* AddWorker(CaptureWorkerStatus status);  // nullptr beyond the limit
 
-  // The workers that exist while a capture goes on and have no part in it.
+  // The workers that exist while a capture runs and take no part in it.
   void IndexBystanders();
   // Takes a worker from those without a part and returns how it was.
   WorkerState RemoveBystander(const WorkerIdentity& worker);

@@ -45,7 +45,7 @@ void SessionStore::Restore(StoredSessions sessions, Coordinator& coordinator) {
                              agent.last_seen_realtime_ns);
   }
   for (CaptureRecord& capture : sessions.captures) {
-    if (!HasEnded(capture.state)) SPDLOG_INFO("capture {} goes on", capture.id.ToString());
+    if (!HasEnded(capture.state)) SPDLOG_INFO("capture {} continues", capture.id.ToString());
     coordinator.RestoreCapture(std::move(capture));
   }
 }

@@ -61,7 +61,8 @@ ExportService::ExportService(const Options& options, const Deps& deps,
                              std::vector<StandingRule> rules)
     : deps_(deps),
       roots_(options.roots, options.s3),
-      incarnation_(MakeStoreRun(options.store_directory, deps.store.aggregator_id(), deps.random)),
+      incarnation_(
+          MakeStoreIncarnation(options.store_directory, deps.store.aggregator_id(), deps.random)),
       metrics_(deps.registry),
       calls_(CallLimitOptions(deps.clock, metrics_, options.callers_have_names)),
       standing_({deps.store, deps.registry, deps.clock, deps.random, *this, deps.audit},

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "aggregator/aggregator_metrics.h"
-
 #include <gtest/gtest.h>
 
 #include <map>
@@ -8,6 +6,10 @@
 #include <string>
 
 #include "aggregator/aggregator_test_support.h"
+#include "aggregator/clocks/clock_bound_metrics.h"
+#include "aggregator/exports/export_metrics.h"
+#include "aggregator/storage/capture_metrics.h"
+#include "aggregator/storage/store_metrics.h"
 #include "aggregator/store/store_test_support.h"
 #include "lib/trace/clock_limits.h"
 
@@ -115,7 +117,7 @@ TEST_F(ExportMetricsTest, CountsBytesAsTheyAreWrittenAndTheTimeAtTheEnd) {
     data.set_data("not counted by its size, as it may be compressed or held");
     meter.Look(data);
     EXPECT_EQ(BytesOf("events"), 100);
-    meter.Look(Progress(90));  // begins a file anew: what was counted stays
+    meter.Look(Progress(90));  // begins a file again: the count stays
     EXPECT_EQ(BytesOf("events"), 100);
     v1::ExportReply done;
     done.mutable_done()->mutable_total()->set_bytes_written(250);

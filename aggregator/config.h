@@ -47,7 +47,7 @@ struct AggregatorConfig {
   std::string audit_log;                      // empty: in the store's directory
   std::vector<ExportRoot> export_roots;       // where exports may be written; empty: nowhere
   S3Service s3;                               // for roots in buckets
-  std::vector<std::string> standing_exports;  // rules, see docs/operator/operations.md
+  std::vector<std::string> standing_exports;  // rules, see docs/operator/export_to_volumes.md
   bool store_check = false;                   // verify the store and end
   bool json = false;                          // what store_check prints
   std::string log_level = "info";

@@ -45,7 +45,7 @@ absl::StatusOr<int> Work(const neurontrace::RunningDaemon<AggregatorConfig>& dae
       return 0;
     }
     aggregator->ReloadChangedFiles(signal == SIGHUP);
-    if (aggregator->cannot_go_on()) return 1;
+    if (aggregator->must_restart()) return 1;
   }
 }
 

@@ -21,7 +21,7 @@ struct ConfigPlace {
   bool must_exist = false;  // somebody named it
 };
 
-// The system's file, then the user's, by the environment: see docs/operator/operations.md.
+// The system's file, then the user's, by the environment: see docs/operator/configuration.md.
 std::vector<ConfigPlace> UsualConfigPlaces();
 
 // Where the value of an option stands.

@@ -3,7 +3,7 @@
 
 namespace neurontrace::cli {
 
-// What scripts may rely on; docs/operator/operations.md lists them for users.
+// What scripts may rely on; docs/user/cli.md lists them for users.
 enum ExitCode : int {
   kExitDone = 0,
   kExitFailed = 1,

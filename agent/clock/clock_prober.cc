@@ -71,7 +71,7 @@ void StreamProber::OnReply(const ProbeReply& reply) {
   Pump();
 }
 
-// The call cannot be ended from within what it says; the next Send begins another.
+// A callback of the call cannot end the call itself: the next Send begins another.
 void StreamProber::OnClosed() {
   runner_.PostTask(weak_tasks_.Wrap([this, call = counters_.calls] {
     if (call == counters_.calls) Disconnect();

@@ -46,7 +46,7 @@ class CanaryWatch {
   Entry last_ = 0;
 };
 
-// In words, why readiness fails: nothing while data flows.
+// Describes why readiness fails; empty while data flows.
 std::optional<std::string> DescribeStall(const CanaryWatch& watch, uint64_t now_ns);
 
 // What the sources of an agent count. Written on the agent's sequence, read by any thread; all but

@@ -21,9 +21,8 @@ struct SourceOrder {
   enum class Kind : uint8_t {
     // Records what `spec` selects, from now on.
     kStart,
-    // Reports of everything that `spec` selects whether it could take part (kArmed, or kRefused
-    // with
-    // the obstacle), and again when that changes. Nothing begins before kBegin or kStart.
+    // Reports for everything that `spec` selects whether it could take part (kArmed, or kRefused
+    // with the obstacle), and again when that changes. Nothing begins before kBegin or kStart.
     kArm,
     // Begins what is armed at the moment of `begin`, or cuts a snapshot there. What could not be
     // armed begins when it can. Has neither `spec` nor `cursors`. No effect if the capture is

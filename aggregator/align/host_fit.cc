@@ -19,7 +19,7 @@ namespace neurontrace {
 namespace {
 
 struct HostSearch {
-  std::vector<HostCut> steps;           // of which nobody told
+  std::vector<HostCut> steps;           // that no host reported
   std::vector<HostExchange> exchanges;  // as they were, and which are rejected
   std::vector<ProbeRoute> routes;       // as they were, and their shifts
   double wander_scale = 1;              // how many times the limits the clock wanders
@@ -41,7 +41,7 @@ HostSearch SearchOnce(std::span<const std::span<const HostSide>> stretches,
           {stretch[step.last_before].x_ns, first.x_ns,
            is_plain ? SegmentCause::kContradiction : SegmentCause::kDetected,
            std::llround(step.amount_ns),
-           fmt::format("the probes show a step of {:+.1f} us, of which nobody told",
+           fmt::format("the probes show a step of {:+.1f} us that no host reported",
                        step.amount_ns / 1e3)});
     }
   }

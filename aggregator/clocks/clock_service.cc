@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -213,6 +214,20 @@ absl::Status ClockService::Prune() {
                    store_.clocks().Prune(now_ns - std::min(now_ns, retention_ns_), keep));
   metrics_.batches_pruned.Increment(static_cast<double>(pruned.batches));
   return absl::OkStatus();
+}
+
+std::vector<ClockService::HostBound> ClockService::BoundsOf(const CaptureRecord& record) const {
+  const uint64_t now_ns = timescale_.NowNs();
+  std::set<HostBoot> hosts;
+  for (const CaptureWorkerStatus& status : record.workers) {
+    hosts.insert({status.worker.instance_id, status.worker.boot_id});
+  }
+  std::vector<HostBound> bounds;
+  for (const HostBoot& host : hosts) {
+    const auto moment = live_.MomentOn(host, now_ns);
+    if (moment) bounds.push_back({host.instance_id, moment->bound_ns});
+  }
+  return bounds;
 }
 
 }  // namespace neurontrace

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "agent/clock/clock_collector.h"
@@ -20,6 +21,7 @@
 #include "aggregator/reference/probe_keys.h"
 #include "aggregator/reference/probe_responder.h"
 #include "aggregator/reference/reference_timescale.h"
+#include "aggregator/session/session_environment.h"
 #include "aggregator/store/store.h"
 #include "lib/base/clock.h"
 #include "lib/base/event_loop.h"
@@ -75,8 +77,13 @@ class ReferenceHostClockCollector {
 // with it, what stores the evidence of agents, what collects that of its own host, and what makes
 // models of it. Builds it, connects it and owns it.
 // thread: clock models: makes the models of ended captures final, removes old evidence
-class ClockService {
+class ClockService final : public SessionClocks {
  public:
+  // How far a moment can be off on a host.
+  struct HostBound {
+    std::string instance_id;
+    uint64_t bound_ns = 0;
+  };
   struct Options {
     std::string listen = "127.0.0.1:0";  // HOST:PORT of gRPC, whose host and port probes use, too
     std::optional<uint16_t> probe_port;  // nullopt: the port of `listen`, or none if it is taken
@@ -96,7 +103,7 @@ class ClockService {
   // port that was asked for by its number, as they are said to people.
   static absl::StatusOr<std::unique_ptr<ClockService>> Start(const Options& options,
                                                              const Deps& deps);
-  ~ClockService();
+  ~ClockService() override;
   ClockService(const ClockService&) = delete;
   ClockService& operator=(const ClockService&) = delete;
 
@@ -111,8 +118,17 @@ class ClockService {
   // way: blocks until it has come, for three seconds from the end at the most. Any thread.
   absl::StatusOr<CaptureClocks> OfCapture(const CaptureRecord& record);
   absl::StatusOr<CaptureClocks> HostsOfCapture(const CaptureRecord& record) const;
-  // The moment that maps of clocks lead to, now.
-  uint64_t ReferenceNowNs() const { return timescale_.NowNs(); }
+  // How well the clocks of a capture's hosts are known now; without those that are not known. Any
+  // thread.
+  std::vector<HostBound> BoundsOf(const CaptureRecord& record) const;
+
+  // SessionClocks. ReferenceNs may be called from any thread: it is what maps of clocks lead to.
+  uint64_t ReferenceNs() const override { return timescale_.NowNs(); }
+  std::optional<MomentOnHost> MomentOn(const AgentInfo& agent,
+                                       uint64_t reference_ns) const override {
+    return live_.MomentOn({agent.instance_id, agent.boot_id}, reference_ns);
+  }
+  void RefreshSoon() override { live_.Refresh(); }
 
   // Removes evidence that is older than the configuration says and that no capture needs. May take
   // as long as reading it does. Any thread.

@@ -69,7 +69,7 @@ class Claim {
   // Claims other than ours.
   struct Others {
     uint64_t newest = 0;  // the highest number there, also ours; 0 without any
-    std::string holder;   // of one that counts, in words; empty: none does
+    std::string holder;   // describes the owner of a claim in force; empty: none is
   };
   absl::StatusOr<Others> LookAround(bool remove_dead);
   absl::Status Lost(const std::string& why) const;

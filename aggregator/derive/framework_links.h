@@ -92,7 +92,7 @@ struct LinkCounts {
   uint64_t executions = 0;
   uint64_t executions_unprepared = 0;  // no kbl_exec_pre with their exec_id was seen before them
 
-  // What people should know, in words; each is told once.
+  // Warnings for people; each is reported once.
   std::vector<std::string> Warnings() const;
 };
 

@@ -4,7 +4,7 @@
 #include "absl/status/status.h"
 #include "aggregator/align/core/capture_clocks.h"
 #include "aggregator/deliver/export_roots.h"
-#include "aggregator/operator/operator_service.h"
+#include "aggregator/operator/capture_exporter.h"
 #include "aggregator/store/store.h"
 #include "aggregator/store/store_incarnation.h"
 #include "lib/base/clock.h"

@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "aggregator/align/core/capture_clocks.h"
 #include "aggregator/export/output_files.h"
-#include "aggregator/operator/operator_service.h"
+#include "aggregator/operator/capture_exporter.h"
 #include "aggregator/store/store.h"
 #include "lib/trace/capture_record.h"
 #include "neurontrace/v1/operator_service.pb.h"

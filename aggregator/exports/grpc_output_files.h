@@ -11,7 +11,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "aggregator/exports/capture_export.h"
-#include "aggregator/operator/operator_service.h"
+#include "aggregator/operator/capture_exporter.h"
 #include "lib/base/sha256.h"
 #include "neurontrace/v1/operator_service.pb.h"
 

@@ -49,12 +49,6 @@ absl::StatusOr<std::vector<StandingRule>> StandingExports::ReadRules(
   return parsed;
 }
 
-absl::StatusOr<std::unique_ptr<StandingExports>> StandingExports::Make(
-    const Deps& deps, const std::string& path, const std::vector<std::string>& rules) {
-  ASSIGN_OR_RETURN(std::vector<StandingRule> parsed, ReadRules(rules, deps.roots));
-  return std::unique_ptr<StandingExports>(new StandingExports(deps, path, std::move(parsed)));
-}
-
 StandingExports::StandingExports(const Deps& deps, const std::string& path,
                                  std::vector<StandingRule> rules)
     : deps_(deps),
@@ -138,7 +132,7 @@ void StandingExports::Do(const StandingQueue::Task& task) {
                                       .rule = task.rule->name,
                                       .capture = task.capture,
                                       .where = task.rule->to}));
-    status = deps_.export_capture(*record, request, [&](const v1::ExportReply& reply) {
+    status = deps_.exporter.ExportCapture(*record, request, [&](const v1::ExportReply& reply) {
       if (reply.has_done()) written_to = reply.done().written_to();
       return !is_ending_;
     });

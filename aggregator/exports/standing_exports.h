@@ -6,8 +6,6 @@
 #include <prometheus/registry.h>
 
 #include <atomic>
-#include <functional>
-#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -17,7 +15,7 @@
 #include "aggregator/access/audit_log.h"
 #include "aggregator/deliver/export_roots.h"
 #include "aggregator/deliver/standing_queue.h"
-#include "aggregator/operator/operator_service.h"
+#include "aggregator/operator/capture_exporter.h"
 #include "aggregator/session/capture_observer.h"
 #include "aggregator/store/store.h"
 #include "lib/base/clock.h"
@@ -30,25 +28,22 @@ namespace neurontrace {
 // The exports that rules ask for, with their thread, one at a time. What its end cancels the next
 // start goes on with.
 // thread: standing exports: makes the exports that rules ask for, one at a time
-class StandingExports : public CaptureObserver {
+class StandingExports final : public CaptureObserver {
  public:
   struct Deps {
     Store& store;
-    const ExportRoots& roots;
     prometheus::Registry& registry;
     const Clock& clock;
     Random& random;
-    // As Aggregator::ExportCapture, from the thread of this.
-    ExportFunction export_capture;
+    CaptureExporter& exporter;  // called on the thread of this
     AuditLog& audit;
   };
-  // `path`: of the file of its state. INVALID_ARGUMENT or FAILED_PRECONDITION for a rule that
-  // cannot be followed: its words, its formats, a destination outside the roots, two of one name.
-  static absl::StatusOr<std::unique_ptr<StandingExports>> Make(
-      const Deps& deps, const std::string& path, const std::vector<std::string>& rules);
-  // The rules alone, with the same errors.
+  // Parses rules. Fails with INVALID_ARGUMENT or FAILED_PRECONDITION for a rule that cannot be
+  // followed: its words, its formats, a destination outside the roots, two of one name.
   static absl::StatusOr<std::vector<StandingRule>> ReadRules(const std::vector<std::string>& rules,
                                                              const ExportRoots& roots);
+  // `path` names the file of its state.
+  StandingExports(const Deps& deps, const std::string& path, std::vector<StandingRule> rules);
   ~StandingExports() override;
   StandingExports(const StandingExports&) = delete;
   StandingExports& operator=(const StandingExports&) = delete;
@@ -63,7 +58,6 @@ class StandingExports : public CaptureObserver {
   void OnCaptureEnded(const CaptureRecord& record) override;
 
  private:
-  StandingExports(const Deps& deps, const std::string& path, std::vector<StandingRule> rules);
   void LookAtAll();
   bool IsGone(const CaptureId& capture) const;
   void RunAndAgain();

@@ -20,22 +20,34 @@ namespace {
 
 constexpr uint64_t kStandingSecondNs = 1'000'000'000;
 
+// Finds the bucket of one capture alone.
+class FakeExporter : public CaptureExporter {
+ public:
+  explicit FakeExporter(const CaptureId& last) : last_(last) {}
+
+  absl::Status ExportCapture(const CaptureRecord& record, const v1::ExportRequest&,
+                             const ExportWriter&) override {
+    if (record.id != last_) return absl::NotFoundError("the bucket is not there");
+    reached_.set_value();
+    return absl::OkStatus();
+  }
+  void AwaitLast() { reached_.get_future().wait(); }
+
+ private:
+  const CaptureId last_;
+  std::promise<void> reached_;
+};
+
 class StandingExportsTest : public ::testing::Test {
  protected:
   // Offers captures that ended one after the other, and runs until the export of `last`.
   void RunUntil(uint8_t last, const std::vector<uint8_t>& captures) {
-    std::promise<void> reached;
-    const auto export_capture = [&](const CaptureRecord& record, const v1::ExportRequest&,
-                                    const ExportWriter&) -> absl::Status {
-      if (record.id != TestCaptureId(last)) return absl::NotFoundError("the bucket is not there");
-      reached.set_value();
-      return absl::OkStatus();
-    };
-    const auto exports = StandingExports::Make(
-        {*store_, roots_, registry_, clock_, random_, export_capture, *audit_},
-        directory_.path() + "/standing",
-        {"{name = \"all\", to = \"" + directory_.path() + "/out\"}"});
-    ASSERT_TRUE(exports.ok()) << exports.status();
+    FakeExporter exporter(TestCaptureId(last));
+    auto rules = StandingExports::ReadRules(
+        {"{name = \"all\", to = \"" + directory_.path() + "/out\"}"}, roots_);
+    ASSERT_TRUE(rules.ok()) << rules.status();
+    StandingExports exports({*store_, registry_, clock_, random_, exporter, *audit_},
+                            directory_.path() + "/standing", *std::move(rules));
     for (const uint8_t n : captures) {
       clock_.AdvanceNs(kStandingSecondNs);
       CaptureRecord record = TestCapture(n);
@@ -47,12 +59,12 @@ class StandingExportsTest : public ::testing::Test {
       if (n != kDeleted) {
         ASSERT_TRUE(store_->captures().Put(record, true).ok());
       }
-      (*exports)->OnCaptureEnded(record);
+      exports.OnCaptureEnded(record);
     }
     clock_.AdvanceNs(3'600 * kStandingSecondNs);
-    (*exports)->Begin();
-    reached.get_future().wait();
-    (*exports)->End();
+    exports.Begin();
+    exporter.AwaitLast();
+    exports.End();
   }
   double Counter(const std::string& name) const {
     return ValuesOf(registry_, "neurontrace_aggregator_standing_exports_" + name).at("");

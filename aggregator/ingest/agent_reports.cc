@@ -84,8 +84,8 @@ absl::StatusOr<v1::AgentOrder> AgentReports::Connect(const v1::AgentReport& repo
 }
 
 std::optional<v1::AgentOrder> AgentReports::AfterWelcome() const {
-  if (!triggers_.rules) return std::nullopt;
-  return triggers_.rules();
+  if (triggers_ == nullptr) return std::nullopt;
+  return triggers_->RulesOrder();
 }
 
 absl::Status AgentReports::Handle(const v1::AgentReport& report, const std::string& agent_id,
@@ -104,7 +104,7 @@ absl::Status AgentReports::Handle(const v1::AgentReport& report, const std::stri
     case v1::AgentReport::kCaptureWorker: {
       ASSIGN_OR_RETURN(const CaptureWorkerStatus status, FromProto(report.capture_worker()));
       RETURN_IF_ERROR(coordinator_.OnWorkerStatus(agent_id, from, status));
-      if (triggers_.on_status) triggers_.on_status(agent_id, status);
+      if (triggers_ != nullptr) triggers_->OnWorkerStatus(agent_id, status);
       return absl::OkStatus();
     }
     case v1::AgentReport::kCaptureAgent: {
@@ -116,7 +116,7 @@ absl::Status AgentReports::Handle(const v1::AgentReport& report, const std::stri
     case v1::AgentReport::kTriggerFired: {
       ASSIGN_OR_RETURN(const TriggerFired fired, FromProto(report.trigger_fired()));
       RETURN_IF_ERROR(coordinator_.OnHeartbeat(agent_id, from));
-      if (triggers_.on_fired) triggers_.on_fired(agent_id, fired);
+      if (triggers_ != nullptr) triggers_->OnFired(agent_id, fired);
       return absl::OkStatus();
     }
     case v1::AgentReport::kHeartbeat:

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,9 +8,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "aggregator/ingest/agent_connections.h"
+#include "aggregator/ingest/trigger_report_handler.h"
 #include "aggregator/session/coordinator.h"
 #include "aggregator/store/chunk_store.h"
-#include "lib/trace/trigger_rule.h"
 #include "lib/trace/worker_info.h"
 #include "neurontrace/v1/agent_gateway.pb.h"
 
@@ -21,22 +20,15 @@ namespace neurontrace {
 // messages what they are told. On the coordinator's sequence.
 class AgentReports {
  public:
-  // What triggers have to do with it; each may be left out. On the sequence.
-  struct TriggerHooks {
-    std::function<v1::AgentOrder()> rules;  // for an agent that has just been welcomed
-    std::function<void(const std::string& agent_id, const TriggerFired&)> on_fired;
-    // Of a worker in a capture, whatever the coordinator makes of it.
-    std::function<void(const std::string& agent_id, const CaptureWorkerStatus&)> on_status;
-  };
-
-  // `aggregator_id` is what agents are welcomed with. The others outlive it.
+  // `aggregator_id` is what agents are welcomed with. The others outlive it; without `triggers`
+  // agents get no rules.
   AgentReports(Coordinator& coordinator, ChunkStore& chunks, AgentConnections& connections,
-               std::string aggregator_id, TriggerHooks triggers = {})
+               std::string aggregator_id, TriggerReportHandler* triggers = nullptr)
       : coordinator_(coordinator),
         chunks_(chunks),
         connections_(connections),
         aggregator_id_(std::move(aggregator_id)),
-        triggers_(std::move(triggers)) {}
+        triggers_(triggers) {}
 
   // The agent's first report: connects it, ends the call that it had before, and answers with the
   // order to send first. INVALID_ARGUMENT
@@ -57,7 +49,7 @@ class AgentReports {
   ChunkStore& chunks_;
   AgentConnections& connections_;
   const std::string aggregator_id_;
-  const TriggerHooks triggers_;
+  TriggerReportHandler* const triggers_;  // may be null
 };
 
 v1::AgentOrder ToOrder(const CaptureOrder& order);

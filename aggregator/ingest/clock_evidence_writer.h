@@ -15,8 +15,8 @@
 
 namespace neurontrace {
 
-// What comes of clock evidence; docs/operator/metrics.md describes them. The registry owns them.
-// Any thread.
+// Counts what becomes of clock evidence; docs/operator/metrics.md describes it. The registry owns
+// them. Any thread.
 struct ClockMetrics {
   explicit ClockMetrics(prometheus::Registry& registry);
 

@@ -25,9 +25,9 @@ namespace neurontrace {
 // there can be must not fill the store. Any thread.
 class EvidenceAllowance {
  public:
-  // Takes a row of so many bytes at `now_ns`, which is monotonic. RESOURCE_EXHAUSTED beyond
-  // limits::kClockHostBytesPerHourMax or kClockHostBytesAtOnceMax, of which nothing is taken then,
-  // and of instances beyond limits::kClockHostsMax.
+  // Takes a row of so many bytes at `now_ns`, which is monotonic. Fails with RESOURCE_EXHAUSTED,
+  // and takes nothing, beyond limits::kClockHostBytesPerHourMax, kClockHostBytesAtOnceMax or, for
+  // new instances, limits::kClockHostsMax.
   absl::Status Take(const std::string& instance_id, size_t bytes, uint64_t now_ns);
 
  private:

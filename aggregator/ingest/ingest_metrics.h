@@ -8,8 +8,8 @@
 
 namespace neurontrace {
 
-// What the door counts; docs/operator/metrics.md describes them. The registry owns them. Any
-// thread.
+// Counts what chunk admission decides; docs/operator/metrics.md describes it. The registry owns
+// them. Any thread.
 struct IngestMetrics {
   explicit IngestMetrics(prometheus::Registry& registry);
 

@@ -28,7 +28,7 @@ absl::StatusOr<CaptureRecord> AuditedCalls::RecordFor(const Caller& caller, cons
 
 absl::StatusOr<CaptureRecord> AuditedCalls::RecordFor(const grpc::ServerContext& context,
                                                       const std::string& text) const {
-  ASSIGN_OR_RETURN(const Caller caller, deps_.caller(context));
+  ASSIGN_OR_RETURN(const Caller caller, deps_.access.CallerOf(context));
   // Reading is written to the audit log only if it is refused.
   AuditEntry entry{.action = "capture.show"};
   auto record = RecordFor(caller, text, entry);
@@ -37,7 +37,7 @@ absl::StatusOr<CaptureRecord> AuditedCalls::RecordFor(const grpc::ServerContext&
     entry.role = WordOf(caller.role);
     entry.from = context.peer();
     entry.outcome = record.status();
-    deps_.audit(entry);
+    deps_.access.RecordCall(entry);
   }
   if (!record.ok()) return ToldTo(record.status());
   return record;
@@ -49,7 +49,7 @@ grpc::Status AuditedCalls::Run(
   AuditEntry entry{.action = call.action};
   entry.from = context.peer();
   entry.capture = call.capture;
-  const auto caller = deps_.caller(context);
+  const auto caller = deps_.access.CallerOf(context);
   if (caller.ok()) {
     entry.caller = caller->name;
     entry.role = WordOf(caller->role);
@@ -59,7 +59,8 @@ grpc::Status AuditedCalls::Run(
   } else {
     entry.outcome = caller.status();
   }
-  deps_.audit(entry);
+  if (entry.action == "capture.start") deps_.metrics.CountAnswer(entry.outcome);
+  deps_.access.RecordCall(entry);
   const absl::Status told = ToldTo(entry.outcome);
   if (told.ok() || !caller.ok() || !caller->is_limited()) return ToGrpcStatus(told);
   // The id that the caller named stays: replacing it would tell it from one that nobody has.

@@ -9,9 +9,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "aggregator/access/access_control.h"
 #include "aggregator/access/audit_log.h"
 #include "aggregator/access/role.h"
 #include "aggregator/operator/capture_directory.h"
+#include "aggregator/storage/capture_metrics.h"
 #include "aggregator/store/store.h"
 #include "lib/trace/capture_record.h"
 
@@ -21,15 +23,12 @@ namespace neurontrace {
 // thread.
 class AuditedCalls {
  public:
-  // Returns who makes a call; UNAUTHENTICATED or PERMISSION_DENIED for a caller that is unknown or
-  // may do nothing.
-  using FindCaller = std::function<absl::StatusOr<Caller>(const grpc::ServerContext&)>;
   // All outlive this.
   struct Deps {
     const CaptureDirectory& directory;
     const Store& store;
-    const FindCaller& caller;
-    const std::function<void(const AuditEntry&)>& audit;
+    AccessControl& access;
+    CaptureMetrics& metrics;
   };
   explicit AuditedCalls(const Deps& deps) : deps_(deps) {}
 
@@ -39,7 +38,7 @@ class AuditedCalls {
     std::string capture;      // as the caller names it; empty: none yet
   };
   // Checks the caller's role, runs `act`, and writes the call to the audit log, also if it is
-  // refused. `act` completes the entry.
+  // refused; counts commands to start a capture that fail. `act` completes the entry.
   grpc::Status Run(const grpc::ServerContext& context, const Call& call,
                    const std::function<absl::Status(const Caller&, AuditEntry&)>& act) const;
 

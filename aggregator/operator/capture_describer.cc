@@ -10,6 +10,7 @@
 #include "aggregator/certificate/make_certificate.h"
 #include "aggregator/operator/capture_message.h"
 #include "aggregator/operator/certificate_message.h"
+#include "aggregator/operator/preview_message.h"
 #include "aggregator/session/inventory_words.h"
 #include "lib/base/status.h"
 
@@ -29,8 +30,9 @@ absl::StatusOr<v1::Capture> CaptureDescriber::Describe(const Caller& caller, Cap
 absl::StatusOr<v1::Capture> CaptureDescriber::DescribePreview(const CaptureRecord& record) const {
   v1::Capture message = neurontrace::ToMessage(record, {}, deps_.clock.RealtimeNs());
   if (!HasEnded(record.state)) return message;
-  ASSIGN_OR_RETURN(const PreviewRoom room,
-                   deps_.sessions.Run([&](Coordinator&) { return deps_.room_for(record); }));
+  ASSIGN_OR_RETURN(const PreviewRoom room, deps_.sessions.Run([&](const Coordinator& coordinator) {
+    return FindPreviewRoom(deps_.quota, coordinator.registry(), record);
+  }));
   *message.mutable_preview() = ToPreview(record, room);
   return message;
 }
@@ -69,7 +71,7 @@ absl::StatusOr<v1::Capture> CaptureDescriber::DescribeFully(const CaptureRecord&
   ASSIGN_OR_RETURN(const CaptureReader::Totals totals, reader.Sum());
   ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams, reader.Streams());
   ASSIGN_OR_RETURN(Certificate certificate, ReadCertificate(deps_.store, record, streams));
-  ASSIGN_OR_RETURN(const CaptureClocks clocks, deps_.host_clocks(record));
+  ASSIGN_OR_RETURN(const CaptureClocks clocks, deps_.clocks.HostsOfCapture(record));
   JudgeClocks(clocks, certificate);
   v1::Capture message = neurontrace::ToMessage(record, totals, deps_.clock.RealtimeNs());
   AddStreams(streams, message);

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
-
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "aggregator/access/role.h"
-#include "aggregator/align/core/capture_clocks.h"
+#include "aggregator/clocks/clock_service.h"
 #include "aggregator/operator/capture_directory.h"
-#include "aggregator/operator/preview_message.h"
 #include "aggregator/operator/session_sequence.h"
+#include "aggregator/storage/store_quota.h"
 #include "aggregator/store/store.h"
 #include "lib/base/clock.h"
 #include "lib/trace/capture_record.h"
@@ -31,10 +29,8 @@ class CaptureDescriber {
     const CaptureDirectory& directory;
     Store& store;
     const Clock& clock;
-    // Returns the clocks of a capture's hosts.
-    const std::function<absl::StatusOr<CaptureClocks>(const CaptureRecord&)>& host_clocks;
-    // Returns what the previewed capture would find. On the sequence.
-    const std::function<PreviewRoom(const CaptureRecord&)>& room_for;
+    const ClockService& clocks;
+    StoreQuota& quota;
   };
   explicit CaptureDescriber(const Deps& deps) : deps_(deps) {}
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/operator/clock_message.h"
 
+#include <string>
+
 #include "aggregator/align/core/clock_reading.h"
 
 namespace neurontrace {

@@ -79,24 +79,24 @@ absl::Status CheckNothingForged(const v1::CaptureSpec& spec) {
 
 }  // namespace
 
-OperatorService::OperatorService(OperatorDeps deps)
-    : deps_(std::move(deps)),
+OperatorService::OperatorService(const OperatorDeps& deps)
+    : deps_(deps),
       sessions_(deps_.sequence, deps_.coordinator),
       directory_(sessions_, deps_.store),
       describer_({.sessions = sessions_,
                   .directory = directory_,
                   .store = deps_.store,
                   .clock = deps_.clock,
-                  .host_clocks = deps_.host_clocks,
-                  .room_for = deps_.room_for}),
+                  .clocks = deps_.clocks,
+                  .quota = deps_.quota}),
       calls_({.directory = directory_,
               .store = deps_.store,
-              .caller = deps_.caller,
-              .audit = deps_.audit}) {}
+              .access = deps_.access,
+              .metrics = deps_.metrics}) {}
 
 grpc::Status OperatorService::GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest*,
                                         v1::GetStatusReply* reply) {
-  const auto caller = deps_.caller(*context);
+  const auto caller = deps_.access.CallerOf(*context);
   if (!caller.ok()) return ToGrpcStatus(caller.status());
   reply->set_aggregator_id(deps_.store.aggregator_id());
   reply->set_version(NEURONTRACE_VERSION);
@@ -126,7 +126,7 @@ grpc::Status OperatorService::GetStatus(grpc::ServerContext* context, const v1::
     reply->set_captures_running(running);
   });
   if (!asked.ok()) return ToGrpcStatus(asked);
-  const auto clocks = deps_.clocks(nullptr);
+  const auto clocks = deps_.clocks.book().Now(deps_.clock.RealtimeNs());
   if (!clocks.ok()) return ToGrpcStatus(clocks.status());
   for (const InstanceClock& clock : clocks->instances) *reply->add_clocks() = ToBriefMessage(clock);
   return grpc::Status::OK;
@@ -134,7 +134,7 @@ grpc::Status OperatorService::GetStatus(grpc::ServerContext* context, const v1::
 
 grpc::Status OperatorService::ListAgents(grpc::ServerContext* context, const v1::ListAgentsRequest*,
                                          v1::ListAgentsReply* reply) {
-  const auto caller = deps_.caller(*context);
+  const auto caller = deps_.access.CallerOf(*context);
   if (!caller.ok()) return ToGrpcStatus(caller.status());
   const absl::Status asked = sessions_.Run([&](Coordinator& coordinator) {
     for (const auto& [id, agent] : coordinator.registry().agents()) {
@@ -148,7 +148,7 @@ grpc::Status OperatorService::ListAgents(grpc::ServerContext* context, const v1:
 grpc::Status OperatorService::ListWorkers(grpc::ServerContext* context,
                                           const v1::ListWorkersRequest* request,
                                           v1::ListWorkersReply* reply) {
-  const auto caller = deps_.caller(*context);
+  const auto caller = deps_.access.CallerOf(*context);
   if (!caller.ok()) return ToGrpcStatus(caller.status());
   const auto instances = InstancesOf(*request);
   if (!instances.ok()) return ToGrpcStatus(instances.status());
@@ -183,7 +183,8 @@ grpc::Status OperatorService::ListClocks(grpc::ServerContext* context,
     if (!record.ok()) return ToGrpcStatus(record.status());
     capture = *std::move(record);
   }
-  const auto clocks = deps_.clocks(capture ? &*capture : nullptr);
+  const auto clocks = capture ? deps_.clocks.OfCapture(*capture)
+                              : deps_.clocks.book().Now(deps_.clock.RealtimeNs());
   if (!clocks.ok()) return ToGrpcStatus(clocks.status());
   reply->set_version(clocks->version);
   reply->set_final(clocks->is_final);
@@ -216,7 +217,7 @@ grpc::Status OperatorService::WatchCapture(grpc::ServerContext* context,
 
 absl::Status OperatorService::Watch(grpc::ServerContext& context, const CaptureId& id,
                                     grpc::ServerWriter<v1::Capture>& writer) {
-  ASSIGN_OR_RETURN(const Caller caller, deps_.caller(context));
+  ASSIGN_OR_RETURN(const Caller caller, deps_.access.CallerOf(context));
   ASSIGN_OR_RETURN(const auto call,
                    deps_.watches.Take(caller.name, [&context] { context.TryCancel(); }));
   while (!context.IsCancelled()) {
@@ -225,7 +226,7 @@ absl::Status OperatorService::Watch(grpc::ServerContext& context, const CaptureI
     ASSIGN_OR_RETURN(v1::Capture message,
                      describer_.Describe(caller, record, CaptureDescriber::Extent::kBrief));
     if (record.state == CaptureState::kRecording) {
-      for (const OperatorClockBound& bound : deps_.clock_bounds(record)) {
+      for (const ClockService::HostBound& bound : deps_.clocks.BoundsOf(record)) {
         v1::WorkerClockBound& told = *message.add_clock_bounds();
         told.set_instance_id(bound.instance_id);
         told.set_bound_ns(bound.bound_ns);
@@ -251,7 +252,7 @@ absl::Status OperatorService::Watch(grpc::ServerContext& context, const CaptureI
 grpc::Status OperatorService::ListCaptures(grpc::ServerContext* context,
                                            const v1::ListCapturesRequest*,
                                            v1::ListCapturesReply* reply) {
-  const auto caller = deps_.caller(*context);
+  const auto caller = deps_.access.CallerOf(*context);
   if (!caller.ok()) return ToGrpcStatus(caller.status());
   auto records = deps_.store.captures().List();
   if (!records.ok()) return ToGrpcStatus(records.status());
@@ -274,7 +275,7 @@ grpc::Status OperatorService::ListCaptures(grpc::ServerContext* context,
 
 grpc::Status OperatorService::GetCapture(grpc::ServerContext* context,
                                          const v1::CaptureReference* request, v1::Capture* reply) {
-  const auto caller = deps_.caller(*context);
+  const auto caller = deps_.access.CallerOf(*context);
   if (!caller.ok()) return ToGrpcStatus(caller.status());
   const auto record = calls_.RecordFor(*context, request->capture_id());
   if (!record.ok()) return ToGrpcStatus(record.status());
@@ -287,9 +288,9 @@ grpc::Status OperatorService::GetCapture(grpc::ServerContext* context,
 grpc::Status OperatorService::ListTriggers(grpc::ServerContext* context,
                                            const v1::ListTriggersRequest*,
                                            v1::ListTriggersReply* reply) {
-  const auto caller = deps_.caller(*context);
+  const auto caller = deps_.access.CallerOf(*context);
   if (!caller.ok()) return ToGrpcStatus(caller.status());
-  auto all = sessions_.Run([&](Coordinator&) { return deps_.list_triggers(); });
+  auto all = sessions_.Run([&](Coordinator&) { return deps_.triggers.List(); });
   if (!all.ok()) return ToGrpcStatus(all.status());
   if (!caller->is_limited()) {
     *reply = *std::move(all);
@@ -314,7 +315,7 @@ grpc::Status OperatorService::StartCapture(grpc::ServerContext* context,
     entry.job = spec.selection.job;
     entry.detail = spec.name;
     RETURN_IF_ERROR(CheckOwner(caller, spec));
-    deps_.refresh_usage();
+    deps_.quota.RefreshForCommand();
     ASSIGN_OR_RETURN(const CaptureRecord record, sessions_.Run([&](Coordinator& coordinator) {
       return coordinator.StartCapture(
           spec, [&caller](const CaptureSpec& other) { return CheckOwner(caller, other).ok(); });
@@ -362,7 +363,7 @@ grpc::Status OperatorService::DeleteCapture(grpc::ServerContext* context,
 }
 
 absl::Status OperatorService::Delete(const CaptureId& id, v1::DeleteCaptureReply& reply) {
-  const auto claim = deps_.claim_for_deletion(id);
+  const auto claim = deps_.leases.ClaimForDeletion(id);
   if (claim == nullptr) {
     return FailedPrecondition("capture {} is being exported or deleted; try again later",
                               id.ToString());
@@ -390,7 +391,7 @@ grpc::Status OperatorService::FireTrigger(grpc::ServerContext* context,
     // What a rule captures is not of one job.
     RETURN_IF_ERROR(CheckOwner(caller, {}));
     ASSIGN_OR_RETURN(*reply,
-                     sessions_.Run([&](Coordinator&) { return deps_.fire_trigger(*request); }));
+                     sessions_.Run([&](Coordinator&) { return deps_.triggers.Fire(*request); }));
     return absl::OkStatus();
   };
   return calls_.Run(*context, {"trigger.fire", "FireTrigger", ""}, fire);
@@ -413,10 +414,14 @@ grpc::Status OperatorService::Export(grpc::ServerContext* context, const v1::Exp
     // One that a crash cuts off has been, too.
     AuditEntry begun = entry;
     begun.action = "export.begin";
-    deps_.audit(begun);
-    return call->Judge(deps_.export_capture(record, *request, [&](const v1::ExportReply& reply) {
-      return call->Write([&] { return !context->IsCancelled() && writer->Write(reply); });
-    }));
+    deps_.access.RecordCall(begun);
+    absl::Status status =
+        deps_.exporter.ExportCapture(record, *request, [&](const v1::ExportReply& reply) {
+          return call->Write([&] { return !context->IsCancelled() && writer->Write(reply); });
+        });
+    // UNAVAILABLE means to callers that the aggregator is not there, and not a volume.
+    if (absl::IsUnavailable(status)) status = absl::AbortedError(status.message());
+    return call->Judge(std::move(status));
   };
   return calls_.Run(*context, {"export", "Export", request->capture_id()}, send);
 }

@@ -4,72 +4,48 @@
 #include <grpcpp/grpcpp.h>
 
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "aggregator/access/audit_log.h"
+#include "aggregator/access/access_control.h"
 #include "aggregator/access/role.h"
-#include "aggregator/align/core/capture_clocks.h"
+#include "aggregator/clocks/clock_service.h"
 #include "aggregator/operator/audited_calls.h"
 #include "aggregator/operator/capture_describer.h"
 #include "aggregator/operator/capture_directory.h"
+#include "aggregator/operator/capture_exporter.h"
 #include "aggregator/operator/capture_watch.h"
-#include "aggregator/operator/preview_message.h"
 #include "aggregator/operator/session_sequence.h"
 #include "aggregator/operator/streaming_call_limiter.h"
+#include "aggregator/retention/export_leases.h"
 #include "aggregator/session/coordinator.h"
+#include "aggregator/storage/capture_metrics.h"
+#include "aggregator/storage/store_quota.h"
 #include "aggregator/store/store.h"
+#include "aggregator/triggers/trigger_service.h"
 #include "lib/base/clock.h"
 #include "lib/base/task_runner.h"
 #include "neurontrace/v1/operator_service.grpc.pb.h"
 
 namespace neurontrace {
 
-// Sends one reply of an export; false when nobody listens any more.
-using ExportWriter = std::function<bool(const v1::ExportReply&)>;
-// Exports a capture through `write`, `done` included. Runs on the thread of the call.
-using ExportFunction = std::function<absl::Status(const CaptureRecord&, const v1::ExportRequest&,
-                                                  const ExportWriter&)>;
-
-// The clocks of a capture, or, without one, of the instances as they are now.
-using ClocksFunction = std::function<absl::StatusOr<CaptureClocks>(const CaptureRecord* capture)>;
-
-struct OperatorClockBound {
-  std::string instance_id;
-  uint64_t bound_ns = 0;
-};
-
-// What the operators' service stands on; all of it outlives the service. `coordinator` is used on
-// `sequence` only.
+// What the operators' service uses; all of it outlives the service. `coordinator` and `triggers`
+// are used on `sequence` only.
 struct OperatorDeps {
   TaskRunner& sequence;
   Coordinator& coordinator;
+  TriggerService& triggers;
   Store& store;
-  const CaptureWatch& watch;
-  const Clock& clock;
-  ExportFunction export_capture;
+  StoreQuota& quota;
+  ExportLeases& leases;
+  ClockService& clocks;
+  CaptureExporter& exporter;
   StreamingCallLimiter& exports;
   StreamingCallLimiter& watches;
-  ClocksFunction clocks;
-  // Of a capture, without what its events tell: quick, also of one that goes on.
-  std::function<absl::StatusOr<CaptureClocks>(const CaptureRecord& capture)> host_clocks;
-  // How well the clocks of a capture's hosts are known now. Any thread.
-  std::function<std::vector<OperatorClockBound>(const CaptureRecord&)> clock_bounds;
-  // On the sequence.
-  std::function<PreviewRoom(const CaptureRecord&)> room_for;
-  // On the sequence.
-  std::function<v1::ListTriggersReply()> list_triggers;
-  std::function<v1::FireTriggerReply(const v1::FireTriggerRequest&)> fire_trigger;
-  // Makes what is known of the space that jobs take as good as it can be. Waits for the disk.
-  std::function<void()> refresh_usage;
-  // While it lives, nobody exports or deletes the capture; null where somebody does.
-  std::function<std::shared_ptr<const void>(const CaptureId&)> claim_for_deletion;
-  AuditedCalls::FindCaller caller;               // any thread
-  std::function<void(const AuditEntry&)> audit;  // any thread
+  const CaptureWatch& watch;
+  AccessControl& access;
+  CaptureMetrics& metrics;
+  const Clock& clock;
   uint64_t started_realtime_ns = 0;
 };
 
@@ -83,7 +59,7 @@ struct OperatorDeps {
 // to the audit log with its outcome.
 class OperatorService final : public v1::OperatorService::Service {
  public:
-  explicit OperatorService(OperatorDeps deps);
+  explicit OperatorService(const OperatorDeps& deps);
 
   grpc::Status GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest*,
                          v1::GetStatusReply* reply) override;

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "aggregator/session/capture_quota.h"
+#include "aggregator/session/capture_request.h"
 #include "lib/base/time_units.h"
 #include "lib/trace/capture_limits.h"
 
@@ -71,6 +72,22 @@ v1::CapturePreview ToPreview(const CaptureRecord& record, const PreviewRoom& roo
                     BytesText(expected), BytesText(room.quota_left_bytes)));
   }
   return preview;
+}
+
+PreviewRoom FindPreviewRoom(StoreQuota& quota, const AgentRegistry& registry,
+                            const CaptureRecord& preview) {
+  PreviewRoom room;
+  room.store_free_bytes = quota.FreeBytes();
+  CaptureSpec spec = preview.spec;
+  spec.mode = CaptureMode::kStream;
+  const auto allowance = quota.Admit(spec, SelectedJobs(spec, registry), std::nullopt);
+  if (allowance.ok()) {
+    room.quota_left_bytes = allowance->bytes;
+  } else {
+    room.quota_left_bytes = 0;
+    room.objections.emplace_back(allowance.status().message());
+  }
+  return room;
 }
 
 }  // namespace neurontrace

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "aggregator/session/agent_registry.h"
+#include "aggregator/storage/store_quota.h"
 #include "lib/trace/capture_record.h"
 #include "neurontrace/v1/operator_service.pb.h"
 
@@ -16,6 +18,11 @@ struct PreviewRoom {
   uint64_t quota_left_bytes = UINT64_MAX;  // of the smallest that applies; UINT64_MAX: none does
   std::vector<std::string> objections;     // why it would be refused as it is
 };
+
+// Finds the room for a capture like the previewed one. On the coordinator's sequence, which owns
+// `registry`.
+PreviewRoom FindPreviewRoom(StoreQuota& quota, const AgentRegistry& registry,
+                            const CaptureRecord& preview);
 
 // What a preview that has ended says of the capture that was asked about: rates by what its workers
 // counted, and, where it has a duration, how much that becomes and whether it fits. Pure.

@@ -17,7 +17,7 @@
 
 namespace neurontrace {
 
-// What the responder counts; docs/operator/metrics.md describes them. The registry owns them. Any
+// What the responder counts; docs/operator/metrics.md describes it. The registry owns them. Any
 // thread.
 struct ProbeMetrics {
   explicit ProbeMetrics(prometheus::Registry& registry);

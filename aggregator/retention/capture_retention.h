@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "aggregator/align/core/clock_map.h"
+#include "aggregator/retention/export_leases.h"
 #include "aggregator/store/chunk_trim.h"
 #include "aggregator/store/store.h"
 #include "aggregator/store/stream_record.h"
@@ -26,24 +27,7 @@
 
 namespace neurontrace {
 
-// Which captures are being exported, so that no retention deletes one under its reader. Any thread.
-class ExportLeases {
- public:
-  // The capture is being exported as long as this lives; null where it is being deleted.
-  using Lease = std::shared_ptr<const void>;
-  Lease Take(const CaptureId& id);
-
-  // While it lives, no lease of the capture is given; null where there is one already.
-  using Claim = std::shared_ptr<const void>;
-  Claim ClaimForDeletion(const CaptureId& id);
-
- private:
-  struct State;
-  const std::shared_ptr<State> state_ = MakeState();  // leases may outlive this
-  static std::shared_ptr<State> MakeState();
-};
-
-// What retention says of itself; docs/operator/metrics.md describes them. The registry owns them.
+// Metrics of retention; docs/operator/metrics.md describes them. The registry owns them.
 // Any thread.
 struct RetentionMetrics {
   explicit RetentionMetrics(prometheus::Registry& registry);

@@ -22,34 +22,39 @@ constexpr uint64_t kPauseMaxNs = 50'000'000;
 
 RetentionService::RetentionService(const Deps& deps)
     : metrics_(deps.registry),
-      chores_(deps.chores),
+      owner_(deps.owner),
       retention_(
           {.store = deps.store,
            .clock = deps.clock,
-           .leases = leases_,
+           .leases = deps.leases,
            .metrics = metrics_,
            .set_forward_since = [&steps = deps.clock_steps](
                                     uint64_t stamp_ns) { return steps.ForwardSince(stamp_ns); },
-           .reference_now_ns = [&clocks = deps.clocks] { return clocks.ReferenceNowNs(); },
+           .reference_now_ns = [&clocks = deps.clocks] { return clocks.ReferenceNs(); },
            .clock_maps = [&clocks = deps.clocks,
                           &clock = deps.clock]() -> absl::StatusOr<ClockMaps> {
              ASSIGN_OR_RETURN(CaptureClocks now, clocks.book().Now(clock.RealtimeNs()));
              return std::move(now.maps);
            },
-           .let_go = deps.let_go,
+           .let_go = [&owner =
+                          deps.owner](const CaptureId& id) { return owner.ReleaseForDeletion(id); },
            .pause =
                [](uint64_t step_ns) {
                  std::this_thread::sleep_for(
                      std::chrono::nanoseconds(std::clamp(step_ns, kPauseMinNs, kPauseMaxNs)));
                },
            .is_ending = [this] { return is_ending_.load(); },
-           .on_expired = deps.on_expired}) {
+           .on_expired = [&owner =
+                              deps.owner](const Expired& expired) { owner.OnExpired(expired); }}) {
   loop_.PostDelayedTask([this] { RunAndAgain(); }, kIntervalNs);
   thread_ = std::thread([this] { loop_.Run(); });
 }
 
-RetentionService::~RetentionService() {
+RetentionService::~RetentionService() { End(); }
+
+void RetentionService::End() {
   is_ending_ = true;
+  if (!thread_.joinable()) return;
   loop_.Quit();
   thread_.join();
 }
@@ -58,7 +63,7 @@ void RetentionService::RunAndAgain() {
   if (const absl::Status status = retention_.Run(); !status.ok()) {
     SPDLOG_WARN("retention: {}", std::string(status.message()));
   }
-  if (!is_ending_) chores_();
+  if (!is_ending_) owner_.RunDiskChores();
   loop_.PostDelayedTask([this] { RunAndAgain(); }, kIntervalNs);
 }
 

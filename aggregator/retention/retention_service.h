@@ -4,50 +4,61 @@
 #include <prometheus/registry.h>
 
 #include <atomic>
-#include <functional>
 #include <thread>
 
 #include "aggregator/clocks/clock_service.h"
 #include "aggregator/clocks/clock_steps.h"
 #include "aggregator/retention/capture_retention.h"
+#include "aggregator/retention/export_leases.h"
 #include "aggregator/store/store.h"
 #include "lib/base/clock.h"
 #include "lib/base/event_loop.h"
 
 namespace neurontrace {
 
+// What RetentionService asks of the aggregator around it.
+class RetentionOwner {
+ public:
+  virtual ~RetentionOwner() = default;
+
+  // Makes everybody else forget this ended capture; returns false if it is still in use. Called on
+  // the thread of retention.
+  virtual bool ReleaseForDeletion(const CaptureId& capture) = 0;
+  // Is told of every deletion, as CaptureRetention::Deps::on_expired. Called on the thread of
+  // retention, and on the thread that destroys RetentionService.
+  virtual void OnExpired(const Expired& expired) = 0;
+  // Does what else waits for the disk. Called on the thread of retention once a second.
+  virtual void RunDiskChores() = 0;
+};
+
 // Retention with its thread: deletions wait for the disk, which the coordinator's sequence must
-// not. Begins to work when it is built, and ends within one step when it is destroyed.
+// not. Works from its construction until End.
 // thread: retention: deletes what has expired, which waits for the disk
 class RetentionService {
  public:
+  // All outlive it.
   struct Deps {
     Store& store;
     prometheus::Registry& registry;
     const Clock& clock;
     ClockService& clocks;
     ClockSteps& clock_steps;
-    // As in CaptureRetention::Deps; called on this thread.
-    std::function<bool(const CaptureId&)> let_go;
-    // What else waits for the disk; called on this thread every second.
-    std::function<void()> chores;
-    // As in CaptureRetention::Deps; called on this thread, or by who destroys it.
-    std::function<void(const Expired&)> on_expired;
+    ExportLeases& leases;
+    RetentionOwner& owner;
   };
   explicit RetentionService(const Deps& deps);
   ~RetentionService();
   RetentionService(const RetentionService&) = delete;
   RetentionService& operator=(const RetentionService&) = delete;
 
-  // To be taken by who exports a capture. Any thread.
-  ExportLeases& leases() { return leases_; }
+  // Ends the thread after the step at hand. It does not start again.
+  void End();
 
  private:
   void RunAndAgain();
 
-  ExportLeases leases_;
   RetentionMetrics metrics_;
-  const std::function<void()> chores_;
+  RetentionOwner& owner_;
   std::atomic<bool> is_ending_ = false;
   CaptureRetention retention_;  // used on loop_ only
   EventLoop loop_;

@@ -14,8 +14,8 @@ namespace neurontrace {
 // make one name of the other. Pure; takes a time of the product of the lengths.
 size_t EditDistance(std::string_view a, std::string_view b);
 
-// The name that was probably meant: the nearest, or one of which `name` is a part; of equals the
-// first. Empty where none is near: more than a third of it would have to change.
+// Returns the name that was probably meant: the nearest, or one that contains `name`; the first of
+// equals. Empty if none is near: more than a third of it would have to change.
 std::string NearestName(std::string_view name, std::span<const std::string> names);
 
 // What there is, for somebody whose capture has matched none of it: jobs, instances and workers,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/storage/store_quota.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -9,6 +11,8 @@
 
 namespace neurontrace {
 namespace {
+
+constexpr uint64_t kCommandAgeNs = 100'000'000;
 
 // By then late agents have mostly brought what they had; a little more is counted the next time.
 constexpr uint64_t kSettledNs = 600'000'000'000;
@@ -52,6 +56,11 @@ absl::Status StoreQuota::Refresh(uint64_t age_max_ns) {
   by_job_ = std::move(sum);
   read_monotonic_ns_ = now_ns;
   return absl::OkStatus();
+}
+
+void StoreQuota::RefreshForCommand() {
+  const absl::Status status = Refresh(kCommandAgeNs);
+  if (!status.ok()) SPDLOG_WARN("{}", std::string(status.message()));
 }
 
 absl::StatusOr<CaptureAllowance> StoreQuota::Admit(const CaptureSpec& spec,

@@ -35,6 +35,10 @@ class StoreQuota : public StorageQuota {
   // quota. Errors of the store; what was known before then counts further.
   absl::Status Refresh(uint64_t age_max_ns);
 
+  // Refresh for somebody who is about to start a capture: they are answered by what is stored now,
+  // or was a moment ago. A failure is logged.
+  void RefreshForCommand();
+
   // See neurontrace::Admit; of several jobs the one that has the least left counts. Errors of the
   // store where it was never read.
   absl::StatusOr<CaptureAllowance> Admit(const CaptureSpec& spec, const std::set<std::string>& jobs,

@@ -8,8 +8,8 @@
 
 namespace neurontrace {
 
-StoreIncarnation MakeStoreRun(const std::string& directory, const std::string& aggregator_id,
-                              Random& random) {
+StoreIncarnation MakeStoreIncarnation(const std::string& directory,
+                                      const std::string& aggregator_id, Random& random) {
   StoreIncarnation run{.run = fmt::format("{:016x}", random.Next64())};
   std::string boot_id;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot_id;

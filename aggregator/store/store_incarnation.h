@@ -16,7 +16,7 @@ struct StoreIncarnation {
 };
 
 // Of the store that this process has open in `directory`; `aggregator_id` is its own.
-StoreIncarnation MakeStoreRun(const std::string& directory, const std::string& aggregator_id,
-                              Random& random);
+StoreIncarnation MakeStoreIncarnation(const std::string& directory,
+                                      const std::string& aggregator_id, Random& random);
 
 }  // namespace neurontrace

@@ -19,14 +19,14 @@ TEST(StoreIncarnationTest, IsOfTheDirectoryAndOfTheOpening) {
   fs::create_directory(top + "/store");
   fs::create_directory(top + "/copy");
   SeededRandom random(7);
-  const StoreIncarnation first = MakeStoreRun(top + "/store", "agg-1", random);
-  const StoreIncarnation second = MakeStoreRun(top + "/store", "agg-1", random);
+  const StoreIncarnation first = MakeStoreIncarnation(top + "/store", "agg-1", random);
+  const StoreIncarnation second = MakeStoreIncarnation(top + "/store", "agg-1", random);
   EXPECT_FALSE(first.lock.empty());
   EXPECT_EQ(first.lock, second.lock);
   EXPECT_NE(first.run, second.run);
-  EXPECT_NE(MakeStoreRun(top + "/copy", "agg-1", random).lock, first.lock);
-  EXPECT_NE(MakeStoreRun(top + "/store", "agg-2", random).lock, first.lock);
-  EXPECT_EQ(MakeStoreRun(top + "/none", "agg-1", random).lock, "");
+  EXPECT_NE(MakeStoreIncarnation(top + "/copy", "agg-1", random).lock, first.lock);
+  EXPECT_NE(MakeStoreIncarnation(top + "/store", "agg-2", random).lock, first.lock);
+  EXPECT_EQ(MakeStoreIncarnation(top + "/none", "agg-1", random).lock, "");
 }
 
 }  // namespace

@@ -68,23 +68,23 @@ TriggerService::Metrics::Metrics(prometheus::Registry& registry)
   }
 }
 
-absl::StatusOr<std::unique_ptr<TriggerService>> TriggerService::Make(const Options& options,
-                                                                     const Deps& deps) {
-  std::unique_ptr<TriggerService> service(new TriggerService(options, deps));
-  if (service->file_) {
-    RETURN_IF_ERROR(service->file_->Load());
-    service->rules_ = service->file_->contents();
-    SPDLOG_INFO("{} trigger rules in {}", service->rules_.size(), service->file_->path());
-  }
-  return service;
+absl::StatusOr<std::unique_ptr<TriggerService::RuleFile>> TriggerService::OpenRules(
+    const std::string& path, const Clock& clock) {
+  if (path.empty()) return nullptr;
+  auto file = std::make_unique<RuleFile>(path, ReadTriggerFile, clock);
+  RETURN_IF_ERROR(file->Load());
+  SPDLOG_INFO("{} trigger rules in {}", file->contents().size(), path);
+  return file;
 }
 
-TriggerService::TriggerService(const Options& options, const Deps& deps)
+TriggerService::TriggerService(std::unique_ptr<RuleFile> rules, TriggerPosts posts,
+                               const Deps& deps)
     : deps_(deps),
-      posts_from_anywhere_(options.posts != TriggerPosts::kThisMachine),
+      posts_from_anywhere_(posts != TriggerPosts::kThisMachine),
       engine_(deps.clock, deps.sequence, MakeWorld()),
-      metrics_(deps.registry) {
-  if (!options.rules_file.empty()) file_.emplace(options.rules_file, ReadTriggerFile, deps.clock);
+      metrics_(deps.registry),
+      file_(std::move(rules)) {
+  if (file_ != nullptr) rules_ = file_->contents();
 }
 
 TriggerWorld TriggerService::MakeWorld() {
@@ -111,7 +111,7 @@ absl::StatusOr<CaptureId> TriggerService::Start(const CaptureSpec& spec) {
 // --- Rules ---------------------------------------------------------------------------------------
 
 void TriggerService::LookAtFile(bool force) {
-  if (!file_ || !file_->Poll(force)) return;
+  if (file_ == nullptr || !file_->Poll(force)) return;
   const std::string& problem = file_->problem();
   if (problem.empty()) {
     SPDLOG_INFO("{} trigger rules in {}", file_->contents().size(), file_->path());
@@ -189,7 +189,8 @@ void TriggerService::PublishMetrics() {
 
 // --- Agents --------------------------------------------------------------------------------------
 
-void TriggerService::OnFired(const std::string& agent_id, TriggerFired fired) {
+void TriggerService::OnFired(const std::string& agent_id, const TriggerFired& reported) {
+  TriggerFired fired = reported;
   const KnownAgent* const agent = deps_.coordinator.registry().Find(agent_id);
   if (agent == nullptr) return;
   // Of another instance, and of another job than its workers have, it can say nothing.
@@ -271,7 +272,7 @@ std::string TriggerService::WhyCannotFire(const TriggerRule& rule) const {
 
 v1::ListTriggersReply TriggerService::List() const {
   v1::ListTriggersReply reply;
-  if (file_) {
+  if (file_ != nullptr) {
     reply.set_file(file_->path());
     reply.set_problem(CleanText(file_problem_, limits::kDetailBytesMax));
   }

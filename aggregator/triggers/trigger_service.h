@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "aggregator/access/audit_log.h"
 #include "aggregator/ingest/agent_connections.h"
+#include "aggregator/ingest/trigger_report_handler.h"
 #include "aggregator/session/capture_observer.h"
 #include "aggregator/session/coordinator.h"
 #include "aggregator/triggers/trigger_engine.h"
@@ -34,12 +35,10 @@ namespace neurontrace {
 // Everything about triggers in one aggregator: reads the rule file and sends the rules to agents,
 // hears of what fires, begins the captures, and answers who asks. All but LookAtFile and
 // MakePostPage's function on the coordinator's sequence.
-class TriggerService : public CaptureObserver {
+class TriggerService final : public TriggerReportHandler, public CaptureObserver {
  public:
-  struct Options {
-    std::string rules_file;  // empty: no rules
-    TriggerPosts posts = TriggerPosts::kThisMachine;
-  };
+  // The rule file, as it was read last.
+  using RuleFile = ReloadedFile<std::vector<TriggerRule>>;
   // All outlive the service.
   struct Deps {
     const Clock& clock;
@@ -50,9 +49,12 @@ class TriggerService : public CaptureObserver {
     AuditLog& audit;
   };
 
-  // Errors of the rule file, as they are said to people. No file: no rules.
-  static absl::StatusOr<std::unique_ptr<TriggerService>> Make(const Options& options,
-                                                              const Deps& deps);
+  // Reads the rule file. Returns null for an empty path: there are no rules. Fails with the
+  // errors of the file, as people read them.
+  static absl::StatusOr<std::unique_ptr<RuleFile>> OpenRules(const std::string& path,
+                                                             const Clock& clock);
+  // `rules` may be null. `posts`: from where POST requests may fire a rule.
+  TriggerService(std::unique_ptr<RuleFile> rules, TriggerPosts posts, const Deps& deps);
 
   // A stored capture; all of them before Begin, which puts the rules into force.
   void Restore(const CaptureRecord& record) { engine_.Restore(record); }
@@ -66,9 +68,9 @@ class TriggerService : public CaptureObserver {
 
   // Agents: the order for one that has just been welcomed, what they say, and what they report of
   // workers anyway.
-  v1::AgentOrder RulesOrder() const;
-  void OnFired(const std::string& agent_id, TriggerFired fired);
-  void OnWorkerStatus(const std::string& agent_id, const CaptureWorkerStatus& status);
+  v1::AgentOrder RulesOrder() const override;
+  void OnFired(const std::string& agent_id, const TriggerFired& fired) override;
+  void OnWorkerStatus(const std::string& agent_id, const CaptureWorkerStatus& status) override;
 
   // Operators.
   v1::ListTriggersReply List() const;
@@ -79,7 +81,6 @@ class TriggerService : public CaptureObserver {
   PostPage MakePostPage();
 
  private:
-  TriggerService(const Options& options, const Deps& deps);
   TriggerWorld MakeWorld();
   absl::StatusOr<CaptureId> Start(const CaptureSpec& spec);
   void Apply(std::vector<TriggerRule> rules);
@@ -115,7 +116,7 @@ class TriggerService : public CaptureObserver {
     std::array<prometheus::Counter*, kTriggerSuppressions> suppressed{};
   };
   Metrics metrics_;
-  std::optional<ReloadedFile<std::vector<TriggerRule>>> file_;  // of LookAtFile's thread
+  const std::unique_ptr<RuleFile> file_;  // null: no rules; used on LookAtFile's thread
 };
 
 }  // namespace neurontrace

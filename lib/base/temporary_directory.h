@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <filesystem>
 #include <string>
+#include <system_error>
 
 namespace neurontrace {
 
@@ -13,9 +15,16 @@ class TemporaryDirectory {
  public:
   TemporaryDirectory() {
     std::string form = std::filesystem::temp_directory_path() / "nt_test_XXXXXX";
-    path_ = mkdtemp(form.data());
+    if (mkdtemp(form.data()) == nullptr) {
+      perror("mkdtemp");
+      abort();
+    }
+    path_ = form;
   }
-  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
+  ~TemporaryDirectory() {
+    std::error_code ignored;  // left behind where the test has taken the permissions away
+    std::filesystem::remove_all(path_, ignored);
+  }
   TemporaryDirectory(const TemporaryDirectory&) = delete;
   TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
 

@@ -99,6 +99,7 @@ std::string Hint(std::string_view text, uint32_t line, TomlSections sections) {
   }
   if (section.empty() || !LooksLikeIni(section.back())) return "";
   if (!TrimmedBlanks(section.front()).starts_with('[')) {
+    if (section.back().size() > kWordsBytesMax / 2) return "";  // no help to anybody
     return ": strings must be quoted: " +
            CleanText(IniLineAsToml(section.back(), sections), kWordsBytesMax);
   }

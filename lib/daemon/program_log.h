@@ -54,7 +54,7 @@ class LineLimiter {
 
 enum class LogFormat {
   kText,  // [2026-11-14 22:13:20.123] [agent] [warning] words
-  kJson,  // an object a line: docs/operator/operations.md has its members
+  kJson,  // an object a line: docs/operator/health.md has its members
 };
 
 // The formatter of LogFormat::kJson. Members are time (RFC 3339, UTC, microseconds), level, program

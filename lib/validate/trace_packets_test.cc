@@ -291,7 +291,7 @@ TEST_F(TracePackets, InternedTexts) {
   EXPECT_THAT(Checks(), ElementsAre("interned"));
   trace_ = sound;
   Intern(2, 1, "one");
-  Header(2'000);  // its numbers begin anew
+  Header(2'000);  // its numbers restart
   Intern(2, 1, "two");
   EXPECT_THAT(Checks(), IsEmpty());
 }

@@ -464,7 +464,7 @@ absl::StatusOr<ChunkHeader> FromProto(const v1::ChunkHeader& message) {
     return InvalidArgument("header.canary_realtime_ns is set, but differs from the chunk");
   }
   RETURN_IF_ERROR(CheckIdentityText("header.producer_version", message.producer_version()));
-  // The one behind it would be 0, and cursors would begin anew.
+  // The one behind it would be 0, and cursors would restart at 0.
   if (message.sequence() == UINT64_MAX) {
     return InvalidArgument("header.sequence is {}, which leaves no next number", UINT64_MAX);
   }

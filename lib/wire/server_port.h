@@ -25,10 +25,9 @@
 
 namespace neurontrace {
 
-// Who has how many of a port's connections, where somebody else closes them: by their descriptors,
-// of which one that is given out anew was closed before, and what the kernel says of the rest. One
-// address has at most three times as many as are free: three quarters where nobody else is there.
-// One thread.
+// Counts the connections of a port by address although others close them: a descriptor that is
+// assigned again was closed before, and the kernel reports the rest. One address has at most three
+// times as many as are free: three quarters of all if it is the only one. One thread.
 class ConnectionShares {
  public:
   // Of connections on descriptors below `descriptors_max`.

@@ -315,9 +315,8 @@ void TapSource::Forget(const CaptureId& capture_id) {
 
 void TapSource::ApplyOrder(const SourceOrder& order) {
   using Kind = SourceOrder::Kind;
-  if (order.kind == Kind::kBegin)
-    return Begin(order.capture_id, order.begin.value_or(CaptureBegin()));
-  if (!order.spec.filter.include_neuron) return;
+  // A begin has no spec: what is not for the runtime has no capture here.
+  if (order.kind != Kind::kBegin && !order.spec.filter.include_neuron) return;
   switch (order.kind) {
     case Kind::kStart:
       return Start(order);
@@ -330,7 +329,7 @@ void TapSource::ApplyOrder(const SourceOrder& order) {
     case Kind::kFinish:
       return Finish(order);
     case Kind::kBegin:
-      return;
+      return Begin(order.capture_id, order.begin.value_or(CaptureBegin()));
   }
 }
 

@@ -191,7 +191,7 @@ TEST_F(TapSourceFidelityTest, TheAgentLeavesOutWhereTheRuntimeCannot) {
   EXPECT_EQ(status().events_lost, 0u);
 }
 
-// More often than the runtime's trace may begin anew.
+// More often than the runtime's trace may restart.
 TEST_F(TapSourceFidelityTest, TheAgentsTimeCounts) {
   turn_cpu_ns_ = 6'000'000;  // of each look at the clock: a few percent
   Begin();
@@ -248,7 +248,7 @@ TEST_F(TapSourceFidelityTest, ATraceThatWasTakenOverBeginsAnew) {
   EXPECT_FALSE(tap_.ReadCommand());
 }
 
-// The capture is stopped while its trace is told to begin anew: the answer to the STOP of the
+// The capture is stopped while its trace is told to restart: the answer to the STOP of the
 // restart is not its end.
 TEST_F(TapSourceFidelityTest, AStopInTheMiddleOfARestartLosesNothing) {
   Begin();

@@ -79,7 +79,7 @@ class TapSourcePropertyTest : public TapSourceTest {
     }
   }
 
-  // As the agent is killed, and the next one is welcomed with what goes on.
+  // As the agent is killed, and the next one is welcomed with the captures that still run.
   void RestartAgent() {
     tap_.HangUp();
     MakeSource();

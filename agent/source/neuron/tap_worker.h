@@ -27,7 +27,7 @@
 
 namespace neurontrace {
 
-// The processor time of the calling thread, of which TapWorker takes two readings a turn.
+// Reads the processor time of the calling thread. TapWorker reads it twice a turn.
 uint64_t ReadThreadCpuNs();
 
 // What one worker costs this machine: the tap's drain rounds, by its own account (time on the

@@ -43,7 +43,7 @@ class FlowEdges {
   // To be called at the end of each batch.
   absl::Status EndBatch(const FlowEdgeTaker& take);
 
-  // What people should know, in words, at the end.
+  // Warnings for people, at the end.
   std::vector<std::string> Warnings() const;
 
  private:

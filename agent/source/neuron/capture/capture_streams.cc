@@ -15,7 +15,7 @@ constexpr uint8_t kLeftOut = 3;  // by the level of fidelity
 
 // The tap looks at every core several times within half of this.
 constexpr uint64_t kSilenceNs = 1'000'000'000;
-// What a budget leaves out is told so often while it goes on.
+// How often a stream repeats what a budget leaves out while that lasts.
 constexpr uint64_t kTellLeftOutNs = 10'000'000'000;
 
 }  // namespace
@@ -424,9 +424,9 @@ void CaptureStreams::End(uint64_t position) {
   TellLeftOut(surroundings_.clock.RealtimeNs());
   ended_ = true;
   end_position_ = position;
-  // What is said of all cores goes before their ends: an agent that is killed between the two
-  // leaves streams that the next one ends, and not ended ones of which nobody knows that more was
-  // lost.
+  // The losses that concern all cores go before the ends of the others: an agent that is killed in
+  // between leaves streams that the next agent ends, and no ended streams with losses that nobody
+  // knows.
   if (cores_.back() != nullptr) cores_.back()->writer->End(position);
   for (size_t slot = 0; slot + 1 < cores_.size(); ++slot) {
     if (cores_[slot] != nullptr) cores_[slot]->writer->End(position);

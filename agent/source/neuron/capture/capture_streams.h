@@ -41,8 +41,8 @@ class SequenceGaps {
   // More cannot be recorded between two fetches, however busy a core is.
   static constexpr uint64_t kHolesMax = uint64_t{1} << 36;
 
-  // A trace begins with empty rings. It is the state at first, too: a core of which nothing was
-  // ever told has lost all that came before what is seen of it.
+  // A trace begins with empty rings. This is also the initial state: a core without any report has
+  // lost everything before its first event.
   void BeginTrace() { trace_begins_ = true; }
   // What comes was held in rings for as long as they lasted: what was before the first is no hole.
   void BeginAnywhere() {

@@ -21,7 +21,7 @@ struct FidelityNote {
 };
 
 // Of a note: over the budget of processor time, over that of bytes, below both for long, or the
-// agent cannot tell what the trace at hand leaves out and had it begin anew.
+// agent cannot tell what the trace at hand leaves out and restarted it.
 inline constexpr std::string_view kFidelityCoreBudget = "core_budget";
 inline constexpr std::string_view kFidelityBytesBudget = "bytes_budget";
 inline constexpr std::string_view kFidelityRoom = "room";

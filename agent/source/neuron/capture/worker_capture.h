@@ -26,12 +26,13 @@
 
 namespace neurontrace {
 
-// Since when and until when a continuous capture has nothing of a worker because another capture
-// had its tap, as losses of no events for the account of the worker. Said at once, so that the
-// agent that takes over knows when it began, and again while it goes on. All times are realtime.
+// Records from when to when a continuous capture is suspended in a worker because another capture
+// has its tap, as losses of no events for the account of the worker. Reports at once, so that an
+// agent that takes over knows when the suspension began, and repeatedly while it lasts. All times
+// are realtime.
 class SuspensionTracker {
  public:
-  // How old what was said of a stretch that goes on gets.
+  // How often a suspension that lasts is reported.
   static constexpr uint64_t kTellNs = 2'000'000'000;
 
   // It gives way to `other`; its trace is about to end, or had none.

@@ -24,9 +24,9 @@ class WorkerFidelity {
  public:
   static constexpr uint64_t kRestartEveryNs = 5'000'000'000;
   static constexpr uint32_t kRestartBurst = 5;
-  // A trace that was told to begin anew and did not is believed to run as before.
+  // A trace that was told to restart and did not is assumed to run as before.
   static constexpr uint64_t kRestartPatienceNs = 10'000'000'000;
-  // An agent that took over a trace finds where it began within this, or has it begin anew.
+  // An agent that took over a trace finds where it began within this, or restarts it.
   static constexpr uint64_t kTakeOverPatienceNs = 2'000'000'000;
 
   // `plan` outlives it.

@@ -15,16 +15,16 @@
 namespace neurontrace {
 
 // Deletes previews that have ended and that nobody has asked about for a minute: they hold nothing
-// but their result, and whoever watches one has it deleted at once. Any thread; Reap waits for the
-// disk, and nobody for Reap.
-class PreviewReaper : public CaptureObserver {
+// but their result, and the command that shows one deletes it at once. Any thread; Reap waits for
+// the disk, and nothing waits for Reap.
+class PreviewReaper final : public CaptureObserver {
  public:
   // Both outlive this.
   PreviewReaper(Store& store, const Clock& clock) : store_(store), clock_(clock) {}
 
-  // Remembers the capture if it is a preview that has ended.
+  // Remembers the record if it is a preview that has ended.
   void OnCaptureEnded(const CaptureRecord& record) override;
-  // Deletes the previews whose time is over, and returns them.
+  // Deletes the previews that are due, and returns which.
   std::vector<CaptureId> Reap();
 
  private:

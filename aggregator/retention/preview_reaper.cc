@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "aggregator/operator/preview_reaper.h"
+#include "aggregator/retention/preview_reaper.h"
 
 #include "lib/trace/capture_limits.h"
 

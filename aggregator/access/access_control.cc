@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/access/access_control.h"
+
+#include <spdlog/spdlog.h>
+
+#include <cstdlib>
+#include <utility>
+
+#include "aggregator/access/kubernetes_api.h"
+#include "lib/base/address.h"
+#include "lib/base/status.h"
+
+namespace neurontrace {
+namespace {
+
+std::string ReadEnvironment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// Returns null if the tokens of Kubernetes are not accepted.
+absl::StatusOr<std::unique_ptr<TokenReviews>> OpenTokenReviews(
+    const AccessControl::Options& options, const AccessControl::Deps& deps,
+    const AccessPolicyStore& policy) {
+  if (!options.has_tls) return nullptr;
+  if (!options.kubernetes_tokens) {
+    if (policy.rules()->has_service_accounts()) {
+      SPDLOG_WARN("{} has service-account, which matches no caller without --kubernetes-tokens",
+                  options.policy_file);
+    }
+    return nullptr;
+  }
+  ASSIGN_OR_RETURN(KubernetesPod pod, KubernetesPod::Find(ReadEnvironment));
+  const std::string& audience = options.kubernetes_token_audience;
+  return std::make_unique<TokenReviews>(
+      audience,
+      [api = KubernetesApi(std::move(pod), audience)](const std::string& token) {
+        return api.Review(token);
+      },
+      deps.machine_clock, deps.registry);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<AccessControl>> AccessControl::Open(const Options& options,
+                                                                   const Deps& deps) {
+  auto policy = std::make_unique<AccessPolicyStore>(options.policy_file, deps.machine_clock);
+  RETURN_IF_ERROR(policy->Load());
+  ASSIGN_OR_RETURN(std::unique_ptr<AuditLog> audit,
+                   AuditLog::Open(options.audit_log, deps.machine_clock));
+  ASSIGN_OR_RETURN(std::unique_ptr<TokenReviews> token_reviews,
+                   OpenTokenReviews(options, deps, *policy));
+  if (!options.has_tls && !IsLoopback(options.listen)) {
+    SPDLOG_WARN("{} is reachable from other machines without encryption or authentication",
+                options.listen);
+  }
+  return std::unique_ptr<AccessControl>(new AccessControl(
+      options, deps, std::move(policy), std::move(audit), std::move(token_reviews)));
+}
+
+AccessControl::AccessControl(const Options& options, const Deps& deps,
+                             std::unique_ptr<AccessPolicyStore> policy,
+                             std::unique_ptr<AuditLog> audit,
+                             std::unique_ptr<TokenReviews> token_reviews)
+    : registry_(deps.registry),
+      clock_(deps.clock),
+      call_limits_(deps.clock, deps.registry, options.calls_per_second),
+      audit_failures_(MakeCounter(deps.registry, "neurontrace_aggregator_audit_failures_total",
+                                  "Audit log lines that could not be written")),
+      policy_file_good_{MakeGaugeFamily(
+          deps.registry, "neurontrace_aggregator_access_file_valid",
+          "0 while the --access file is invalid and the previous rules are in effect")},
+      policy_(std::move(policy)),
+      audit_(std::move(audit)),
+      token_reviews_(std::move(token_reviews)) {
+  if (options.has_tls) authenticator_.emplace(*policy_, deps.machine_clock, token_reviews_.get());
+}
+
+absl::StatusOr<Caller> AccessControl::CallerOf(const grpc::ServerContext& context) const {
+  if (!authenticator_) return Caller{.name = "anybody", .role = Role::kAdmin};
+  return authenticator_->Find(*context.auth_context(), context.client_metadata());
+}
+
+void AccessControl::RecordCall(const AuditEntry& entry) {
+  if (absl::IsPermissionDenied(entry.outcome)) {
+    RefusedCalls(registry_, "not_permitted").Increment();
+  }
+  audit_->Write(entry);
+}
+
+std::vector<std::shared_ptr<grpc::AuthMetadataProcessor>> AccessControl::MakeInterceptors(
+    const std::shared_ptr<PeerSlots>& slots) {
+  std::vector<std::shared_ptr<grpc::AuthMetadataProcessor>> interceptors;
+  if (!authenticator_) return interceptors;
+  const auto interceptor = std::make_shared<AuthInterceptor>(
+      AuthInterceptor::Deps{*authenticator_, *audit_, clock_, registry_, call_limits_});
+  for (size_t slot = 0; slot < slots->size(); ++slot) {
+    interceptors.push_back(
+        std::make_shared<SlotGuard>(interceptor, [slots, slot] { return slots->Describe(slot); }));
+  }
+  return interceptors;
+}
+
+void AccessControl::ReloadChangedFiles(bool force) {
+  policy_->Look(force);
+  if (policy_->has_file()) policy_file_good_.Set(policy_->is_good());
+  if (force) audit_->Reopen();
+}
+
+void AccessControl::PublishMetrics() {
+  RaiseCounter(audit_failures_, static_cast<double>(audit_->failed()));
+}
+
+}  // namespace neurontrace

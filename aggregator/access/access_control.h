@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+#include <prometheus/counter.h>
+#include <prometheus/registry.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "aggregator/access/access_policy_store.h"
+#include "aggregator/access/audit_log.h"
+#include "aggregator/access/auth_interceptor.h"
+#include "aggregator/access/authenticator.h"
+#include "aggregator/access/call_rates.h"
+#include "aggregator/access/token_reviews.h"
+#include "lib/base/clock.h"
+#include "lib/health/metric_builders.h"
+#include "lib/wire/peer_slots.h"
+
+namespace neurontrace {
+
+// Decides who may call the aggregator, and records what callers did: owns the access policy, the
+// authenticator, the call limits and the audit log. Complete after Open. Any thread, unless a
+// method says otherwise.
+class AccessControl {
+ public:
+  struct Options {
+    std::string policy_file;  // empty: the roles are in the certificates
+    std::string audit_log;
+    std::string listen;    // HOST:PORT of gRPC, for a warning if it is reachable in plain text
+    bool has_tls = false;  // without TLS every caller is an administrator
+    bool kubernetes_tokens = false;  // accepted in addition to those of `policy_file`
+    std::string kubernetes_token_audience;
+    uint32_t calls_per_second = 0;  // of each caller that is no agent
+  };
+  // All outlive it.
+  struct Deps {
+    prometheus::Registry& registry;
+    const Clock& clock;
+    const Clock& machine_clock;  // for certificates, tokens and the audit log
+  };
+
+  // Fails if the policy or the audit log cannot be opened, or if tokens of Kubernetes are to be
+  // accepted and this process does not run in a pod.
+  static absl::StatusOr<std::unique_ptr<AccessControl>> Open(const Options& options,
+                                                             const Deps& deps);
+  AccessControl(const AccessControl&) = delete;
+  AccessControl& operator=(const AccessControl&) = delete;
+
+  AuditLog& audit() { return *audit_; }
+  bool identifies_callers() const { return authenticator_.has_value(); }
+  // Returns who makes the call. Fails with UNAUTHENTICATED or PERMISSION_DENIED as
+  // Authenticator::Find. In plain text every caller is an administrator: the port is loopback-only,
+  // or the operator opted in.
+  absl::StatusOr<Caller> CallerOf(const grpc::ServerContext& context) const;
+  // Fails with RESOURCE_EXHAUSTED if this address, as gRPC names it, calls too often.
+  absl::Status AdmitAgent(const std::string& peer) { return call_limits_.AdmitAgent(peer); }
+  // Writes a call of an operator to the audit log, and counts one that is not permitted.
+  void RecordCall(const AuditEntry& entry);
+  // Returns the processors that judge every call, one for each slot; empty without TLS. They must
+  // not outlive this.
+  std::vector<std::shared_ptr<grpc::AuthMetadataProcessor>> MakeInterceptors(
+      const std::shared_ptr<PeerSlots>& slots);
+
+  // Called once a second on the main thread: reads a changed policy file, or any (`force`), which
+  // also opens the audit log again.
+  void ReloadChangedFiles(bool force);
+  // Called once a second on one thread.
+  void PublishMetrics();
+
+ private:
+  AccessControl(const Options& options, const Deps& deps, std::unique_ptr<AccessPolicyStore> policy,
+                std::unique_ptr<AuditLog> audit, std::unique_ptr<TokenReviews> token_reviews);
+
+  prometheus::Registry& registry_;
+  const Clock& clock_;
+  CallLimits call_limits_;
+  prometheus::Counter& audit_failures_;
+  OptionalGauge policy_file_good_;
+  const std::unique_ptr<AccessPolicyStore> policy_;
+  const std::unique_ptr<AuditLog> audit_;
+  const std::unique_ptr<TokenReviews> token_reviews_;  // null: their tokens are not accepted
+  std::optional<Authenticator> authenticator_;         // empty: plain text; never changes
+};
+
+}  // namespace neurontrace

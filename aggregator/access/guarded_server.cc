@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/access/guarded_server.h"
+
+#include <fmt/format.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <string_view>
+#include <utility>
+
+#include "lib/base/status.h"
+#include "lib/health/metric_builders.h"
+#include "lib/trace/access_limits.h"
+#include "lib/trace/limits.h"
+#include "lib/wire/grpc_channel.h"
+#include "lib/wire/grpc_set_up.h"
+
+namespace neurontrace {
+namespace {
+
+// For calls to end by themselves. What is not acknowledged by then is sent again.
+constexpr std::chrono::milliseconds kShutdownPatience{500};
+
+prometheus::Counter& RefusedConnections(prometheus::Registry& registry, const char* reason) {
+  return MakeCounter(registry, "neurontrace_aggregator_connections_refused_total",
+                     "Connections closed at once", {{"reason", reason}});
+}
+
+}  // namespace
+
+GuardedServer::ConnectionLog::ConnectionLog(const Deps& deps)
+    : audit_(deps.access.audit()),
+      clock_(deps.clock),
+      handshakes_failed_(
+          MakeCounter(deps.registry, "neurontrace_aggregator_handshakes_failed_total",
+                      "Failed TLS handshakes, because of untrusted certificates or plain text")),
+      refused_descriptors_(RefusedConnections(deps.registry, "descriptors")),
+      refused_address_(RefusedConnections(deps.registry, "address")) {}
+
+void GuardedServer::ConnectionLog::CountRefused(ServerPort::Refusal why) {
+  (why == ServerPort::Refusal::kAddress ? refused_address_ : refused_descriptors_).Increment();
+}
+
+void GuardedServer::ConnectionLog::RecordFailedHandshake(const std::string& peer,
+                                                         const std::string& reason) {
+  const uint64_t second = clock_.MonotonicNs() / 1'000'000'000;
+  if (second != second_) written_in_second_ = 0;
+  second_ = second;
+  if (++written_in_second_ > limits::kRefusalsWrittenPerSecond) return;
+  audit_.Write({.action = "connection",
+                .from = peer,
+                .outcome = absl::UnauthenticatedError("the TLS handshake failed: " + reason)});
+}
+
+absl::StatusOr<std::unique_ptr<GuardedServer>> GuardedServer::Start(const Options& options,
+                                                                    const Deps& deps) {
+  auto log = std::make_unique<ConnectionLog>(deps);
+  const auto slots = std::make_shared<PeerSlots>(
+      deps.access.identifies_callers() ? limits::kPeerSlots : size_t{1});
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  ConfigureServer(builder);
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<ServerPort> port,
+      ServerPort::Listen(
+          {.address = options.listen,
+           .descriptors_max = ServerPort::DescriptorsForConnections(),
+           .refused = [log = log.get()](ServerPort::Refusal why) { log->CountRefused(why); },
+           .crowded =
+               [](const std::string& address) {
+                 SPDLOG_WARN(
+                     "{} has reached the limit of connections per address; further ones are closed",
+                     address);
+               },
+           .handshake_failed =
+               [log = log.get()](const std::string& peer, const std::string& reason) {
+                 log->RecordFailedHandshake(peer, reason);
+               },
+           .slots = slots}));
+  port->AddTo(builder, MakeServerCredentials(options.security, deps.access.MakeInterceptors(slots),
+                                             options.takes_tokens));
+  grpc::ResourceQuota quota("aggregator");
+  builder.SetResourceQuota(
+      quota.Resize(limits::kGrpcBytesMax).SetMaxThreads(limits::kGrpcThreadsMax));
+  for (grpc::Service* const service : deps.services) builder.RegisterService(service);
+  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  if (server == nullptr) return Internal("gRPC does not start; see the log");
+  std::string address =
+      fmt::format("{}:{}", options.listen.substr(0, options.listen.rfind(':')), port->port());
+  return std::unique_ptr<GuardedServer>(
+      new GuardedServer(std::move(log), std::move(port), std::move(server), std::move(address)));
+}
+
+GuardedServer::GuardedServer(std::unique_ptr<ConnectionLog> log, std::unique_ptr<ServerPort> port,
+                             std::unique_ptr<grpc::Server> server, std::string address)
+    : log_(std::move(log)),
+      port_(std::move(port)),
+      server_(std::move(server)),
+      address_(std::move(address)) {
+  // Connections wait until the port starts, so that no handshake fails before.
+  SetHandshakeListener([this](std::string_view reason) {
+    log_->CountFailedHandshake();
+    port_->ReportHandshakeFailure(std::string(reason));
+  });
+  port_->Start();
+  server_->GetHealthCheckService()->SetServingStatus(true);
+}
+
+void GuardedServer::AnnounceShutdown() { server_->GetHealthCheckService()->Shutdown(); }
+
+GuardedServer::~GuardedServer() {
+  SetHandshakeListener(nullptr);
+  port_.reset();
+  server_->Shutdown(std::chrono::system_clock::now() + kShutdownPatience);
+  server_->Wait();
+}
+
+}  // namespace neurontrace

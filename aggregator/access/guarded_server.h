@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+#include <prometheus/counter.h>
+#include <prometheus/registry.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "aggregator/access/access_control.h"
+#include "lib/base/clock.h"
+#include "lib/wire/channel_security.h"
+#include "lib/wire/server_port.h"
+
+namespace neurontrace {
+
+// The aggregator's gRPC server, which serves only calls that AccessControl lets pass. Serves from
+// Start to its end. One in a process at a time, as gRPC has one listener of failed handshakes.
+class GuardedServer {
+ public:
+  struct Options {
+    std::string listen;  // HOST:PORT; port 0 picks a free one
+    ChannelSecurity security;
+    bool takes_tokens = false;  // or may after the policy file has changed
+  };
+  // All outlive it.
+  struct Deps {
+    AccessControl& access;
+    prometheus::Registry& registry;
+    const Clock& clock;
+    std::vector<grpc::Service*> services;
+  };
+
+  // Fails if the address cannot be listened on, or if gRPC does not start.
+  static absl::StatusOr<std::unique_ptr<GuardedServer>> Start(const Options& options,
+                                                              const Deps& deps);
+  // Lets calls finish for half a second.
+  ~GuardedServer();
+  GuardedServer(const GuardedServer&) = delete;
+  GuardedServer& operator=(const GuardedServer&) = delete;
+
+  // HOST:PORT, with the real port.
+  const std::string& address() const { return address_; }
+  // Makes health checks answer that this server does not serve. Before its destruction.
+  void AnnounceShutdown();
+
+ private:
+  // Counts refused connections and failed handshakes. Called by the port, on its thread, and by
+  // gRPC on any.
+  class ConnectionLog {
+   public:
+    explicit ConnectionLog(const Deps& deps);
+    void CountRefused(ServerPort::Refusal why);
+    void CountFailedHandshake() { handshakes_failed_.Increment(); }
+    // Writes at most limits::kRefusalsWrittenPerSecond to the audit log. On the port's thread.
+    void RecordFailedHandshake(const std::string& peer, const std::string& reason);
+
+   private:
+    AuditLog& audit_;
+    const Clock& clock_;
+    prometheus::Counter& handshakes_failed_;
+    prometheus::Counter& refused_descriptors_;
+    prometheus::Counter& refused_address_;
+    uint64_t second_ = 0;  // on the port's thread, as the next
+    uint32_t written_in_second_ = 0;
+  };
+
+  GuardedServer(std::unique_ptr<ConnectionLog> log, std::unique_ptr<ServerPort> port,
+                std::unique_ptr<grpc::Server> server, std::string address);
+
+  const std::unique_ptr<ConnectionLog> log_;
+  std::unique_ptr<ServerPort> port_;
+  const std::unique_ptr<grpc::Server> server_;
+  const std::string address_;
+};
+
+}  // namespace neurontrace

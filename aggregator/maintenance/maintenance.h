@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <prometheus/registry.h>
+
+#include <cstdint>
+
+#include "aggregator/access/access_control.h"
+#include "aggregator/aggregator_metrics.h"
+#include "aggregator/clocks/clock_bound_metrics.h"
+#include "aggregator/clocks/clock_service.h"
+#include "aggregator/clocks/clock_steps.h"
+#include "aggregator/exports/export_service.h"
+#include "aggregator/ingest/chunk_committer.h"
+#include "aggregator/operator/streaming_call_limiter.h"
+#include "aggregator/retention/preview_reaper.h"
+#include "aggregator/retention/retention_service.h"
+#include "aggregator/session/coordinator.h"
+#include "aggregator/storage/storage.h"
+#include "aggregator/triggers/trigger_service.h"
+#include "lib/base/clock.h"
+#include "lib/base/task_runner.h"
+#include "lib/daemon/daemon_process.h"
+#include "lib/health/loop_watchdog.h"
+#include "lib/wire/channel_security.h"
+
+namespace neurontrace {
+
+// Runs what an aggregator does periodically: on the coordinator's sequence its ticks, metrics, and
+// a watch over the machine's clock; on the thread of retention deletions and whatever else waits
+// for the disk. Works from its construction until End.
+class Maintenance final : public RetentionOwner {
+ public:
+  // All outlive it.
+  struct Deps {
+    TaskRunner& sequence;
+    LoopWatchdog& turns;  // of the sequence
+    Coordinator& coordinator;
+    TriggerService& triggers;
+    StreamingCallLimiter& watches;
+    ExportService& exports;
+    AccessControl& access;
+    Storage& storage;
+    PreviewReaper& previews;
+    CanaryAges& canaries;
+    ClockService& clocks;
+    ClockSteps& clock_steps;
+    DaemonProcess& process;
+    const ChannelSecurity& security;
+    prometheus::Registry& registry;
+    AggregatorMetrics& metrics;
+    const Clock& clock;
+  };
+  explicit Maintenance(const Deps& deps);
+  Maintenance(const Maintenance&) = delete;
+  Maintenance& operator=(const Maintenance&) = delete;
+
+  // Ends the thread of retention, while the sequence still runs. Ticks last as long as the
+  // sequence, which must have ended when this is destroyed.
+  void End() { retention_.End(); }
+
+ private:
+  // RetentionOwner, on the thread of retention.
+  bool ReleaseForDeletion(const CaptureId& capture) override;
+  void OnExpired(const Expired& expired) override;
+  void RunDiskChores() override;
+
+  // On the sequence.
+  void Tick();
+  void CheckMachineClock();
+  void PublishMetrics();
+
+  const Deps deps_;
+  ClockBoundMetrics clock_bounds_;       // on the thread of retention
+  uint64_t published_monotonic_ns_ = 0;  // on the sequence
+  RetentionService retention_;           // last: its thread uses this
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/retention/export_leases.h"
+
+#include <map>
+
+#include "lib/base/mutex.h"
+
+namespace neurontrace {
+
+struct ExportLeases::State {
+  static constexpr int kClaimed = -1;
+
+  Mutex mutex;
+  std::map<CaptureId, int> held NT_GUARDED_BY(mutex);  // leases, or kClaimed
+};
+
+std::shared_ptr<ExportLeases::State> ExportLeases::MakeState() { return std::make_shared<State>(); }
+
+ExportLeases::Lease ExportLeases::Take(const CaptureId& id) {
+  const MutexLock lock(state_->mutex);
+  const auto it = state_->held.try_emplace(id, 0).first;
+  if (it->second == State::kClaimed) return nullptr;
+  ++it->second;
+  return {it->first.bytes().data(), [state = state_, id](const void*) {
+            const MutexLock lock(state->mutex);
+            const auto it = state->held.find(id);
+            if (--it->second == 0) state->held.erase(it);
+          }};
+}
+
+ExportLeases::Claim ExportLeases::ClaimForDeletion(const CaptureId& id) {
+  const MutexLock lock(state_->mutex);
+  const auto [it, is_new] = state_->held.try_emplace(id, State::kClaimed);
+  if (!is_new) return nullptr;
+  return {it->first.bytes().data(), [state = state_, id](const void*) {
+            const MutexLock lock(state->mutex);
+            state->held.erase(id);
+          }};
+}
+
+}  // namespace neurontrace

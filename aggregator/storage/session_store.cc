@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/storage/session_store.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "lib/base/status.h"
+
+namespace neurontrace {
+namespace {
+
+// Workers that were not seen for so long are forgotten when their agent next connects.
+constexpr uint64_t kWorkerMemoryNs = 30ull * 24 * 3600 * 1'000'000'000;
+
+void LogIfError(const absl::Status& status) {
+  if (!status.ok()) SPDLOG_WARN("{}", std::string(status.message()));
+}
+
+}  // namespace
+
+bool StoredSessions::HasUnendedCapture() const {
+  return std::ranges::any_of(captures,
+                             [](const CaptureRecord& capture) { return !HasEnded(capture.state); });
+}
+
+absl::StatusOr<StoredSessions> SessionStore::Read(const Store& store) {
+  StoredSessions sessions;
+  ASSIGN_OR_RETURN(sessions.agents, store.inventory().Agents());
+  ASSIGN_OR_RETURN(sessions.captures, store.captures().List());
+  return sessions;
+}
+
+void SessionStore::Restore(StoredSessions sessions, Coordinator& coordinator) {
+  for (AgentRecord& agent : sessions.agents) {
+    coordinator.RestoreAgent(std::move(agent.info), agent.first_seen_realtime_ns,
+                             agent.last_seen_realtime_ns);
+  }
+  for (CaptureRecord& capture : sessions.captures) {
+    if (!HasEnded(capture.state)) SPDLOG_INFO("capture {} continues", capture.id.ToString());
+    coordinator.RestoreCapture(std::move(capture));
+  }
+}
+
+// Late agents change a capture that has ended: it ends when it is first stored so.
+absl::Status SessionStore::PutCapture(const CaptureRecord& record, bool durable) {
+  Store& store = deps_.storage.store();
+  const bool has_ended = HasEnded(record.state);
+  bool ends = false;
+  if (has_ended) {
+    const auto known = store.captures().Get(record.id);
+    ends = !known.ok() || !HasEnded(known->state);
+  }
+  absl::Status status = store.captures().Put(record, durable);
+  deps_.storage.RecordWrite(status);  // there may be no chunks that would show it
+  if (ends && status.ok()) deps_.metrics.CountEnded(record.state);
+  if (has_ended && status.ok()) store.chunks().Forget(record.id);
+  return status;
+}
+
+void SessionStore::RememberAgent(const KnownAgent& agent) {
+  InventoryStore& inventory = deps_.storage.store().inventory();
+  LogIfError(inventory.PutAgent({.info = agent.info,
+                                 .first_seen_realtime_ns = agent.first_seen_realtime_ns,
+                                 .last_seen_realtime_ns = agent.last_seen_realtime_ns}));
+  const uint64_t now_ns = deps_.clock.RealtimeNs();
+  if (agent.connection && now_ns > kWorkerMemoryNs) {
+    LogIfError(inventory.PruneWorkers(agent.info.instance_id, now_ns - kWorkerMemoryNs));
+  }
+}
+
+void SessionStore::RememberWorker(const std::string& agent_id, const WorkerInfo& worker) {
+  InventoryStore& inventory = deps_.storage.store().inventory();
+  const uint64_t now_ns = deps_.clock.RealtimeNs();
+  const auto known = inventory.Worker(worker.identity);
+  LogIfError(inventory.PutWorker(
+      {.info = worker,
+       .agent_id = agent_id,
+       .first_seen_realtime_ns = known.ok() ? known->first_seen_realtime_ns : now_ns,
+       .last_seen_realtime_ns = now_ns}));
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/storage/storage.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "aggregator/clocks/clock_fit_record.h"
+#include "aggregator/ingest/chunk_admission.h"
+#include "lib/base/status.h"
+
+namespace neurontrace {
+namespace {
+
+// How long writes may fail for another reason than a full disk.
+constexpr uint64_t kStorePatienceNs = 10'000'000'000;
+
+constexpr char kStoreCondition[] = "store";
+constexpr char kStoreFilesCondition[] = "store files";
+
+absl::StatusOr<std::unique_ptr<Store>> OpenStore(const Storage::Options& options, Random& random) {
+  const std::string& path = options.directory;
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) {
+    const bool is_file = std::filesystem::exists(path) && !std::filesystem::is_directory(path);
+    return FailedPrecondition("cannot create the store's directory {}: {}", path,
+                              is_file ? "it is a file; choose a directory" : error.message());
+  }
+  ChunkAdmission door;
+  auto store = Store::Open(path, {.examine = ExamineThrough(door),
+                                  .are_clocks_final =
+                                      [](std::string_view header) {
+                                        const auto fit = DecodeClockFitRecord(header);
+                                        return fit.ok() && fit->is_final;
+                                      },
+                                  .aggregator_id = fmt::format("agg-{:016x}", random.Next64()),
+                                  .durability = options.durability});
+  if (store.ok()) {
+    for (const std::string& note : (*store)->notes()) SPDLOG_WARN("store {}: {}", path, note);
+  }
+  return store;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Storage>> Storage::Open(const Options& options, const Deps& deps) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Store> store, OpenStore(options, deps.random));
+  return std::unique_ptr<Storage>(new Storage(std::move(store), options, deps));
+}
+
+Storage::Storage(std::unique_ptr<Store> store, const Options& options, const Deps& deps)
+    : health_(deps.health),
+      clock_(deps.clock),
+      store_(std::move(store)),
+      quota_(*store_, deps.clock),
+      metrics_(deps.registry, *store_, options.quotas) {
+  SetLimits(options.quotas, options.artifact_bytes);
+  health_.Declare(kStoreCondition, HealthState::Severity::kReadiness, "not open");
+  health_.Declare(kStoreFilesCondition, HealthState::Severity::kLiveness, "");
+  health_.Set(kStoreCondition, true);
+}
+
+void Storage::SetLimits(const CaptureQuotas& quotas, uint64_t artifact_bytes) {
+  quota_.Set(quotas);
+  metrics_.SetQuotas(quotas);
+  store_->artifacts().files().SetBytesMax(artifact_bytes);
+}
+
+void Storage::RecordWrite(const absl::Status& status) {
+  health_.Set(kStoreCondition, status.ok(), std::string(status.message()));
+  if (status.ok() || absl::IsResourceExhausted(status)) {
+    failing_since_ns_ = 0;
+  } else if (failing_since_ns_ == 0) {
+    failing_since_ns_ = clock_.MonotonicNs();
+  }
+}
+
+// A store that has to be opened again after a full disk is only left when opening it can succeed:
+// until then it can at least be read.
+void Storage::CheckHealth() {
+  if (must_restart_) return;
+  const uint64_t since_ns = failing_since_ns_;
+  const bool is_over = since_ns != 0 && clock_.MonotonicNs() >= since_ns + kStorePatienceNs;
+  if (!is_over && !store_->must_reopen()) return;
+  std::string why = "the store accepts no writes until it is reopened";
+  const absl::Status disk = is_over ? absl::OkStatus() : store_->ProbeDisk();
+  if (!disk.ok()) why += fmt::format(", which waits for the disk: {}", std::string(disk.message()));
+  health_.Set(kStoreFilesCondition, false, why);
+  if (!disk.ok()) return;
+  SPDLOG_ERROR("{}: exiting with code 1; the next start repairs the damage", why);
+  must_restart_ = true;
+}
+
+}  // namespace neurontrace

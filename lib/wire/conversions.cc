@@ -464,7 +464,7 @@ absl::StatusOr<ChunkHeader> FromProto(const v1::ChunkHeader& message) {
     return InvalidArgument("header.canary_realtime_ns is set, but differs from the chunk");
   }
   RETURN_IF_ERROR(CheckIdentityText("header.producer_version", message.producer_version()));
-  // The one behind it would be 0, and cursors would begin anew.
+  // The one behind it would be 0, and cursors would restart.
   if (message.sequence() == UINT64_MAX) {
     return InvalidArgument("header.sequence is {}, which leaves no next number", UINT64_MAX);
   }
@@ -502,7 +502,7 @@ absl::StatusOr<ChunkHeader> FromProto(const v1::ChunkHeader& message) {
   if (message.has_replaced()) {
     ASSIGN_OR_RETURN(value.replaced, FromProto(message.replaced()));
   }
-  // What stands in the place of a canary is none.
+  // What replaces a canary is none.
   if (!value.replaced) value.canary_realtime_ns = message.canary_realtime_ns();
   return value;
 }

@@ -25,10 +25,9 @@
 
 namespace neurontrace {
 
-// Who has how many of a port's connections, where somebody else closes them: by their descriptors,
-// of which one that is given out anew was closed before, and what the kernel says of the rest. One
-// address has at most three times as many as are free: three quarters where nobody else is there.
-// One thread.
+// Counts a port's connections by address while gRPC closes them. A descriptor that is handed out
+// again was closed before; the kernel tells which others are open. One address may have at most
+// three times as many connections as are free: three quarters if there is no other. One thread.
 class ConnectionShares {
  public:
   // Of connections on descriptors below `descriptors_max`.
@@ -61,7 +60,7 @@ class ConnectionShares {
 };
 
 // The port that a gRPC server listens on. It takes the connections itself and hands them to gRPC:
-// gRPC 1.51 closes its own listening socket for good when it cannot take one, for want of
+// gRPC 1.51 closes its own listening socket for good when it cannot take one, for lack of
 // descriptors say (on_read in src/core/lib/iomgr/tcp_server_posix.cc), and nobody is told.
 //
 // Listen, AddTo, start the server, Start; destroy it before the server is shut down. Not
@@ -73,7 +72,7 @@ class ServerPort {
   struct Options {
     std::string address;  // as CheckAddress wants it; port 0: any
     // Connections get the descriptors below this number. Further ones are closed at once, so that
-    // descriptors are left for files; likewise those of an address that has its share, see
+    // descriptors are left for files; the same those of an address that has its share, see
     // ConnectionShares.
     int descriptors_max = 0;
     std::function<void(Refusal)> refused;  // each of those; may be null

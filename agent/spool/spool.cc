@@ -368,7 +368,7 @@ Spool::Taken Spool::TakeOne(const CaptureId& capture_id, std::deque<Pending>& pe
   if (!next.first) {
     const uint64_t dropped = counters_.segments_dropped;
     const Room room = MakeRoom(capture_id, bytes);
-    // What stands in for what was dropped goes first.
+    // What replaces what was dropped goes first.
     if (dropped != counters_.segments_dropped && StandInWaits()) return Taken::kOne;
     if (room == Room::kNone) {
       blocked_ = true;

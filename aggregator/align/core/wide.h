@@ -8,7 +8,7 @@ namespace neurontrace {
 // Holds every sum and difference of nanoseconds, and their products with a rate.
 using Wide = __int128;
 
-// Evidence of a time from here on is none: 146 years, far from where sums begin anew.
+// Evidence of a time from here on is none: 146 years, far from where sums restart.
 inline constexpr uint64_t kEvidenceTimeMaxNs = uint64_t{1} << 62;
 
 // As nanoseconds: the nearest that there are.

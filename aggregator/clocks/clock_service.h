@@ -108,7 +108,7 @@ class ClockService {
   ClockModelCache& book() { return book_; }
   LiveClocks& live() { return live_; }
   // What the book says of a capture. Of one that has just ended the last evidence may be on its
-  // way: blocks until it has come, for three seconds from the end at the most. Any thread.
+  // way: blocks until it has come, for three seconds from the end at most. Any thread.
   absl::StatusOr<CaptureClocks> OfCapture(const CaptureRecord& record);
   absl::StatusOr<CaptureClocks> HostsOfCapture(const CaptureRecord& record) const;
   // The moment that maps of clocks lead to, now.

@@ -16,7 +16,7 @@
 
 namespace neurontrace {
 
-// What becomes of the attributes of one shape's events in a row. A plain value.
+// The outcome of the attributes of one shape's events in a row. A plain value.
 struct RowPlan {
   enum class Use : uint8_t {
     kAttribute,
@@ -36,7 +36,7 @@ struct RowPlan {
 // The plans of every shape of a reading, each made once. One thread at a time.
 class RowPlans {
  public:
-  // Shapes of a higher number are planned anew, but for the one that was asked for last.
+  // Shapes of a higher number are planned again, but for the one that was asked for last.
   static constexpr size_t kShapesMax = 16'384;
 
   // Valid until the next call. A shape is always a framework's or never.

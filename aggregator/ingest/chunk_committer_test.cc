@@ -151,7 +151,7 @@ TEST_F(CanaryAgesTest, CapturesThatDoNotGoOnAreForgotten) {
   EXPECT_EQ(ages_.streams(), 1u);
 }
 
-// A node is gone, and the capture goes on with the others.
+// A node is gone, and the capture continues with the others.
 TEST_F(CanaryAgesTest, StreamsOfALostAgentAreLeftOutUntilTheirNextChunk) {
   constexpr uint64_t kLong = 600 * kNsPerSecond;
   ChunkHeader gone = Header(0);

@@ -15,7 +15,7 @@
 
 namespace neurontrace {
 
-// What comes of clock evidence; docs/operator/metrics.md describes them. The registry owns them.
+// The result of clock evidence; docs/operator/metrics.md describes them. The registry owns them.
 // Any thread.
 struct ClockMetrics {
   explicit ClockMetrics(prometheus::Registry& registry);

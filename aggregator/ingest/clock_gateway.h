@@ -26,8 +26,8 @@ namespace neurontrace {
 class EvidenceAllowance {
  public:
   // Takes a row of so many bytes at `now_ns`, which is monotonic. RESOURCE_EXHAUSTED beyond
-  // limits::kClockHostBytesPerHourMax or kClockHostBytesAtOnceMax, of which nothing is taken then,
-  // and of instances beyond limits::kClockHostsMax.
+  // limits::kClockHostBytesPerHourMax or kClockHostBytesAtOnceMax, where it takes nothing, and
+  // for instances beyond limits::kClockHostsMax.
   absl::Status Take(const std::string& instance_id, size_t bytes, uint64_t now_ns);
 
  private:

@@ -55,7 +55,7 @@ struct OperatorDeps {
   StreamingCallLimiter& exports;
   StreamingCallLimiter& watches;
   ClocksFunction clocks;
-  // Of a capture, without what its events tell: quick, also of one that goes on.
+  // Of a capture, without what its events tell: quick, also of one that continues.
   std::function<absl::StatusOr<CaptureClocks>(const CaptureRecord& capture)> host_clocks;
   // How well the clocks of a capture's hosts are known now. Any thread.
   std::function<std::vector<OperatorClockBound>(const CaptureRecord&)> clock_bounds;

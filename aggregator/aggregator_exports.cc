@@ -63,7 +63,7 @@ absl::StatusOr<v1::ExportRequest> Aggregator::Resolve(const CaptureRecord& recor
   return resolved;
 }
 
-// Of one that goes on, and can be old, only what a window needs.
+// Of one that continues, and can be old, only what a window needs.
 absl::StatusOr<CaptureClocks> Aggregator::ClocksFor(const CaptureRecord& record,
                                                     const v1::ExportRequest& resolved) {
   const bool has_window = resolved.window_start_ns() != 0 && !resolved.window_start_is_relative() &&

@@ -25,7 +25,7 @@
 
 namespace neurontrace {
 
-// What the aggregator as a whole says of itself; docs/operator/metrics.md describes them. The
+// What the aggregator as a whole reports about itself; docs/operator/metrics.md describes them. The
 // registry owns them. Any thread.
 struct AggregatorMetrics : CaptureObserver {
   explicit AggregatorMetrics(prometheus::Registry& registry);
@@ -55,7 +55,7 @@ struct AggregatorMetrics : CaptureObserver {
 
   // Nothing: the gauge is not there. One thread.
   void SetCanaryAge(std::optional<uint64_t> age_ns);
-  // In seconds since 1970; likewise. One thread.
+  // In seconds since 1970; the same. One thread.
   void SetSecurityEnds(const SecurityEnds& ends);
   // Where there is a file of access. One thread.
   void SetAccessFileGood(bool is_good);
@@ -71,7 +71,7 @@ struct AggregatorMetrics : CaptureObserver {
   prometheus::Family<prometheus::Counter>& workers_refused_;
 };
 
-// What became of captures that were asked for, as Prometheus metrics. The registry owns them. Any
+// The outcome of captures that were asked for, as Prometheus metrics. The registry owns them. Any
 // thread.
 class CaptureMetrics {
  public:

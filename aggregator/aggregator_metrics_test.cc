@@ -115,7 +115,7 @@ TEST_F(ExportMetricsTest, CountsBytesAsTheyAreWrittenAndTheTimeAtTheEnd) {
     data.set_data("not counted by its size, as it may be compressed or held");
     meter.Look(data);
     EXPECT_EQ(BytesOf("events"), 100);
-    meter.Look(Progress(90));  // begins a file anew: what was counted stays
+    meter.Look(Progress(90));  // begins a file again: what was counted stays
     EXPECT_EQ(BytesOf("events"), 100);
     v1::ExportReply done;
     done.mutable_done()->mutable_total()->set_bytes_written(250);

@@ -65,9 +65,9 @@ void AddUnreported(CaptureRoster& roster) {
     }
     const CaptureAgentPart* const part = roster.PartOf(bystander.worker);
     if (part == nullptr || !part->finished) continue;
-    roster.AddParticipant(bystander, CaptureWorkerState::kLost, CaptureObstacle::kAgentLost,
-                          "its agent was asked to record it, and its successor knows nothing of "
-                          "it");
+    roster.AddParticipant(
+        bystander, CaptureWorkerState::kLost, CaptureObstacle::kAgentLost,
+        "its agent was asked to record it, but the restarted agent does not know of it");
   }
 }
 
@@ -81,13 +81,13 @@ void Finalize(CaptureWorkerStatus& status) {
     status.state = CaptureWorkerState::kRefused;
     if (status.obstacle == CaptureObstacle::kNone) {
       status.obstacle = CaptureObstacle::kNoAnswer;
-      status.detail = "it was armed, and never said that it began";
+      status.detail = "it was armed, but never reported its start";
     }
   } else if (!IsFinal(status.state)) {
     // Its agent has finished and does not know it: both died before any of its data was stored.
     status.state = CaptureWorkerState::kLost;
     status.obstacle = CaptureObstacle::kAgentLost;
-    status.detail = "it and its agent ended, and what had not been stored with them";
+    status.detail = "it and its agent ended before all its data was stored";
   }
 }
 

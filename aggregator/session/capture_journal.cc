@@ -41,7 +41,7 @@ void CaptureJournal::Save(TrackedCapture& capture, bool durable) {
   if (status.ok()) capture.must_be_durable = capture.has_news = false;
   capture.saved_ns = clock_.MonotonicNs();
   if (!status.ok()) {
-    capture.session.Warn(fmt::format("its record could not be written, and will be again: {}",
+    capture.session.Warn(fmt::format("its record could not be written and will be retried: {}",
                                      std::string(status.message())));
   }
   ReportChanged(capture.session.record());

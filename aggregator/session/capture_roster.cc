@@ -19,20 +19,19 @@ constexpr bool IsObstacle(WorkerState state) { return ObstacleOf(state) != Captu
 std::string DetailOf(CaptureObstacle obstacle) {
   switch (obstacle) {
     case CaptureObstacle::kOtherProfiler:
-      return "another profiler is at work in it";
+      return "another profiler is active in it";
     case CaptureObstacle::kRuntimeTooOld:
       return "its runtime cannot be traced this way";
     case CaptureObstacle::kNoTap:
-      return "it uses the runtime and was started without the tap: LD_PRELOAD "
-             "libneurontrace_tap.so";
+      return "it uses the runtime without the tap; start it with LD_PRELOAD=libneurontrace_tap.so";
     case CaptureObstacle::kNotInitialised:
       return "it has not called nrt_init yet";
     case CaptureObstacle::kEnded:
       return "it has closed the runtime";
     case CaptureObstacle::kRuntimeRefused:
-      return "its runtime has refused to trace";
+      return "its runtime refused to trace";
     case CaptureObstacle::kNotArmed:
-      return "its agent is of an earlier version, which cannot do this: update it";
+      return "its agent's version does not support this; update the agent";
     default:
       return "";
   }
@@ -101,7 +100,7 @@ CaptureWorkerStatus* CaptureRoster::FindWorker(const WorkerIdentity& worker, boo
 
 CaptureWorkerStatus* CaptureRoster::AddWorker(CaptureWorkerStatus status) {
   if (record_.workers.size() >= limits::kCaptureWorkersMax) {
-    Warn(fmt::format("more than {} workers report: the status of further ones is not kept",
+    Warn(fmt::format("more than {} workers report; the status of further ones is not stored",
                      limits::kCaptureWorkersMax));
     return nullptr;
   }
@@ -136,7 +135,7 @@ void CaptureRoster::AddNonParticipant(NonParticipant bystander) {
     bystander_at_[bystander.worker] = record_.bystanders.size();
     record_.bystanders.push_back(std::move(bystander));
   } else {
-    Warn(fmt::format("more than {} workers have no part in it: further ones are not named",
+    Warn(fmt::format("more than {} workers do not take part; further ones are not listed",
                      limits::kCaptureBystandersMax));
   }
 }

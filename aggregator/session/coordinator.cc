@@ -28,8 +28,8 @@ uint64_t LastExecution(const CaptureSpec& spec, uint64_t first) {
 // Adds a warning if a decision could not be stored.
 void WarnIfFailed(const absl::Status& status, std::string_view what, CaptureSession& session) {
   if (status.ok()) return;
-  session.Warn(fmt::format("{}, but that could not be written down: {}", what,
-                           std::string(status.message())));
+  session.Warn(
+      fmt::format("{}, but that could not be stored: {}", what, std::string(status.message())));
 }
 
 }  // namespace

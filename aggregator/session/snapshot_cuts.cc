@@ -22,9 +22,10 @@ void SnapshotCuts::WarnOfEarlier(const CaptureBegin& begin, CaptureSession& snap
   const Cut& cut = earlier->second;
   if (cut.reference_ns >= begin.reference_ns || !MayOverlap(spec, cut.spec)) return;
   if (begin.reference_ns - cut.reference_ns >= spec.timing.last_ns) return;
-  snapshot.Warn(fmt::format(
-      "a snapshot {:.1f} s before this one emptied the rings: earlier events are not in this one",
-      static_cast<double>(begin.reference_ns - cut.reference_ns) * 1e-9));
+  snapshot.Warn(
+      fmt::format("a snapshot {:.1f} s before this one emptied the rings; earlier events are "
+                  "missing from this one",
+                  static_cast<double>(begin.reference_ns - cut.reference_ns) * 1e-9));
 }
 
 }  // namespace neurontrace

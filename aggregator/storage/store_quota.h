@@ -41,7 +41,7 @@ class StoreQuota : public StorageQuota {
                                          std::optional<uint64_t> own_bytes) override;
   // Returns 0 if that cannot be read.
   uint64_t StoredBytes(const CaptureId& id) const override;
-  uint64_t FreeBytes() const { return usage_.FreeBytes().value_or(0); }  // of the disk; likewise
+  uint64_t FreeBytes() const { return usage_.FreeBytes().value_or(0); }  // of the disk; the same
   bool HasRoom() const override {
     const uint64_t most = quotas().store_bytes;
     return most == 0 || store_.bytes() < most;

@@ -63,7 +63,7 @@ TEST_F(AbsentWorkersTest, TellsFromTheProcessesWhatWasMissing) {
   host_.PutProcess(11, 10, "python", std::string(kTapMapped) + kRuntimeMapped);
   EXPECT_THAT(Explain(), ElementsAre(HasSubstr("saw no nrt_init")));
   host_.PutProcess(12, 10, "python3", kRuntimeMapped);
-  EXPECT_THAT(Explain(), ElementsAre(HasSubstr("process 12 (python3) had libnrt.so.1 and no tap")));
+  EXPECT_THAT(Explain(), ElementsAre(HasSubstr("process 12 (python3) had libnrt.so.1 but no tap")));
 }
 
 TEST_F(AbsentWorkersTest, AnObstacleComesFirst) {

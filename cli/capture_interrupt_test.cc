@@ -109,7 +109,7 @@ TEST_F(InterruptDeathTest, ExportIsGivenUpAndLeavesWhatTheSameCommandGoesOnWith)
   InterruptExport(SIGTERM, 1);
   EXPECT_EXIT(RunAndExit({"export", kCaptureId, "-o", path_.c_str()}),
               testing::ExitedWithCode(kExitFailed),
-              "interrupted: .*trace.json is not written(.|\n)*the same command continues it");
+              "interrupted: .*trace.json is not written(.|\n)*the same command resumes it");
   EXPECT_TRUE(HasLeavings());
 }
 

@@ -126,7 +126,7 @@ TEST(SpecOf, RefusesContradictionsAndSaysTheWayOut) {
       {[](CaptureOptions& o) { o.continuous = true; }, "needs --keep 10m or --keep-bytes 5GB"},
       {[](CaptureOptions& o) { o.continuous = true, o.keep = "10m", o.duration = "5s"; },
        "runs until it is stopped"},
-      {[](CaptureOptions& o) { o.keep = "10m"; }, "--keep goes with --continuous; --keep-for"},
+      {[](CaptureOptions& o) { o.keep = "10m"; }, "--keep requires --continuous; use --keep-for"},
       {[](CaptureOptions& o) { o.dry_run = true, o.executions = "3"; }, "with --duration"},
       {[](CaptureOptions& o) { o.require = "most"; }, "all, any"},
   };

@@ -88,7 +88,7 @@ TEST_F(ApplyConfigTest, RefusesWhatNoOptionIs) {
   EXPECT_THAT(error("[capture]\nID = 1"), HasSubstr(":2:1: 'capture' has no option 'ID'"));
   EXPECT_THAT(error("[captrue]\ncore = 1"), HasSubstr("no command 'captrue'"));
   EXPECT_THAT(error("[capture.begin]\nx = 1"), HasSubstr("no command 'capture begin'"));
-  EXPECT_THAT(error("[capture.start]\nlimit = [1, 2]"), HasSubstr("limit takes a string"));
+  EXPECT_THAT(error("[capture.start]\nlimit = [1, 2]"), HasSubstr("limit must be a quoted string"));
   EXPECT_THAT(error("[capture start]\nlimit = 9\n"), HasSubstr("\n[capture.start]\nlimit = 9"));
   EXPECT_THAT(error("aggregator = a:1\n"), HasSubstr("aggregator = \"a:1\""));
   EXPECT_THAT(error("[capture.start]\nlimit = \"much\""), HasSubstr(":2:1: limit = \"much\": "));

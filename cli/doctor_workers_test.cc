@@ -82,7 +82,7 @@ TEST_F(DoctorWorkersTest, NoneOfManyIsPassedOver) {
   ASSERT_EQ(findings.size(), 3u);
   EXPECT_THAT(findings[0].what, HasSubstr("31 workers have the tap: pid 100, 101, "));
   EXPECT_EQ(findings[1].severity, Severity::kBroken);
-  EXPECT_THAT(findings[1].what, HasSubstr("pid 131 (python) uses libnrt.so.1 and has no tap"));
+  EXPECT_THAT(findings[1].what, HasSubstr("pid 131 (python) uses libnrt.so.1 without the tap"));
   EXPECT_THAT(findings[2].what, HasSubstr("in 32 processes"));
 }
 

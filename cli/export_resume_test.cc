@@ -187,7 +187,7 @@ TEST_F(ExportResumeTest, AnotherBeginningIsNotJoined) {
   LeaveSome();
   exports_.files["trace.json"] = Text(1'000, 'A');
   EXPECT_EQ(Export(), kExitDone) << err_;
-  EXPECT_THAT(err_, HasSubstr("trace.json no longer begins like what was received of it"));
+  EXPECT_THAT(err_, HasSubstr("trace.json: the export changed since the partial download"));
   EXPECT_EQ(Read(path_), exports_.files["trace.json"]);
   std::filesystem::remove(path_);
   LeaveSome();

@@ -110,7 +110,7 @@ TEST(FormatOutcome, SaysOfASnapshotHowFarItReachesBack) {
               HasSubstr("2 of 2 workers were collected\ncut 0.0 us to +100.0 us from"));
   EXPECT_THAT(FormatOutcomeSummary(capture),
               HasSubstr("reaches back at least 8.2 s of the 20.0 s requested: the rings of 1 of "
-                        "2 workers did not hold more"));
+                        "2 workers held no more"));
   EXPECT_EQ(ExitCodeOf(capture), kExitIncomplete);
 }
 

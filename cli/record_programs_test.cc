@@ -41,7 +41,7 @@ TEST_F(RecordProgramsTest, GoesWhereItIsSent) {
 TEST_F(RecordProgramsTest, SaysWhatIsNotThereAndHowToNameIt) {
   there_.erase("/opt/bin/neurontrace-aggregator");
   EXPECT_THAT(std::string(Find({.own_directory = "/opt/bin"}).status().message()),
-              HasSubstr("no /opt/bin/neurontrace-aggregator: name the directory"));
+              HasSubstr("no /opt/bin/neurontrace-aggregator; set the directory"));
   there_ = {"/opt/bin/neurontrace-agent", "/opt/bin/neurontrace-aggregator"};
   EXPECT_THAT(std::string(Find({.own_directory = "/opt/bin"}).status().message()),
               HasSubstr("libneurontrace_tap.so beside /opt/bin"));

@@ -69,7 +69,7 @@ job-uids = [1000, "0"]
   for (const char* const bad : {"\"root\"", "-1", "\"007\"", "\"1000*\"", "12345678901"}) {
     EXPECT_THAT(ProblemOf(std::string("[a]\nrole = \"viewer\"\njob-uids = ") + bad + "\n"),
                 HasSubstr(std::string("f:3:1: [a]: job-uids = ") + bad +
-                          ": job-uids is the number of a user"));
+                          ": job-uids must be a numeric user id"));
   }
   EXPECT_THAT(ProblemOf("[a]\nrole = \"viewer\"\njob-namespaces = \"*\"\n"),
               HasSubstr("omit the key"));
@@ -125,7 +125,7 @@ TEST(AccessRulesTest, ProblemsNameTheLineAndTheWayOut) {
   EXPECT_THAT(ProblemOf("[a.b]\nrole = \"viewer\"\n"), HasSubstr("[a]: unknown key 'b'"));
   EXPECT_THAT(
       problem_of("certificate = \"alice\""),
-      HasSubstr("f:3:1: [a]: certificate = \"alice\": certificate is dns:NAME, uri:URI or"));
+      HasSubstr("f:3:1: [a]: certificate = \"alice\": certificate must be dns:NAME, uri:URI or"));
   EXPECT_THAT(problem_of("token-sha256 = \"secret\""),
               AllOf(HasSubstr("64 hexadecimal digits"), Not(HasSubstr("secret"))));
   for (const char* nothing : {"", "\n"}) {
@@ -139,7 +139,7 @@ TEST(AccessRulesTest, ProblemsNameTheLineAndTheWayOut) {
         "job-namespaces = \"*a\"", "service-account = \"a/*b\""}) {
     EXPECT_THAT(problem_of(list), HasSubstr("has a * that is not at the end of a name")) << list;
   }
-  EXPECT_THAT(problem_of("jobs = \"a, b\""), HasSubstr("jobs has a comma in it"));
+  EXPECT_THAT(problem_of("jobs = \"a, b\""), HasSubstr("jobs contains a comma"));
   EXPECT_THAT(problem_of("jobs = 7"), HasSubstr("jobs must be a quoted string"));
   EXPECT_THAT(problem_of("colour = \"red\""), HasSubstr("unknown key 'colour'; the keys are"));
   EXPECT_THAT(problem_of("role = \"viewer\""), HasSubstr("f:3:"));

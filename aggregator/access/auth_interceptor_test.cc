@@ -138,7 +138,7 @@ TEST_F(AuthInterceptorTest, WhoCallsTooOftenIsRefusedForAWhile) {
   EXPECT_TRUE(Call(bob_, kStatusCall).ok()) << "others go on";
   EXPECT_EQ(Refused("too_many"), 2.0);
   EXPECT_EQ(Refused("unauthenticated"), 0.0);
-  EXPECT_THAT(Audited(), HasSubstr("\"outcome\":\"refused\",\"reason\":\"alice has made more"));
+  EXPECT_THAT(Audited(), HasSubstr("\"outcome\":\"refused\",\"reason\":\"alice exceeds"));
   clock_.AdvanceNs(kGuardSecondNs);
   EXPECT_EQ(CallsUntilRefused(alice_, kStatusCall), 10);
 }

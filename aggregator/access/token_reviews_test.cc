@@ -118,7 +118,7 @@ TEST_F(TokenReviewsTest, AServerThatIsAwayLetsNobodyPass) {
 TEST_F(TokenReviewsTest, WhatWouldBeRefusedAnywayIsNotAsked) {
   EXPECT_THAT(std::string(Account("no token").status().message()), HasSubstr("neither"));
   EXPECT_THAT(std::string(Account(Token("1", "nobody")).status().message()),
-              HasSubstr("says that it is a/nobody's"));
+              HasSubstr("belongs to a/nobody"));
   EXPECT_THAT(std::string(Account(TestToken("a", "watcher", kNowSeconds)).status().message()),
               HasSubstr("has expired"));
   EXPECT_THAT(std::string(Account(TestToken(R"({"aud":["x"],"sub":"system:serviceaccount:a:b"})"))

@@ -53,7 +53,7 @@ TEST_F(StreamingCallLimiterTest, AsManyAsAreAllowedOfAllAndOfEach) {
   const auto refused = calls.Take("carol", [] {});
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(refused.status().message()),
-              HasSubstr("has 3 exports under way, as many as it makes at once: try again"));
+              HasSubstr("reached its limit of 3 exports at once; try again"));
   EXPECT_EQ(refused_.Value(), 2);
   first.reset();
   EXPECT_NE(Take(calls, "carol"), nullptr) << "a refusal takes no place";

@@ -62,8 +62,8 @@ TEST_F(SmallFileTest, ATokenIsOneLineThatFitsIntoAHeader) {
   EXPECT_EQ(*ReadTokenFile(Write("token", "abc.def \r\n"), 20), "abc.def");
   EXPECT_THAT(problem("\n"), HasSubstr("/token is empty"));
   EXPECT_THAT(problem("two\nlines\n"), HasSubstr("/token has more than one line"));
-  EXPECT_THAT(problem("caf\xc3\xa9"), HasSubstr("/token has bytes that no token has"));
-  EXPECT_THAT(problem("\xff"), HasSubstr("/token has bytes that no token has"));
+  EXPECT_THAT(problem("caf\xc3\xa9"), HasSubstr("/token has invalid characters"));
+  EXPECT_THAT(problem("\xff"), HasSubstr("/token has invalid characters"));
   EXPECT_THAT(problem(std::string(21, 'x')), HasSubstr("is larger than"));
   EXPECT_TRUE(absl::IsNotFound(ReadTokenFile(directory_ / "none", 20).status()));
 }

@@ -63,18 +63,17 @@ TEST(TomlFileTest, ErrorsNameLineAndColumn) {
 
 TEST(TomlFileTest, TheIniFormIsShownAsToml) {
   EXPECT_THAT(ErrorOf("# x\nname = 127.0.0.1:9500 ; here\n"),
-              HasSubstr("strings take quotes: name = \"127.0.0.1:9500\""));
-  EXPECT_THAT(
-      ErrorOf("[agents]\n"
-              "role = agent\n"
-              "[alice b]\n"
-              "; of the team\n"
-              "certificate = cn:alice, dns:a ; x\n"
-              "job-uids = 1, 2\n"
-              "token-sha256 = secret\n"
-              "[next]\n"),
-      AllOf(StartsWith("f:2:"), HasSubstr("in which this reads\n[agents]\nrole = \"agent\""),
-            Not(HasSubstr("alice"))));
+              HasSubstr("strings must be quoted: name = \"127.0.0.1:9500\""));
+  EXPECT_THAT(ErrorOf("[agents]\n"
+                      "role = agent\n"
+                      "[alice b]\n"
+                      "; of the team\n"
+                      "certificate = cn:alice, dns:a ; x\n"
+                      "job-uids = 1, 2\n"
+                      "token-sha256 = secret\n"
+                      "[next]\n"),
+              AllOf(StartsWith("f:2:"), HasSubstr("write\n[agents]\nrole = \"agent\""),
+                    Not(HasSubstr("alice"))));
   EXPECT_THAT(ErrorOf("[alice b]\n"
                       "; of the team\n"
                       "certificate = cn:alice, dns:a ; x\n"

@@ -52,7 +52,7 @@ TEST_F(LoopWatchdogTest, OneThatHangsIsAsOldAsItsLastTurnWhoeverAsks) {
   clock_.AdvanceNs(limits::kSequenceStuckNs);
   EXPECT_FALSE(health_.live());
   EXPECT_FALSE(health_.ready());
-  EXPECT_THAT(health_.Describe(true), HasSubstr("NOT sequence: none of its tasks"));
+  EXPECT_THAT(health_.Describe(true), HasSubstr("NOT sequence: no task"));
   runner_.RunUntilIdle();
   EXPECT_TRUE(health_.live());
 }

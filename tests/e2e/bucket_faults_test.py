@@ -98,7 +98,7 @@ class BucketFaultsTest(BucketCase):
                          EXPORTS_AT_ONCE_MAX)
         refused = self.fleet.cli(*self.export(capture_id), check=False)
         self.assertEqual(refused.returncode, 1)
-        self.assertIn(f"has {EXPORTS_AT_ONCE_MAX} exports under way, as many as it makes at once: try again", refused.stderr)
+        self.assertIn(f"has reached its limit of {EXPORTS_AT_ONCE_MAX} exports at once; try again", refused.stderr)
         self.assertEqual(self.fleet.aggregator.metric("neurontrace_aggregator_exports_refused_total"), 1)
         self.proxy.release()
         for i, process in enumerate(running):

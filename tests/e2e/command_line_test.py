@@ -359,7 +359,7 @@ class Walk(FleetCase):
             self.assertEqual((clocks["version"], is_final), (told["version"], told["final"]))
             self.assertGreaterEqual(told["version"], 1, "the models of a capture that has ended are stored")
             if not is_final:  # nor was it a moment ago
-                self.assertIn("note: the models of the clocks are not final yet", done.stdout)
+                self.assertIn("note: the clock models are not final yet", done.stdout)
         read = [(self.fleet.dir / name).read_bytes() for name in ("trace.pftrace", "again.pftrace", "x.bin")]
         self.assertEqual(read[0], read[1], "an export is the same each time")
         self.assertEqual(read[0], read[2])

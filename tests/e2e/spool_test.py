@@ -57,7 +57,7 @@ class SpoolTest(FleetCase):
         self.assertEqual(capture["state"], "CAPTURE_STATE_COMPLETE", capture)
         host, = capture["certificate"]["hosts"]
         self.assertTrue(host["ended"])
-        self.assertIn(f"the host {INSTANCE} was not sampled all the time", " ".join(capture["certificate"]["notes"]))
+        self.assertIn(f"the host {INSTANCE} was not sampled continuously", " ".join(capture["certificate"]["notes"]))
         self.check_whole(capture_id)
         wait_until(lambda: self.spool_check()["segments"] == [], "the spool to be empty")
 

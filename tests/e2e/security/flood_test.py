@@ -77,7 +77,7 @@ class FloodTest(SecureCase):
         self.assertEqual(self.cli_as(self.admin, "status").returncode, 0)
         self.assertGreater(self.connections_refused("address"), CONNECTIONS / 2)
         self.assertEqual(self.connections_refused("descriptors"), 0)
-        self.fleet.aggregator.wait_for_line("127.0.0.2 has as many connections as one address may have")
+        self.fleet.aggregator.wait_for_line("127.0.0.2 has reached the limit of connections per address")
         self.wait_for_events(capture, 200)
         self.stop_capture(capture)
         self.check_whole(capture)

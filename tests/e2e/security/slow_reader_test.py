@@ -36,7 +36,7 @@ class SlowReaderTest(SecureCase):
         unread = [self.begin_unread(viewer, capture) for _ in range(EXPORTS_OF_CALLER_MAX)]
         wait_until(lambda: self.running() == EXPORTS_OF_CALLER_MAX, "all of them to begin", 60)
         self.check_refused(self.cli_as(viewer, "export", capture, "-o", self.fleet.dir / "eve.pftrace"),
-                           f"eve has {EXPORTS_OF_CALLER_MAX} exports under way, as many as one caller may have at once")
+                           f"eve has reached the limit of {EXPORTS_OF_CALLER_MAX} exports per caller")
         self.fleet.cli("export", capture, "-o", self.fleet.dir / "root.pftrace")
         self.assertEqual(self.running(), EXPORTS_OF_CALLER_MAX, "nobody read them meanwhile")
         self.check_refused(self.cli_as(self.admin, "captures", "delete", capture), "is being exported")

@@ -110,7 +110,7 @@ TEST_F(UntappedWorkersTest, SaysWhoReplacedThePreload) {
   EXPECT_THAT(Worker(10)->detail,
               AllOf(HasSubstr("process 5"),
                     HasSubstr("LD_PRELOAD=/opt/neurontrace/lib/libneurontrace_tap.so"),
-                    HasSubstr("replaced that by LD_PRELOAD=/usr/lib/libtcmalloc.so.4")));
+                    HasSubstr("replaced by LD_PRELOAD=/usr/lib/libtcmalloc.so.4")));
   ASSERT_NE(Worker(11), nullptr);
   EXPECT_THAT(Worker(11)->detail, AllOf(HasSubstr("process 5"), HasSubstr("was dropped")));
   ASSERT_NE(Worker(12), nullptr);

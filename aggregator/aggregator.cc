@@ -328,7 +328,7 @@ absl::Status Aggregator::Serve(const AggregatorConfig& config) {
            &metrics_}) {
     coordinator_.AddObserver(*observer);
   }
-  // With the clocks, by which what was planned goes on.
+  // With the clocks, by which what was planned continues.
   RETURN_IF_ERROR(RestoreSessions());
   RETURN_IF_ERROR(process_.StartPages(config.health_address, config.health_names));
   process_.pages().AddPostPage(triggers_->MakePostPage());

@@ -65,7 +65,7 @@ class Agent {
 
   // Works until one of the signals that `signal_fd` (signalfd(2)) reports. Then sources are read no
   // further, and what they gave is sent for as long as the drain time allows; what is left stays in
-  // the spool, or, where there is none, with the workers, and the next agent goes on with it.
+  // the spool, or, where there is none, with the workers, and the next agent continues with it.
   // SIGHUP ends nothing: the file of the configuration is read again.
   void Run(int signal_fd);
 
@@ -78,7 +78,7 @@ class Agent {
   // Begins to work once the spool is read; a directory that cannot be read, or that another agent
   // uses, is waited for.
   void OpenSpool();
-  // Goes on with what the spool says was running, if no aggregator has said it by now.
+  // Resumes the captures that the spool lists as running, unless an aggregator has listed them.
   void ResumeOffline();
   // Anything but OK: what lies in the spool is for an aggregator with another store.
   absl::Status CheckAggregator(const std::string& aggregator_id);

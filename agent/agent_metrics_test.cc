@@ -85,7 +85,7 @@ TEST_F(DeliveryMetricsTest, LossesStandByPlaceAndReasonFromTheStart) {
   EXPECT_EQ(queue_.counters().events_lost, 3u);
 }
 
-// A worker that is killed is told apart from what somebody has to mend.
+// A worker that is killed is told apart from what somebody has to repair.
 TEST_F(DeliveryMetricsTest, LossesOfUnknownSizeHavePlaceAndReasonToo) {
   constexpr char kName[] = "neurontrace_agent_losses_of_unknown_size_total";
   DeliveryMetrics metrics(registry_, {{"instance_id", "i-1"}},
@@ -115,7 +115,7 @@ TEST_F(DeliveryMetricsTest, AcknowledgementsAreTimedFromTheSendingOfThisCall) {
   EXPECT_EQ(AckTimesNow().sample_count, 1u);
   EXPECT_NEAR(AckTimesNow().sample_sum, 0.3, 1e-9);
 
-  // Nobody hears what is sent for an hour; then the call is begun anew.
+  // Nobody hears what is sent for an hour; then the call is restarted.
   aggregator_.is_cut_off = [] { return true; };
   Submit(1, 1);
   runner_.RunUntilIdle();

@@ -25,7 +25,7 @@ UploadConnector MakeGrpcUploadConnector(std::shared_ptr<grpc::Channel> channel,
 ControlConnector MakeGrpcControlConnector(std::shared_ptr<grpc::Channel> channel,
                                           TaskRunner& runner);
 
-// Calls of the ClockGateway over `channel`. What the aggregator says is checked before anybody
+// Calls of the ClockGateway over `channel`. Messages of the aggregator are checked before anybody
 // hears of it, and what makes no sense ends the call. The others outlive every stream made; streams
 // are made, used and destroyed on the sequence of `runner`.
 EvidenceConnector MakeGrpcEvidenceConnector(std::shared_ptr<grpc::Channel> channel,

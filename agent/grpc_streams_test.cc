@@ -19,7 +19,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Acknowledges each chunk with the next number, and answers a hello with what the test says.
+// Acknowledges each chunk with the next number, and answers a hello as the test sets.
 class Gateway final : public v1::AgentGateway::Service {
  public:
   grpc::Status Upload(grpc::ServerContext* context,

@@ -31,7 +31,7 @@ struct AggregatorMetrics {
 
   // Nothing: the gauge is not there. One thread.
   void SetCanaryAge(std::optional<uint64_t> age_ns);
-  // In seconds since 1970; likewise. One thread.
+  // In seconds since 1970; the same. One thread.
   void SetSecurityEnds(const SecurityEnds& ends);
 
  private:

@@ -129,7 +129,7 @@ TEST_F(AggregatorTest, RetriesAreDroppedAndGapsAskedFor) {
   const v1::UploadAck gap = agent.Upload(TestEnvelope(capture, "a", 0, 3));
   EXPECT_EQ(gap.refusal(), v1::REFUSAL_CODE_GAP);
   EXPECT_EQ(gap.next_sequence(), 1u);
-  // What was under way behind the gap is passed over; the stream goes on where it was asked to.
+  // What was under way behind the gap is passed over; the stream continues where it was asked to.
   agent.Send(TestEnvelope(capture, "a", 0, 4));
   const v1::UploadAck resumed = agent.Upload(TestEnvelope(capture, "a", 0, 1));
   EXPECT_EQ(resumed.refusal(), v1::REFUSAL_CODE_NONE);
@@ -290,7 +290,7 @@ TEST_F(AggregatorTest, ListsWorkersByAnyNameOfTheirJob) {
   }
 }
 
-// What a name that was mistyped selects is not silence for as long as it goes on.
+// What a name that was mistyped selects is not silence for as long as it continues.
 TEST_F(AggregatorTest, AStandingCaptureThatMatchesNobodySaysWhatThereIs) {
   TestOperator people(address());
   const CaptureId id = people.Start();

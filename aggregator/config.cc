@@ -162,7 +162,7 @@ void AddAccessOptions(CLI::App& app, AggregatorConfig& config) {
       ->capture_default_str();
 }
 
-// Throws where `none` does not stand alone.
+// Throws where `none` is not alone.
 OrderClasses OrderClassesOf(const std::vector<std::string>& names) {
   const auto has = [&](std::string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();

@@ -26,7 +26,7 @@ namespace neurontrace {
 // What the command line of neurontrace-aggregator says.
 struct AggregatorConfig {
   std::string listen = "127.0.0.1:9400";          // gRPC, HOST:PORT; port 0 picks a free one
-  std::string health_address = "127.0.0.1:9402";  // HTTP, likewise
+  std::string health_address = "127.0.0.1:9402";  // HTTP, also
   std::vector<std::string> health_names;          // by which it may be asked; see HealthServer
   std::string store = "/var/lib/neurontrace/aggregator";
   // UDP, for clock probes; nullopt: the number of the gRPC port, or, where that is taken, none.
@@ -40,7 +40,7 @@ struct AggregatorConfig {
   std::string triggers;                                          // file of rules; empty: none
   TriggerPosts trigger_posts = TriggerPosts::kThisMachine;
   ChannelSecurity security;
-  std::string access;  // file of who may do what; empty: it stands in certificates
+  std::string access;  // file of who may do what; empty: it is in certificates
   uint32_t calls_per_second = limits::kCallsPerSecondDefault;  // of each caller but agents
   bool kubernetes_tokens = false;                              // taken, beside those of `access`
   std::string kubernetes_token_audience = "neurontrace";

@@ -9,7 +9,7 @@
 
 namespace neurontrace::cli {
 
-// Why a preloaded library does not get into a program, in words; empty: nothing is known against
+// Explains why a library cannot be preloaded into a program; empty: nothing is known against
 // it. `path` is the program's file; of a script its interpreter is looked at.
 std::string PreloadObstacle(HostView& host, const std::string& path);
 

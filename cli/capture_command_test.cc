@@ -106,7 +106,7 @@ TEST_F(CaptureCommandTest, AnOptionWithNothingInItIsWrongUsage) {
   EXPECT_EQ(service_.stopped, "");
 }
 
-// What stands in a file of options and is empty is named by its line.
+// What is in a file of options and is empty is named by its line.
 TEST_F(CaptureCommandTest, AnEmptyLineOfAFileIsWrongUsage) {
   const std::string path = testing::TempDir() + "/cli_empty_option.conf";
   std::ofstream(path) << "[capture]\njob = \"\"\n";
@@ -275,7 +275,7 @@ TEST_F(CaptureCommandTest, WatchFollowsAndTellsEveryChangeInJsonLines) {
   service_.steps.back().set_state(v1::CAPTURE_STATE_RECORDING);
   EXPECT_EQ(RunCli({"captures", "watch", kCaptureId}), kExitDone);
   EXPECT_THAT(out_, StartsWith("capture     "));
-  service_.got = service_.steps.front();  // GetCapture says that it goes on
+  service_.got = service_.steps.front();  // GetCapture says that it continues
   EXPECT_EQ(RunCli({"captures", "watch", kCaptureId, "--output", "json"}), kExitDone);
   EXPECT_GE(std::count(out_.begin(), out_.end(), '\n'), 2);
   EXPECT_THAT(out_, StartsWith("{\"capture_id\":\""));

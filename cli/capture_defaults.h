@@ -8,10 +8,10 @@
 #include "cli/capture_options.h"
 #include "cli/config_file.h"
 
-// Options of a capture that stand in a file of options, and were not typed.
+// Options of a capture that are in a file of options, and were not typed.
 namespace neurontrace::cli {
 
-// Takes back what a file says where it contradicts what was typed, or has no meaning with it:
+// Drops a file's value where it contradicts what was typed, or has no meaning with it:
 // --last 20s is about the past, whatever duration is usual here. `options` are those of `command`.
 void YieldToTyped(const CLI::App& command, const ConfigOrigins& origins, CaptureOptions& options);
 

@@ -37,7 +37,8 @@ class BlockedSignals {
 class InterruptDeathTest : public BlockedSignals, public CommandLineTest {
  protected:
   InterruptDeathTest() {
-    // The child is the program anew with this test alone: threads of others do not take the signal.
+    // The child is the program again with this test alone: threads of others do not take the
+    // signal.
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     std::filesystem::remove_all(directory_);
     std::filesystem::create_directories(directory_);

@@ -262,7 +262,7 @@ CLI::Option* AddList(CLI::App& command, const char* names, std::vector<std::stri
   return command.add_option(names, values, text)->allow_extra_args(false);
 }
 
-// One of which none means something else than one with nothing in it.
+// An option that is absent means something else than one with an empty value.
 void AddText(CLI::App& command, const char* names, std::string& value, const char* text) {
   command.add_option(names, value, text)->check(NotEmpty("omit it to give no name"));
 }

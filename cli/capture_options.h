@@ -53,7 +53,7 @@ struct CaptureOptions {
 void AddSelectionOptions(CLI::App& command, CaptureOptions& options);
 // Which events, in what rings, for how much of the machine.
 void AddEventOptions(CLI::App& command, CaptureOptions& options);
-// When it begins and ends, and what becomes of it.
+// When it begins and ends, and its outcome.
 void AddTimeOptions(CLI::App& command, CaptureOptions& options);
 // Name, tags, and how many workers it has to have.
 void AddConditionOptions(CLI::App& command, CaptureOptions& options);

@@ -23,9 +23,9 @@ bool IsPastBegin(const v1::Capture& capture);
 // "arming", "begins in 80 ms", "recording", "waiting for execution 4711", "storing the rest" …
 std::string PhaseOf(const v1::Capture& capture);
 
-// A capture that goes on, as lines for a terminal: its phase, sums, and as many workers as there is
-// room for: in the order of jobs and ranks if all fit, else the worst first. Rates are of about the
-// last second. One thread.
+// A capture that continues, as lines for a terminal: its phase, sums, and as many workers as there
+// is room for: in the order of jobs and ranks if all fit, else the worst first. Rates are of about
+// the last second. One thread.
 class CaptureProgress {
  public:
   // Takes in how the capture is now.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a terminal shows while a capture goes on, in windows of several sizes.
+// What a terminal shows while a capture continues, in windows of several sizes.
 #include "cli/capture_progress.h"
 #include "lib/base/time_units.h"
 

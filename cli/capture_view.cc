@@ -120,7 +120,7 @@ v1::Capture WithoutPlainWorkers(v1::Capture capture) {
   return rest;
 }
 
-// What keeps a worker from recording, and how to mend it, stands in its row of the table. Warnings
+// What keeps a worker from recording, and how to repair it, is in its row of the table. Warnings
 // and findings, which others read without the table, say it as well: once is enough.
 v1::Capture WithDetailsToldOnce(v1::Capture capture) {
   if (static_cast<size_t>(capture.workers_size()) > kOutcomesShown) return capture;

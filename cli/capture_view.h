@@ -39,8 +39,8 @@ std::string FormatCaptureJson(const v1::Capture& capture);
 v1::Capture WithoutRawIds(v1::Capture capture);
 
 // 1: it matched no worker, or did not begin. 3: something is missing, a worker that was selected
-// has no part in it, or falls short of what was asked for. Else 0. Of one that goes
-// on: as it is so far.
+// has no part in it, or falls short of what was asked for. Else 0. Of one that
+// continues: as it is so far.
 ExitCode ExitCodeOf(const v1::Capture& capture);
 
 // Every unary call is given this long.

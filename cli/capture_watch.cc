@@ -19,7 +19,7 @@ constexpr auto kReconnectFor = std::chrono::seconds(30);
 // that initialise later join later.
 constexpr uint64_t kBeginWithinNs = 3'000'000'000;
 
-// A call is made anew after this long at the latest, so that an aggregator that has gone without a
+// A call is recreated after this long at the latest, so that an aggregator that has gone without a
 // word is found out.
 constexpr auto kCallFor = std::chrono::seconds(20);
 

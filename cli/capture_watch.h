@@ -19,7 +19,7 @@ struct WatchOptions {
   bool interrupt_stops = true;
   // Watch only until it records, or will not: a standing capture has no end of its own.
   bool until_begun = false;
-  // Told of every change.
+  // Called on every change.
   std::function<void(const v1::Capture&)> on_change = {};
 };
 
@@ -37,7 +37,7 @@ class CaptureWatch {
 
   // Follows a capture until it has ended, or begun, through restarts of the aggregator; shows what
   // it does on a terminal. OK with `capture` as it is then; CANCELLED when it was interrupted. A
-  // capture goes on without anybody who watches.
+  // capture continues without anybody who watches.
   grpc::Status Follow(v1::Capture& capture, const WatchOptions& options);
 
   // For what comes behind it, which is interrupted otherwise.

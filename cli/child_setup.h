@@ -28,7 +28,7 @@ inline void ResetSignals() {
 }
 
 // A program of ours that is to do what its command line says: options of the site's own daemons
-// stand in the environment, too. The name of the machine stays.
+// are in the environment, too. The name of the machine stays.
 inline void ForgetOptions() {
   constexpr std::string_view kOurs = "NEURONTRACE_";
   std::vector<std::string> names;

@@ -79,7 +79,7 @@ bool IsLocal(const CLI::App& app) {
                      [&](const char* name) { return app.got_subcommand(name); });
 }
 
-// gRPC says of every failure before the first byte that nobody answers; what it was stands in its
+// gRPC says of every failure before the first byte that nobody answers; what it was is in its
 // words.
 std::string WayOut(const Context& context, std::string_view message) {
   const auto says = [&](std::string_view words) {

@@ -60,7 +60,7 @@ void AddDoctorCommand(CLI::App& app, Context& context, Run& run);
 void AddConfigCommand(CLI::App& app, Context& context, Run& run);
 void AddCompletionCommand(CLI::App& app, Run& run);
 
-// What may stand behind `words`, for the scripts of AddCompletionCommand.
+// Completions of `words`, for the scripts of AddCompletionCommand.
 int PrintCompletions(const CLI::App& app, const std::vector<std::string>& words);
 
 // The whole command line; returns the exit code. Separate from main so that tests can call it.
@@ -69,7 +69,7 @@ int RunCommandLine(int argc, const char* const* argv, Context& context);
 // Says what failed on stderr, with the way out where there is one, and returns kExitFailed.
 int Fail(const Context& context, const grpc::Status& status);
 int Fail(const absl::Status& status);
-// Likewise, of what was typed; returns kExitUsage.
+// The same, of what was typed; returns kExitUsage.
 int FailUsage(const absl::Status& status);
 
 }  // namespace neurontrace::cli

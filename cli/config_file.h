@@ -32,8 +32,8 @@ struct ConfigOrigin {
 };
 using ConfigOrigins = std::map<const CLI::Option*, ConfigOrigin>;
 
-// Makes what the files say the defaults of the parser's options, so that the environment and the
-// command line win. INVALID_ARGUMENT names the file, the line and the column that is wrong: an
+// Makes the values of the files the defaults of the parser's options, so that the environment and
+// the command line win. INVALID_ARGUMENT names the file, the line and the column that is wrong: an
 // unknown section or key, no value, or one that the option does not take. FAILED_PRECONDITION: a
 // file is there and cannot be read, or it is not there and must be.
 absl::Status ApplyConfig(CLI::App& app, const std::vector<ConfigPlace>& places,

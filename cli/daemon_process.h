@@ -16,7 +16,7 @@
 namespace neurontrace::cli {
 
 // A program that works for this one in the background and ends with it, however that ends: the
-// kernel kills it when the thread that started it is gone. It stands in a process group of its own,
+// kernel kills it when the thread that started it is gone. It is in a process group of its own,
 // so that Ctrl-C at the terminal does not reach it. One
 // thread, which must be the program's first, but for Kill.
 class DaemonProcess {

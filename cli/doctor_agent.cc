@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kCommandBytesMax = 64u << 10;
 constexpr char kAgentName[] = "neurontrace-agent";
 
-// The words of /proc/PID/cmdline.
+// The text of /proc/PID/cmdline.
 std::vector<std::string> CommandOf(HostView& host, const std::string& proc, uint32_t pid) {
   const std::string text =
       ReadProcFile(host, fmt::format("{}/{}/cmdline", proc, pid), kCommandBytesMax);

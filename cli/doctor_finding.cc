@@ -15,7 +15,8 @@ namespace {
 
 constexpr size_t kShownBytesMax = 4096;
 
-// Much of it other processes say of themselves, and some of them would paint on root's terminal.
+// Much of it other processes report about themselves, and some of them would paint on root's
+// terminal.
 std::string Shown(const std::string& text) { return CleanText(text, kShownBytesMax); }
 
 Severity WorstOf(const std::vector<Finding>& findings) {

@@ -12,7 +12,7 @@
 
 namespace neurontrace::cli {
 
-// What an ELF file says of itself, read from the disk and never loaded. A plain value.
+// What an ELF file reports about itself, read from the disk and never loaded. A plain value.
 struct ElfFile {
   bool is_64_bit = false;
   uint16_t machine = 0;              // EM_*

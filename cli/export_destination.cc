@@ -304,7 +304,7 @@ absl::StatusOr<std::unique_ptr<ExportDestination>> OpenStream(const std::string&
   if (place.is_standard_output()) {
     return std::make_unique<StreamDestination>("standard output", File(stdout));
   }
-  // A descriptor is the caller's: it stays open, and goes on where it stands. A pipe without a
+  // A descriptor is the caller's: it stays open, and continues where it stands. A pipe without a
   // reader is waited for. What is there of a file that cannot be replaced goes.
   UniqueFd fd(place.kind == OutputPlace::Kind::kDescriptor
                   ? fcntl(place.descriptor, F_DUPFD_CLOEXEC, 0)

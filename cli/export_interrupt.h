@@ -27,7 +27,7 @@ class ExportInterrupt {
   bool Wait(std::chrono::milliseconds time);
   bool is_interrupted() const;
 
-  // From now on interrupts do nothing: what is on the disk is put in order. No call goes on.
+  // From now on interrupts do nothing: what is on the disk is put in order. No call continues.
   void Hold();
 
  private:

@@ -118,7 +118,7 @@ bool ExportPart::IsOurs() const {
   return spec_.is_directory ? S_ISDIR(about.st_mode) : S_ISREG(about.st_mode);
 }
 
-// Without it, or where it is cut off, the next one begins anew.
+// Without it, or where it is cut off, the next one restarts.
 void ExportPart::WriteNote() {
   std::string note =
       fmt::format("{}capture {}\n{}{}\n", kFirstLine, spec_.capture_id, kRequestKey, spec_.request);

@@ -12,7 +12,7 @@ namespace neurontrace::cli {
 
 // The place in which the files of an export gather until they are whole: PATH.part beside PATH, and
 // PATH.part.request, which says what was asked for. An export that broke off can be left there, and
-// the next one that asks for the same goes on with it; what another request left is removed. Who
+// the next one that asks for the same continues with it; what another request left is removed. Who
 // has the place has a lock on PATH.part.request. Where that is not to be had, because another
 // process has it, because the volume has no locks, or because either name is taken by something
 // that no export made, the place is PATH.PID.part, and is not left. One thread.

@@ -139,7 +139,7 @@ TEST_F(ExportPartTest, WhoComesSecondHasAPlaceOfItsOwn) {
   }
   EXPECT_EQ(Read(place_), "first");
   EXPECT_EQ(Entries(), 2u);
-  // Free again, it is had again.
+  // Once it is free, it can be locked again.
   first->Leave();
 }
 

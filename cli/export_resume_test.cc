@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: an export that breaks off goes on, by itself or with the same command, and what has the
+// Goal: an export that breaks off continues, by itself or with the same command, and what has the
 // real name is the export as if nothing had been. Method: the command line against a service whose
 // calls break where the test says.
 #include <gmock/gmock.h>
@@ -112,7 +112,7 @@ class ExportResumeTest : public CommandLineTest {
     words.insert(words.end(), more.begin(), more.end());
     return RunCli(words);
   }
-  // From now on the service has these breaks, and counts anew.
+  // From now on the service has these breaks, and restarts its count.
   void Break(std::vector<size_t> at) {
     exports_.breaks = std::move(at);
     exports_.asked.clear();

@@ -28,9 +28,9 @@ struct Transferred {
 };
 
 // Receives an export into a destination, over as many calls as it takes: where the aggregator or
-// the way to it goes away it asks again and goes on behind what is there, for
+// the way to it goes away it asks again and continues behind what is there, for
 // Context::export_retry_ms after the last new byte. Where what is there is not how the export
-// begins any more, it begins anew and says so on stderr. One thread; blocks.
+// begins any more, it restarts and says so on stderr. One thread; blocks.
 class ExportTransfer {
  public:
   // All outlive it. `draws`: progress is shown on a terminal.

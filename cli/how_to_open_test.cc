@@ -17,7 +17,7 @@ class HowToOpenTest : public ::testing::Test {
  protected:
   HowToOpenTest() { request_.set_format(v1::EXPORT_FORMAT_PERFETTO); }
 
-  // The words for a file of this length, of which nothing is on the disk.
+  // The hint for a sparse file of this length.
   std::string WordsFor(off_t bytes) {
     const std::string path = ::testing::TempDir() + "how_to_open.pftrace";
     const UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));

@@ -22,7 +22,7 @@ class InterruptWatcher {
   InterruptWatcher& operator=(const InterruptWatcher&) = delete;
 
   // From now on this is called instead, with counts from 1 on. When it returns, no call of the
-  // former goes on. Not to be called by one of them.
+  // former continues. Not to be called by one of them.
   void Redirect(std::function<void(int)> on_interrupt);
 
  private:

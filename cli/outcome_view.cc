@@ -174,7 +174,7 @@ std::string FormatReach(const v1::Capture& capture) {
       FormatCounted(static_cast<uint64_t>(of), "worker"));
 }
 
-// What is recorded, of which the runtime may be further.
+// What is recorded; the runtime may be further.
 std::string FormatExecutions(const v1::CaptureWorkerStatus& worker, const v1::CaptureBegin& begin) {
   if (worker.first_execution() == 0) return "-";
   const uint64_t newest = worker.newest_execution();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What came of each worker, letter by letter, and every reason not to take part.
+// The result of each worker, letter by letter, and every reason not to take part.
 #include "cli/outcome_view.h"
 
 #include <gmock/gmock.h>

@@ -25,7 +25,7 @@ namespace {
 
 constexpr auto kStatePoll = std::chrono::milliseconds(20);
 
-// What an export says, as a string.
+// The output of an export, as a string.
 class Results {
  public:
   explicit Results(Context& context) : context_(context), before_(context.results) {
@@ -51,7 +51,7 @@ class Results {
   size_t bytes_ = 0;
 };
 
-// JSON without its line breaks, which stand in no string of it.
+// JSON without its line breaks, which are in no string of it.
 std::string OnOneLine(const std::string& text) {
   std::string line;
   for (size_t from = 0; from < text.size();) {

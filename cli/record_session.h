@@ -69,7 +69,7 @@ class RecordSession {
   absl::Status Begin();
   // Passes signals on until the command has ended.
   void AwaitCommand();
-  // Stops the capture and writes the trace. Says what came on stderr: in words, or as one line of
+  // Stops the capture and writes the trace. Prints the result on stderr: as text, or as one line of
   // JSON, the last of all.
   void Conclude();
   // The same where Begin failed.

@@ -48,7 +48,7 @@ TEST(Selection, KnowsTheNamesOfItsJob) {
 
 class SelectionCommandTest : public CommandLineTest {
  protected:
-  // One that goes on, of this Slurm job.
+  // One that continues, of this Slurm job.
   void StoreOne(v1::CaptureMode mode) {
     service_.capture.set_state(v1::CAPTURE_STATE_RECORDING);
     service_.capture.set_started_realtime_ns(1);

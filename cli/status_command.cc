@@ -31,7 +31,7 @@ std::string DescribeWorkers(Context& context, uint32_t count) {
   return states.empty() ? text : text + ")";
 }
 
-// What goes on, one line each: standing captures are easily forgotten.
+// What continues, one line each: standing captures are easily forgotten.
 std::string DescribeRunning(Context& context) {
   grpc::ClientContext call;
   SetDeadline(call, context);

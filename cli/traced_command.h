@@ -30,7 +30,7 @@ std::string WithPreload(const std::string& library, const std::string& present);
 
 // The command that `record` runs for somebody. The process is made at once and waits, so that it
 // is forked while there is a single thread; Release lets the command begin. It has this process's
-// stdin, stdout, stderr, signal mask and dispositions, and stands in its process group. The kernel
+// stdin, stdout, stderr, signal mask and dispositions, and is in its process group. The kernel
 // kills it if this process is killed. One thread, the program's first.
 class TracedCommand {
  public:

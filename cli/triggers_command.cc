@@ -62,7 +62,7 @@ std::string FormatRules(const v1::ListTriggersReply& reply) {
   return rows.empty() ? "" : FormatTable({"TRIGGER", "JOB", "FIRES AT", "RECORDS", "LIMITS"}, rows);
 }
 
-// The rules and what came of them, and what is wrong with their file. Pure.
+// The rules and their results, and what is wrong with their file. Pure.
 std::string FormatTriggers(const v1::ListTriggersReply& reply) {
   std::string out;
   if (!reply.problem().empty()) {

@@ -20,8 +20,7 @@ struct WorkersView {
 bool IsInState(const v1::WorkerInventory& worker, const std::string& state);
 
 // A line for each job, a line for each worker in the order of jobs and ranks, and below them
-// conflicts, details and warnings, of which those that differ only in numbers and instances are
-// folded.
+// conflicts, details and warnings. Lines that differ only in numbers and instances are folded.
 std::string FormatWorkers(const v1::ListWorkersReply& reply, const WorkersView& view);
 
 }  // namespace neurontrace::cli

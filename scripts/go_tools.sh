@@ -34,7 +34,7 @@ find_go() {
 Debian 12 has 1.19, and 1.23 in its backports: unpack a newer one from https://go.dev/dl into /usr/local/go"
 }
 
-# sources_of FILE...: what is built of this repository is part of the name of what comes of it.
+# sources_of FILE...: what is built of this repository is part of the name of its result.
 sources_of() {
   cat "$programs"/go.{mod,sum} "${BASH_SOURCE[0]}" "$@" | sha256sum | cut -c1-12
 }

@@ -22,7 +22,7 @@
 // commands that the tap takes, so that a later agent can send an older one.
 //
 // A wrong, oversized or too frequent command costs the agent its connection, never the worker
-// anything. When the socket dies the trace goes on into the ring; a capture whose agent has not
+// anything. When the socket dies the trace continues into the ring; a capture whose agent has not
 // come back after kTapOrphanTimeoutSeconds is stopped.
 #pragma once
 

@@ -150,7 +150,7 @@ static_assert(sizeof(TapRecordHeader) == 40);
 inline constexpr uint64_t kTapRecordCrcOffset = 8;  // the checksum covers from here to `length`
 
 inline constexpr uint16_t kTapRecordFlagFinalDrain = 1;  // fetched after the decision to stop
-inline constexpr uint16_t kTapRecordFlagResumed = 2;     // TRACE_STARTED: same capture goes on
+inline constexpr uint16_t kTapRecordFlagResumed = 2;     // TRACE_STARTED: same capture continues
 inline constexpr uint16_t kTapRecordFlagMore = 4;        // FETCH: came back full, more may wait
 // TRACE_STARTED: what follows comes from rings that were held, perhaps for long. Sequence numbers
 // go on, and what is missing before a core's first one was overwritten meanwhile: no loss.
@@ -194,8 +194,8 @@ struct TapLifecycle {
 };
 static_assert(sizeof(TapLifecycle) == 8);
 
-// What became of fetches of one core (or of all at once: kTapNoCore) between two times, other than
-// a document in the ring. It stands before the core's next document, and at the latest before
+// The outcome of fetches of one core (or of all at once: kTapNoCore) between two times, other than
+// a document in the ring. It precedes the core's next document, and at the latest before
 // TRACE_STOPPED, so that a reader knows of refused events when it comes to the hole they left in
 // nc_local_id. Deferred and failed fetches are no loss by themselves: their events stay in the
 // runtime's rings, and what those overwrite shows as a hole with no refused events to explain it.

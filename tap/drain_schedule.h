@@ -40,7 +40,7 @@ class DrainSchedule {
   // may wait: the core stays due.
   void Drained(uint32_t core, uint64_t fetched_ns, uint64_t now_ns, uint64_t events, bool more);
 
-  // A core could not be fetched, for want of room or by an error: look again soon, whatever its
+  // A core could not be fetched, for lack of room or by an error: look again soon, whatever its
   // rate.
   void PutOff(uint32_t core, uint64_t now_ns);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of libnrt.so.1 that the tap stands in front of, and the two that a host may call
+// The functions of libnrt.so.1 that the tap is in front of, and the two that a host may call
 // which reaches the runtime by dlopen and dlsym. Each interposed function returns what the runtime
 // returned and leaves errno as the runtime left it. Without a runtime they fail as one that does
 // not work.

@@ -58,7 +58,7 @@ bool RingWriter::AppendDocument(uint32_t nc_idx, uint16_t flags, uint64_t realti
   record.flags = flags;
   record.nc_idx = nc_idx;
   record.host_realtime_ns = realtime_ns;
-  // What was told of losses came out of the reserve, which covers that.
+  // What was told about losses came out of the reserve, which covers that.
   if (!Append(&record, json, json_bytes, nullptr, 0, FreeBytes())) return false;
   ++documents_;
   Count(&header_->counters.documents, 1);

@@ -23,8 +23,8 @@ class RingWriter {
   // The capture that records from now on belong to; null: none.
   void SetCapture(const uint8_t* capture_id);
 
-  // One fetch document, and before it what is to be told of losses. False if there is no room for
-  // it: it is lost, and CountRefused is to be called.
+  // One fetch document, and before it what is to be told about losses. False if there is no room
+  // for it: it is lost, and CountRefused is to be called.
   bool AppendDocument(uint32_t nc_idx, uint16_t flags, uint64_t realtime_ns, const char* json,
                       uint64_t json_bytes);
 
@@ -35,8 +35,8 @@ class RingWriter {
   // JSON bytes that the next document may have without being refused.
   uint64_t RoomForDocument();
 
-  // What becomes of fetches of a core (or kTapNoCore) besides: a document was refused, a fetch was
-  // put off for want of room, a fetch failed.
+  // The outcome of fetches of a core (or kTapNoCore) besides: a document was refused, a fetch was
+  // put off for lack of room, a fetch failed.
   void CountRefused(uint32_t nc_idx, uint64_t realtime_ns, const RefusedDocument& document);
   void CountDeferred(uint32_t nc_idx, uint64_t realtime_ns);
   void CountFailed(uint32_t nc_idx, uint64_t realtime_ns);

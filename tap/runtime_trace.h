@@ -51,7 +51,8 @@ class RuntimeTrace {
 
   // From here to EndCollection what the rings of a trace that holds have is recorded under
   // `capture_id`. Collect fetches a round of it, and gives way to `interrupt` as DrainDue does; it
-  // is done with a core that comes back thin, or of which came as much as its ring can have held.
+  // is done with a core whose last document was small, or that returned as many events as its ring
+  // can hold.
   enum class Collected { kMore, kDone, kGone };
   void BeginCollection(const CaptureSpec& spec, const uint8_t* capture_id);
   Collected Collect(const std::atomic<uint32_t>& interrupt);

@@ -115,7 +115,7 @@ class Tap {
   bool resumed_ = false;  // spec_'s trace ran before
   Refusal refusal_ = Refusal::kNone;
   uint64_t begin_at_ns_ = 0;        // not before
-  uint64_t quiet_until_ns_ = 0;     // nobody is told of anything before
+  uint64_t quiet_until_ns_ = 0;     // nobody is told about anything before
   uint64_t stop_at_ns_ = kNeverNs;  // of what is wanted
   uint64_t start_at_ns_ = 0;
   uint64_t start_pause_ns_ = kStartRetryFirstNs;

@@ -45,7 +45,7 @@ class TapCollectTest : public TapTest {
   void Keep() {
     for (TapTestRecord& record : agent_.Read()) records_.push_back(std::move(record));
   }
-  // Of a capture: types in words, and the events that its documents hold.
+  // Of a capture: types by name, and the events that its documents hold.
   std::string Told(uint8_t capture) const {
     std::string told;
     uint64_t events = 0;

@@ -36,7 +36,7 @@ class FactsWriter {
   uint8_t scratch_[kTapFactsBytes - sizeof(TapFactsHeader)];  // `used_` bytes of it are valid
 };
 
-// What the runtime says about itself, asked once after nrt_init and kept past nrt_close. On
+// The runtime's version and limits, queried once after nrt_init and kept past nrt_close. On
 // the tap's thread.
 struct RuntimeFacts {
   bool complete = false;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fails when an #include (or a .proto import) points against the layers of tools/layers.txt.
 
-    tools/check_layers.py             check the repository this script stands in
+    tools/check_layers.py             check the repository this script is in
     tools/check_layers.py --root DIR  check another tree with the same layout
     tools/check_layers.py --list      print what each folder may include
 

@@ -353,10 +353,10 @@ def unknown_options(root):
 
 
 def out_of_date(root, programs=None):
-    """[(path, line, message)] of the blocks that are not what the code says."""
+    """[(path, line, message)] of the blocks that differ from the code."""
     try:
         return [(path, read(root, path).split(now)[0].count("\n") + 1,
-                 f"the block '{block}' is not what the code says: {FIX_OPTIONS if block == 'options' else FIX}")
+                 f"the block '{block}' differs from the code: {FIX_OPTIONS if block == 'options' else FIX}")
                 for path, block, now, wanted in rewritten(root, programs) if now != wanted] + unknown_options(root)
     except DocsError as error:
         path, message = str(error).split(": ", 1)

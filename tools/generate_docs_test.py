@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Goal: generate_docs.py reads what the code says, notices a page that says otherwise, and names the command to run.
+"""Goal: generate_docs.py reads the code, notices a page that says otherwise, and names the command to run.
 Method: small trees in a temporary folder, and headers and help texts given as text."""
 
 import contextlib

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a man page of what a program says of itself with --help, so that the two cannot drift apart.
+"""Makes a man page of what a program reports about itself with --help, so that the two cannot drift apart.
 
     tools/man_page.py PROGRAM [--section N] [--date YYYY-MM-DD] > PAGE
 

@@ -5,6 +5,7 @@ import os
 import re
 
 import tidy_functions
+import tidy_words
 
 MAX_LINES = 700
 MAX_HEADER_LINES = 350
@@ -315,4 +316,6 @@ RULES = [
     Rule("disabled-test", "no DISABLED_ tests", check_disabled_tests),
     Rule("banned-word", "no absl::Mutex, std::mutex, std::cout, getInstance, catch (...), rand: each has a better one",
          check_banned_words),
+    Rule("plain-words", f"no translated phrase in comments, literals and Markdown; at most "
+         f"{tidy_words.MAX_SENTENCE_WORDS} words in a sentence of a message", tidy_words.check_plain_words),
 ]

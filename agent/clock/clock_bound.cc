@@ -41,7 +41,7 @@ std::optional<uint64_t> Nanoseconds(int64_t seconds, int64_t nanoseconds) {
 }
 
 absl::StatusOr<Memory> ReadMemory(FileSystem& files, const std::string& path) {
-  // Opened anew each time: a daemon that starts again makes a new file.
+  // Opened again each time: a daemon that starts again makes a new file.
   ASSIGN_OR_RETURN(const std::unique_ptr<FileSystem::File> file, files.OpenForReading(path));
   for (int tries = 0; tries < kClockBoundTriesMax; ++tries) {
     ASSIGN_OR_RETURN(const std::string first, file->Read(0, sizeof(Memory)));

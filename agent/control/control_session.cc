@@ -15,7 +15,7 @@ constexpr uint64_t kReconnectFirstNs = 100'000'000;
 constexpr uint64_t kReconnectLongestNs = 10'000'000'000;
 constexpr uint64_t kWelcomeWaitNs = 10'000'000'000;
 constexpr uint64_t kTickNs = 50'000'000;       // how soon the end of a capture is noticed
-constexpr uint64_t kProgressNs = 500'000'000;  // between reports of a capture that goes on
+constexpr uint64_t kProgressNs = 500'000'000;  // between reports of a capture that continues
 constexpr uint64_t kHeartbeatNs = 2'000'000'000;
 constexpr uint64_t kLastWordsNs = 2'000'000'000;
 // Finished captures are kept so that a repeated order finds them finished.

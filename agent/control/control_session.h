@@ -57,7 +57,7 @@ class PendingReports {
 };
 
 // The agent's side of the control call: says who it is and what workers there are, has every source
-// carry out the aggregator's orders, and reports what comes of them. Keeps trying to reach the
+// carry out the aggregator's orders, and reports their results. Keeps trying to reach the
 // aggregator for as long as it lives; sources go on meanwhile, and on each new connection all is
 // told again. Orders are idempotent, and a capture that a welcome does not list is over. Lives on
 // the agent's sequence.
@@ -106,8 +106,8 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
   void Start();
   // How long to wait after Start for the first welcome before GoOn.
   static constexpr uint64_t kGoOnAloneAfterNs = 2'000'000'000;
-  // Before the first welcome: a capture that the agent before this one ran goes on until the
-  // aggregator says what became of it.
+  // Before the first welcome: a capture that the agent before this one ran continues until the
+  // aggregator says its outcome.
   void GoOn(const CaptureResume& resume);
   // Ends the call; nothing is reported any more.
   void Stop();
@@ -124,7 +124,7 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
   }
   const Counters& counters() const { return counters_; }
 
-  // Workers at hand, as the aggregator was told of them or will be.
+  // Workers at hand, as the aggregator was told about them or will be.
   const std::map<WorkerIdentity, WorkerInfo>& workers() const { return workers_; }
   struct CaptureState {
     CaptureId id;
@@ -167,7 +167,7 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
  private:
   struct Capture {
     bool stopping = false;
-    bool unconfirmed = false;   // goes on from an earlier run; the aggregator has not said so
+    bool unconfirmed = false;   // continues from an earlier run; the aggregator has not said so
     bool finished = false;      // and said so
     bool ends_itself = false;   // a snapshot that was cut
     bool by_execution = false;  // how far its cores are is told at once

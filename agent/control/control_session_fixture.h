@@ -20,7 +20,7 @@ namespace neurontrace {
 
 inline constexpr uint64_t kMs = 1'000'000;
 
-// For tests: what a report says.
+// For tests: the content of a report.
 inline std::string Words(const AgentReport& report) {
   struct Visitor {
     std::string operator()(const AgentInfo& info) const { return "hello " + info.agent_id; }

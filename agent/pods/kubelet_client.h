@@ -16,7 +16,7 @@
 namespace neurontrace {
 
 // Asks the kubelet of this node what its pods were given, at its pod-resources socket. Connects
-// when it is asked, and anew after the kubelet was started again. List waits for the answer and is
+// when it is asked, and again after the kubelet was started again. List waits for the answer and is
 // for one thread at a time; Cancel is for any.
 class KubeletClient {
  public:

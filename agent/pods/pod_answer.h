@@ -23,7 +23,7 @@ struct PodContainer {
 // What a kubelet says of the pods of its node, checked. A plain value.
 struct PodAnswer {
   std::vector<PodContainer> containers;
-  uint32_t cores_per_device = 0;  // 0: not known, so cores tell of no device
+  uint32_t cores_per_device = 0;  // 0: not known, so cores report no device
   uint64_t refused = 0;           // containers with a name or a number that cannot be
   friend bool operator==(const PodAnswer&, const PodAnswer&) = default;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever a kubelet answers, and whatever stands in a process's cgroup file: what is taken from it
+// Whatever a kubelet answers, and whatever is in a process's cgroup file: what is taken from it
 // is within its limits and holds no character that a name of Kubernetes has not.
 #include <google/protobuf/stubs/logging.h>
 

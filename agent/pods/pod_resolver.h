@@ -94,7 +94,7 @@ class PodResolver {
   std::optional<uint64_t> asked_ns_;
   uint64_t pause_ns_;
   bool failing_ = false;          // as it was logged last
-  bool says_unreadable_ = false;  // likewise
+  bool says_unreadable_ = false;  // the same
 };
 
 }  // namespace neurontrace

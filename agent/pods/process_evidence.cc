@@ -18,7 +18,7 @@
 namespace neurontrace {
 namespace {
 
-// As it stands in PROC/devices.
+// As it is in PROC/devices.
 constexpr std::string_view kDriverName = "neuron";
 constexpr size_t kUuidBytes = 36;
 constexpr size_t kHashBytes = 32;  // the UID of a static pod
@@ -38,7 +38,7 @@ std::optional<std::string> ReadProcFile(const std::string& path) {
   return text;
 }
 
-// What comes before `separator`; the text goes on behind it.
+// What comes before `separator`; the text continues behind it.
 std::string_view TakePart(std::string_view& text, char separator) {
   const size_t end = std::min(text.find(separator), text.size());
   const std::string_view part = text.substr(0, end);

@@ -187,7 +187,7 @@ class Job {
       process.facts.environment["LOCAL_RANK"] = Text(process.local);
     }
     if (launcher_ != Launcher::kVisibleCores) return;
-    // The node's cores in any order: the truth is what the list says.
+    // The node's cores in any order: the list is the truth.
     std::vector<int64_t>& free = free_cores_[process.node];
     if (process.local == 0) {
       for (const Process& other : processes_) {

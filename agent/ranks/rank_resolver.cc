@@ -338,8 +338,8 @@ void JobResolver::ExpandClaims() {
   }
 }
 
-// Ranks of a process of which the launcher says the index: the cores of all processes before it if
-// those are here, or else index times cores.
+// Computes the ranks of a process from the index that its launcher gives it: the first rank is the
+// number of cores of all processes before it if those are known, else index times cores.
 void JobResolver::ExpandProcessIndex(RankSource source, const Worker& worker,
                                      RankClaim& claim) const {
   std::map<int64_t, int64_t> cores_of;  // by index

@@ -31,7 +31,7 @@ class Window {
     }
     return std::string_view(buffer_).substr(static_cast<size_t>(offset - start_), size);
   }
-  // What is held from `offset` on, if that is `least` bytes, else as many as `size`: who goes on
+  // What is held from `offset` on, if that is `least` bytes, else as many as `size`: who continues
   // from place to place reads nothing twice. Valid until the next call.
   absl::StatusOr<std::string_view> From(uint64_t offset, size_t least, size_t size) {
     const uint64_t end = start_ + buffer_.size();

@@ -48,7 +48,7 @@ class Spool {
   struct Options {
     std::string directory;
     std::string agent_id;
-    std::string boot_id;  // of the machine; empty: no capture goes on by itself
+    std::string boot_id;  // of the machine; empty: no capture continues by itself
     uint64_t bytes_max = limits::kSpoolBytesDefault;
     uint64_t capture_bytes_max = limits::kSpoolBytesDefault / 2;
     WhenFull when_full = WhenFull::kDropOldest;
@@ -71,8 +71,8 @@ class Spool {
     virtual void OnKept(const SpoolTicket& ticket, const SpoolPlace& place) = 0;
     // The disk fails, or is well again.
     virtual void OnHealth(const absl::Status& health) = 0;
-    // The segment goes to make room. What stands in it is lost; a chunk that must not go without
-    // a trace is appended anew from within this call, by AppendFirst.
+    // The segment goes to make room. What is in it is lost; a chunk that must not go without
+    // a trace is appended again from within this call, by AppendFirst.
     virtual void OnSegmentDropped(const CaptureId& capture_id, uint64_t segment) = 0;
     // What the cursor file is to say of the streams.
     virtual std::map<StreamIdentity, SpoolCursor::Stream> StreamsOf(
@@ -100,7 +100,7 @@ class Spool {
   // OnKept follows, unless the capture is forgotten or `chunk` is gone before it is written.
   void Append(const CaptureId& capture_id, const SpoolTicket& ticket,
               const std::shared_ptr<const v1::ChunkEnvelope>& chunk);
-  // Before all that waits, and whatever the budget says: for what stands in for a lost chunk.
+  // Before all that waits, and whatever the budget says: for what replaces a lost chunk.
   void AppendFirst(const CaptureId& capture_id, const SpoolTicket& ticket,
                    const std::shared_ptr<const v1::ChunkEnvelope>& chunk);
   // The chunk is not needed any more.
@@ -108,7 +108,7 @@ class Spool {
   // A stream's first chunks were given up: the cursor has to say so.
   void NoteCursor(const CaptureId& capture_id);
   void Forget(const CaptureId& capture_id);
-  // The capture goes on at the next start, before the aggregator is asked, if the spool can vouch
+  // The capture continues at the next start, before the aggregator is asked, if the spool can vouch
   // for its cursors by then. Until Forget, or NoteUnsure.
   void NoteRunning(const CaptureId& capture_id, const CaptureSpec& spec);
   void NoteUnsure(const CaptureId& capture_id);

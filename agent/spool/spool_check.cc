@@ -55,7 +55,7 @@ absl::Status CheckCursor(FileSystem& files, const std::string& path,
   return absl::OkStatus();
 }
 
-// What stands in the directory of a capture. A running agent may remove any of it, and the whole
+// What is in the directory of a capture. A running agent may remove any of it, and the whole
 // of it, between its being listed and its being opened: what is gone is no part of the spool.
 absl::Status CheckCapture(FileSystem& files, const std::string& root, const std::string& capture,
                           SpoolCheckReport& report) {

@@ -22,7 +22,7 @@ using Operation = FakeFileSystem::Operation;
 constexpr char kRoot[] = "/spool";
 constexpr char kCapture[] = "/spool/01M80BDF0EMHPSPT11J5N3R5MG";
 
-// While `--spool-check` looks, the agent it asks about goes on storing, sending and removing.
+// While `--spool-check` looks, the agent it asks about continues storing, sending and removing.
 class SpoolCheckTest : public ::testing::Test {
  protected:
   FakeFileSystem disk_;

@@ -39,7 +39,7 @@ class SpoolDisk {
   absl::Status Write(const SpoolJob::Append& append, FileSystem::File& file);
   void SetAside(const SpoolJob::Aside& aside);
   absl::Status WriteCursor(const SpoolJob::Cursor& cursor);
-  // What of the job's segments may go now, by what came of the rest.
+  // What of the job's segments may go now, by the result of the rest.
   void Remove(const SpoolJob& job, SpoolJobResult& result);
 
   FileSystem& files_;

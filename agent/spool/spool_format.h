@@ -46,7 +46,7 @@ std::string EncodeSegmentHeader(const SegmentHeader& header);
 // a segment, or damaged. UNIMPLEMENTED: of a later version; the message says which.
 absl::StatusOr<SegmentHeader> DecodeSegmentHeader(std::string_view bytes);
 
-// What stands before each chunk. The chunk's header follows, then its columns.
+// What precedes each chunk. The chunk's header follows, then its columns.
 struct RecordHead {
   uint32_t kind = kRecordKindChunk;
   uint32_t header_bytes = 0;

@@ -15,7 +15,7 @@
 
 namespace neurontrace {
 
-// Where a chunk stands in the spool. A plain value.
+// Where a chunk is in the spool. A plain value.
 struct SpoolPlace {
   uint64_t segment = 0;  // 0: nowhere
   uint32_t offset = 0;
@@ -54,7 +54,7 @@ struct SpoolJob {
     std::string directory;
     uint64_t segment = 0;
     uint64_t bytes = 0;
-    // Not stored by the aggregator: only once the batch (with what stands in for it) and the
+    // Not stored by the aggregator: only once the batch (with what replaces it) and the
     // cursor are durable.
     bool given_up = false;
     bool failed_before = false;
@@ -82,7 +82,7 @@ struct SpoolJob {
 struct SpoolJobResult {
   absl::Status appended;  // all chunks are durable, or none is said to be
   absl::Status tidied;    // cursors, removals, the probe, files of the spool as a whole
-  // What became of the `running` file. Where anything failed it is gone: what comes next may be
+  // The outcome of the `running` file. Where anything failed it is gone: what comes next may be
   // sent without being on this disk, and then the cursors here would be wrong.
   enum class Running { kAsItWas, kLeft, kWritten, kGone, kStuck };
   Running running = Running::kAsItWas;

@@ -17,9 +17,9 @@
 
 namespace neurontrace {
 
-// Reads a spool's directory when an agent starts, and after a crash. Whatever it finds, it goes on:
-// a segment that cannot be read is moved to the quarantine, one of a later version or of another
-// agent stays where it is. Blocking; one thread.
+// Reads a spool's directory when an agent starts, and after a crash. Whatever it finds, it
+// continues: a segment that cannot be read is moved to the quarantine, one of a later version or of
+// another agent stays where it is. Blocking; one thread.
 class SpoolRecovery {
  public:
   struct FoundSegment {

@@ -110,14 +110,14 @@ struct SilentCore {
   uint64_t ns = 0;
 };
 
-// Looks through all cores at `now_ns`. Those told of `rule` before are passed over until they have
+// Looks through all cores at `now_ns`. Those reported for `rule` are skipped until they have
 // an event again; workers whose buffers were not read to their end lately are not judged. `job`
 // empty: of any.
 std::vector<SilentCore> FindSilentCores(std::map<WorkerIdentity, WatchedWorker>& workers,
                                         const std::string& rule, const std::string& job,
                                         uint64_t silent_ns, uint64_t now_ns);
 
-// The rules of triggers as one agent sees them: what its workers' events tell, what becomes of its
+// The rules of triggers as one agent sees them: what its workers' events tell, the outcome of its
 // workers, and what it is asked by name. It decides nothing but that a rule
 // fires; the aggregator makes captures of it. Without rules it costs nothing, and without rules
 // that look at events nothing an event. On the agent's sequence.

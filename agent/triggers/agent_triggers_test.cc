@@ -59,7 +59,7 @@ TEST_F(AgentTriggersTest, TellsOfACoreThatIsSilentWhileAnotherIsNot) {
     ShowEvent(1, 1);
   }
   EXPECT_THAT(told, SizeIs(1));
-  ShowEvent(1, 0);  // awake, and silent anew
+  ShowEvent(1, 0);  // awake, and silent again
   for (int i = 0; i < 5; ++i) {
     Pass(kSecondNs);
     ShowEvent(1, 1);

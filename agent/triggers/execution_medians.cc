@@ -6,7 +6,7 @@
 namespace neurontrace {
 namespace {
 
-// Longer is no execution but a counter that was set anew, or a clock that was.
+// Longer is no execution but a counter that was set again, or a clock that was.
 constexpr uint64_t kLongestNs = 86'400'000'000'000;
 
 std::optional<uint64_t> Between(uint64_t begin_ns, uint64_t end_ns) {

@@ -29,7 +29,7 @@ class RunningMedian {
 };
 
 // How long executions of one core take, by its models (a core that runs two has two usual times),
-// from the starts and stops that its runtime tells of. Numbers come from a worker: what makes no
+// from the starts and stops that its runtime reports. Numbers come from a worker: what makes no
 // sense is passed over. On one sequence.
 class ExecutionMedians {
  public:

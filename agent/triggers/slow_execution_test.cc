@@ -95,7 +95,7 @@ TEST_F(SlowExecutionTest, TheDevicesClockCountsAndTheHostsWhereItMakesNoSense) {
   Show(1, Start(100, host_ns_, 5) + "," + Stop(100, host_ns_ + 900 * kNsPerSecond, 6));
   EXPECT_THAT(told, IsEmpty());  // set ahead meanwhile; the device says 1 ns
   Show(1, Start(101, host_ns_, 5) + "," + Stop(101, host_ns_ + 5 * kMillisecondNs, 4));
-  ASSERT_THAT(told, SizeIs(1));  // the counter began anew; the host says 5 ms
+  ASSERT_THAT(told, SizeIs(1));  // the counter restarted; the host says 5 ms
   clock.AdvanceNs(kNsPerSecond);
   Show(1, Start(102, host_ns_, 5) + "," + Stop(102, host_ns_ - 5, 4));  // neither
   Show(1, Start(103, 5, 5) + "," + Stop(103, UINT64_MAX, UINT64_MAX));  // absurd

@@ -21,8 +21,8 @@ namespace neurontrace {
 //
 // A file is read to its end for its hash before it is offered; only content that the aggregator
 // lacks is read again and sent, from where a broken call before stopped. Before, between and behind
-// the two readings it has to be the same file of the same size and time of change, and what came of
-// the second has to have the hash of the first: else it is told as changed, and nothing of it is
+// the two readings it has to be the same file of the same size and time of change, and the result
+// of the second has to have the hash of the first: else it is told as changed, and nothing of it is
 // kept. Hashes of files that have not changed are remembered.
 // thread: artifacts: finds, hashes and sends artifacts, one at a time
 class ArtifactUploader final : public ArtifactSink {

@@ -60,7 +60,7 @@ void Live(FakeNode& node) {
   node.Run();
   ReviveIfDead(node);
   node.aggregator.budget = ~uint64_t{0};
-  // As after a silence that was noticed: the call begins anew.
+  // As after a silence that was noticed: the call restarts.
   node.uploader->SetEnabled(false);
   node.Welcome();
   for (int i = 0; i < 10 && (node.queue->chunks() > 0 || node.disk.powered_off()); ++i) {

@@ -303,7 +303,7 @@ void DeliveryQueue::Replace(StreamNumber stream, Entry& entry, Chunk chunk) {
     spool_->SetAside(chunk.header.capture_id, entry.sequence, entry.envelope);
   }
   // A new envelope: the old one may still be on its way out. Should the agent end before it is
-  // acknowledged, the next one is refused the original again, and replaces it likewise.
+  // acknowledged, the next one is refused the original again, and replaces it too.
   SetEnvelope(stream, entry, std::move(chunk));
 }
 
@@ -421,7 +421,7 @@ void DeliveryQueue::TakeFound(const SpoolCursor& cursor, const ChunkHeader& head
     const bool cursor_says = index > 0 || known != cursor.streams.end();
     if (cursor_says && header.sequence != expected && !entry.gone) entry.gone = damaged;
   } else {
-    // Written once more: after a write that failed, or to stand in for the chunk.
+    // Written once more: after a write that failed, or to replace the chunk.
     spool_->Release(stream.entries[index].place);
   }
   Entry& entry = stream.entries[index];

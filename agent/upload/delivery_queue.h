@@ -31,7 +31,7 @@ namespace neurontrace {
 // What envelopes and acknowledgements call a stream: the same in every Upload call of this process.
 inline uint32_t StreamRef(StreamNumber number) { return static_cast<uint32_t>(number); }
 
-// An empty chunk to stand in the place of one that is lost: its header, with `replaced` to count
+// An empty chunk to replace one that is lost: its header, with `replaced` to count
 // its events. One that stands for another already stays as it is.
 Chunk MakeLossChunk(ChunkHeader header, LossPlace place, LossReason reason, std::string detail);
 
@@ -43,9 +43,9 @@ Chunk MakeLossChunk(ChunkHeader header, LossPlace place, LossReason reason, std:
 //
 // When the budget in memory is spent, or the spool refuses what is newest, HasRoom is false and
 // sources stop reading. What is submitted all the same is taken up to twice the budget, and beyond
-// that the newest gives way to an empty chunk that tells of the loss. When the spool drops what is
+// that the newest gives way to an empty chunk that reports the loss. When the spool drops what is
 // oldest, the next chunk of the stream says that what was before it is gone, and where there is no
-// next one an empty chunk stands in for the last. Lives on the agent's sequence.
+// next one an empty chunk replaces the last. Lives on the agent's sequence.
 class DeliveryQueue final : public ChunkSink, public Spool::Listener {
  public:
   struct Counters {
@@ -91,7 +91,7 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
     std::vector<StreamCursor> cursors;
   };
   std::vector<Resumed> TakeRunning();
-  // The capture runs here: the next agent is to go on with it likewise.
+  // The capture runs here: the next agent is to go on with it too.
   void NoteRunning(const CaptureId& capture_id, const CaptureSpec& spec);
   // True if the aggregator has chunks of a stream that was resumed before they were made: what was
   // made since has their numbers, and cannot be sent. The capture has to be forgotten here and

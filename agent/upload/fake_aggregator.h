@@ -46,13 +46,13 @@ class FakeUploadAggregator {
     };
   }
 
-  // So many chunks more are stored and acknowledged; what comes after is not heard.
+  // So many chunks more are stored and acknowledged; what comes after is not received.
   uint64_t budget = ~uint64_t{0};
   uint64_t received = 0;
   uint64_t received_bytes = 0;
   int calls = 0;
   std::map<std::string, Stream> streams;  // by name
-  // While it says so nothing is heard.
+  // While it says so nothing is received.
   std::function<bool()> is_cut_off;
   // Refuses a chunk for good if it says so.
   std::function<bool(const ChunkHeader&)> refuses;

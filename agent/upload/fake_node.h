@@ -49,7 +49,7 @@ class FakeNode {
     spool.reset();
     runner.RunUntilIdle();  // tasks that find nobody
   }
-  // Goes on before the aggregator is asked, if the spool can vouch for it.
+  // Continues before the aggregator is asked, if the spool can vouch for it.
   bool GoOn() {
     bool any = false;
     for (const DeliveryQueue::Resumed& resumed : queue->TakeRunning()) {

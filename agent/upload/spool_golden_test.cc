@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A spool that version 1 wrote, kept in tests/golden/spool_v1, never to be written anew: every
+// A spool that version 1 wrote, kept in tests/golden/spool_v1, never to be rewritten: every
 // later version delivers it. And what a version does that finds files of a later one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint64_t kReconnectFirstNs = 100'000'000;
 constexpr uint64_t kReconnectLongestNs = 10'000'000'000;
-// With chunks under way and no answer for so long, the call is given up and begun anew.
+// With chunks under way and no answer for so long, the call is given up and restarted.
 constexpr uint64_t kSilenceMaxNs = 30'000'000'000;
 // Refusals of what stands for a refused chunk.
 constexpr uint8_t kStandInRefusedMax = 4;
@@ -234,7 +234,7 @@ void Uploader::Replace(StreamNumber stream, const v1::UploadAck& ack) {
   if (entry.envelope == nullptr) return;  // it was sent before a reconnection, and is sent again
   const auto header = ParseEnvelopeHeader(*entry.envelope);
   // What was under way twice is refused twice: only what stands for it is known to be refused when
-  // that goes on.
+  // that continues.
   if (entry.replaced && ++entry.refusals < kStandInRefusedMax) {
     return GoBack(stream, ack.refused_sequence());
   }

@@ -25,7 +25,7 @@ namespace neurontrace {
 // Brings the queue's chunks to the aggregator: over one Upload call, within a window, in order
 // within each stream. After a lost connection everything that is not acknowledged is sent again;
 // the aggregator drops what it has. A chunk that is refused for good is replaced by an empty one
-// that tells of the loss, so that its stream goes on; where the aggregator asks for what is not
+// that reports the loss, so that its stream continues; where the aggregator asks for what is not
 // here any more, the first chunk that is says so. Lives on the agent's sequence.
 class Uploader final : public UploadStream::Listener, public DeliveryQueue::Listener {
  public:

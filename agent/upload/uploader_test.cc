@@ -56,7 +56,7 @@ class FakeAggregator {
   bool unknown_capture = false;
   std::map<std::string, uint64_t> next;             // cursors by stream name
   std::vector<std::string> stored;                  // "name sequence", in order
-  std::vector<std::string> received;                // likewise, every time
+  std::vector<std::string> received;                // the same, every time
   std::map<std::string, std::vector<Loss>> losses;  // of stored chunks, by stream name
 
  private:

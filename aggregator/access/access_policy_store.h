@@ -24,7 +24,7 @@ class AccessPolicyStore {
 
   // For the first time; see ReadAccessFile for errors.
   absl::Status Load();
-  // Takes what the file says now, where it is another one than before, or in any case.
+  // Reloads the file if it has changed, or in any case.
   void Look(bool anyway);
 
   std::shared_ptr<const AccessRules> rules() const;

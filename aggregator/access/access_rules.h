@@ -27,11 +27,11 @@ struct AccessRule {
 // Immutable once made, so for any thread. The first rule that fits counts.
 class AccessRules {
  public:
-  // Without a file: a certificate's role stands in it, as a URI "neurontrace:operator".
+  // Without a file: a certificate's role is in it, as a URI "neurontrace:operator".
   AccessRules() = default;
   explicit AccessRules(std::vector<AccessRule> rules) : rules_(std::move(rules)), by_file_(true) {}
 
-  // By what a certificate says of its owner: "dns:NAME", "uri:URI", "cn:NAME".
+  // By a name in the certificate: "dns:NAME", "uri:URI", "cn:NAME".
   std::optional<Caller> ByCertificate(const std::vector<std::string>& identities) const;
   std::optional<Caller> ByToken(std::string_view token) const;
   // "NAMESPACE/NAME", as the API server says it.
@@ -52,7 +52,7 @@ class AccessRules {
 // Fails with INVALID_ARGUMENT, a line "PATH:LINE:COLUMN: [NAME]: WORDS" for each problem; `text`
 // may be anything.
 absl::StatusOr<AccessRules> ParseAccessFile(std::string_view text, const std::string& path);
-// Likewise, and ReadSmallFile's errors.
+// The same, and ReadSmallFile's errors.
 absl::StatusOr<AccessRules> ReadAccessFile(const std::string& path);
 
 }  // namespace neurontrace

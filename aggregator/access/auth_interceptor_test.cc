@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is let pass, and what becomes of those who are not.
+// Who is let pass, and the outcome of those who are not.
 #include "aggregator/access/auth_interceptor.h"
 
 #include <gmock/gmock.h>

@@ -25,7 +25,7 @@ constexpr std::string_view kBearer = "Bearer ";
 
 std::string_view ViewOf(grpc::string_ref text) { return {text.data(), text.size()}; }
 
-// What the certificate of a connection says of its owner, in the words of access files.
+// What the certificate of a connection says of its owner, in the text of access files.
 std::vector<std::string> IdentitiesOf(const grpc::AuthContext& context) {
   constexpr std::pair<const char*, const char*> kKinds[] = {
       {"peer_uri", "uri:"}, {"peer_dns", "dns:"}, {"x509_common_name", "cn:"}};

@@ -23,7 +23,7 @@ struct KubernetesPod {
 
 // Asks the API server who a token is (TokenReview), over TLS that its certificate authority has to
 // vouch for. The aggregator's own token is read for each question, as it is exchanged every hour.
-// Any thread; blocks for limits::kTokenReviewMsMax at the most.
+// Any thread; blocks for limits::kTokenReviewMsMax at most.
 class KubernetesApi {
  public:
   KubernetesApi(KubernetesPod pod, std::string audience)

@@ -26,7 +26,7 @@ struct Caller {
   Role role = Role::kAgent;  // which may look at nothing and begin nothing
   // Names of jobs, each whole or with a * for any ending; empty: all, and what belongs to none.
   std::vector<std::string> jobs;
-  // Likewise Kubernetes namespaces, and users by their numbers.
+  // Also Kubernetes namespaces, and users by their numbers.
   std::vector<std::string> namespaces;
   std::vector<std::string> uids;
 

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 
-// Tokens of Kubernetes service accounts: what one says of itself, and the question to the API
+// Tokens of Kubernetes service accounts: what one reports about itself, and the question to the API
 // server (TokenReview, authentication.k8s.io/v1) whether that is so. Pure; no text of a token or an
 // answer is in any error.
 namespace neurontrace {

@@ -24,7 +24,7 @@ using MaySeeCapture = std::function<bool(const CaptureId&)>;
 // Replaces the ids of captures that `may_see` denies by "another capture".
 std::string HideCaptures(std::string_view text, const MaySeeCapture& may_see);
 
-// Removes what the record says of other people: the workers it passed over, except those that
+// Removes what the record has about other callers: the workers it passed over, except those that
 // `is_visible` admits, the list of jobs behind "no worker matched", and the ids of captures in its
 // texts, except those that `may_see` admits.
 void HideOthers(const std::function<bool(const WorkerIdentity&)>& is_visible,

@@ -225,7 +225,7 @@ void HostFitter::TellContradictions(const PairFit& fit,
   model_.evidence_rejected += impossible;
 }
 
-// Of a stretch without evidence nothing is known but that time went on from what was known before
+// Of a stretch without evidence nothing is known but that time continued from what was known before
 // it to what was known after.
 void HostFitter::FillUnknown() {
   for (size_t s = 0; s < model_.segments.size(); ++s) {

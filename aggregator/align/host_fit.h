@@ -11,7 +11,7 @@
 namespace neurontrace {
 
 // Raised with every change after which the same evidence gives another model, if only in a bit:
-// stored models of another version are fitted anew.
+// stored models of another version are fitted again.
 inline constexpr uint32_t kHostAlgorithmVersion = 3;
 
 struct HostFitParameters {
@@ -31,8 +31,8 @@ struct HostFitParameters {
 // likely, and shows by how much ways differ if they do by more than promises leave open (host_utc.h
 // says how); what is possible stays what probes prove.
 //
-// A segment ends where the host tells of something that its raw clock may have felt, where the
-// reference begins anew, and where the probes themselves show a step. The same evidence gives the
+// A segment ends where the host reports something that its raw clock may have felt, where the
+// reference restarts, and where the probes themselves show a step. The same evidence gives the
 // same model, bit for bit. What cannot be used is counted and told in the findings.
 ClockModel FitHostClock(const ClockEvidence& evidence, const HostFitParameters& parameters,
                         const ReferenceUtc& reference_utc = {});

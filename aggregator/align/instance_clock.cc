@@ -49,7 +49,8 @@ uint64_t LikelyLess(const ClockModel& model, const ReferenceWindow& window) {
   return least;
 }
 
-// Raw goes on when somebody sets REALTIME, and the model with it; people want to know all the same.
+// Raw continues when somebody sets REALTIME, and the model with it; people want to know all the
+// same.
 void TellSteps(std::span<const ClockEvent> events, std::vector<ClockFinding>& findings) {
   size_t told = 0;
   for (const ClockEvent& event : events) {

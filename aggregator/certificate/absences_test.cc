@@ -349,7 +349,7 @@ TEST(GaveWay, TheTimeThatAnotherCaptureHadIsSaidAndNotClaimed) {
                   "04:40:03Z (2.0 s): " +
                   words + "; from 2025-11-21 04:40:07Z to 2025-11-21 04:40:09Z (2.0 s): " + words));
 
-  // While it goes on, and where something is lost besides.
+  // While it continues, and where something is lost besides.
   record.state = CaptureState::kRecording;
   EXPECT_THAT(make().verdict, HasSubstr("; but for the time that other captures had"));
   record.state = CaptureState::kIncomplete;

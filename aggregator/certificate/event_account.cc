@@ -45,7 +45,7 @@ EventAccount AccountOf(const StreamRecord& stream) {
   uint64_t accounted = stream.events;
   bool unknown_on_the_way = false;
   for (const Loss& loss : stream.losses) {
-    // One of no events gives only the time and the words of what is counted elsewhere.
+    // One of no events gives only the time and the text of what is counted elsewhere.
     if (loss.events == 0 && !loss.events_unknown) continue;
     AddLoss(loss, account.losses);
     if (IsExpiry(loss)) {

@@ -12,7 +12,7 @@
 namespace neurontrace {
 namespace {
 
-// An agent that is still to bring it, or will not bring anything any more, is told of by itself.
+// An agent that is still to bring it, or will not bring anything any more, is reported separately.
 bool IsCutShort(const CertificateEvidence& evidence, const StreamRecord& stream) {
   if (stream.ended || !HasEnded(evidence.record.state)) return false;
   const auto& agents = evidence.record.agents;
@@ -21,7 +21,8 @@ bool IsCutShort(const CertificateEvidence& evidence, const StreamRecord& stream)
   });
 }
 
-// As an agent tells it that goes on without its aggregator: the capture may have stopped meanwhile.
+// As an agent tells it that continues without its aggregator: the capture may have stopped
+// meanwhile.
 bool HasNoEnd(const Loss& gap) {
   return gap.events == 0 && !gap.events_unknown && !IsGivenWay(gap) &&
          gap.first_timestamp_ns == gap.last_timestamp_ns;

@@ -79,7 +79,7 @@ TEST_F(HostCertificatesTest, StreamWithoutItsEndIsAFindingOnceItsAgentHasFinishe
 }
 
 TEST_F(HostCertificatesTest, TimeWithoutAnAgentIsANoteAndNoFinding) {
-  // As an agent that was started anew tells it.
+  // As an agent that was restarted tells it.
   StreamRecord stored{.number = 1, .identity = host().identity};
   ChunkHeader header;
   header.stream = stored.identity;
@@ -105,7 +105,7 @@ TEST_F(HostCertificatesTest, TimeWithoutAnAgentIsANoteAndNoFinding) {
 }
 
 TEST_F(HostCertificatesTest, GapOfWhichOnlyTheBeginningIsKnownIsANote) {
-  // As an agent tells it that went on without its aggregator.
+  // As an agent tells it that continued without its aggregator.
   StreamRecord stored{.number = 1, .identity = host().identity};
   ChunkHeader header;
   header.stream = stored.identity;

@@ -149,7 +149,7 @@ std::vector<FileClaim> Overlapping(const std::vector<FileClaim>& claims) {
       is_listed = false;
     }
     if (latest.stream == nullptr || EndNs(claim) > EndNs(latest)) {
-      // It stands in the list if it overlaps with what was before.
+      // It is in the list if it overlaps with what was before.
       latest = claim;
     }
   }

@@ -25,8 +25,8 @@ struct CertificateEvidence {
   std::span<const ArtifactForgone> artifacts_forgone = {};
 };
 
-// Judges a capture from its accounts. A capture that goes on gets a provisional certificate of what
-// there is so far. Pure.
+// Judges a capture from its accounts. A capture that continues gets a provisional certificate of
+// what there is so far. Pure.
 Certificate MakeCertificate(const CertificateEvidence& evidence);
 
 // Compares what the framework files of a capture say about their ranks, and adds a remark to the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of a worker, a stream, an agent and a rank in a certificate, case by case, over
+// The outcome of a worker, a stream, an agent and a rank in a certificate, case by case, over
 // plain records: no store and no clock.
 #include "aggregator/certificate/make_certificate.h"
 
@@ -76,7 +76,7 @@ TEST(MakeCertificate, AnExecutionThatWasNotReachedIsFound) {
   world.record.spec = {.conditions = {.at_next_execution = true}};
   world.record.begin = CaptureBegin();
   EXPECT_THAT(world.Make().findings, ElementsAre(HasSubstr("no execution to start at was found")));
-  // While it goes on it may still come.
+  // While it continues it may still come.
   world.record.state = CaptureState::kRecording;
   EXPECT_THAT(world.Make().findings, IsEmpty());
 }
@@ -94,7 +94,7 @@ TEST(MakeCertificate, ACaptureOfUnknownLengthIsIncomplete) {
   EXPECT_FALSE(world.Make().complete);
 }
 
-// What became of one worker, by what is known of it.
+// The outcome of one worker, by what is known of it.
 struct PartCase {
   const char* name;
   CaptureWorkerState state;

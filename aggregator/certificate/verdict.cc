@@ -276,7 +276,7 @@ void AddRemarks(const Certificate& certificate, Lines& findings, Lines& notes) {
   }
 }
 
-// Whether a remark tells of events that are not there, though no loss may count them.
+// Whether a remark reports events that are not there, though no loss may count them.
 bool LackEvents(const Certificate& certificate) {
   const auto lacks = [](const Remark& remark) {
     switch (remark.kind) {

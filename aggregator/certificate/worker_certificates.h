@@ -7,10 +7,10 @@
 
 namespace neurontrace {
 
-// What became of every worker that was there, with its streams; worst first. Pure.
+// The outcome of every worker that was there, with its streams; worst first. Pure.
 std::vector<WorkerCertificate> MakeWorkerCertificates(const CertificateEvidence& evidence);
 
-// Whether this worker stands in the way of a complete capture.
+// Whether this worker is in the way of a complete capture.
 bool IsWanting(const WorkerCertificate& worker);
 
 }  // namespace neurontrace

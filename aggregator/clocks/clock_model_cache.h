@@ -31,7 +31,7 @@ namespace neurontrace {
 // known everything stays as it is.
 void EndWithEvents(const std::vector<StreamRecord>& streams, CaptureClocks& clocks);
 
-// What becomes of the models of captures' clocks; docs/operator/metrics.md describes them. The
+// The outcome of the models of captures' clocks; docs/operator/metrics.md describes them. The
 // registry owns them. Any thread.
 struct ClockModelCacheMetrics {
   explicit ClockModelCacheMetrics(prometheus::Registry& registry);
@@ -74,11 +74,11 @@ class ClockModelCache {
   // Of the machines that have streams in a capture. Errors of reading streams and evidence;
   // CANCELLED after Close. Models that cannot be stored are given all the same, as version 0.
   absl::StatusOr<CaptureClocks> OfCapture(const CaptureRecord& record);
-  // Of one that goes on, for an export of a part of it alone: fitted out of the evidence and the
+  // Of one that continues, for an export of a part of it alone: fitted out of the evidence and the
   // events around the window. Stores nothing.
   absl::StatusOr<CaptureClocks> OfWindow(const CaptureRecord& record,
                                          const RealtimeWindow& window) const;
-  // The same without what events tell of devices and of order, unless a stored version has it:
+  // The same without what events report devices and of order, unless a stored version has it:
   // reads none of them, and stores nothing. For who only looks.
   absl::StatusOr<CaptureClocks> HostsOfCapture(const CaptureRecord& record) const;
   // Sees to it that a final version is stored, if it is time. False: there is none yet.

@@ -115,7 +115,7 @@ class ClockService final : public SessionClocks {
   ClockModelCache& book() { return book_; }
   LiveClocks& live() { return live_; }
   // What the book says of a capture. Of one that has just ended the last evidence may be on its
-  // way: blocks until it has come, for three seconds from the end at the most. Any thread.
+  // way: blocks until it has come, for three seconds from the end at most. Any thread.
   absl::StatusOr<CaptureClocks> OfCapture(const CaptureRecord& record);
   absl::StatusOr<CaptureClocks> HostsOfCapture(const CaptureRecord& record) const;
   // How well the clocks of a capture's hosts are known now; without those that are not known. Any

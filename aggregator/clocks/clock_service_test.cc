@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The clock service of a whole aggregator, with an agent that the test plays: access, probes over
-// UDP and in a call, evidence that is stored and outlives a restart, and an epoch that goes on.
+// UDP and in a call, evidence that is stored and outlives a restart, and an epoch that continues.
 #include "aggregator/clocks/clock_service.h"
 
 #include <arpa/inet.h>
@@ -101,7 +101,7 @@ TEST_F(ClockServiceTest, StoresEvidenceThatOutlivesARestart) {
       ASSERT_TRUE(call->Read(&order));
       EXPECT_EQ(order.receipt().number(), number);
     }
-    // What makes no sense is let go of, and the call goes on.
+    // What makes no sense is let go of, and the call continues.
     ASSERT_TRUE(call->Write(Batch(4, "nonsense")));
     ASSERT_TRUE(call->Read(&order));
     EXPECT_EQ(order.receipt().number(), 4u);

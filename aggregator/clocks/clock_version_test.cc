@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When the clocks of a capture are fitted, stored, given again and fitted anew: through its end,
+// When the clocks of a capture are fitted, stored, given again and fitted again: through its end,
 // the time that evidence needs, restarts, late evidence, other builds, damage and a full disk.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -61,7 +61,7 @@ class TestCoreWorld {
   }
   // Somebody sets the host's clock.
   void SetHost(int64_t by_ns) { options_.host_ahead_ns += by_ns; }
-  // The ring begins anew.
+  // The ring restarts.
   void RestartRing() { sequence_ = 0; }
 
   // An execution from `start_ns` on; with collectives inside, and a barrier of the hosts before.

@@ -78,7 +78,7 @@ class CoreEvidence {
   void Add(const DecodedChunk& chunk) {
     const std::vector<DeviceEvent> events = DeviceEventsOf(chunk);
     if (events.empty()) return;
-    // The numbers of a ring ascend. It can begin anew when the process closes the runtime and
+    // The numbers of a ring ascend. It can restart when the process closes the runtime and
     // opens it again: then nothing tells on which side of that an event is.
     began_anew_ = began_anew_ || events.back().sequence < last_sequence_;
     last_sequence_ = std::max(last_sequence_, events.back().sequence);

@@ -20,10 +20,10 @@ namespace neurontrace {
 // How each host's CLOCK_MONOTONIC_RAW goes by the reference now, for who has to tell hosts of a
 // moment: fitted out of the newest evidence on a thread of its own, so that asking costs nothing.
 // Any thread.
-// thread: live clocks: fits the models by which hosts are told of a moment
+// thread: live clocks: fits the models by which hosts are told about a moment
 class LiveClocks {
  public:
-  // Fitted anew so often by itself.
+  // Fitted again so often by itself.
   static constexpr uint64_t kRefreshNs = 10'000'000'000;
   // Out of the evidence of so long: 0.2 ms of work for each host.
   static constexpr uint64_t kEvidenceNs = 20'000'000'000;

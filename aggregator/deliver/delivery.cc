@@ -99,7 +99,7 @@ absl::StatusOr<std::unique_ptr<OutputFile>> Delivery::Step::Open(std::string_vie
   if (!names_.emplace(name).second) return InvalidArgument("delivery: two files named {}", name);
   const std::string path = Below(directory_, name);
   RETURN_IF_ERROR(delivery_.Keep());
-  // So that whoever goes on knows where temporary files may lie.
+  // So that whoever continues knows where temporary files may lie.
   delivery_.AddDirectoryOf(path);
   if (!delivery_.are_directories_saved_) RETURN_IF_ERROR(delivery_.Save());
   Volume::Resumption resumption;

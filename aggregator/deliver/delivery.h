@@ -25,7 +25,7 @@
 namespace neurontrace {
 
 // One export of one capture into a volume, step by step, by docs/formats/shared_volume.md. What
-// stands under its name is whole; manifest.json stands there only while everything is; what an
+// stands under its name is whole; manifest.json is there only while everything is; what an
 // interrupted delivery had finished is not written again. One thread at a time; the files of
 // BeginStep do not outlive their step.
 class Delivery {
@@ -60,7 +60,7 @@ class Delivery {
   void Expect(const std::vector<std::string>& names);
   // Begins a step, whose files come below `directory`; what it wrote another time goes when it
   // ends. The result is usable until EndStep or the next BeginStep. RESOURCE_EXHAUSTED of this and
-  // what follows: more than a manifest may tell of.
+  // what follows: more than a manifest may report.
   absl::StatusOr<OutputFiles*> BeginStep(const std::string& step, const std::string& request,
                                          const std::string& directory);
   absl::Status EndStep(const StepEnd& end);

@@ -37,7 +37,7 @@ class SyncedFile {
     // NFS says it here.
     return close(fd_.release()) == 0 ? absl::OkStatus() : LocalError("close", where_);
   }
-  // That file, and no other, stands there.
+  // That file, and no other, is there.
   bool IsAt(const LocalPlace& place) const {
     struct stat ours = {};
     struct stat there = {};
@@ -127,7 +127,7 @@ class InPlaceFile : public Volume::File {
     const bool is_file = fd.valid() && fstat(fd.get(), &about) == 0 && S_ISREG(about.st_mode);
     return is_file ? about.st_size : -1;
   }
-  // The old one goes on with these.
+  // The old one continues with these.
   bool HasNext(std::string_view bytes) const {
     std::string there(std::min(bytes.size(), kCompareBytes), '\0');
     for (uint64_t at = bytes_; !bytes.empty();) {

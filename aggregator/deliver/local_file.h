@@ -34,7 +34,7 @@ absl::Status SyncDirectoryOf(int directory, const std::string& where);
 absl::StatusOr<std::unique_ptr<Volume::File>> MakeRenamedFile(LocalPlace place,
                                                               std::string temporary,
                                                               std::string where);
-// One that is written under its own name. What stands there stays while the same is written:
+// One that is written under its own name. What is there stays while the same is written:
 // another capture's manifest may name it.
 absl::StatusOr<std::unique_ptr<Volume::File>> MakeInPlaceFile(LocalPlace place, std::string where);
 

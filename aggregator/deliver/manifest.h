@@ -35,7 +35,7 @@ const char* OverfullList(const v1::DeliveryManifest& manifest);
 absl::StatusOr<v1::DeliveryManifest> ParseManifest(std::string_view text);
 
 std::string FormatClaim(const v1::DeliveryClaim& claim);
-// Likewise hostile. DATA_LOSS for what is none: one that is half written, mostly.
+// Also hostile. DATA_LOSS for what is none: one that is half written, mostly.
 absl::StatusOr<v1::DeliveryClaim> ParseClaim(std::string_view text);
 
 }  // namespace neurontrace

@@ -24,7 +24,7 @@ struct RoleQuestion {
 };
 
 // Each gives nothing where the environment does not name such a role. What is named and cannot be
-// had is an error that says what was asked: UNAVAILABLE for what another try may mend, else
+// had is an error that says what was asked: UNAVAILABLE for what another try may repair, else
 // FAILED_PRECONDITION. No error has a token or a key in it.
 
 // The role AWS_ROLE_ARN for the token in AWS_WEB_IDENTITY_TOKEN_FILE, from AWS's STS of the region

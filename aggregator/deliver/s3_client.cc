@@ -53,7 +53,7 @@ absl::Status WithRemedy(const absl::Status& status, const std::string& object) {
                       fmt::format("{}: {}{}", object, std::string(status.message()), remedy));
 }
 
-// In the words of the service.
+// In the text of the service.
 std::string WhatItSays(const S3Reply& reply) {
   const std::string code = CleanText(XmlText(reply.body, "Code"), kMessageBytes);
   const std::string message = CleanText(XmlText(reply.body, "Message"), kMessageBytes);

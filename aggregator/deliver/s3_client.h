@@ -52,7 +52,7 @@ std::string S3MarkHeader(std::string_view mark);
 std::string S3Remedy(int status, std::string_view code);
 
 // Requests to one bucket, signed (AWS Signature Version 4). Certificates are checked. Credentials
-// that end soon are found anew. A request that got no answer, or one that is worth another try, is
+// that end soon are found again. A request that got no answer, or one that is worth another try, is
 // made up to three times, and all of it ends after kVolumeOperationNs. One thread at a time.
 class S3Client {
  public:

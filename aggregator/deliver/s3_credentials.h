@@ -39,7 +39,7 @@ class S3CredentialsFinder {
         authorities_(std::move(authorities)) {}
 
   // FAILED_PRECONDITION says what was looked for, or why those that are named cannot be had;
-  // UNAVAILABLE where another try may have them. Asks anew each time, as they are exchanged.
+  // UNAVAILABLE where another try may have them. Asks again each time, as they are exchanged.
   absl::StatusOr<S3Credentials> Find();
 
  private:

@@ -38,7 +38,7 @@ absl::StatusOr<StandingRule> ParseStandingRule(std::string_view text);
 bool Matches(const StandingRule& rule, const CaptureRecord& record);
 
 // Which captures the standing exports still have to do, and when. Kept in a file, so that a restart
-// goes on; a rule takes the captures that end after it was first seen. One thread.
+// continues; a rule takes the captures that end after it was first seen. One thread.
 class StandingQueue {
  public:
   static constexpr size_t kPendingMax = 10'000;  // the newest beyond it is refused and has failed
@@ -80,7 +80,7 @@ class StandingQueue {
   void ForgetGone(const std::function<bool(const CaptureId&)>& is_gone);
   // The one that is due, nothing else.
   std::optional<Task> Next() const;
-  // What came of it. An error makes it pending again, later, kTriesMax times.
+  // Its result. An error makes it pending again, later, kTriesMax times.
   void Finish(const Task& task, const absl::Status& status);
   // Writes what has changed. Errors of the disk: it is tried again the next time.
   absl::Status Save();

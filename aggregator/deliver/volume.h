@@ -52,7 +52,7 @@ class Volume {
     virtual absl::Status Commit() = 0;
   };
 
-  // How a large file goes on where an interruption left it, on volumes that can do so.
+  // How a large file continues where an interruption left it, on volumes that can do so.
   struct Resumption {
     std::string token;  // what `remember` was told last of this file; empty: nothing
     // Told before the volume relies on it, so that the next one can go on.
@@ -77,7 +77,7 @@ class Volume {
                                                   size_t entries_max) = 0;
   // One that is not there is no error.
   virtual absl::Status Remove(const std::string& name) = 0;
-  // Removes what interruptions left: under a token that nobody goes on with, and the temporary
+  // Removes what interruptions left: under a token that nobody continues with, and the temporary
   // files of a directory with this volume's mark, which nobody else writes with now. Quiet where it
   // cannot.
   virtual void Abandon(const std::string& name, const std::string& token) = 0;

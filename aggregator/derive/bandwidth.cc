@@ -71,7 +71,7 @@ void Bandwidth::Advance(uint64_t time_ns, std::vector<BandwidthSample>& done) {
   while (!listed_.empty() && bin_end_ns() <= time_ns) GiveOutBin(done);
 }
 
-// Goes on to the next bin, in which a lane of this one stands with 0 at least, once.
+// Continues to the next bin, in which a lane of this one stands with 0 at least, once.
 void Bandwidth::GiveOutBin(std::vector<BandwidthSample>& done) {
   std::sort(listed_.begin(), listed_.end());
   size_t kept = 0;

@@ -31,7 +31,7 @@ struct BandwidthCounts {
   uint64_t transfers = 0;
   uint64_t bytes = 0;         // of these; UINT64_MAX where it is more than that
   uint64_t without_size = 0;  // transfers that do not say their size: in no sample
-  uint64_t open = 0;          // whose end or start is not known: likewise
+  uint64_t open = 0;          // whose end or start is not known: the same
   uint64_t not_spread = 0;    // beyond a limit below: all bytes count in the bin of the start
 };
 

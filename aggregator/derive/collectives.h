@@ -99,7 +99,7 @@ class CollectiveFinder {
  public:
   static constexpr uint64_t kMeetNs = 50'000'000;
   static constexpr size_t kMembersOpenMax = size_t{1} << 19;  // the collective due first is closed
-  static constexpr size_t kOpenPerKeyMax = 16;                // likewise, the oldest
+  static constexpr size_t kOpenPerKeyMax = 16;                // the same, the oldest
   static constexpr size_t kAbsentNamedMax = 16;
 
   struct Limits {

@@ -29,7 +29,7 @@ struct Communicator {
   std::optional<uint64_t> group;      // `gid` of its events, where that names a group
   std::optional<uint64_t> cc_stream;  // `stream_id` of its events
   std::vector<uint32_t> streams;      // that had a part in one of its collectives, in their order
-  std::vector<uint64_t> since;        // likewise: the number of the first one of each
+  std::vector<uint64_t> since;        // the same: the number of the first one of each
 };
 
 // Tells communicators apart by all that is known: the job's root address, its world size, the
@@ -77,7 +77,7 @@ class CommunicatorTable {
     bool is_set = false;
     Said said;
     uint32_t communicator = 0;
-    std::optional<uint32_t> member_of;  // a communicator that AddMember was told of
+    std::optional<uint32_t> member_of;  // a communicator that AddMember was told about
     uint64_t since = 0;                 // the number that it has there
   };
 

@@ -72,7 +72,7 @@ struct HbmCounts {
   uint64_t samples = 0;
   uint64_t failed = 0;         // allocations that the runtime refused
   uint64_t without_total = 0;  // events that do not say what is in use: not in a sample
-  uint64_t open = 0;           // events whose stop is not known: likewise
+  uint64_t open = 0;           // events whose stop is not known: the same
   uint64_t dropped = 0;        // beyond a limit of HbmUse
 };
 

@@ -65,7 +65,7 @@ struct ShapeFields {
 // The fields of every shape of a reading, each worked out once. One thread at a time.
 class ShapeFieldTable {
  public:
-  // Shapes of a higher number are looked at anew each time.
+  // Shapes of a higher number are looked at again each time.
   static constexpr size_t kShapesMax = 16'384;
 
   // Valid until the next call.

@@ -36,7 +36,7 @@ struct Step {
   uint64_t executions = 0;          // that began in it, on all cores of the worker
   uint64_t device_busy_ns = 0;      // the sum of their busy time, over these cores
   std::optional<uint64_t> exec_id;  // with kExecution
-  std::string model_name;           // likewise
+  std::string model_name;           // the same
   bool is_open = false;             // its end is not known
 };
 

@@ -87,7 +87,7 @@ struct DurationRow {
   uint32_t stream = 0;
   DurationSketch spans;     // those whose start and stop are both known
   uint64_t open = 0;        // spans without a stop: not in `spans`
-  uint64_t start_lost = 0;  // spans without a start: likewise
+  uint64_t start_lost = 0;  // spans without a start: the same
   uint64_t odd = 0;         // spans whose length cannot be (kOddLength), counted apart
   uint64_t instants = 0;
 
@@ -213,7 +213,7 @@ struct CommunicatorRow {
   uint64_t disjoint = 0;           // whose members cannot have met
   uint64_t incomplete = 0;         // from which a member is absent
   DurationSketch arrival_skew;     // of those in `collectives`: last arrival - first
-  DurationSketch durations;        // likewise: from the last arrival to the last end
+  DurationSketch durations;        // the same: from the last arrival to the last end
   uint64_t skew_known = 0;         // of these: the skew is more than the clocks' bound
   uint64_t skew_bound_max_ns = 0;  // the largest bound of a skew
   uint64_t skew_unbounded = 0;     // skews of which no bound is known

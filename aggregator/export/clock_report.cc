@@ -137,7 +137,7 @@ ClockReport::ClockReport(const CaptureClocks* clocks, bool is_raw,
     }
   }
   instances_ = seen.size();
-  // The clocks stand in one row, by id.
+  // The clocks are in one row, by id.
   std::sort(known_.begin(), known_.end());
   std::sort(unknown_.begin(), unknown_.end());
 }

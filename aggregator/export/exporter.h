@@ -35,7 +35,7 @@ struct ExportRequest {
   bool raw_clocks = false;
   bool clock_arguments = false;              // each event with its raw stamp and its bound
   std::vector<std::string> primary_group;    // empty: the vendor's default; see grouping.h
-  std::vector<std::string> secondary_group;  // likewise
+  std::vector<std::string> secondary_group;  // the same
   bool no_flows = false;                     // no arrows between related events
   ExportCompression compression = ExportCompression::kNone;
   uint64_t max_file_bytes = 0;   // about: a format that can be split is, into files of this size

@@ -75,7 +75,7 @@ class WaitingSpans {
     if (by_end_.empty() || batch_begin_ns <= kLateNs) return std::nullopt;
     return by_end_.begin()->first < batch_begin_ns - kLateNs ? TakeFirst() : std::nullopt;
   }
-  // Likewise all that are left, when there are no more batches.
+  // Also all that are left, when there are no more batches.
   std::optional<Span> TakeRest() { return by_end_.empty() ? std::nullopt : TakeFirst(); }
 
   void Warn(ExportSummary& summary) const { missed_.Warn(limits_, summary); }

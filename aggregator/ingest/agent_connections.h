@@ -24,7 +24,7 @@ class AgentConnections : public OrderSender {
                  const CaptureOrder& order) override;
   // Drops the order if the connection is gone: an agent that returns is told again.
   void Send(ConnectionId connection, v1::AgentOrder order);
-  // Ends a call whose agent has connected anew.
+  // Ends a call whose agent has connected again.
   void Supersede(ConnectionId connection);
   // The aggregator is about to end: agents need not wait for the connection to break.
   void EndAll();

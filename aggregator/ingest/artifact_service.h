@@ -34,7 +34,7 @@ struct ArtifactMetrics {
 
 // Everything that an offer says, checked: sizes, hash and place. INVALID_ARGUMENT with the place.
 absl::StatusOr<ArtifactReference> FromProto(const v1::ArtifactOffer& offer);
-// Likewise; its reason as clean text.
+// The same; its reason as clean text.
 absl::StatusOr<ArtifactForgone> FromProto(const v1::ArtifactForgone& forgone);
 
 // The door for artifacts. Calls come on gRPC's threads, as many at once as there are agents that

@@ -88,7 +88,7 @@ class BidiExchange {
   virtual void BeginRead() = 0;
 };
 
-// A call of gRPC that carries what an exchange says. Deletes itself when gRPC says OnDone.
+// A call of gRPC that carries the messages of an exchange. Deletes itself when gRPC says OnDone.
 template <typename Exchange>
 class ExchangeCall final
     : public grpc::ServerBidiReactor<typename Exchange::Incoming, typename Exchange::Outgoing> {

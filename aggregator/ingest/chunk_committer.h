@@ -30,7 +30,7 @@ class CanaryAges {
  public:
   // A chunk is durable. Both times are now.
   void OnStored(const ChunkHeader& header, uint64_t realtime_ns, uint64_t monotonic_ns);
-  // Lets go of captures that do not go on: of their streams nothing is due any more.
+  // Lets go of captures that do not continue: of their streams nothing is due any more.
   void KeepOnly(const std::function<bool(const CaptureId&)>& goes_on);
   // Lets go of the streams of agents that are lost, of whom nothing is due either: of those streams
   // whose last canary is older than `older_than_ns`. Their next chunk has them watched again.
@@ -59,8 +59,8 @@ class ChunkCommitter {
   // Told when writing begins to fail, begins to fail in another way, and works again.
   using OnHealth = std::function<void(const absl::Status&)>;
 
-  // Told of a chunk that came again with other contents than what is stored; once in a row for each
-  // stream. `what` says so to people.
+  // Called for a chunk that came again with other contents than what is stored; once in a row for
+  // each stream. `what` says so to people.
   using OnConflict = std::function<void(const CaptureId& capture, const std::string& what)>;
 
   struct Group {

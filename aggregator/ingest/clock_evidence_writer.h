@@ -15,8 +15,8 @@
 
 namespace neurontrace {
 
-// Counts what becomes of clock evidence; docs/operator/metrics.md describes it. The registry owns
-// them. Any thread.
+// Counts clock evidence by its outcome; docs/operator/metrics.md describes the metrics, which the
+// registry owns. Any thread.
 struct ClockMetrics {
   explicit ClockMetrics(prometheus::Registry& registry);
 

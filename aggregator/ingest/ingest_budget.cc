@@ -8,7 +8,7 @@
 namespace neurontrace {
 namespace {
 
-// What one that goes on is likely to bring.
+// What one that continues is likely to bring.
 constexpr size_t kMessageBytes = limits::kChunkBytesTarget;
 
 }  // namespace

@@ -22,7 +22,7 @@ using ::testing::IsEmpty;
 
 constexpr size_t kMessage = limits::kChunkBytesTarget;
 
-// Counts who went on, in order.
+// Counts who continued, in order.
 struct Log {
   std::vector<std::string> names;
   std::function<void()> Entry(const std::string& name) {

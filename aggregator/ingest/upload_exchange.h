@@ -31,7 +31,7 @@ class UploadAcks {
   // Registers the number that the agent uses; false when there are too many.
   bool Know(uint32_t stream_ref);
 
-  // What became of a chunk: an error means that nothing was stored and that it may be sent again.
+  // The outcome of a chunk: an error means that nothing was stored and that it may be sent again.
   void OnResult(uint32_t stream_ref, uint64_t sequence, const absl::StatusOr<PutResult>& result);
 
   // A chunk that will never be stored. Without a `sequence`, because the header cannot be read, it

@@ -10,7 +10,7 @@
 
 namespace neurontrace {
 
-// What operators are told of a capture. Pure functions.
+// What operators are told about a capture. Pure functions.
 v1::Capture ToMessage(const CaptureRecord& record, const CaptureReader::Totals& totals,
                       uint64_t now_realtime_ns);
 

@@ -16,7 +16,7 @@ void ToMessage(const JobRanks& job, v1::JobRanks& message);
 v1::Certificate ToBriefMessage(const Certificate& certificate);
 
 // The message in proto3's JSON on one line, with the field names of the .proto file and every field
-// present: what stands in exports.
+// present: what is in exports.
 std::string ToJson(const v1::Certificate& message);
 
 }  // namespace neurontrace

@@ -29,7 +29,7 @@ class StreamingCallLimiter {
     std::string what;  // for people: "exports"
     size_t at_once_max = 0;
     size_t of_caller_max = 0;
-    prometheus::Counter& refused;  // for want of a place
+    prometheus::Counter& refused;  // for lack of a place
     prometheus::Counter& unread;   // ended, as nobody read
   };
   explicit StreamingCallLimiter(Options options) : options_(std::move(options)) {}

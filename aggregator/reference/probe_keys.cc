@@ -6,7 +6,7 @@
 namespace neurontrace {
 namespace {
 
-// While an agent connects anew it has two.
+// While an agent connects again it has two.
 constexpr size_t kKeysMax = 2 * size_t{limits::kAgentsMax};
 
 }  // namespace

@@ -28,7 +28,7 @@ constexpr size_t kAtOnceMax = 64;
 constexpr int kLookIntervalMs = 1'000;
 // One more than a packet has, so that a longer one shows.
 constexpr size_t kPacketBytesMax = kProbePacketBytes + 1;
-// Agents ask twice a second, each at a time of its own, but all of them anew when this starts.
+// Agents ask twice a second, each at a time of its own, but all of them again when this starts.
 constexpr int kReceiveBufferBytes = 4 << 20;
 
 // Of one received packet: all that recvmmsg fills, and what goes back.

@@ -45,7 +45,7 @@ class ProbeResponder {
     ProbeMetrics& metrics;
   };
 
-  // `host` as in HOST:PORT (an IPv6 address may stand in brackets), port 0: any free one. What is
+  // `host` as in HOST:PORT (an IPv6 address may be in brackets), port 0: any free one. What is
   // in `deps` outlives this. FAILED_PRECONDITION, with what to do, where nothing can be bound.
   static absl::StatusOr<std::unique_ptr<ProbeResponder>> Start(const std::string& host,
                                                                uint16_t port, const Deps& deps);

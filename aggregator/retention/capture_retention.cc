@@ -237,7 +237,7 @@ class CaptureRetention::Pass {
   const CaptureRecord& record_;
   Running& running_;
   uint64_t span_max_ns_ = 0;  // of the chunks of workers
-  uint64_t oldest_ns_ = 0;    // likewise, now
+  uint64_t oldest_ns_ = 0;    // the same, now
   uint64_t trimmed_bytes_ = 0;
 };
 
@@ -335,7 +335,7 @@ absl::Status CaptureRetention::RefreshMaps() {
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(ClockMaps maps, deps_.clock_maps());
-  // Ages refer to the maps, and are told anew before they are used.
+  // Ages refer to the maps, and are told again before they are used.
   maps_ = std::move(maps);
   maps_monotonic_ns_ = now_ns;
   return absl::OkStatus();

@@ -100,7 +100,7 @@ class StreamAge {
 struct Expired {
   CaptureId capture;
   std::string job;
-  bool is_whole = false;  // the capture; else the oldest of one that goes on
+  bool is_whole = false;  // the capture; else the oldest of one that continues
   uint64_t events = 0;    // of these
   uint64_t chunks = 0;    // of a whole one
   uint64_t bytes = 0;
@@ -136,7 +136,8 @@ class CaptureRetention {
     std::function<void(uint64_t step_ns)> pause;
     // True: what is under way ends soon, and the rest waits for the next start.
     std::function<bool()> is_ending;
-    // Is told of every deletion: of a capture that goes on in sums, now and then and at its end.
+    // IS told about every deletion: of a capture that continues in sums, now and then and at its
+    // end.
     std::function<void(const Expired&)> on_expired;
   };
   explicit CaptureRetention(Deps deps) : deps_(std::move(deps)) {}
@@ -149,7 +150,7 @@ class CaptureRetention {
   absl::Status Run();
 
  private:
-  // A continuous capture that goes on.
+  // A continuous capture that continues.
   struct Running {
     uint64_t due_monotonic_ns = 0;
     std::map<uint32_t, StreamAge> ages;

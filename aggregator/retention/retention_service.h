@@ -24,7 +24,7 @@ class RetentionOwner {
   // Makes everybody else forget this ended capture; returns false if it is still in use. Called on
   // the thread of retention.
   virtual bool ReleaseForDeletion(const CaptureId& capture) = 0;
-  // Is told of every deletion, as CaptureRetention::Deps::on_expired. Called on the thread of
+  // Receives every deletion, as CaptureRetention::Deps::on_expired does. Called on the thread of
   // retention, and on the thread that destroys RetentionService.
   virtual void OnExpired(const Expired& expired) = 0;
   // Does what else waits for the disk. Called on the thread of retention once a second.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A store with real chunks, whole and then damaged byte by byte: what the check says of it.
+// A store with real chunks, whole and then damaged byte by byte: the output of the check.
 #include "aggregator/storage/store_check_command.h"
 
 #include <gmock/gmock.h>

@@ -75,7 +75,7 @@ class StoreRecoveryTest : public StoreDamageTest {
       }
       EXPECT_EQ(lost, chunks_lost * kEventsPerChunk);
       ExpectReadable(*store);
-      // Writing goes on where it was.
+      // Writing continues where it was.
       const ReceivedChunk next = RealChunk(1, 0, chunks_each);
       const auto result = store->chunks().PutBatch({&next, 1});
       ASSERT_TRUE(result.ok()) << result.status();

@@ -245,7 +245,7 @@ ArtifactFiles::Upload::~Upload() {
     files_.Forget(sha256_);
     return;
   }
-  // Only what has come takes room, or who tells of much and sends little would take all of it.
+  // Only what has come takes room, or who reports much and sends little would take all of it.
   files_.bytes_ -= std::min(files_.bytes_, partial->second.bytes - offset_);
   partial->second = {.bytes = offset_, .used_us = files_.env_.NowMicros(), .receiving = false};
 }

@@ -22,11 +22,11 @@ namespace neurontrace {
 
 // Contents in files named by their SHA-256: DIRECTORY/ab/ab12…, and DIRECTORY/partial/ab12… while
 // one is being received. A file gets its place by a rename once all of it has come, has the hash
-// and is on the disk; so what stands in a place is whole. Any thread.
+// and is on the disk; so what is in a place is whole. Any thread.
 class ArtifactFiles {
  public:
   // A content that is being received. One thread at a time; not beyond its ArtifactFiles. What has
-  // come by its end, whole or not, is where the next one goes on.
+  // come by its end, whole or not, is where the next one continues.
   class Upload {
    public:
     ~Upload();

@@ -21,7 +21,7 @@ class Database;
 // them in the database. A content goes with its last reference. Any thread.
 class ArtifactStore {
  public:
-  // What became of a reference.
+  // The outcome of a reference.
   enum class Outcome : uint8_t {
     kKept,
     kMissing,  // its content is not here

@@ -19,7 +19,7 @@ struct BlobScan {
   uint64_t damaged = 0;  // places where there is none, or one whose checksum is wrong
 };
 
-// Reads a blob file of RocksDB's without the rest of the database: every record stands there whole,
+// Reads a blob file of RocksDB's without the rest of the database: every record is there whole,
 // with its key and checksums (its format is fixed). `visit` gets each sound one; damage is passed
 // over, also in the file's own header. Errors are those of reading and of `visit`.
 absl::StatusOr<BlobScan> ScanBlobFile(

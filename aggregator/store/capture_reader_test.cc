@@ -114,7 +114,7 @@ TEST(CaptureReader, BindsRanksThatBecameKnownAfterTheChunks) {
   EXPECT_EQ(streams.front().job, "llama");
 }
 
-// What a reader is told of a stream whose newest chunk and whose worker's agent say this.
+// What a reader is told about a stream whose newest chunk and whose worker's agent say this.
 std::vector<RankEvidence> Bound(const std::vector<RankEvidence>& chunk_says,
                                 const std::optional<std::vector<RankEvidence>>& agent_says) {
   const auto store = OpenInMemory();

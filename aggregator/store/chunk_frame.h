@@ -11,7 +11,7 @@
 
 namespace neurontrace {
 
-// What stands before header and columns in the value of family `chunks`, so that a reader needs not
+// What precedes header and columns in the value of family `chunks`, so that a reader needs not
 // parse the header. Little endian; docs/formats/store.md has the bytes.
 struct ChunkFrame {
   static constexpr uint32_t kVersion = 1;

@@ -21,7 +21,7 @@ struct ChunkIndexEntry {
 };
 
 // The value of family `chunk_index`, for a chunk of so many bytes; last timestamp and sequence
-// stand in the key.
+// are in the key.
 inline constexpr uint64_t kChunkIndexVersion = 1;
 std::string EncodeChunkIndexValue(const ChunkHeader& header, uint64_t bytes,
                                   const ForeignStops& stops);

@@ -124,7 +124,7 @@ class ChunkStore {
   // stream. Where the database takes no writes, keeps it in memory and in a file beside the
   // database, for the next start; an error says that this failed, too.
   absl::Status NoteFound(const FoundDamage& found, uint64_t count);
-  // What was found and does not stand in the stream's record yet.
+  // What was found and is not in the stream's record yet.
   std::vector<Remark> FoundSince(const CaptureId& capture, uint32_t stream) const;
   // At start: moves what an earlier process or a check found from the file into the records;
   // damaged chunks become losses. What a check found is looked for again, as the repair of the
@@ -133,7 +133,7 @@ class ChunkStore {
   // What all streams were found to have lost since the start: by their producers, on the way, here.
   LossTable losses() const;
 
-  // One step of TrimStream on a stream of a capture that goes on; nothing where there is none, or
+  // One step of TrimStream on a stream of a capture that continues; nothing where there is none, or
   // where it has ended meanwhile.
   // Writers wait as long as that takes.
   absl::StatusOr<Trimmed> Trim(const CaptureId& capture, uint32_t stream,

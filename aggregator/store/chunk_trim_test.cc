@@ -124,7 +124,7 @@ TEST_F(ChunkTrimTest, WhatIsOlderGoesAndIsCounted) {
     if (reopened) Open();
     const StreamRecord record = Record();
     EXPECT_EQ(record.first_sequence, 4u);
-    EXPECT_EQ(record.next_sequence, 10u);  // delivery goes on where it was
+    EXPECT_EQ(record.next_sequence, 10u);  // delivery continues where it was
     EXPECT_EQ(record.chunks, 6u);
     EXPECT_EQ(record.events, 60u);
     EXPECT_EQ(record.captured, 100u);

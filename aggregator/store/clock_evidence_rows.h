@@ -32,7 +32,7 @@ std::string EncodeEpoch(const ReferenceEpoch& epoch);
 // DATA_LOSS for anything that encoding does not write.
 absl::StatusOr<ReferenceEpoch> DecodeEpoch(std::string_view value);
 // The value of an epoch's row as it can be read. Of one that cannot, a row that keeps its number
-// taken, as evidence may name it, and that no reference timescale goes on with; nullopt where the
+// taken, as evidence may name it, and that no reference timescale continues with; nullopt where the
 // key has no number.
 std::optional<std::string> SalvageEpoch(std::string_view key, std::string_view value);
 

@@ -17,7 +17,7 @@ namespace neurontrace {
 
 class Database;
 
-// A host between two boots: its CLOCK_MONOTONIC_RAW begins anew with each.
+// A host between two boots: its CLOCK_MONOTONIC_RAW restarts with each.
 struct HostBoot {
   std::string instance_id;
   std::string boot_id;

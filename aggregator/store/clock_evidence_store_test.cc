@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Evidence comes back as it was measured, of the host and the time asked for, also after the store
-// was opened anew; what is old goes, but for what a capture needs.
+// was opened again; what is old goes, but for what a capture needs.
 #include "aggregator/store/clock_evidence_store.h"
 
 #include <gtest/gtest.h>

@@ -14,7 +14,7 @@
 namespace neurontrace {
 namespace {
 
-// Behind every row: a header that is there says how many rows stand before it.
+// Behind every row: a header that is there says how many rows precede it.
 constexpr uint32_t kHeaderRow = UINT32_MAX;
 
 uint32_t Crc(const std::vector<std::string>& rows) {

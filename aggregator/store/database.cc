@@ -264,8 +264,8 @@ absl::Status Database::ProbeDisk() const {
 // RocksDB's Resume waits for a flush of each family. A flush that was scheduled before the error
 // and whose turn came after it is taken off RocksDB's count, but not out of its queue: one that is
 // asked for then is never scheduled, and Resume would wait for ever. Ending its background work is
-// what makes it return. An error of other work while Resume goes on does the same to a flush of its
-// own: so what is under way ends first, and what is stopped begins nothing anew.
+// what makes it return. An error of other work while Resume continues does the same to a flush of
+// its own: so what is under way ends first, and what is stopped begins nothing again.
 // thread: resume watch: cancels background work if RocksDB does not resume in time
 absl::Status Database::Resume() {
   Mutex mutex;

@@ -23,8 +23,8 @@
 
 namespace neurontrace {
 
-// How RocksDB does, by what it says of itself; docs/operator/metrics.md has the words. A plain
-// value.
+// How RocksDB does, by what it reports about itself; docs/operator/metrics.md has the words. A
+// plain value.
 struct DatabaseState {
   uint64_t memtable_bytes = 0;
   uint64_t blob_garbage_bytes = 0;
@@ -71,16 +71,16 @@ class Database {
   absl::Status DeleteRange(Family family, std::string_view begin, std::string_view end);
 
   // Whether only closing and opening the database again can make it take writes: RocksDB could not
-  // create a file of its write-ahead log, for want of space, inodes or quota, or did not finish to
+  // create a file of its write-ahead log, for lack of space, inodes or quota, or did not finish to
   // resume within the patience. Reads still work.
   bool must_reopen() const { return must_reopen_; }
   // Creates, writes, syncs and deletes a small file in the directory, as opening would. Fails as
-  // long as opening the database would fail for want of space, inodes or quota.
+  // long as opening the database would fail for lack of space, inodes or quota.
   absl::Status ProbeDisk() const;
 
   void SetResumePatience(std::chrono::nanoseconds patience) { resume_patience_ = patience; }
 
-  // Everything written so far stands in files, and in no log.
+  // Everything written so far is in files, and in no log.
   absl::Status Flush();
   // After deleting: lets go of the log and of every file that is not needed any more.
   absl::Status GiveSpaceBack();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Anything at all as a write-ahead log or a blob file of the database, as a damaged disk or a
 // backup of who knows whom may hold it; checksums are made right so that mutations get past them.
-// What is read lies within the file, and a log that was written anew out of what was whole has the
+// What is read lies within the file, and a log that was rewritten out of what was whole has the
 // same writes and no damage.
 #include <rocksdb/env.h>
 

@@ -33,7 +33,7 @@ struct ForeignStops {
 };
 
 // Finds them: a stop belongs to the chunk when a start of the same event type and tracking id
-// stands before it and no other stop has taken it. Keeps its memory from chunk to chunk; one thread
+// precedes it and no other stop has taken it. Keeps its memory from chunk to chunk; one thread
 // at a time.
 class ForeignStopFinder {
  public:
@@ -70,7 +70,7 @@ class ForeignStopFinder {
   uint32_t generation_ = 0;
   std::vector<Latest> latest_;  // by type
   std::vector<uint16_t> type_of_shape_;
-  std::vector<uint32_t> listed_;  // by type: where it stands in the stops' event types
+  std::vector<uint32_t> listed_;  // by type: where it is in the stops' event types
   std::vector<std::string_view> types_;
 };
 

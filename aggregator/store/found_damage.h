@@ -17,7 +17,7 @@
 namespace neurontrace {
 
 // Damage that somebody found who could not write to the database: a check, which only reads, or a
-// reader after RocksDB has stopped writing. It stands in a file beside the database, and the next
+// reader after RocksDB has stopped writing. It is in a file beside the database, and the next
 // Store::Open moves it into the records of its streams.
 struct FoundDamage {
   CaptureId capture;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was found damaged while the database took no writes stands in the records after the next
+// What was found damaged while the database took no writes is in the records after the next
 // start, each once.
 #include "aggregator/store/found_damage.h"
 

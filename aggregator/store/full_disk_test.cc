@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A disk without room under the store: nothing is acknowledged that is not stored, what is stored
-// can be read, and when there is room again writing goes on by itself.
+// can be read, and when there is room again writing continues by itself.
 #include "aggregator/store/full_disk.h"
 
 #include <gmock/gmock.h>

@@ -216,7 +216,7 @@ TEST(RecordCodec, WhatOnlyAnAgentCanSayOfAWorkerIsNotKept) {
   EXPECT_EQ(DecodeWorkerRecord(EncodeWorkerRecord(live)).value(), worker);
 }
 
-// Not a test: see lib/base/fuzz_seed.h. What stands before a row is the family's number and the
+// Not a test: see lib/base/fuzz_seed.h. What precedes a row is the family's number and the
 // length of the key.
 TEST(RecordCodec, WritesTheFuzzCorpusWhereAsked) {
   NT_SKIP_UNLESS_FUZZ_SEEDS_ARE_WANTED();
@@ -238,7 +238,7 @@ TEST(RecordCodec, WritesTheFuzzCorpusWhereAsked) {
                 std::string{5, static_cast<char>(key.size())} + key + EncodeReference(reference));
 }
 
-// What stands before a chunk and in its index reads back as it was written, and nothing else is
+// What precedes a chunk and in its index reads back as it was written, and nothing else is
 // taken for it.
 
 class ChunkIndexValue : public ::testing::Test {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How RocksDB writes numbers and checksums into its files, for those that read a damaged one
-// or write one anew. Pure.
+// or write one again. Pure.
 #pragma once
 
 #include <cstdint>

@@ -48,7 +48,7 @@ class CaptureStore {
   absl::StatusOr<CaptureRecord> Get(const CaptureId& id) const;
   // Oldest first.
   absl::StatusOr<std::vector<CaptureRecord>> List() const;
-  std::vector<CaptureId> Ids() const;  // likewise
+  std::vector<CaptureId> Ids() const;  // the same
   size_t size() const;
 
   // Returns the one capture, of those that `counts` admits, whose id, as text, is or begins with

@@ -251,7 +251,7 @@ absl::Status PutCapture(Database& database, const CaptureRecord& record) {
                       false);
 }
 
-// Repairs streams and says what became of it, in the notes and in the captures' warnings.
+// Repairs streams and says its outcome, in the notes and in the captures' warnings.
 class Repairs {
  public:
   Repairs(Database& database, const ExamineChunk& examine, std::vector<std::string>& notes)

@@ -27,7 +27,7 @@ struct StoreRepair {
 };
 
 // Opens a store and sees to it that it can be worked with, whatever its files went through
-// (docs/decisions/0010). Damage that RocksDB cannot live with makes the database anew out of all
+// (docs/decisions/0010). Damage that RocksDB cannot live with makes the database again out of all
 // that can be read in its files, which are set aside in damaged-N beside it; a log that is damaged
 // gives what is whole in it. What is lost then is in the streams' records, and so is that evidence
 // of clocks was lost which their captures still need. `notes` gets a sentence

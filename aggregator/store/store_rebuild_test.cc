@@ -238,7 +238,7 @@ TEST_F(StoreRebuildTest, WhatARebuildDoesNotMendIsNotRebuiltAtEachStart) {
   EXPECT_EQ(SetAside(), 1u);
 }
 
-// Behind a key of all ones there is no key, and the walks that look for one began anew.
+// Behind a key of all ones there is no key, and the walks that look for one restarted.
 TEST_F(StoreRebuildTest, KeysOfAllOnesEndTheWalks) {
   const std::string ones(64, '\xff');
   { ASSERT_TRUE(Open().ok()); }

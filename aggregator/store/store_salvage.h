@@ -26,8 +26,8 @@ struct SalvagedRecords {
   std::string clock_record;  // its value
   std::map<CaptureId, CaptureRecord> captures;
   std::map<std::string, std::string> agents;   // values, by key
-  std::map<std::string, std::string> workers;  // likewise
-  std::map<std::string, std::string> epochs;   // of the reference timescale, likewise
+  std::map<std::string, std::string> workers;  // the same
+  std::map<std::string, std::string> epochs;   // of the reference timescale, also
   std::map<std::pair<CaptureId, uint32_t>, StreamRecord> streams;
   ClockDamage clocks;
   bool captures_complete = true;  // no part of family captures was unreadable

@@ -114,7 +114,7 @@ void StreamRecord::NoteGap(const Loss& loss) {
   gap.first_timestamp_ns = loss.first_timestamp_ns;
   gap.last_timestamp_ns = std::max(loss.first_timestamp_ns, loss.last_timestamp_ns);
   if (IsGivenWay(loss)) {
-    // No loss. Said again while it goes on; kept with its words, as the captures differ.
+    // No loss. Said again while it continues; kept with its words, as the captures differ.
     gap.detail = loss.detail;
     const auto same = std::find_if(gaps.begin(), gaps.end(),
                                    [&](const Loss& known) { return IsSameGivenWay(known, gap); });

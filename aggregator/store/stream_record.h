@@ -61,7 +61,7 @@ struct StreamRecord {
   friend bool operator==(const StreamRecord&, const StreamRecord&) = default;
 
   uint64_t events_lost() const;     // without those that have expired
-  bool has_unknown_losses() const;  // likewise
+  bool has_unknown_losses() const;  // the same
   uint64_t events_expired() const;  // which were stored, and deleted as it was wanted
   StreamCursor Cursor() const;
   // Takes one more chunk into the sums and moves the cursor behind it. What the chunk's account
@@ -78,7 +78,7 @@ struct StreamRecord {
   void NoteGap(const Loss& loss);
 };
 
-// The value of family `streams`; the number stands in the key. Decode returns DATA_LOSS for
+// The value of family `streams`; the number is in the key. Decode returns DATA_LOSS for
 // anything that Encode does not write.
 std::string EncodeStreamRecord(const StreamRecord& record);
 absl::StatusOr<StreamRecord> DecodeStreamRecord(uint32_t number, std::string_view value);

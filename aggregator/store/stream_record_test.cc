@@ -167,7 +167,7 @@ TEST(StreamRecord, CountsAReplacedChunkOnce) {
   EXPECT_TRUE(record.Conserved());
 }
 
-// An account that does not fit what came before tells of a loss nobody has named.
+// An account that does not fit what came before reports a loss nobody has named.
 TEST(StreamRecord, NamesTheStoreWhereNobodySaysWhatIsGone) {
   StreamRecord record;
   ChunkHeader header = TestChunk(1, TestStream(0), 0).header;

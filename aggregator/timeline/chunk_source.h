@@ -42,7 +42,7 @@ struct CaptureDescription {
   std::vector<StreamDescription> streams;
 };
 
-// A stop event whose start does not stand before it in the same chunk.
+// A stop event whose start does not precede it in the same chunk.
 struct ForeignStop {
   uint64_t type_hash = 0;  // HashEventType
   uint64_t tracking_id = 0;

@@ -18,7 +18,7 @@ namespace neurontrace {
 struct FrameworkNames {
   static constexpr size_t kRowsMax = 65'536;  // further ones keep their ids for a name
   // Over all files of one reading: bytes of processes and threads, which keep their ids for a name
-  // beyond, and mapped operations, of which further ones are counted.
+  // beyond, and mapped operations; further ones are counted.
   static constexpr size_t kNameBytesMax = size_t{128} << 20;
   static constexpr size_t kMappedMax = 1'048'576;
 

@@ -35,7 +35,7 @@ class ModelNames {
   static constexpr size_t kExecutionsPerStream = 256;  // the older gives way
   static constexpr size_t kModelsMax = 4'096;          // further names are not remembered
 
-  // What an event says, or, of nc_exec_running, what is known; nullopt: there is nothing to show.
+  // The event's own name, or, of nc_exec_running, what is known; nullopt: there is nothing to show.
   // To be called once for each record, in their order: it notes what kbl_exec_pre says.
   std::optional<ModelAttribute> Of(const TimelineRecord& record);
 

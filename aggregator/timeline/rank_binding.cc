@@ -19,7 +19,7 @@ bool IsSameCore(const StreamDescription& a, const StreamDescription& b) {
 }
 
 // Those of `claimants` that overlap in time with another core's claim: one sweep in the order of
-// their begin, in which each stands at most once in `alone`.
+// their begin, in which each is at most once in `alone`.
 std::vector<size_t> Disputants(const std::vector<StreamDescription>& streams,
                                std::vector<size_t> claimants) {
   std::erase_if(claimants, [&](size_t i) { return streams[i].events == 0; });

@@ -29,7 +29,7 @@ struct ChunkWindow {
 };
 
 // Pairs starts with stops inside one chunk: a stop closes the latest start of the same event type
-// and tracking id that stands before it and is still open. Keeps its memory from chunk to chunk;
+// and tracking id that precedes it and is still open. Keeps its memory from chunk to chunk;
 // one thread at a time.
 class SpanPairing {
  public:

@@ -101,7 +101,7 @@ class StreamIndex {
     std::optional<uint64_t> end_ns;
   };
   absl::flat_hash_map<SpanKey, CarriedSpan> carried_;
-  uint64_t carried_purged_at_ns_ = 0;  // likewise
+  uint64_t carried_purged_at_ns_ = 0;  // the same
   uint64_t chunks_passed_over_ = 0;
 };
 

@@ -26,7 +26,7 @@ struct TimelineFilter {
   bool host_samples = false;  // of kind kHost, too: for a reader that knows them
 
   bool has_window() const { return window_start_ns != 0 || window_end_ns != UINT64_MAX; }
-  // A stream with a time of its own is in no window: where it stands in time is not known.
+  // A stream with a time of its own is in no window: where it is in time is not known.
   bool SelectsStream(const StreamDescription& stream) const;
   // Whether an event of the chunk may be selected by its type. True where its types are not known,
   // and where every type is selected, as what cannot be read is then to be told.

@@ -244,7 +244,7 @@ absl::Status TimelineReader::PassOverChunk(Cursor& cursor, const absl::Status& s
 
 absl::Status TimelineReader::Extend(Cursor& cursor, uint64_t& end_ns) {
   while (cursor.limit_ns < end_ns) {
-    // A cursor that stands at the present must go on, whatever the room.
+    // A cursor that is at the present must go on, whatever the room.
     if (room_ == 0 && cursor.limit_ns > now_ns_) {
       end_ns = cursor.limit_ns;
       return absl::OkStatus();
@@ -387,7 +387,7 @@ absl::StatusOr<bool> TimelineReader::Next(TimelineBatch& batch) {
   uint64_t end_ns = slice_end_ns;
   room_ = options_.batch_events_max;
   slice_name_bytes_ = 0;
-  // What stands at the present comes first: for what is later there need be no room.
+  // What is at the present comes first: for what is later there need be no room.
   uint64_t present_end_ns = AddSaturating(now_ns_, 1);
   for (uint64_t* end : {&present_end_ns, &end_ns}) {
     RETURN_IF_ERROR(ExtendCursors(*end));

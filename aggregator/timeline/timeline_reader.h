@@ -136,7 +136,7 @@ class TimelineReader {
   absl::Status SelectStreams();
   // Of the capture's first event whose time is known; without any, when the capture was started.
   uint64_t KnownBeginNs() const;
-  // One with a time of its own is moved so that its first event stands at `begin_ns`.
+  // One with a time of its own is moved so that its first event is at `begin_ns`.
   const ClockMap& ClockOf(const StreamDescription& stream, uint64_t begin_ns);
   absl::Status OpenStream(uint32_t stream);
   absl::Status PushNextChunk(uint32_t stream);
@@ -154,7 +154,7 @@ class TimelineReader {
   // Forgets names that no window needs, where there are too many.
   void ForgetNames();
   bool AreNamesTooMany(const ChunkNames& names) const;
-  // For the names of a chunk with an event at this time. What stands at the present has room of its
+  // For the names of a chunk with an event at this time. What is at the present has room of its
   // own, so that it need not wait for what is loaded for later.
   bool HasNameRoom(uint64_t at_ns) const;
   // The earliest reference time of a record whose event has this raw time, or a later one.

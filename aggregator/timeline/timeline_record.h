@@ -59,8 +59,8 @@ inline constexpr uint8_t kDeviceClock = 32;
 // A device stamped it, and its times are what the runtime made of that: no bound is known of them.
 // Only where clocks are known at all.
 inline constexpr uint8_t kVendorClock = 64;
-// Its length is not known: what its file says cannot be. It is 0 here, and is to be in no sum and
-// no quantile. (Of a span whose end is in another chunk only the attributes of the end say so.)
+// Its length is unknown: the one in its file is impossible. It is 0 here, and is to be in no sum
+// and no quantile. (Of a span whose end is in another chunk only the attributes of the end say so.)
 inline constexpr uint8_t kOddLength = 128;
 
 // One thing on the timeline. Lives as long as the batch that it came in.

@@ -66,7 +66,7 @@ struct TriggerStatus {
   std::string last_problem;  // why the last one made no capture; empty: it did
 };
 
-// Makes captures of what rules say: one for an incident, however many ranks tell of it; none within
+// Makes captures of what rules say: one for an incident, however many ranks report it; none within
 // the rule's cool-down for the same job, none beyond its number an hour, one at a time. What is
 // remembered from before a restart is read off the captures that were stored: each has the label
 // kLabel. On one sequence.
@@ -75,7 +75,7 @@ class TriggerEngine {
   static constexpr std::string_view kLabel = kTriggerTag;
   // How long others are waited for after the first, so that the cause can count them.
   static constexpr uint64_t kGatherNs = 100'000'000;
-  // How long it cools down at the most after a capture that could not be begun.
+  // How long it cools down at most after a capture that could not be begun.
   static constexpr uint64_t kRefusedRestNs = 10'000'000'000;
 
   // All outlive the engine.
@@ -121,7 +121,7 @@ class TriggerEngine {
   struct Job {
     int64_t fired_ns = 0;                     // monotonic; below 0: before the machine's start
     bool has_fired = false;                   // else fired_ns says nothing
-    uint64_t rest_ns = 0;                     // it cools down for so long at the most
+    uint64_t rest_ns = 0;                     // it cools down for so long at most
     CaptureId capture;                        // the last; perhaps under way
     std::optional<TriggerIncident> incident;  // of that, or gathering
     bool gathering = false;

@@ -278,7 +278,7 @@ TEST_F(TriggerEngineTest, AnswersWhoAsksByName) {
   TriggerEngine::Answer answer = engine_.Fire(Fired("alert", "", 0));
   EXPECT_EQ(answer.capture, FakeTriggerWorld::Id(1));
   EXPECT_EQ(answer.problem, "");
-  answer = engine_.Fire(Fired("alert", "", 0));  // goes on
+  answer = engine_.Fire(Fired("alert", "", 0));  // continues
   EXPECT_EQ(answer.suppression, TriggerSuppression::kSameIncident);
   EXPECT_EQ(answer.capture, FakeTriggerWorld::Id(1));
   EndCaptures();

@@ -37,7 +37,7 @@ class TriggerIncident {
   bool has_more_ = false;  // beyond limits::kTriggerIncidentWorkersMax
 };
 
-// Makes what an agent says of a rule into what its aggregator knows: the job is that of the agent's
+// Adds to an agent's report of a rule what its aggregator knows: the job is that of the agent's
 // own worker, whatever the agent says it is, and of a rule that watches no worker the rule's.
 // False: it says something of a worker that it does not have, or that is of no concern to the rule
 // (or there is no such rule any more). `workers` are the agent's.

@@ -228,7 +228,7 @@ CaptureId TriggerService::FlightRecorderOf(const CaptureSpec& spec) const {
   return found;
 }
 
-// One that is asked for by a person goes on, and another would be refused by every worker of it.
+// One that is asked for by a person continues, and another would be refused by every worker of it.
 CaptureId TriggerService::RecorderOf(const CaptureSpec& spec) const {
   for (const CaptureRecord& record : deps_.coordinator.Running()) {
     const bool is_snapshot = record.spec.mode == CaptureMode::kSnapshot;

@@ -37,7 +37,7 @@ class WorkerSilenceTest : public testing::Test {
   std::vector<TriggerFired> Judge() {
     return silence_.Judge(now_ns_, [this](const WorkerIdentity&) { return heard_; });
   }
-  // Worker 2 goes on, and it is judged every half second.
+  // Worker 2 continues, and it is judged every half second.
   std::vector<TriggerFired> Pass(uint64_t ns) {
     std::vector<TriggerFired> all;
     const uint64_t end_ns = now_ns_ + ns;

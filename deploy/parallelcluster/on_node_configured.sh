@@ -51,7 +51,7 @@ put() {
   chmod "$1" "$3"
 }
 
-# keep MODE SOURCE TARGET: likewise, unless somebody has one there.
+# keep MODE SOURCE TARGET: the same, unless somebody has one there.
 keep() { [[ -e $3 ]] || put "$@"; }
 
 # render HOW ADDRESS SOURCE TARGET [PROGRAM]: puts, or keeps, a file in which the head node's address stands; if PROGRAM
@@ -108,8 +108,8 @@ fetch() {
   trap - EXIT
 }
 
-# The programs of the shared directory's package, in a directory of their own. The link moves in one step: what runs goes
-# on with what it has.
+# The programs of the shared directory's package, in a directory of their own. The link moves in one step: what runs
+# continues with what it has.
 install_programs() {
   local package=$shared/neurontrace.tar.gz version directory old
   [[ -s $package ]] || fail "no $package: give PACKAGE on the head node"
@@ -151,7 +151,7 @@ control() {
 }
 
 # units UNIT[:static]...: puts them, and has those that are not static started now and at each start of the node; those
-# that run, anew where anything changed since all of them were started. A daemon that cannot go on ends within moments of
+# that run, again where anything changed since all of them were started. A daemon that cannot go on ends within moments of
 # its start.
 units() {
   local unit

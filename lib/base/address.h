@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 
-// Addresses as people write them: HOST:PORT, where an IPv6 host stands in brackets. Pure.
+// Addresses as people write them: HOST:PORT, where an IPv6 host is in brackets. Pure.
 namespace neurontrace {
 
 struct HostPort {

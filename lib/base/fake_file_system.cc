@@ -161,7 +161,7 @@ void FakeFileSystem::Crash() {
       for (size_t i = 0; i < kept; ++i) Apply(changes[i], durable_);
     }
     tree_ = durable_;
-    // What stands in a directory that did not survive has not survived either. Parents come first.
+    // What is in a directory that did not survive has not survived either. Parents come first.
     for (auto it = tree_.begin(); it != tree_.end();) {
       const std::string parent = ParentOf(it->first);
       const bool orphan = parent != "" && parent != "/" && !tree_.contains(parent);

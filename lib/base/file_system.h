@@ -58,7 +58,7 @@ class FileSystem {
   // A new and empty file for this user alone; one that is there under the name is emptied.
   virtual absl::StatusOr<std::unique_ptr<File>> Create(const std::string& path) = 0;
   virtual absl::StatusOr<std::unique_ptr<File>> OpenForReading(const std::string& path) = 0;
-  // What stands in a directory, by name; RESOURCE_EXHAUSTED beyond `entries_max`.
+  // What is in a directory, by name; RESOURCE_EXHAUSTED beyond `entries_max`.
   virtual absl::StatusOr<std::vector<Entry>> List(const std::string& directory,
                                                   size_t entries_max) = 0;
   // With its parents; one that is there already is no error.

@@ -20,7 +20,7 @@ class Sha256 {
   Sha256& operator=(Sha256&&) noexcept;
 
   void Update(std::string_view bytes);
-  // The 32 bytes of all that came; the next Update begins anew.
+  // The 32 bytes of all that came; the next Update restarts.
   std::string Finish();
 
  private:

@@ -25,7 +25,7 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t bytes_
 // it.
 absl::StatusOr<std::string> ReadTokenFile(const std::string& path, size_t bytes_max);
 
-// Which version of a file stands at a path, by its place, size and time; a default one where there
+// Which version of a file is at a path, by its place, size and time; a default one where there
 // is none.
 struct FileVersion {
   uint64_t device = 0;

@@ -49,7 +49,7 @@ class ConfigReload {
   ConfigReload(std::string path, EffectiveOptions in_force, std::set<std::string> at_once,
                Hooks hooks, const Clock& clock);
 
-  // Takes what the file says now, where it is another one than before, or in any case.
+  // Reloads the file if it has changed, or in any case.
   void Look(bool anyway);
 
   struct State {

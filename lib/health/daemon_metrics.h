@@ -18,7 +18,7 @@
 
 namespace neurontrace {
 
-// What the kernel says of a process in the line of /proc/PID/stat.
+// The values of a process in /proc/PID/stat.
 struct ProcessStat {
   uint64_t cpu_ticks = 0;  // user and system, as sysconf(_SC_CLK_TCK) counts
   uint64_t threads = 0;

@@ -24,7 +24,7 @@ namespace neurontrace {
 bool IsOwnHost(std::string_view host, std::span<const std::string> names);
 
 // HTTP on one port: /metrics (Prometheus text format), /healthz and /readyz (200 or 503, with the
-// conditions in words), /statusz (a page for people, once there is one), / (what there is). All but
+// conditions as text), /statusz (a page for people, once there is one), / (what there is). All but
 // /healthz and /readyz are refused with 421 if the Host header is a name that IsOwnHost does not
 // accept. Serves on threads of its own as long as it lives; metrics and state must outlive it.
 class HealthServer {

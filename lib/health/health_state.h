@@ -10,7 +10,7 @@
 
 namespace neurontrace {
 
-// What a process says about itself: named conditions, each true or false with a reason. Ready when
+// The state of a process: named conditions, each true or false with a reason. Ready when
 // every condition is true; alive as long as it answers and no condition was declared fatal. Any
 // thread.
 class HealthState {

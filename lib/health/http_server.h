@@ -25,7 +25,7 @@ struct HttpAnswer {
   std::string body;
   std::string content_type = "text/plain; charset=utf-8";
   std::string content_security_policy;  // empty: nothing is said of it
-  uint64_t retry_after_seconds = 0;     // 0: likewise
+  uint64_t retry_after_seconds = 0;     // 0: the same
 };
 
 // HTTP/1.1 for a handful of short questions, on threads of its own as long as it lives: one answer

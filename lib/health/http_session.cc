@@ -72,7 +72,7 @@ void Session::CancelAfter(milliseconds time) {
   timer_.expires_after(time);
   timer_.async_wait([weak = weak_from_this(), step = step_](error_code error) {
     const auto self = weak.lock();
-    // One that had expired already is told of as if it had not been set anew.
+    // One that had expired already is told about as if it had not been set again.
     if (error || self == nullptr || self->step_ != step) return;
     self->step_over_ = step;
     error_code ignored;

@@ -23,8 +23,8 @@ class LoopWatchdog {
 
   // Any thread. Since the last turn.
   std::optional<uint64_t> AgeNs() const;
-  // Any thread. Empty, or in words that it has had none for longer than
-  // limits::kSequenceStuckNs.
+  // Any thread. Returns a message if no task has run for longer than limits::kSequenceStuckNs, else
+  // an empty string.
   std::string DescribeStuck() const;
 
  private:

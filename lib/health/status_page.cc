@@ -106,7 +106,7 @@ std::string ValueOf(prometheus::MetricType type, const prometheus::ClientMetric&
     case prometheus::MetricType::Histogram: {
       const auto& of = metric.histogram;
       if (of.sample_count == 0) return "0 times";
-      return fmt::format("{} times, {:.6g} in the mean", of.sample_count,
+      return fmt::format("{} times, {:.6g} on average", of.sample_count,
                          of.sample_sum / static_cast<double>(of.sample_count));
     }
     default:

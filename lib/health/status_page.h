@@ -16,7 +16,7 @@ struct StatusTable {
   std::vector<std::vector<std::string>> rows;
 };
 
-// What a process says of itself to a person with a browser.
+// What a process reports about itself to a person with a browser.
 struct StatusPage {
   std::string program;  // "neurontrace-agent"
   std::string build;    // as --version says it

@@ -69,7 +69,7 @@ TEST(StatusPage, ShowsTheMetricsWithTheirLabels) {
   seconds.Observe(1.5);
   const std::string html = Render({}, "ok\n", true, registry.Collect());
   EXPECT_THAT(html, HasSubstr("<td>nt_total<td>kind=a<td>3<td>Things"));
-  EXPECT_THAT(html, HasSubstr("<td>nt_seconds<td><td>2 times, 1 in the mean<td>Time"));
+  EXPECT_THAT(html, HasSubstr("<td>nt_seconds<td><td>2 times, 1 on average<td>Time"));
 }
 
 // Of a fleet of 300, whose clocks are a series each, and with more metrics than a table has rows.

@@ -102,7 +102,7 @@ inline constexpr uint64_t kTokenGoodNs = 60'000'000'000;
 inline constexpr uint64_t kTokenBadNs = 10'000'000'000;
 inline constexpr uint64_t kTokenFailedNs = 1'000'000'000;
 // Questions about them, of tokens that were good before and of all others each. Calls that would
-// need a further one are refused, and counted; likewise those beyond so many that wait for the
+// need a further one are refused, and counted; so are those beyond so many that wait for the
 // answer to another call's question.
 inline constexpr size_t kTokenReviewsAtOnceMax = 16;
 inline constexpr uint32_t kTokenReviewsPerSecondMax = 50;

@@ -26,7 +26,7 @@ inline constexpr ArtifactKind kArtifactKindMax = ArtifactKind::kHostMemory;
 // "neff", "ntff", "ntrace", …
 std::string_view ToString(ArtifactKind kind);
 
-// Where a file stands in the vendor's layout:
+// Where a file is in the vendor's layout:
 //
 //   <instance>_pid_<pid>[_<container>]/[<timestamp>/]<file>
 //   neffs/<file>.neff
@@ -52,7 +52,7 @@ struct ArtifactPlace {
 // for this function.
 absl::StatusOr<ArtifactPlace> MakeArtifactPlace(std::string_view directory,
                                                 std::string_view session, std::string_view name);
-// True for a name that a directory of the layout can have, whatever stands in it.
+// True for a name that a directory of the layout can have, whatever is in it.
 bool IsInspectDirectory(std::string_view name);
 bool IsInspectSession(std::string_view name);
 

@@ -28,7 +28,7 @@ inline constexpr size_t kArtifactPartBytes = size_t{1} << 20;
 inline constexpr size_t kArtifactPartBytesMax = size_t{4} << 20;
 inline constexpr size_t kArtifactUploadsMax = 8;
 // Uploads that broke off and can be gone on with. With one more the one that rests the longest
-// goes: its agent sends it anew.
+// goes: its agent sends it again.
 inline constexpr size_t kArtifactPartialsMax = 4'096;
 static_assert(kArtifactPartialsMax > kArtifactUploadsMax);
 // What an upload has to bring in each period to keep its place: else the aggregator ends it,
@@ -45,7 +45,7 @@ inline constexpr size_t kInspectEntriesMax = 10'000;
 inline constexpr size_t kArtifactsPerAgentMax = 4'096;
 // How long a file has to be seen the same before it is taken: who writes one pauses in between.
 inline constexpr uint64_t kArtifactRestNs = 1'000'000'000;
-// How often a file that changes while it is read is read anew, and how long after a capture's end
+// How often a file that changes while it is read is reread, and how long after a capture's end
 // its files may still settle and be sent; then they are given up, counted.
 inline constexpr uint32_t kArtifactReadsMax = 3;
 inline constexpr uint64_t kArtifactPatienceNs = 30'000'000'000;

@@ -70,7 +70,7 @@ struct CaptureRecord {
   std::vector<CaptureWorkerStatus> workers;
   std::vector<NonParticipant> bystanders;
   std::vector<std::string> warnings;
-  std::vector<std::string> end_warnings;  // said at its end, and anew when a late agent finishes
+  std::vector<std::string> end_warnings;  // said at its end, and again when a late agent finishes
   std::optional<CaptureBegin> begin;      // what all were told, but host_raw_ns; nothing before
   uint64_t armed_realtime_ns = 0;         // the last answer was there, or not waited for any more
   friend bool operator==(const CaptureRecord&, const CaptureRecord&) = default;

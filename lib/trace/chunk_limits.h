@@ -6,7 +6,7 @@
 #include "lib/trace/chunk_format.h"
 #include "lib/trace/limits.h"
 
-// As lib/trace/limits.h, for what a chunk becomes when it is read. A text stands in a chunk once,
+// As lib/trace/limits.h, for what a chunk becomes when it is read. A text is in a chunk once,
 // however often it is referred to; whoever reads events meets it each time. A builder closes a
 // chunk before any of these; a received chunk beyond one is refused for good.
 namespace neurontrace::limits {

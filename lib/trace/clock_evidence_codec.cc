@@ -147,7 +147,7 @@ absl::Status ReadSnapshots(Reader& in, std::vector<ClockSnapshot>& snapshots) {
   return absl::OkStatus();
 }
 
-// Exchanges stand in runs of the same path and epoch.
+// Exchanges are in runs of the same path and epoch.
 void WriteExchanges(const std::vector<ClockExchange>& exchanges, Writer& out) {
   out.Number(exchanges.size());
   ExchangeState last;

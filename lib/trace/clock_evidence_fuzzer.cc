@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Anything at all as a batch of clock evidence: refused, or what comes of it makes sense and comes
+// Anything at all as a batch of clock evidence: refused, or its result makes sense and comes
 // back from its own bytes.
 #include <cstdio>
 #include <cstdlib>

@@ -10,7 +10,7 @@
 // refused, the newest, and counted; its agent lets go of it.
 namespace neurontrace::limits {
 
-// Of one instance, whichever boots it tells of: rows with their keys, in an hour on average, and at
+// Of one instance, whichever boots it reports: rows with their keys, in an hour on average, and at
 // once. Ten times what an agent sends that measures all the time, and four times what one sends
 // that was without an aggregator for half a day.
 inline constexpr uint64_t kClockHostBytesPerHourMax = uint64_t{8} << 20;

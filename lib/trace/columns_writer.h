@@ -77,7 +77,7 @@ class ColumnsWriter {
 
  private:
   void PutVarint(uint64_t value);
-  void PutColumn(const uint8_t* end);  // what stands in bytes_ before `end`
+  void PutColumn(const uint8_t* end);  // what is in bytes_ before `end`
   void PutIntegers(std::span<const uint64_t> values, IntegerEncoding encoding);
   void PutStrings(const StringTable& strings);
   void PutShapes(const ChunkRows& rows);

@@ -4,15 +4,15 @@
 #include <cstddef>
 #include <cstdint>
 
-// Limits of what agent and aggregator say of themselves: logs and the page /statusz.
+// Limits of what agent and aggregator report about themselves: logs and the page /statusz.
 namespace neurontrace::limits {
 
 // Log lines of one kind, which are equal but for their digits: so many at once, then one a second.
 // Further ones are left out, and the next one says how many.
 inline constexpr uint32_t kLogLinesOfKindAtOnce = 10;
-// Kinds that are told apart. Beyond, the kind that shares a place with a newer one starts anew.
+// Kinds that are told apart. Beyond, the kind that shares a place with a newer one restarts.
 inline constexpr size_t kLogKinds = 1'024;
-// All lines together, whatever their kind: likewise left out.
+// All lines together, whatever their kind: further ones are left out too.
 inline constexpr uint32_t kLogLinesAtOnce = 1'000;
 inline constexpr uint32_t kLogLinesPerSecond = 100;
 // A line. Longer: cut.
@@ -36,7 +36,7 @@ inline constexpr int kHealthThreads = 8;
 inline constexpr int kHealthWaitingMax = 4;
 static_assert(kHealthWaitingMax < kHealthThreads, "probes and metrics always find a thread");
 
-// A sequence that has had no turn for longer is stuck: /healthz says so, and a restart mends it.
+// A sequence that has had no turn for longer is stuck: /healthz says so, and a restart repairs it.
 // Far above what a slow disk makes it wait.
 inline constexpr uint64_t kSequenceStuckNs = 120'000'000'000;
 

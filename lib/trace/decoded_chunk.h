@@ -37,7 +37,7 @@ class DecodedChunk {
   std::span<const uint16_t> shape_of() const;  // per event: index into shapes()
   std::span<const uint32_t> row_of() const;    // per event: its row among the events of its shape
   std::span<const uint64_t> timestamp_ns() const;  // per event, not decreasing
-  std::span<const uint64_t> id() const;            // per event, 0 where absent; likewise below
+  std::span<const uint64_t> id() const;            // per event, 0 where absent; the same below
   std::span<const uint64_t> nc_local_id() const;
   std::span<const uint64_t> tracking_id() const;
   std::span<const uint64_t> thread_id() const;

@@ -83,7 +83,7 @@ struct ShapeKey {
   friend bool operator==(const ShapeKey&, const ShapeKey&) = default;
 };
 
-// What a group of events has in common. `keys` stand in the order of arrival.
+// What a group of events has in common. `keys` are in the order of arrival.
 struct Shape {
   std::string_view event_type;
   Phase phase = Phase::kOther;

@@ -77,7 +77,7 @@ struct EventChunkBuilder::Impl {
   std::vector<uint32_t> candidate;
   size_t bytes_max = kChunkBytes;  // upper bound of what Finish gives
   size_t name_bytes = 0;           // of all shapes, as lib/trace/chunk_limits.h counts them
-  size_t text_bytes = 0;           // of all events, likewise
+  size_t text_bytes = 0;           // of all events, also
   uint32_t capacity = 0;           // events that the vectors of `rows` have room for
 
   void Reset() {

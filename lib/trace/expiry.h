@@ -6,7 +6,7 @@
 namespace neurontrace {
 
 // Events that were stored and went because a capture's retention was over: a loss in the account,
-// and none that makes a capture incomplete. Only the store books such; one that a producer tells of
+// and none that makes a capture incomplete. Only the store books such; one that a producer reports
 // is none (StreamRecord::Add).
 constexpr bool IsExpiry(const Loss& loss) {
   return loss.place == LossPlace::kRetention && loss.reason == LossReason::kExpired;

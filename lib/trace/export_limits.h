@@ -12,12 +12,12 @@ namespace neurontrace::limits {
 
 // Exports that people ask for and that are made at once. Further ones are refused with
 // RESOURCE_EXHAUSTED, counted. The standing ones have a place of their own. Of one caller, where
-// callers have names: likewise.
+// callers have names: the same.
 inline constexpr size_t kExportsAtOnceMax = 8;
 inline constexpr size_t kExportsOfCallerMax = 6;
 static_assert(kExportsOfCallerMax < kExportsAtOnceMax);
 
-// Files that an export goes on with. Beyond, the CLI begins anew, and the aggregator refuses.
+// Files that an export continues with. Beyond, the CLI restarts, and the aggregator refuses.
 inline constexpr size_t kExportHeldFilesMax = 4'096;
 
 // Of a Perfetto trace that is split, what --max-size may ask for at the least. Below:

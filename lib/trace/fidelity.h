@@ -12,7 +12,7 @@
 // budget was spent. docs/formats/chunk.md has the words.
 namespace neurontrace {
 
-// The type of the instant that stands in each core's stream where its fidelity changes, and the
+// The type of the instant that is in each core's stream where its fidelity changes, and the
 // keys of its data.
 inline constexpr std::string_view kFidelityEventType = "neurontrace.fidelity";
 inline constexpr std::string_view kFidelityLevelKey = "level";  // 0: all that was asked for

@@ -26,7 +26,7 @@ class CaptureId {
   static CaptureId Make(const Clock& clock, Random& random);
   // 26 characters of Crockford's base 32, either case. INVALID_ARGUMENT otherwise.
   static absl::StatusOr<CaptureId> Parse(std::string_view text);
-  // 16 bytes as they stand in messages and keys. INVALID_ARGUMENT otherwise.
+  // 16 bytes as they are in messages and keys. INVALID_ARGUMENT otherwise.
   static absl::StatusOr<CaptureId> FromBytes(std::string_view bytes);
 
   std::string ToString() const;

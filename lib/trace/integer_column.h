@@ -24,7 +24,7 @@ inline constexpr size_t kDictionaryValuesMax = 256;
 enum class ColumnError : uint8_t {
   kNone,
   kTruncated,  // ends inside a value, or a varint is over ten bytes
-  kTrailing,   // goes on after the last value
+  kTrailing,   // continues after the last value
   kEncoding,   // an encoding that this version does not know
   kIndex,      // an index beyond the table it points into
   kNotFinite,  // a double that is infinite or not a number

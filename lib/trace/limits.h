@@ -6,7 +6,7 @@
 
 // The limits that several folders share, with what happens at each; files named *_limits.h beside
 // this one hold those of one subject. The counters are described in docs/operator/metrics.md. The
-// tap's own limits, which a worker process carries, stand in tap/buffer_format.h.
+// tap's own limits, which a worker process carries, are in tap/buffer_format.h.
 namespace neurontrace::limits {
 
 // One document of nrt_sys_trace_fetch_events. Larger: refused, counted as a decode loss.
@@ -47,8 +47,8 @@ inline constexpr uint32_t kWorkersPerAgentMax = 1'024;
 // still free: half if nobody else holds any, else half of the rest.
 inline constexpr uint32_t kTapConnectionsMax = 1'024;
 inline constexpr uint32_t kWorkerWarningsMax = 64;     // further ones are not reported
-inline constexpr uint32_t kWorkerEventTypesMax = 512;  // likewise
-inline constexpr uint32_t kWorkerJobFactsMax = 64;     // likewise
+inline constexpr uint32_t kWorkerEventTypesMax = 512;  // the same
+inline constexpr uint32_t kWorkerJobFactsMax = 64;     // the same
 inline constexpr uint32_t kAgentsMax = 16'384;
 inline constexpr uint32_t kStreamsPerCaptureMax = 1u << 20;
 inline constexpr uint32_t kCapturesRunningMax = 16;
@@ -130,7 +130,7 @@ inline constexpr uint32_t kFrameworkDirectoryEntriesMax =
 inline constexpr size_t kFrameworkEventBytesMax =
     size_t{1} << 20;  // one element of traceEvents; longer: passed over, a decode loss
 
-// Host samples. More processors: none of the host are sampled, which is counted. What stands in
+// Host samples. More processors: none of the host are sampled, which is counted. What is in
 // /proc/stat and /proc/meminfo beyond is not read.
 inline constexpr size_t kHostCpusMax = 8'192;
 inline constexpr size_t kHostProcFileBytesMax = size_t{1} << 20;
@@ -180,7 +180,7 @@ inline constexpr size_t kExportMessageBytes = 1u << 20;
 // Files of one export, and bytes of a file's name in it.
 inline constexpr size_t kExportFilesMax = 65'536;
 inline constexpr size_t kExportNameBytesMax = 512;
-// Delivery: files that one manifest tells of, and its bytes, over which it is not read; beyond, the
+// Delivery: files that one manifest reports, and its bytes, over which it is not read; beyond, the
 // delivery fails with RESOURCE_EXHAUSTED.
 inline constexpr size_t kDeliveredFilesMax = 200'000;
 inline constexpr size_t kManifestBytesMax = 256u << 20;

@@ -8,7 +8,7 @@ namespace neurontrace {
 // The tag by which a trigger's captures are known.
 inline constexpr std::string_view kTriggerTag = "trigger";
 
-// Whether only the aggregator sets tags with this key, so that what stands in them is true.
+// Whether only the aggregator sets tags with this key, so that what is in them is true.
 constexpr bool IsReservedTag(std::string_view key) {
   while (key.starts_with(' ')) key.remove_prefix(1);
   while (key.ends_with(' ')) key.remove_suffix(1);

@@ -32,7 +32,7 @@ inline bool IsGivenWay(const Loss& loss) {
 }
 
 // Two of them that are one stretch: a capture has a worker once, from first to last, so what an
-// agent said before it was started anew and what the next one says belong together.
+// agent said before it was restarted and what the next one says belong together.
 inline bool IsSameGivenWay(const Loss& a, const Loss& b) {
   if (!IsGivenWay(a) || !IsGivenWay(b) || a.detail != b.detail) return false;
   return a.detail.starts_with("capture ") || (a.first_timestamp_ns <= b.last_timestamp_ns &&

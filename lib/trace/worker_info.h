@@ -76,7 +76,7 @@ struct WorkerInfo {
   friend bool operator==(const WorkerInfo&, const WorkerInfo&) = default;
 };
 
-// What came of one worker, or of an instance's framework files, in one capture: the fields of
+// The result of one worker, or of an instance's framework files, in one capture: the fields of
 // neurontrace.v1.CaptureWorkerStatus.
 struct CaptureWorkerStatus {
   CaptureId capture_id;

@@ -55,7 +55,7 @@ std::string CheckJob(const TriggerRule& rule) {
   return CheckText(rule.job, limits::kIdentityStringBytesMax);
 }
 
-// What a key says where the kind has no use for it.
+// The error for a key that does not apply to the rule's kind.
 std::string NotOfKind(const TriggerRule& rule, TriggerKind kind) {
   return fmt::format(
       "applies to `when = \"{}\"`, but this rule has `when = \"{}\"`; remove the line",

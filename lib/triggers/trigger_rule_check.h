@@ -23,8 +23,8 @@ constexpr bool NeedsEvents(TriggerKind kind) {
   return kind == TriggerKind::kSlowExecution || kind == TriggerKind::kSilentCore;
 }
 
-// One thing that can be wrong with a rule: the key of the file that it is about, and in words what
-// is wrong and how it is put right; empty words: nothing.
+// One thing that can be wrong with a rule: the key of the file that it is about, and a message that
+// says what is wrong and how it is put right; empty words: nothing.
 struct TriggerRuleCheck {
   std::string_view key;
   std::function<std::string(const TriggerRule&)> words;

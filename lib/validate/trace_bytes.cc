@@ -19,7 +19,7 @@ constexpr std::string_view kGzip = "\x1f\x8b";
 
 }  // namespace
 
-// zlib fails here for want of memory alone; Inflate then says that there is no stream.
+// zlib fails here for lack of memory alone; Inflate then says that there is no stream.
 Inflater::Inflater() { inflateInit2(&stream_, kAnyHeader); }
 
 Inflater::~Inflater() { inflateEnd(&stream_); }

@@ -11,7 +11,7 @@ namespace neurontrace {
 
 // The fields of one protobuf message, to be asked for by number and wire type
 // (lib/validate/perfetto_numbers.h): a field of another wire type is another field. Of a field that
-// stands there several times the last one counts. Texts point into the message. One thread at a
+// is there several times the last one counts. Texts point into the message. One thread at a
 // time.
 class TraceMessage {
  public:

@@ -161,7 +161,7 @@ TEST_F(TracePackets, CompressedPacketsThatAreTooLarge) {
   const std::string large =
       Framed(Message([](auto& packet) { packet.add_bytes(300, std::string(30 << 20, '\0')); }));
   Compressed(Compress(large + large + large));  // 90 MiB of nothing
-  Compressed("no zlib stream");                 // whose packets stand alone
+  Compressed("no zlib stream");                 // whose packets are alone
   const TraceReport report = Validate();
   EXPECT_THAT(ChecksOf(report), ElementsAre("compression", "limit"));
   EXPECT_EQ(report.findings.count(TraceCheck::kLimit), 1u);

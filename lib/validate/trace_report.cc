@@ -13,7 +13,7 @@
 namespace neurontrace {
 namespace {
 
-// Processes and threads stand by rank, before what is neither.
+// Processes and threads are by rank, before what is neither.
 bool IsEarlier(const TraceTrack& a, const TraceTrack& b, ChildOrder order) {
   const auto is_plain = [](const TraceTrack& track) {
     return track.kind == TrackKind::kPlain || track.kind == TrackKind::kCounter;

@@ -279,7 +279,7 @@ std::vector<TraceTrack> TrackList::TakeTracks() {
     const auto found = by_uuid_.find(state.parent_uuid);
     if (state.has_parent && found != by_uuid_.end()) track.parent = found->second;
   }
-  // A thread stands in the process of its pid.
+  // A thread is in the process of its pid.
   absl::flat_hash_map<int64_t, uint32_t> process_of_pid;
   for (uint32_t i = 0; i < tracks.size(); ++i) {
     if (tracks[i].kind == TrackKind::kProcess) process_of_pid[tracks[i].pid] = i;

@@ -17,7 +17,7 @@ namespace neurontrace {
 // Makes the envelope, checksum included, and takes the columns over. Any thread.
 void ToEnvelope(Chunk chunk, uint32_t stream_ref, v1::ChunkEnvelope* envelope);
 
-// A header by itself, as it stands in an envelope. INVALID_ARGUMENT names what is wrong. Any
+// A header by itself, as it is in an envelope. INVALID_ARGUMENT names what is wrong. Any
 // thread.
 std::string SerializeChunkHeader(const ChunkHeader& header);
 absl::StatusOr<ChunkHeader> ParseChunkHeader(std::string_view bytes);
@@ -27,7 +27,7 @@ absl::StatusOr<ChunkHeader> ParseChunkHeader(std::string_view bytes);
 absl::StatusOr<ChunkHeader> ParseEnvelopeHeader(const v1::ChunkEnvelope& envelope);
 
 // The one validator of what comes over the wire or from disk: checksum, header, compressed size,
-// every column, and that the columns are what the header says. What it accepts is safe to store and
+// every column, and that the columns match the header. What it accepts is safe to store and
 // to decode later. Holds the decoded events until the next call. One thread at a time; make one for
 // each thread.
 class ChunkValidator {

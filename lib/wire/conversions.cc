@@ -502,7 +502,7 @@ absl::StatusOr<ChunkHeader> FromProto(const v1::ChunkHeader& message) {
   if (message.has_replaced()) {
     ASSIGN_OR_RETURN(value.replaced, FromProto(message.replaced()));
   }
-  // What stands in the place of a canary is none.
+  // What replaces a canary is none.
   if (!value.replaced) value.canary_realtime_ns = message.canary_realtime_ns();
   return value;
 }

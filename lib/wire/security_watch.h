@@ -12,7 +12,7 @@
 #include "lib/base/small_file.h"
 #include "lib/wire/channel_security.h"
 
-// What becomes of the files of TLS while a program runs.
+// The outcome of the files of TLS while a program runs.
 namespace neurontrace {
 
 // In seconds since 1970, also when that is over; nothing where there is no file, or none that can

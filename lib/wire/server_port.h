@@ -60,7 +60,7 @@ class ConnectionShares {
 };
 
 // The port that a gRPC server listens on. It takes the connections itself and hands them to gRPC:
-// gRPC 1.51 closes its own listening socket for good when it cannot take one, for want of
+// gRPC 1.51 closes its own listening socket for good when it cannot take one, for lack of
 // descriptors say (on_read in src/core/lib/iomgr/tcp_server_posix.cc), and nobody is told.
 //
 // Listen, AddTo, start the server, Start; destroy it before the server is shut down. Not
@@ -72,7 +72,7 @@ class ServerPort {
   struct Options {
     std::string address;  // as CheckAddress wants it; port 0: any
     // Connections get the descriptors below this number. Further ones are closed at once, so that
-    // descriptors are left for files; likewise those of an address that has its share, see
+    // descriptors are left for files; the same those of an address that has its share, see
     // ConnectionShares.
     int descriptors_max = 0;
     std::function<void(Refusal)> refused;  // each of those; may be null

@@ -157,7 +157,7 @@ TEST_F(ServerPortTest, OneAddressCannotTakeAllConnections) {
   EXPECT_EQ(refused_, 0) << "numbers are left";
   EXPECT_FALSE(is_refused(connect(3))) << "others are let in";
   Call("127.0.0.1");
-  // Who has closed them may come again, a second later at the most.
+  // Who has closed them may come again, a second later at most.
   strangers.clear();
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   bool is_in = false;

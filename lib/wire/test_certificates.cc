@@ -18,7 +18,7 @@ namespace neurontrace {
 namespace {
 
 void Check(bool good) {
-  if (!good) std::abort();  // OpenSSL fails here for want of memory only
+  if (!good) std::abort();  // OpenSSL fails here for lack of memory only
 }
 
 void AddExtension(X509* certificate, X509* issuer, int nid, const std::string& value) {

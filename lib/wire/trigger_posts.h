@@ -15,7 +15,7 @@ namespace neurontrace {
 enum class TriggerPosts {
   kThisMachine,
   kAnybody,          // who reaches the port, which only this machine does
-  kAnybodyInsecure,  // likewise from other machines
+  kAnybodyInsecure,  // also from other machines
 };
 
 // --trigger-posts of a daemon.

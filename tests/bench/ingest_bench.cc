@@ -79,7 +79,7 @@ struct Case {
 struct Result {
   double seconds = 0;
   double cpu_seconds = 0;  // the aggregator's
-  double peak_mib = 0;     // likewise
+  double peak_mib = 0;     // the same
   uint64_t events = 0;
   uint64_t bytes = 0;
   std::vector<double> latencies_ms;

@@ -142,7 +142,7 @@ Device Core::Play() {
     if (end_ns > scenario_.duration_ns) break;
     free_ns = end_ns + 100 * kMicrosecond;
     if (submit_ns - kSecond < reset_at_ns_ && end_ns + kSecond > reset_at_ns_) {
-      continue;  // the core is loaded anew: nothing runs
+      continue;  // the core is loaded again: nothing runs
     }
     if (start_ns > reset_at_ns_ && !device.reset) device.reset = device.records.executions.size();
     Execute(submit_ns, start_ns, end_ns, device);

@@ -148,7 +148,7 @@ std::vector<ReferenceClock::Restart> OneRestart(Dice run) {
            .step_ns = static_cast<int64_t>(run.Normal(500e3))}};
 }
 
-// Hosts are paused by their hypervisor. On half of them the counter goes on meanwhile.
+// Hosts are paused by their hypervisor. On half of them the counter continues meanwhile.
 void Pauses(Dice& dice, Dice, uint32_t member, HostPlan& plan) {
   const int64_t at_ns = Draw(dice, 60 * kSecond, 180 * kSecond);
   const int64_t length_ns = Draw(dice, 300 * kMillisecond, 3 * kSecond);
@@ -157,7 +157,7 @@ void Pauses(Dice& dice, Dice, uint32_t member, HostPlan& plan) {
   } else {
     plan.paused.push_back({.begin_ns = at_ns, .end_ns = at_ns + length_ns});
   }
-  // The counter that went on shows that the heartbeat was late. That of one that stood still does
+  // The counter that continued shows that the heartbeat was late. That of one that stood still does
   // not: the hypervisor tells.
   plan.faults.push_back(
       {.kind = member % 2 == 0 ? ClockEventKind::kMigration : ClockEventKind::kPause,

@@ -18,7 +18,7 @@ struct HostScenario {
   std::string_view words;
   uint32_t hosts = 8;
   int64_t duration_ns = 240 * kSecond;
-  // An agent goes on probing for longer than a capture lasts, and a final fit knows that.
+  // An agent continues probing for longer than a capture lasts, and a final fit knows that.
   int64_t after_ns = 10 * kSecond;
   uint32_t instants = 600;  // true times at which all hosts stamp, and are compared
   // Events are stamped with REALTIME, not with raw.

@@ -62,7 +62,7 @@ struct HostScore {
   void Merge(const HostScore& other);
 };
 
-// What became of one host: its errors at the instants of a run.
+// The outcome of one host: its errors at the instants of a run.
 struct HostErrors {
   static constexpr double kAbsent = 1e300;  // it could not stamp at that instant
   std::vector<double> error_ns;

@@ -174,7 +174,7 @@ void TellFaults(const HostPlan& plan, const HostTruth& truth, Dice dice,
   for (const Steering& steering : truth.steered.schedule()) {
     const int64_t at = truth.raw.TimeOf(steering.raw_ns);
     if (steering.step_ns == 0 || !AgentIsUp(plan, at)) continue;
-    // Between the last look before and the wake-up that tells of it.
+    // Between the last look before and the wake-up that reports it.
     const uint64_t late = static_cast<uint64_t>(30e3 + dice.Exponential(50e3));
     events.push_back({.kind = ClockEventKind::kRealtimeStep,
                       .raw_begin_ns = steering.raw_ns - static_cast<uint64_t>(dice.Between(0, 1e6)),

@@ -107,7 +107,7 @@ struct HostPlan {
   std::vector<Steering> steering;  // raw_ns: since the begin of the run, on raw
   int64_t snapshot_interval_ns = kSecond;
   std::vector<TimeSpan> agent_down;
-  // Nothing runs on the host, but its counter goes on.
+  // Nothing runs on the host, but its counter continues.
   std::vector<TimeSpan> paused;
   std::vector<HostFault> faults;
   std::vector<UtcPlan> utc;

@@ -195,7 +195,7 @@ class ControlPlane:
 
 
 class Kubelets:
-    """Stands in for the scheduler and the kubelets of nodes that are not there: pods are bound to a node, said to be ready and,
+    """Replaces the scheduler and the kubelets of nodes that are not there: pods are bound to a node, said to be ready and,
     when they are to end, taken away. No container runs. A context manager."""
 
     def __init__(self, plane, namespace):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The chart: linted, rendered with a matrix of values, compared with schemas, with the programs' options, and with a golden
-render. NT_UPDATE_GOLDEN=1 writes the golden render anew."""
+render. NT_UPDATE_GOLDEN=1 writes the golden render again."""
 import json
 import os
 import pathlib

@@ -135,7 +135,7 @@ class WalkTest(ClusterCase):
         self.uninstall()
 
     def issue_certificates(self):
-        """Stands in for cert-manager, as the Certificates of the release say."""
+        """Replaces cert-manager, as the Certificates of the release say."""
         found = self.plane.request("GET", "/apis/cert-manager.io/v1/namespaces/neurontrace/certificates")["items"]
         self.assertEqual(len(found), 4)
         self.type(blocks(ROOT / "docs" / "operator" / "security.md", "Setting it up")[0].split("issue() {")[0])

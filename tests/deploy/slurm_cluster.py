@@ -26,7 +26,7 @@ def missing_programs():
 
 
 def processes_of(directory):
-    """(pid, command line) of everything that runs from below it or was told of it. To look at, not to kill: somebody
+    """(pid, command line) of everything that runs from below it or was told about it. To look at, not to kill: somebody
     may be reading a log."""
     found = []
     for entry in Path("/proc").iterdir():

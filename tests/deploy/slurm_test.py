@@ -237,7 +237,7 @@ class SlurmTest(unittest.TestCase):
         self.check_capture(job, 2, {"n1": [0, 1], "n2": [2, 3]})
 
     def test_several_tasks_a_node_with_a_request_in_the_environment(self):
-        # A runtime that the job itself preloads: the tap has to stand before it.
+        # A runtime that the job itself preloads: the tap has to precede it.
         runtime = self.dir / "bin" / "libnrt.so.1"
         job = self.submit("-N2", "--ntasks-per-node=4",
                           environment={"NEURONTRACE_CAPTURE": "whole", "LD_PRELOAD": str(runtime)})

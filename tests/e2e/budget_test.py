@@ -45,7 +45,7 @@ class BudgetTest(FleetCase):
         self.assertRegex(note, rf"^{INSTANCE} pid {worker.pid} \(ranks 0-1\) recorded from \S+ \S+Z to \S+ \S+Z without "
                                r"\S.*, as the budget of 20000 bytes/s was spent$")  # the poorest that there was
 
-        # The events: each core is told of each change, and what is left out does not come behind it.
+        # The events: each core is told about each change, and what is left out does not come behind it.
         rows = [row["event"] for row in read_events(self.fleet.export_events(capture_id))]
         for core in (0, 1):
             own = sorted((row for row in rows if row["nc_idx"] == core), key=lambda row: row["timestamp_ns"])

@@ -17,7 +17,7 @@ _neurontrace
 printf '%s\n' "${COMPREPLY[@]}"
 '''
 
-# _describe and its like work only inside the line editor: these stand in for them.
+# _describe and its like work only inside the line editor: these replace them.
 ZSH = r'''
 compdef() { }
 _describe() { local -a all; all=("${(@P)3}"); print -l -- "${(@)all%%:*}" }

@@ -44,7 +44,7 @@ class DeliveryCase(FleetCase):
         return capture_id
 
     def begin(self, *arguments, fleet=None):
-        """A command that goes on while the test does."""
+        """A command that continues while the test does."""
         fleet = fleet or self.fleet
         command = [str(fleet.program("neurontrace")), "--aggregator", fleet.address, *map(str, arguments)]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

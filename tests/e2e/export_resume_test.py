@@ -76,7 +76,7 @@ class ExportResumeTest(FleetCase):
         self.check_aggregator_stays_away(capture_id)
 
     def check_aggregator_killed(self, capture_id):
-        """The command goes on by itself when it is there again."""
+        """The command continues by itself when it is there again."""
         process = self.begin(capture_id)
         self.fleet.aggregator.kill()
         self.fleet.start_aggregator()
@@ -88,7 +88,7 @@ class ExportResumeTest(FleetCase):
         self.check_whole()
 
     def check_command_killed(self, capture_id):
-        """The same command goes on with what it left."""
+        """The same command continues with what it left."""
         process = self.begin(capture_id)
         process.kill()
         process.wait()

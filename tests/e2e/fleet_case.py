@@ -91,6 +91,6 @@ class FleetCase(unittest.TestCase):
         return result
 
     def outcomes(self, capture):
-        """The outcome of each worker by (instance, pid), in the words of the state's name."""
+        """The outcome of each worker by (instance, pid), in the text of the state's name."""
         return {(w["worker"]["instance_id"], w["worker"]["pid"]): w["state"].removeprefix("CAPTURE_WORKER_STATE_")
                 for w in capture["workers"]}

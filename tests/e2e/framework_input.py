@@ -75,7 +75,7 @@ EPOCH_US = 1_763_700_000_000_000
 
 
 def fixture_events(time, odd=True):
-    """Events of one rank; `time` turns microseconds since the beginning (as text) into what stands in "ts"."""
+    """Events of one rank; `time` turns microseconds since the beginning (as text) into what is in "ts"."""
     def complete(name, pid, tid, start, duration, **more):
         return {"ph": "X", "cat": "cpu_op", "name": name, "pid": pid, "tid": tid, "ts": time(start),
                 "dur": Decimal(duration), **more}

@@ -57,7 +57,7 @@ def read_capture_log(path):
 
 
 def read_events(path):
-    """The events of workers in an export in the `events` format, without the certificate that stands before them and
+    """The events of workers in an export in the `events` format, without the certificate that precedes them and
     without the samples of hosts."""
     with open(path, encoding="utf-8") as file:
         for line in file:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Captures out as Parquet, read back by readers that are not ours: pyarrow and DuckDB, with the recipes of
-docs/user/recipes.md as they stand there. Every row is compared with the JSON of the same capture, or with the files that
+docs/user/recipes.md as they are there. Every row is compared with the JSON of the same capture, or with the files that
 went in.
 
 Runs where scripts/setup has put both into build/python (PYTHONPATH names it).
@@ -141,7 +141,7 @@ class Framework(ParquetCase):
             arrows[begin["instance_id"]][(begin["start_ts"], end["start_ts"])] += 1
         for instance, file in self.files.items():
             self.assert_same(spans[instance], expected_spans(file), instance)
-            # Both ends of each stand at the beginning of the span that it goes from, and to.
+            # Both ends of each are at the beginning of the span that it goes from, and to.
             self.assert_same(arrows[instance], collections.Counter(
                 (begin[-1], end[-1]) for begin, end in matched_flows(file)), f"arrows of {instance}")
 

@@ -55,12 +55,12 @@ class Pftrace:
         self.slices.sort(key=lambda entry: (entry.start_ns, -entry.end_ns))
 
     def events(self):
-        """What was recorded: not what is derived, nor what tells of the capture: its certificate, losses, warnings."""
+        """What was recorded: not what is derived, nor what reports the capture: its certificate, losses, warnings."""
         return [s for s in self.slices if "derived" not in s.args and not (
             s.instant and (s.track.name == "neurontrace warnings" or s.track.name.endswith("-losses")))]
 
     def certificate(self):
-        """The capture's certificate, which stands in the attributes and, for older readers, in an instant."""
+        """The capture's certificate, which is in the attributes and, for older readers, in an instant."""
         whole = json.loads(self.attributes["io.neurontrace.certificate"])
         instant, = (s for s in self.slices if s.instant and s.name == "certificate")
         if json.loads(instant.args["certificate"]) != whole:

@@ -55,7 +55,7 @@ class Request:
 
 
 class Proxy:
-    """Stands before an S3 server. Rules, each for one request, are told with lose_answer and hold."""
+    """Precedes an S3 server. Rules, each for one request, are told with lose_answer and hold."""
 
     def __init__(self, port):
         self.requests = []  # all that came, in their order

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers that no tap speaks for: who looks at a fleet is told of them, what to do, and that captures lack them."""
+"""Workers that no tap speaks for: who looks at a fleet is told about them, what to do, and that captures lack them."""
 
 import os
 import sys

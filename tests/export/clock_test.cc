@@ -81,7 +81,7 @@ TEST_F(ClockTest, ShowsBoundAndCorrectionOfEachInstance) {
   ASSERT_NE(correction, nullptr);
   EXPECT_THAT(correction->counter, ElementsAre(Pair(kBase, 500'000)));
   EXPECT_THAT(Find(report, "i-a-pid1", "clock bound")->counter, ElementsAre(Pair(kBase, 4'000)));
-  // The spans stand at one time, and the one that may be far off says so.
+  // The spans are at one time, and the one that may be far off says so.
   const Slice& exact = *report.SlicesOfRow("gid0-nc0-tid7-neuron_rt").front();
   const Slice& vague = *report.SlicesOfRow("gid1-nc0-tid7-neuron_rt").front();
   EXPECT_EQ(exact.start_ns, vague.start_ns);

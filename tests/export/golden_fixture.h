@@ -14,7 +14,7 @@
 namespace neurontrace {
 
 // A small capture with one of everything, and what it becomes against the files in tests/golden.
-// NT_UPDATE_GOLDEN=1 in the environment writes them anew.
+// NT_UPDATE_GOLDEN=1 in the environment writes them again.
 class GoldenFixture : public ExportFixture {
  protected:
   void SetUp() override {

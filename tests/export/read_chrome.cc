@@ -131,8 +131,8 @@ class ChromeReader {
     found_.events.push_back(std::move(seen));
   }
 
-  // The innermost slice of the row at this time. Of those that begin then the ones that stand
-  // before the point in the file count, as for Perfetto's importer.
+  // The innermost slice of the row at this time. Of those that begin then the ones that
+  // precede the point in the file count, as for Perfetto's importer.
   std::optional<size_t> SliceAt(const ArrowPoint& point) const {
     const auto row = rows_.find(point.row);
     if (row == rows_.end()) return std::nullopt;
@@ -151,7 +151,7 @@ class ChromeReader {
     return around ? around : ending;
   }
 
-  // docs/formats/chrome_json.md: an end can stand before its start.
+  // docs/formats/chrome_json.md: an end can precede its start.
   void JoinArrows() {
     std::map<uint64_t, uint64_t> starts;  // ids of events, by arrow
     for (const bool is_start : {true, false}) {

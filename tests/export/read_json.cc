@@ -58,7 +58,7 @@ class EventPairs {
     seen.is_instant = phase == "instant";
     seen.is_start_lost = phase == "stop";
     TakeAttributes(data, seen);
-    TakeAttributes(event, seen);  // those that stand beside its data
+    TakeAttributes(event, seen);  // those that are beside its data
     if (phase == "start") {
       open_.emplace(key, std::move(seen));
     } else {

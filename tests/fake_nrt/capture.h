@@ -67,7 +67,7 @@ class Capture {
   RingTotals totals() const;
 
  private:
-  // Says in the file of FAKE_NRT_CAPTURE_LOG what became of each core's events.
+  // Says in the file of FAKE_NRT_CAPTURE_LOG the outcome of each core's events.
   void Log() const;
 
   std::mutex change_mutex_;  // of Start and Stop

@@ -69,7 +69,7 @@ class CoreRing {
   uint64_t end_ = 0;
   RingTotals totals_;
   EventTypeSet types_;
-  // Of its own; goes on from capture to capture, so that spans of two captures never pair.
+  // Of its own; continues from capture to capture, so that spans of two captures never pair.
   std::atomic<uint64_t> tracking_{1};
 };
 

@@ -27,7 +27,7 @@ constexpr int64_t kMs = 1'000'000;
 struct Recorded {
   DeviceEvent event;
   bool is_hardware = false;
-  int64_t true_host_ns = 0;  // of what it tells of
+  int64_t true_host_ns = 0;  // of what it reports
 };
 
 std::optional<uint64_t> ValueOf(const PlannedEvent& planned, std::string_view key) {

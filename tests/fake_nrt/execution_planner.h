@@ -30,7 +30,7 @@ struct SimDeviceClock {
 struct PlannedEvent {
   NamedForm form;
   int64_t emit_ns = 0;       // true time at which it enters the ring
-  int64_t true_ns = 0;       // true time of what it tells of
+  int64_t true_ns = 0;       // true time of what it reports
   int64_t timestamp_ns = 0;  // what the runtime stamps it with
   uint32_t span = 0;         // pairs start and stop within the execution
   uint64_t tracking_id = 0;

@@ -17,7 +17,7 @@ bool ParseNumber(std::string_view text, Number& number) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// Cuts what stands before `mark`, or everything, off the front of `text`.
+// Cuts what precedes `mark`, or everything, off the front of `text`.
 std::string_view CutOff(std::string_view& text, char mark) {
   const std::string_view front = text.substr(0, text.find(mark));
   text.remove_prefix(std::min(text.size(), front.size() + 1));

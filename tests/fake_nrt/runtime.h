@@ -111,7 +111,7 @@ class Runtime {
   Capture::GlobalIds gids_;
 };
 
-// Stands in every trace function: counts the call as running and refuses it, as a misuse, outside
+// Is in every trace function: counts the call as running and refuses it, as a misuse, outside
 // of the time between nrt_init and nrt_close.
 class TraceCall {
  public:

@@ -51,7 +51,7 @@ void AddClock(CLI::App& app, SimOptions& options, HostClock::Step& step) {
            if (!clock) throw CLI::ValidationError("--host-clock", "is not as host_clock.h says");
            options.host_clock = *clock;
          },
-         "The clocks of this instance, in the words of host_clock.h")
+         "The clocks of this instance, in the format of host_clock.h")
       ->envname("NEURONTRACE_HOST_CLOCK");
   app.add_option("--start-at", options.start_at_ns,
                  "Epoch nanoseconds at which the job's schedule begins; the same for all workers");

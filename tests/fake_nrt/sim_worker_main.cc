@@ -8,7 +8,7 @@
 
 int main(int argc, char** argv) {
   const neurontrace::SimOptions options = neurontrace::SimOptions::FromCommandLine(argc, argv);
-  // Blocked before any thread exists, so that only the descriptor tells of them.
+  // Blocked before any thread exists, so that only the descriptor reports them.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);

@@ -91,7 +91,7 @@ class Health(FleetCase):
         self.assertGreater(total(metrics(self.fleet.aggregator)[0], "neurontrace_aggregator_canaries_stored_total"), 0)
         age = "neurontrace_aggregator_canary_age_seconds"
         here = wait_until(lambda: next((m for m in [metrics(self.fleet.aggregator)[0]] if age in m), None),
-                          "the aggregator to tell of streams")
+                          "the aggregator to report streams")
         self.assertLess(total(here, age), 120)
         self.assertGreater(total(here, "neurontrace_aggregator_streams_live"), 0)
         self.assertEqual(agent.ask("/readyz")[0], 200)

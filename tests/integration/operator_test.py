@@ -109,7 +109,7 @@ class SideBySide(FleetCase):
             self.check_whole(capture["capture_id"], [w for w in self.fleet.workers if w.instance_id == name])
 
     def test_two_operators_on_the_same_workers(self):
-        """The runtime has one trace: the second is refused in words, and the first is whole."""
+        """The runtime has one trace: the second is refused with a message, and the first is whole."""
         worker, = self.start_fleet()
         first = self.start_capture("--name", "first")
         self.wait_for_events(first, 500)

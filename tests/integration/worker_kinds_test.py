@@ -118,7 +118,7 @@ class OtherProfiler(FleetCase):
         self.assertEqual(sums["stolen"], 0)
 
     def test_it_starts_in_mid_capture_and_gives_way_again(self):
-        """Ours ends before its trace begins, and goes on in the same capture when it has stopped."""
+        """Ours ends before its trace begins, and continues in the same capture when it has stopped."""
         self.start_instances("i-0001")
         worker = self.fleet.start_worker("i-0001", "--cores", 2, "--profiler", "sys-trace", "--profiler-delay", 1.5,
                                          "--profiler-duration", 1)

@@ -34,7 +34,7 @@ class MetricsWhileRecording(FleetCase):
         return "".join(process.ask("/metrics")[1] for process in (self.fleet.aggregator, *self.fleet.agents.values()))
 
     def record(self):
-        """A capture that goes on, until all is served that a capture brings; and what was served then."""
+        """A capture that continues, until all is served that a capture brings; and what was served then."""
         self.start_fleet()
         capture = self.start_capture()
         self.wait_for_events(capture, 1)

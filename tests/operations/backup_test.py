@@ -18,7 +18,7 @@ class Backup(FleetCase):
         self.store, self.copy = self.fleet.dir / "store", self.fleet.dir / "backup"
 
     def record_two(self):
-        """A capture that has ended, as it is exported, and one that goes on."""
+        """A capture that has ended, as it is exported, and one that continues."""
         self.workers = self.start_fleet()
         ended = self.start_capture()
         self.wait_for_events(ended, 500)

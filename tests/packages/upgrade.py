@@ -67,7 +67,7 @@ def store_check(aggregator, store):
 
 
 def deliver_spool(fleet, capture_id):
-    """Starts both on what was unpacked, until the spool is empty, and ends the capture that went on."""
+    """Starts both on what was unpacked, until the spool is empty, and ends the capture that continued."""
     fleet.start_aggregator()
     fleet.start_agent(INSTANCE)
     wait_until(lambda: spool_check(fleet.program("neurontrace-agent"), fleet.spool_of(INSTANCE))["segments"] == [],
@@ -77,7 +77,7 @@ def deliver_spool(fleet, capture_id):
 
 def events_of(fleet, capture_id):
     """What a capture holds, with the times that hosts stamped, so that no clock has a say; and what its certificate
-    counts. The words of a certificate may change between versions."""
+    counts. The text of a certificate may change between versions."""
     first, *lines = fleet.export_events(capture_id, "--clock", "raw").read_text(encoding="utf-8").splitlines()
     account = json.loads(first)["certificate"]["account"]
     return {"id": capture_id, "events": len(lines), "sha256": hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest(),
@@ -97,7 +97,7 @@ def aggregator_limits(limits):
 
 
 def deliver_full(fleet, limits, capture_id):
-    """Starts both under the limits of before, until the spool is empty and the capture that went on has ended: there is
+    """Starts both under the limits of before, until the spool is empty and the capture that continued has ended: there is
     no room for more, so that its quota stops it."""
     fleet.start_aggregator(*aggregator_limits(limits))
     fleet.start_agent(INSTANCE, *agent_limits(limits))
@@ -115,7 +115,7 @@ def refusal_of(fleet):
 
 
 def losses_of(fleet, capture_id):
-    """{"PLACE/REASON": events} of what a capture says it lost."""
+    """{"PLACE/REASON": events} of a capture's reported losses."""
     losses = {}
     for told in told_by(fleet.show_capture(capture_id)).values():
         if told.unknown:

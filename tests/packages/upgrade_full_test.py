@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An upgrade with nothing left: a spool that drops its oldest, a store that is over its quota, and a capture that went on.
+"""An upgrade with nothing left: a spool that drops its oldest, a store that is over its quota, and a capture that continued.
 
 Both were left by scripts/make_upgrade_fixture with the programs of a former release. This one's packages come over them,
 by a real dpkg, and its daemons go on under the same limits: what was held is there, what was dropped is counted, and
@@ -84,7 +84,7 @@ class FullUpgradeTest(FleetCase):
         started.stop()
         self.fleet.address = None
 
-        # So does the store, in which nothing may begin; the capture that went on is told to end, and waits for its agent.
+        # So does the store, in which nothing may begin; the capture that continued is told to end, and waits for its agent.
         self.fleet.start_aggregator(*aggregator_limits(limits))
         self.assertIn(STORE_FULL, refusal_of(self.fleet))
         self.assertEqual(events_of(self.fleet, filled["id"]), filled)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every former release left behind opens in this one, with nothing lost and nothing twice.
 
-Its store has a capture that had ended and one that went on; its spool has the rest of that one. They were made by
-scripts/make_upgrade_fixture with the programs of that release, on a host that has been started anew since.
+Its store has a capture that had ended and one that continued; its spool has the rest of that one. They were made by
+scripts/make_upgrade_fixture with the programs of that release, on a host that has been restarted since.
 """
 import json
 import re

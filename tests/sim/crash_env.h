@@ -34,7 +34,7 @@ class CrashDisk {
   enum class Fault { kNone, kNoSpace, kIoError };
   void SetFault(Fault fault);
   Fault fault() const;
-  // What stands in `directory` now, but for locks.
+  // What is in `directory` now, but for locks.
   Contents Read(const std::string& directory) const;
 
  private:

@@ -67,7 +67,7 @@ struct SimResult {
 // A whole fleet in one process: agents with workers, the network, one aggregator. The seed decides
 // what there is, what happens and when; first everything that a cluster does, then nothing breaks
 // any more, and all captures have to end. `store` is what SimAggregator::NewStore gives; one fleet
-// of eight makes its own anew. Run once.
+// of eight makes its own again. Run once.
 class SimFleet {
  public:
   SimFleet(const SimProfile& profile, const CrashDisk::Contents& store, bool verbose);

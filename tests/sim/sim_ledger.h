@@ -42,8 +42,8 @@ class SimLedger {
   void SetFate(uint64_t row, Fate fate);
   // What a worker left in memory is gone, and what nobody had read of it cannot be known.
   void OnMemoryLost(const WorkerIdentity& worker);
-  // An agent went on from an old state, as its disk took no removal: what it lost is told, but its
-  // place and number cannot be.
+  // An agent continued from an old state, as its disk took no removal: what it lost is told, but
+  // its place and number cannot be.
   void OnResumedWrongly(const std::string& instance_id) { resumed_wrongly_.insert(instance_id); }
 
   // --- What the agents do ---
@@ -90,8 +90,8 @@ class SimLedger {
   struct Sums {
     uint64_t produced = 0, stored = 0, overwritten = 0, refused = 0, died = 0, memory_lost = 0,
              in_runtime = 0, in_tap = 0;
-    // Overwritten behind the last row of their core that was fetched: no hole in any sequence tells
-    // of them. And those that only the tap's word of what it refused tells of.
+    // Overwritten behind the last row of their core that was fetched: no hole in any sequence
+    // reports them. And those that only the tap's word of what it refused reports.
     uint64_t overwritten_last = 0, told_by_tap_alone = 0;
     uint64_t kept_missing = 0;  // kept by an agent, and not stored
   };

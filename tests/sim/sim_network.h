@@ -42,7 +42,7 @@ class SimNetwork {
 
   // The link's calls break.
   void BreakCalls(SimLink& link);
-  // The link works again: what waited goes on.
+  // The link works again: what waited continues.
   void Unblock(SimLink& link);
   // The agent's machine is gone without a word.
   void Silence(SimLink& link);

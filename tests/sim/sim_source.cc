@@ -160,7 +160,7 @@ void SimSource::Command(Known& known, const CaptureId& id, WorkerCapture& captur
     if (capture.ended() || !known.stop_sent.insert(id).second) return;
     capture.Stop(nullptr);
     worker.Stop(id);
-    // Another one runs: then this one is not, and all of it stands in the buffer.
+    // Another one runs: then this one is not, and all of it is in the buffer.
     capture.OnStopAnswer(worker.write_position());
     return;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Linked into every test of the tsan preset. Debian's Abseil and gRPC are not built with
 // ThreadSanitizer, and absl::Mutex sleeps on a futex of its own, so the sanitizer would take every
-// hand-over inside gRPC for a race. The functions here stand before those of the libraries, call
+// hand-over inside gRPC for a race. The functions here precede those of the libraries, call
 // them, and tell the sanitizer that a thread released and acquired what it shares.
 //
 // All absl mutexes count as one lock, and gRPC's memory functions take it too, because gRPC hands

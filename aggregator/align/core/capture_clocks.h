@@ -71,7 +71,7 @@ struct DeviceClock {
   uint64_t bound_ns = 0;  // the largest where there is evidence
   uint64_t likely_bound_ns = 0;
   uint64_t executions = 0;             // whose brackets it rests on
-  uint64_t sync_points = 0;            // likewise
+  uint64_t sync_points = 0;            // the same
   std::vector<ClockFinding> findings;  // their x is the counter
 };
 

@@ -25,7 +25,7 @@ ClockLine LineBetween(const ClockModel& model, uint64_t x_begin_ns, uint64_t x_e
           SaturatingAdd(std::max(begin.bound_ns, end.bound_ns), 1)};
 }
 
-// The first x from `begin` to `end` of which `is_past` holds, which it goes on to do; or `end`.
+// The first x from `begin` to `end` of which `is_past` holds, which it continues to do; or `end`.
 template <typename IsPast>
 uint64_t FirstPast(uint64_t begin, uint64_t end, IsPast is_past) {
   while (begin < end) {

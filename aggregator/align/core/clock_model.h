@@ -49,7 +49,7 @@ enum class ClockFindingKind : uint8_t {
   kInconsistent = 3,      // could not be resolved: bounds there are those of both readings
 };
 
-// What people are told of a clock.
+// What people are told about a clock.
 struct ClockFinding {
   ClockFindingKind kind = ClockFindingKind::kBreak;
   uint64_t x_begin_ns = 0;

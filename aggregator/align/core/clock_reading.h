@@ -19,7 +19,7 @@ struct ClockReading {
   friend bool operator==(const ClockReading&, const ClockReading&) = default;
 };
 
-// Beyond a segment's knots its outermost line goes on, and the bound grows by so much of the
+// Beyond a segment's knots its outermost line continues, and the bound grows by so much of the
 // distance: two clocks of 100 ppm each.
 inline constexpr double kUnknownRate = 200e-6;
 // The bound of a model without a segment, and the largest there is.

@@ -12,7 +12,7 @@ namespace neurontrace {
 
 struct PairFitParameters {
   PairParameters pair;
-  // Most clocks are much calmer than the limits. The estimate supposes that this one goes on as
+  // Most clocks are much calmer than the limits. The estimate supposes that this one continues as
   // calmly as it did on the whole, times this: it halves the error, and where one direction tells
   // nothing for a while it makes it a third. The bounds do not.
   double calm_factor = 2;

@@ -16,7 +16,7 @@ enum class DeviceEventType : uint8_t {
   kOther,       // nothing
   kRunning,     // the device runs an execution
   kDevice,      // anything else that is stamped by the device's counter
-  kCollective,  // likewise: the device takes part in one
+  kCollective,  // the same: the device takes part in one
   kSyncPoint,   // both clocks
   // The host, around an execution, in this order:
   kPrepare,  // before it submits

@@ -12,7 +12,7 @@
 namespace neurontrace {
 namespace {
 
-// What becomes of one part.
+// The outcome of one part.
 struct Work {
   explicit Work(DevicePart from) : part(std::move(from)) {}
 

@@ -19,7 +19,7 @@ class DeviceTimes {
   // An event is not moved further than this from where the runtime put it: a reader holds as much
   // in memory. Beyond, the runtime's time is kept.
   static constexpr uint64_t kShiftMaxNs = 5'000'000;
-  // Parts of maps that are remembered; most streams have one. Beyond, all are looked up anew.
+  // Parts of maps that are remembered; most streams have one. Beyond, all are looked up again.
   static constexpr size_t kPartsMax = 64;
 
   struct HostTime {

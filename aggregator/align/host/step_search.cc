@@ -96,7 +96,7 @@ size_t StepSearch::LastBefore(size_t first_after, WanderFilter after, size_t lea
   return i;
 }
 
-// The clock goes on while the route changes: where the sides of the new route, taken for equal in
+// The clock continues while the route changes: where the sides of the new route, taken for equal in
 // both directions, say that it is, less where those of the old say so, is the shift.
 void StepSearch::LearnShift(size_t i, const WanderFilter& before) {
   constexpr double kLongSeconds = 20;

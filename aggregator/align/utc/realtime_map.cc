@@ -28,7 +28,7 @@ size_t Unite(std::vector<ClockLine>& lines, std::span<const ClockLine> second) {
     lines.insert(lines.end(), second.begin(), second.end());
     return 0;
   }
-  if (tail != lines.begin()) --tail;  // in a gap it is the line before that goes on
+  if (tail != lines.begin()) --tail;  // in a gap it is the line before that continues
   const std::vector<ClockLine> made = UnionOf(std::span(tail, lines.end()), second);
   const auto redone = static_cast<size_t>(lines.end() - tail);
   lines.erase(tail, lines.end());

@@ -201,7 +201,7 @@ TEST(RealtimeMapTest, StampsFromLongBeforeStayAsRecorded) {
   }
 }
 
-// As agents tell of a step: from the begin of the reading before it to the end of the one after it,
+// As agents report a step: from the begin of the reading before it to the end of the one after it,
 // both of which are kept.
 TEST(RealtimeMapTest, KnowsBothSidesOfAStepThatItsNeighboursTellOf) {
   for (const int64_t step_ns : {-5'000'000, 8'000'000}) {

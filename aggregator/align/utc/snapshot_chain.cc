@@ -184,7 +184,7 @@ size_t ChainMaker::EndOfLine(size_t first) const {
   return last;
 }
 
-// Beyond the outermost tie the rate goes on, as far as quiet slews let it.
+// Beyond the outermost tie the rate continues, as far as quiet slews let it.
 void ChainMaker::AddReach(bool before, SnapshotChain& chain) const {
   const SnapshotTie& tie = before ? ties_.front() : ties_.back();
   double rate = 0;

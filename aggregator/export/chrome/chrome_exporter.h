@@ -74,7 +74,7 @@ class ChromeExporter final : public RowExporter {
     char phase = 's';
     uint64_t id = 0;
     uint64_t at_ns = 0;
-    uint64_t behind = 0;  // the number of the record that it stands behind
+    uint64_t behind = 0;  // the number of the record that it follows
   };
   void WritePoint(const ArrowPoint& point, const ArrowSpan& span, std::string_view category);
   void WriteLosses();
@@ -109,7 +109,7 @@ class ChromeExporter final : public RowExporter {
   uint64_t bytes_flushed_ = 0;
   bool has_event_ = false;
   Lines lines_;       // of the record at hand
-  uint32_t pid_ = 0;  // likewise
+  uint32_t pid_ = 0;  // the same
   uint32_t tid_ = 0;
   uint32_t next_number_ = 1;    // processes and threads share them: none is another's main thread
   std::vector<uint32_t> pids_;  // by process; 0: not described

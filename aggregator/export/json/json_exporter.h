@@ -15,7 +15,7 @@
 namespace neurontrace {
 
 // Writes a timeline as the vendor's system_profile.json; docs/formats/json.md has every key. Spans
-// stand in the order of their start, but for those whose stop lies in a later chunk: they stand
+// are in the order of their start, but for those whose stop lies in a later chunk: they stand
 // where they stop. One thread at a time.
 class JsonExporter : public Exporter {
  public:

@@ -24,7 +24,7 @@ void JsonMembers::ReadOn() {
   if (at_ == 0 && out_.starts_with('{')) depth_ = -1;
   while (at_ < out_.size()) {
     const char c = out_[at_];
-    if (c == ',' && depth_ == 0) {  // a member stands at the depth of the object
+    if (c == ',' && depth_ == 0) {  // a member is at the depth of the object
       const size_t end = std::min(EndOfString(at_ + 1) + 1, out_.size());
       const std::string_view member = std::string_view(out_).substr(at_, end - at_);
       members_.push_back({absl::HashOf(member), at_, member.size()});

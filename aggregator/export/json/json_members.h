@@ -11,7 +11,7 @@
 namespace neurontrace {
 
 // Adds members to an object under way without giving two of them one key. Looks at what the object
-// holds only when a key may be there already, and then at each byte once. Made anew for each
+// holds only when a key may be there already, and then at each byte once. Recreated for each
 // object; `out` outlives it, and grows by whole members alone. One thread at a time.
 class JsonMembers {
  public:
@@ -40,7 +40,7 @@ class JsonMembers {
   size_t EndOfString(size_t quote) const;
 
   std::string& out_;
-  size_t at_ = 0;  // members_ has what stands before
+  size_t at_ = 0;  // members_ has what precedes
   int depth_ = 0;
   absl::InlinedVector<Member, 16> members_;
   absl::InlinedVector<Renamed, 8> renamed_;

@@ -49,7 +49,7 @@ class DerivedTables {
   HbmUse hbm_use_;
   Bandwidth bandwidth_finder_;
 
-  std::vector<Execution> executions_;  // found and not written; likewise the others
+  std::vector<Execution> executions_;  // found and not written; also the others
   std::vector<Step> steps_;
   std::vector<Collective> collectives_;
   std::vector<HbmSample> memory_;

@@ -45,7 +45,7 @@ RowPlan MakePlan(const Shape& shape, bool is_framework, bool is_span) {
     const ShapeKey& key = shape.keys[i];
     const bool is_device_time = key.name == "nc_timestamp_ns" && is_span;
     std::string name(is_device_time ? "nc_start_timestamp_ns" : key.name);
-    // The same key can stand in an event's data and beside it; and that of a thread's number stands
+    // The same key can be in an event's data and beside it; and that of a thread's number stands
     // here where the number does not fit its column.
     const auto is_taken = [&] { return name == kThreadKey || names.contains(name); };
     const auto rename = [&] { name.insert(0, key.scope == KeyScope::kData ? "data." : "top."); };

@@ -16,7 +16,7 @@
 
 namespace neurontrace {
 
-// What becomes of the attributes of one shape's events in a row. A plain value.
+// The outcome of the attributes of one shape's events in a row. A plain value.
 struct RowPlan {
   enum class Use : uint8_t {
     kAttribute,

@@ -19,7 +19,7 @@ namespace neurontrace {
 namespace {
 
 // Writes a timeline as the vendor's Parquet tables; docs/formats/parquet.md has every column. Rows
-// of events stand in the order of their start, but for spans whose stop lies in a later chunk: they
+// of events are in the order of their start, but for spans whose stop lies in a later chunk: they
 // stand where they stop. One thread at a time; the files must outlive it.
 class ParquetExporter : public Exporter {
  public:

@@ -12,12 +12,12 @@ namespace neurontrace {
 inline constexpr std::string_view kProfileSchemaVersion = "7.4.0";
 
 enum class ColumnType : uint8_t { kInt64, kUint64, kFloat, kDouble, kBool, kText, kTextList };
-// "integer", "number", "boolean", "string", "array": the words of the vendor's SchemaFields.
+// "integer", "number", "boolean", "string", "array": the text of the vendor's SchemaFields.
 std::string_view TypeName(ColumnType type);
 // "int64", "uint64", "float", "double"; empty for others.
 std::string_view FormatName(ColumnType type);
 
-// What a reader is told of a column. Empty texts: there is nothing to say.
+// What a reader is told about a column. Empty texts: there is nothing to say.
 struct ColumnSpec {
   std::string_view name;
   ColumnType type = ColumnType::kInt64;

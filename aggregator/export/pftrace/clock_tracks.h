@@ -35,7 +35,7 @@ struct ClockStretch {
 std::vector<ClockPoint> BoundPoints(const ClockMap& map, const ClockStretch& stretch,
                                     size_t points_max);
 
-// What the map adds: likewise, with a point at the end. Where a point stands for several pieces, it
+// What the map adds: the same, with a point at the end. Where a point stands for several pieces, it
 // is followed by the one that is furthest from it.
 std::vector<ClockPoint> CorrectionPoints(const ClockMap& map, const ClockStretch& stretch,
                                          size_t points_max);
@@ -65,7 +65,7 @@ class ClockTracks {
     uint32_t track_uuid = 0;
     int64_t value = 0;                          // of a counter
     const ClockFinding* finding = nullptr;      // of an instant
-    const OrderViolation* violation = nullptr;  // likewise
+    const OrderViolation* violation = nullptr;  // the same
     const OrderCheck* check = nullptr;          // its
     const InstanceClock* clock = nullptr;
     size_t further_findings = 0;

@@ -16,7 +16,7 @@ class TrackEventFields {
  public:
   TrackEventFields() : bytes_(kRoom) {}
 
-  // Begins anew with the type and the track.
+  // Restarts with the type and the track.
   void Start(perfetto::EventType type, uint32_t track_uuid) {
     end_ = bytes_.data();
     end_ = wire_bytes::Byte(end_, perfetto::tag::kType);

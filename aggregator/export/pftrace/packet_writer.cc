@@ -40,7 +40,7 @@ static_assert(PacketWriter::kSequenceId < 0x80 && PacketWriter::kSideSequenceId 
 void PacketCompressor::AddBlock(std::string_view packets) {
   uLongf bytes = compressBound(packets.size());
   block_.resize(bytes);
-  // With so much room zlib fails for want of memory alone: then they stand as they are.
+  // With so much room zlib fails for lack of memory alone: then they stand as they are.
   if (compress2(reinterpret_cast<Bytef*>(block_.data()), &bytes,
                 reinterpret_cast<const Bytef*>(packets.data()), packets.size(), kLevel) != Z_OK) {
     out_ += packets;
@@ -56,7 +56,7 @@ std::string_view PacketCompressor::Compress(std::string_view packets) {
   out_.clear();
   while (!packets.empty()) {
     size_t bytes = PacketBytes(packets);
-    if (bytes > kBlockBytes) {  // a packet so large stands by itself, as it is
+    if (bytes > kBlockBytes) {  // a packet so large is by itself, as it is
       out_ += packets.substr(0, bytes);
       packets.remove_prefix(bytes);
       continue;

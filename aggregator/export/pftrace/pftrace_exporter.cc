@@ -523,7 +523,7 @@ void PftraceExporter::WriteHead() {
   WriteWarnings(header_->warnings, head_ns_);
 }
 
-// Warnings are about the whole trace: those known at once stand at its head, later ones at its end.
+// Warnings are about the whole trace: those known at once are at its head, later ones at its end.
 void PftraceExporter::WriteWarnings(const std::vector<std::string>& warnings, uint64_t at_ns) {
   for (size_t i = warnings_written_; i < warnings.size(); ++i) {
     out_.StartOverIfDue();

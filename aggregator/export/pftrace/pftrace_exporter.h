@@ -128,8 +128,8 @@ class LateStops {
 
  private:
   absl::flat_hash_map<uint64_t, const TimelineRecord*> of_batch_;  // by span_id
-  absl::flat_hash_map<uint64_t, Ended> awaited_;                   // likewise
-  absl::flat_hash_map<uint64_t, const SharedShape*> start_of_;     // likewise; as many as open ends
+  absl::flat_hash_map<uint64_t, Ended> awaited_;                   // the same
+  absl::flat_hash_map<uint64_t, const SharedShape*> start_of_;     // the same; as many as open ends
   uint64_t beyond_limit_ = 0;
 };
 
@@ -174,8 +174,8 @@ class PftraceExporter final : public RowExporter {
   bool prepares() const override { return true; }
   void Prepare(const TimelineBatch& batch) override;
   absl::Status Finish(ExportSummary& summary) override { return FinishAt(UINT64_MAX, summary); }
-  // The same of a trace that goes on in another file from `end_ns` on: spans that go on have their
-  // whole length here, and of what has no length only what lies before is written.
+  // The same of a trace that continues in another file from `end_ns` on: spans that go on have
+  // their whole length here, and of what has no length only what lies before is written.
   absl::Status FinishAt(uint64_t end_ns, ExportSummary& summary);
   uint64_t bytes_written() const override { return out_.bytes_written(); }
 

@@ -19,7 +19,7 @@ namespace {
 // written. Measured on the events of tests/bench.
 constexpr uint64_t kBytesPerEvent = 110;
 constexpr uint64_t kCompressedBytesPerEvent = 14;
-// What stands at the beginning of each part leaves at least this share to events.
+// What is at the beginning of each part leaves at least this share to events.
 constexpr uint64_t kEmptyShare = 4;
 constexpr size_t kPieceRecordsMin = 1'200;
 

@@ -33,7 +33,7 @@ class PftraceParts : public Exporter {
     bool is_by_worker = false;
     bool is_gzip = false;
   };
-  // INVALID_ARGUMENT for parts that are too small; so does the opening of a part where what stands
+  // INVALID_ARGUMENT for parts that are too small; so does the opening of a part where what is
   // in every part leaves no room for events.
   static absl::StatusOr<std::unique_ptr<Exporter>> Make(Options options, OutputFiles& files);
 
@@ -76,7 +76,7 @@ class PftraceParts : public Exporter {
   };
 
   void ChooseRanges();
-  // The range's first part; fails where what stands in every part leaves no room for events.
+  // The range's first part; fails where what is in every part leaves no room for events.
   absl::Status OpenFirst(Range& range);
   absl::Status Open(Range& range, uint64_t begin_ns);
   bool HasLosses(const Range& range) const;
@@ -95,7 +95,7 @@ class PftraceParts : public Exporter {
   const TimelineHeader* header_ = nullptr;
   std::vector<std::unique_ptr<Range>> ranges_;
   std::vector<uint32_t> range_of_;         // by worker: of each stream
-  std::vector<uint32_t> stream_in_range_;  // likewise: its index there
+  std::vector<uint32_t> stream_in_range_;  // the same: its index there
   TimelineBatch some_;                     // a piece of a batch
   std::vector<Entry> closed_;
   std::vector<std::string> warnings_;  // of parts that are closed, kPartWarningsMax at most

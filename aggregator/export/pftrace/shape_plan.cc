@@ -53,7 +53,7 @@ std::string ArgumentName(std::string_view key, bool is_span) {
   return std::string(key);
 }
 
-// The arguments of a shape's keys, no two of one name: the same key can stand in an event's data
+// The arguments of a shape's keys, no two of one name: the same key can be in an event's data
 // and beside it.
 std::vector<std::string> ArgumentNames(const Shape& shape) {
   std::vector<std::string> names;

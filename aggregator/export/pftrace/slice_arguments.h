@@ -20,7 +20,7 @@ namespace neurontrace {
 // A time that may be this wrong or more is told to be, even if nobody asked.
 inline constexpr uint64_t kTellingBoundNs = 10'000;
 
-// How much is told of each slice.
+// How much is told about each slice.
 enum class ArgumentDetail : uint8_t {
   kVendor,      // what the vendor's files tell: identity, time and attributes
   kAttributes,  // what the event brought and what cannot be seen otherwise

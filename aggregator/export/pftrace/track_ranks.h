@@ -9,7 +9,7 @@
 // The order of a trace's tracks among those of one parent (sibling_order_rank): in a process its
 // clock, memories and counters, then workers and cores in the order of their ranks; in a worker or
 // a core the rows of the runtime, those of the hardware, and what was derived. What stands directly
-// below a process Perfetto sorts by name all the same, so that names there are chosen to stand in
+// below a process Perfetto sorts by name all the same, so that names there are chosen to be in
 // this order, too.
 namespace neurontrace::track_rank {
 

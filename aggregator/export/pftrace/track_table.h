@@ -74,7 +74,7 @@ struct ChildTrack {
   TrackUnit unit = TrackUnit::kNoCounter;
   std::string_view description = {};
   int32_t rank = 0;              // among those of its parent; see track_ranks.h
-  bool orders_children = false;  // what hangs from it stands by rank
+  bool orders_children = false;  // what hangs from it is by rank
   std::string_view axis = {};    // counters of one axis are drawn to one scale
 };
 

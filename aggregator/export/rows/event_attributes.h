@@ -67,7 +67,7 @@ class EventAttributes {
   // The names of the first so many of attributes_, where there are many.
   absl::flat_hash_set<std::string_view> taken_;
   size_t taken_of_ = 0;
-  size_t last_number_ = 1;  // that stands behind a name of the record at hand
+  size_t last_number_ = 1;  // the suffix of a name of the current record
 };
 
 // True where an attribute of a counter event is one of its values.

@@ -11,10 +11,10 @@
 namespace neurontrace {
 
 // The losses of a stream as they are shown: those that are known one by one, each at its time, then
-// what the sums have beyond them. Every event lost stands in exactly one. Pure.
+// what the sums have beyond them. Every event lost is in exactly one. Pure.
 std::vector<Loss> LossInstants(const StreamDescription& stream);
 
-// A loss where it stands in a trace.
+// A loss where it is in a trace.
 struct LossInstant {
   uint64_t at_ns = 0;  // reference time
   uint32_t stream = 0;

@@ -40,7 +40,7 @@ class Lanes {
 };
 
 // The streams in the order in which their rows stand: instances by their lowest worker_gid, workers
-// in each likewise, then cores by worker_gid. What has none comes last, by name. Pure.
+// in each too, then cores by worker_gid. What has none comes last, by name. Pure.
 std::vector<uint32_t> DisplayOrder(std::span<const TimelineStream> streams);
 
 // What a viewer shows as a process.

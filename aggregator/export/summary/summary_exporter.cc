@@ -490,7 +490,7 @@ absl::Status SummaryExporter::Finish(ExportSummary& summary) {
   CaptureSummary figures = builder_->Finish();
   figures.counts = summary.counts;
   if (form_ == Form::kJson) {
-    // The text has them among what the certificate says, which stands by itself here.
+    // The text has them in its certificate part, which is separate here.
     figures.warnings.insert(figures.warnings.end(), summary.warnings.begin(),
                             summary.warnings.end());
   }

@@ -8,8 +8,8 @@
 
 namespace neurontrace {
 
-// Rows of text for a terminal: the first column stands at the left and is cut to what the others
-// leave of kWidthMax, the others stand at the right of theirs. Texts must be fit for a terminal
+// Rows of text for a terminal: the first column is at the left and is cut to what the others
+// leave of kWidthMax, the others are at the right of theirs. Texts must be fit for a terminal
 // (CleanText). A plain value.
 class TextTable {
  public:

@@ -58,7 +58,7 @@ class PlaneBuffer {
     std::vector<Event> events;
   };
   using Ids = absl::flat_hash_map<std::string, uint32_t>;
-  static constexpr size_t kSharedTextBytesMax = 128;  // longer ones stand in each stat
+  static constexpr size_t kSharedTextBytesMax = 128;  // longer ones are in each stat
 
   uint32_t IdOf(Ids& ids, std::string_view name);
   void AppendStat(const EventAttribute& attribute, std::string& out);

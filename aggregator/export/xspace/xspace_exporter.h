@@ -136,7 +136,7 @@ class XSpaceExporter final : public RowExporter {
   std::vector<Line> lines_;                                          // by row
   std::map<std::pair<uint64_t, std::string>, uint32_t> side_lines_;  // by host and plane, name
   std::set<std::pair<uint64_t, uint32_t>> display_ids_;              // by host and plane
-  std::map<std::pair<uint64_t, uint32_t>, uint32_t> latest_ids_;     // likewise, by order
+  std::map<std::pair<uint64_t, uint32_t>, uint32_t> latest_ids_;     // the same, by order
   WaitingSpans<Waiting> waiting_;
   size_t hosts_open_ = 0;
   size_t buffered_bytes_ = 0;

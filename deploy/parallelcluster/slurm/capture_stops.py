@@ -27,7 +27,7 @@ class Stop:
             raise
 
     def outcome(self):
-        """None while it goes on; then what went wrong, or nothing."""
+        """None while it continues; then what went wrong, or nothing."""
         code = self._process.poll()
         if code is None:
             if time.monotonic() < self._deadline:
@@ -44,7 +44,7 @@ class Stop:
 
 class Stops:
     """Of captures whose job has ended: at most one at a time for each, and not many at once. One that fails is tried
-    again later, as the capture goes on."""
+    again later, as the capture continues."""
 
     def __init__(self, neurontrace, say, clock):
         self._neurontrace = neurontrace

@@ -42,7 +42,7 @@ REST_SECONDS = 0.5  # from one look to the next, however often somebody rings
 
 
 class BadRequest(Exception):
-    """The words of a request are not understood; the message says what would be."""
+    """The text of a request are not understood; the message says what would be."""
 
 
 class Failed(Exception):
@@ -227,8 +227,8 @@ class Watch:
                     self._serve(job, request)
 
     def _stop_orphans(self, runs):
-        """Has the captures of jobs that have ended stopped; returns the runs that have one which goes on, so that it is
-        looked at again until none is of a job that has ended."""
+        """Has the captures of jobs that have ended stopped; returns the runs that still have one,
+        so that they are checked again until none belongs to a job that has ended."""
         captures = self._neurontrace.captures("--running")
         self._stops.forget_all_but({capture["capture_id"] for capture in captures.values()})
         for run in set(captures) - runs:
@@ -246,7 +246,7 @@ class Watch:
         try:
             return Request.of_comment(job.comment)
         except BadRequest as error:
-            # The comment may be mended while the job runs: looked at again, told once.
+            # The comment may be repaired while the job runs: looked at again, told once.
             if job.run not in self._told:
                 self._told.add(job.run)
                 self._say(f"job {job.id} of {job.user}: {error}")

@@ -26,7 +26,7 @@ class EventPool {
   struct Core {
     std::vector<compare_event> events;
     std::vector<uint64_t> offsets_ns;  // of the events, from the first one on, as the mix has them
-    uint64_t period_ns = 0;            // of one repetition, likewise
+    uint64_t period_ns = 0;            // of one repetition, also
     uint64_t spans = 0;                // tracking ids of one repetition
     uint64_t emitted = 0;
     uint64_t paced_at = 0;  // `emitted` when Pace was called last

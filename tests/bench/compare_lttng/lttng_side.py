@@ -170,7 +170,7 @@ class LttngSide:
         return self._read_as_text()
 
     def _read_as_text(self):
-        """Slower: what stands before an error, and how many events the tracer says that it discarded."""
+        """Slower: what precedes an error, and how many events the tracer says that it discarded."""
         with self._babeltrace(stdout=subprocess.PIPE) as reader, tempfile.TemporaryFile() as words:
             events = 0
             copy = threading.Thread(target=shutil.copyfileobj, args=(reader.stderr, words))

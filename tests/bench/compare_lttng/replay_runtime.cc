@@ -66,7 +66,7 @@ void ReplayRuntime::StopTrace() {
 void ReplayRuntime::Write(Core& to, uint32_t nc_idx, const compare_event& event) {
   const Shape& shape = Shapes()[event.shape];
   to.offsets.push_back(to.text.size());
-  // The runtime counts anew in each capture.
+  // The runtime restarts its count in each capture.
   const uint64_t nc_local_id = to.offsets.size() - 1;
   const auto out = std::back_inserter(to.text);
   fmt::format_to(out,

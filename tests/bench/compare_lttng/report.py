@@ -21,7 +21,7 @@ COST = """\
 **Cost of an event** at {rate:,.0f} events/s, which all hold. Processor time is that of the daemons from /proc;
 the tap's thread, which is in the worker, stands apart, with the (wall-clock) part of it that is the runtime's own
 fetch. "In the application" is what emitting costs the thread that does it. Bytes are those of all files: LTTng's trace;
-our store, closed and opened again (while it is open, a log of up to 256 MiB stands beside)."""
+our store, closed and opened again (while it is open, there is also a log of up to 256 MiB)."""
 
 KILL = """\
 **Killed with -9** at a random moment of a {seconds:.0f} s run at {rate:,.0f} events/s, and started again as an init

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of clocks have in common: a fleet whose instances disagree about the time, and what came of it."""
+"""What the tests of clocks have in common: a fleet whose instances disagree about the time, and its result."""
 
 import time
 

@@ -11,7 +11,7 @@ import suite
 from alignment import by_instance, percentile
 from clock_case import INSTANCES, MILLISECOND, SECOND, ClockCase
 
-# Of each instance's network: us each way, us more on the way to the aggregator, us that jitter adds at the most, loss.
+# Of each instance's network: us each way, us more on the way to the aggregator, us that jitter adds at most, loss.
 LINKS = {"i-0001": (1_000, 0, 1_000, 0.02), "i-0002": (2_000, 3_000, 2_000, 0.05), "i-0003": (500, 1_500, 500, 0.1)}
 
 

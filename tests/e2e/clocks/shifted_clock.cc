@@ -46,7 +46,7 @@ namespace {
 constexpr int64_t kSecondNs = 1'000'000'000;
 constexpr int64_t kEpochLeastNs = 1'000'000'000 * kSecondNs;  // MONOTONIC never gets so far
 
-// The function of that name that this library stands before. Of those that glibc has in two
+// The function of that name that this library precedes. Of those that glibc has in two
 // versions the newer, as dlsym(3) may give the older.
 template <typename Function>
 Function* Next(const char* name) {
@@ -138,7 +138,7 @@ const Clocks& TheClocks() {
   return *clocks;
 }
 
-// The timer that is to tell of steps; a process has one.
+// The timer that is to report steps; a process has one.
 std::atomic<int> step_timer = -1;
 
 void ShiftStamps(msghdr& message) {

@@ -2,7 +2,7 @@
 """The conservation law, checked from outside: what the runtimes accepted is stored once, or counted in a loss.
 
 Four independent accounts meet: every worker's own list of what entered its rings, the runtime's sums for each core, the
-rows of the `events` export, and the losses that the capture tells of each stream. Unlike ground_truth.compare this one
+rows of the `events` export, and the losses that the capture reports each stream. Unlike ground_truth.compare this one
 allows losses, and asks that they are told to the last event.
 """
 

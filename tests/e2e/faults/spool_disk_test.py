@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent's disk fills up, turns read-only, or has other bytes than were written; or the spool is small. The agent goes
-on by itself, and what is lost is counted to the last event."""
+"""The agent's disk fills up, turns read-only, or has other bytes than were written; or the spool is small. The agent
+continues by itself, and what is lost is counted to the last event."""
 
 import os
 import random
@@ -89,7 +89,7 @@ class SpoolDisk(FaultCase):
         self.finish(capture_id)
 
     def test_flipped_bytes(self):
-        """A byte of the spool is another one, six times over: the agent starts, goes on, and counts."""
+        """A byte of the spool is another one, six times over: the agent starts, continues, and counts."""
         seed = int(os.environ.get("NT_FAULT_SEED", random.SystemRandom().randrange(1 << 32)))
         print(f"test_flipped_bytes: NT_FAULT_SEED={seed}", flush=True)
         chance = random.Random(seed)

@@ -26,7 +26,7 @@ struct Slice {
 struct Track {
   uint64_t uuid = 0;
   std::string name;
-  std::string process;  // name of the process it stands in; empty: none
+  std::string process;  // name of the process it is in; empty: none
   std::string ranks;    // of a process: what its name says of them behind the rest: "[gid0-3]"
   std::string parent;   // name of the track it hangs from; empty: none
   std::string row;      // of a lane: the name of its row; of others, its own

@@ -219,7 +219,7 @@ class AccessTest(SecureCase):
         self.write_rules(RULES)
         wait_until(lambda: self.cli_as(grafana, "status").returncode != 0, "the token to count no more")
         self.check_refused(self.cli_as(grafana, "status"), "unknown or outdated")
-        # A token is never sent where others could read it, and stands in no log.
+        # A token is never sent where others could read it, and is in no log.
         self.check_refused(self.cli_as(("--insecure", "--token-file", str(token)), "status"),
                            "a token is never sent in plain text", code=2)
         for log in (*self.fleet.logs.iterdir(), self.fleet.dir / "store" / "audit.log"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stands in for the API server of a cluster, as far as it is asked who a token is: TokenReview over TLS."""
+"""Replaces the API server of a cluster, as far as it is asked who a token is: TokenReview over TLS."""
 
 import base64
 import http.server

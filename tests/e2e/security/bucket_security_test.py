@@ -74,7 +74,7 @@ class Aws:
 
 
 class KnowsSession(Proxy):
-    """Lets requests with the session's token pass, signed anew with the server's own keys, as that knows no sessions."""
+    """Lets requests with the session's token pass, signed again with the server's own keys, as that knows no sessions."""
 
     def headers_for_server(self, method, target, headers, body):
         if headers.get("x-amz-security-token") != SESSION:

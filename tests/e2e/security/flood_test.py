@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What strangers can do to the ports and sockets that are there for others: many connections, slow ones, garbage. A
-capture that goes on meanwhile is whole, and nothing crashes."""
+capture that continues meanwhile is whole, and nothing crashes."""
 
 import errno
 import os
@@ -235,7 +235,7 @@ class FloodTest(SecureCase):
                     stranger.send(packet)
 
     def test_a_socket_path_that_is_somebody_elses(self):
-        """An agent takes away a socket that nobody listens at; a file or a link that stands there it leaves alone."""
+        """An agent takes away a socket that nobody listens at; a file or a link that is there it leaves alone."""
         precious = self.fleet.dir / "precious"
         precious.write_text("mine")
         for name, make in (("file", lambda path: path.write_text("mine")), ("link", lambda p: p.symlink_to(precious))):

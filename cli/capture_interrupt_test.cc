@@ -99,7 +99,7 @@ TEST_F(InterruptDeathTest, ExportOfACaptureIsGivenUpAndTheCaptureIsThere) {
   EXPECT_EXIT(RunAndExit({"capture", "--duration", "1s", "-o", path_.c_str()}),
               testing::ExitedWithCode(kExitFailed),
               "interrupted: .*trace.json is not written(.|\n"
-              ")*trace.json.part: the command below continues it(.|\n"
+              ")*trace.json.part: the command below resumes it(.|\n"
               ")*stored all the same(.|\n"
               ")*neurontrace export 01JD8Z2M6WQJ4V1T0S3R5XK7PA -o .*trace.json");
   EXPECT_TRUE(HasLeavings());

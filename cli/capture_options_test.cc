@@ -112,7 +112,7 @@ TEST(SpecOf, RefusesContradictionsAndSaysTheWayOut) {
       {[](CaptureOptions& o) { o.jobs = {"tier=gold"}; }, "--label tier=gold"},
       {[](CaptureOptions& o) { o.pod_labels = {"gold"}; }, "KEY=VALUE"},
       {[](CaptureOptions& o) { o.all_events = true, o.event_types = {"hardware"}; },
-       "cannot be used with --continuous"},
+       "--all-events and --event-type exclude each other"},
       {[](CaptureOptions& o) { o.no_neuron = o.no_framework = true; }, "nothing to record"},
       {[](CaptureOptions& o) { o.duration = "0s"; }, "omit it to record until Ctrl-C"},
       {[](CaptureOptions& o) { o.executions = "0"; }, "at least 1"},

@@ -191,7 +191,7 @@ TEST_F(CommandLineTest, NamesWhatItDoesNotUnderstandInTheOrderInWhichItWasTyped)
       err_,
       "neurontrace: unknown command 'config shw'; neurontrace config --help lists the commands\n");
   EXPECT_EQ(RunCli({"--job", "x", "status"}), kExitUsage);
-  EXPECT_THAT(err_, HasSubstr("not expected: --job x\n"));
+  EXPECT_THAT(err_, HasSubstr("unexpected argument: --job x\n"));
   EXPECT_EQ(RunCli({"capture", "--name", std::string(600, 'x').c_str()}), kExitUsage);
   EXPECT_EQ(err_, "neurontrace: --name has 600 bytes; the limit is 512\n");
   EXPECT_EQ(RunCli({"--aggregator", "host:99999", "status"}), kExitUsage);

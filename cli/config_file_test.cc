@@ -86,8 +86,8 @@ TEST_F(ApplyConfigTest, RefusesWhatNoOptionIs) {
   EXPECT_THAT(error("\nother = 1"), HasSubstr(":2:1: there is no option 'other'"));
   EXPECT_THAT(error("help = true"), HasSubstr("no option 'help'"));
   EXPECT_THAT(error("[capture]\nID = 1"), HasSubstr(":2:1: 'capture' has no option 'ID'"));
-  EXPECT_THAT(error("[captrue]\ncore = 1"), HasSubstr("no command 'captrue'"));
-  EXPECT_THAT(error("[capture.begin]\nx = 1"), HasSubstr("no command 'capture begin'"));
+  EXPECT_THAT(error("[captrue]\ncore = 1"), HasSubstr("unknown command 'captrue'"));
+  EXPECT_THAT(error("[capture.begin]\nx = 1"), HasSubstr("unknown command 'capture begin'"));
   EXPECT_THAT(error("[capture.start]\nlimit = [1, 2]"), HasSubstr("limit must be a quoted string"));
   EXPECT_THAT(error("[capture start]\nlimit = 9\n"), HasSubstr("\n[capture.start]\nlimit = 9"));
   EXPECT_THAT(error("aggregator = a:1\n"), HasSubstr("aggregator = \"a:1\""));

@@ -77,7 +77,7 @@ TEST_F(DoctorLibrariesTest, TheRuntimeHasToHaveWhatTheTapCalls) {
   EXPECT_EQ(Runtime().severity, Severity::kGood);
   std::erase(runtime_.symbols, "nrt_sys_trace_fetch_events");
   EXPECT_EQ(Runtime().severity, Severity::kBroken);
-  EXPECT_THAT(Runtime().what, HasSubstr("has no nrt_sys_trace_fetch_events"));
+  EXPECT_THAT(Runtime().what, HasSubstr("lacks nrt_sys_trace_fetch_events"));
   host_.PutFile("/opt/aws/neuron/lib/libnrt.so.1",
                 "\x7f"
                 "ELF");
@@ -90,7 +90,7 @@ TEST_F(DoctorLibrariesTest, TheRuntimesRealFileTellsItsVersion) {
             "/opt/aws/neuron/lib/libnrt.so.1 (/opt/aws/neuron/lib/libnrt.so.2.22.4.0) has every "
             "function that the tap calls");
   runtime_.symbols.pop_back();
-  EXPECT_THAT(Runtime().what, HasSubstr("(/opt/aws/neuron/lib/libnrt.so.2.22.4.0) has no nrt_"));
+  EXPECT_THAT(Runtime().what, HasSubstr("(/opt/aws/neuron/lib/libnrt.so.2.22.4.0) lacks nrt_"));
 }
 
 TEST_F(DoctorLibrariesTest, NoRuntimeMattersWhereThereAreDevices) {

@@ -122,7 +122,7 @@ TEST_F(AgentTriggersTest, TellsOfAWorkerThatDied) {
   EXPECT_THAT(told, IsEmpty());
   triggers.OnDied(Worker(7), "j");
   ASSERT_THAT(told, SizeIs(1));
-  EXPECT_THAT(told[0].cause, HasSubstr("i-1 pid 7: the process is gone"));
+  EXPECT_THAT(told[0].cause, HasSubstr("i-1 pid 7: the process ended without closing its runtime"));
 }
 
 TEST_F(AgentTriggersTest, TakesAPostWithinReason) {

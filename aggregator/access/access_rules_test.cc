@@ -89,7 +89,7 @@ TEST(AccessRulesTest, ServiceAccountsAreNamedWithTheirNamespace) {
   for (const char* const bad : {"grafana", "*", "train*", "/x", "a/", "a/b/c"}) {
     EXPECT_THAT(
         ProblemOf(std::string("[a]\nrole = \"viewer\"\nservice-account = \"") + bad + "\"\n"),
-        HasSubstr("service-account is NAMESPACE/NAME"));
+        HasSubstr("service-account must be NAMESPACE/NAME"));
   }
 }
 

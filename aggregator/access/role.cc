@@ -109,7 +109,7 @@ absl::Status CheckOwner(const Caller& caller, const CaptureSpec& spec) {
     return absl::PermissionDeniedError(fmt::format(
         "{} may only capture {} {}{}", caller.name, limit.words, fmt::join(limit.values, ", "),
         fact == nullptr ? fmt::format("; choose one with --job {}=VALUE", limit.fact)
-                        : fmt::format(", and this capture is of {}",
+                        : fmt::format(", but this capture is of {}",
                                       CleanText(fact->value, limits::kAuditTextBytesMax))));
   }
   return absl::OkStatus();

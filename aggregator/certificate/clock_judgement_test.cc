@@ -112,7 +112,7 @@ TEST(ClockJudgementTest, AClockThatIsNotKnownMakesTheCaptureIncomplete) {
       EXPECT_THAT(certificate.verdict, HasSubstr("incomplete: the clock of i-b"));
     }
     EXPECT_THAT(certificate.notes,
-                Contains(HasSubstr("of the capture the clock of i-b is not known")));
+                Contains(HasSubstr("of the capture the clock of i-b is unknown")));
     for (const std::string& note : certificate.notes) {
       EXPECT_EQ(note.find("nothing"), std::string::npos) << note;
       EXPECT_EQ(note.find("18446744"), std::string::npos) << note;

@@ -170,7 +170,7 @@ TEST_F(CaptureExportTest, AChunkThatIsDamagedOnDiskMakesItsFilesIncompleteInEver
     // Who meets the damage says so.
     const v1::ExportDone met = Export(*store, first);
     EXPECT_TRUE(met.capture_incomplete()) << v1::ExportFormat_Name(first);
-    EXPECT_THAT(met.verdict(), HasSubstr("1 stored chunk cannot be read and is left out"));
+    EXPECT_THAT(met.verdict(), HasSubstr("1 stored chunk cannot be read and is omitted"));
     ASSERT_GE(met.warnings_size(), 1);
     EXPECT_THAT(met.warnings(0), HasSubstr("left out"));
     // The capture's certificate knows it at once, also where a compaction of RocksDB's met the
@@ -319,7 +319,7 @@ TEST_F(CaptureExportTest, DamagedSamplesOfAHostMakeTheFilesIncompleteThatHaveThe
     const v1::ExportDone done = Export(*store, format);
     SCOPED_TRACE(v1::ExportFormat_Name(format));
     EXPECT_TRUE(done.capture_incomplete());
-    EXPECT_THAT(done.verdict(), HasSubstr("1 stored chunk cannot be read and is left out"));
+    EXPECT_THAT(done.verdict(), HasSubstr("1 stored chunk cannot be read and is omitted"));
     ASSERT_EQ(done.warnings_size(), 1);
     EXPECT_THAT(done.warnings(0), HasSubstr("i-a host"));
   }

@@ -95,7 +95,7 @@ TEST_F(CoordinatorTest, AnAgentThatDoesNotReturnLeavesTheCaptureIncomplete) {
   const CaptureRecord& record = saved_[id];
   EXPECT_EQ(record.state, CaptureState::kIncomplete);
   EXPECT_TRUE(record.agents[1].vanished);
-  EXPECT_THAT(record.end_warnings, Contains(HasSubstr("agent b on i-b is gone")));
+  EXPECT_THAT(record.end_warnings, Contains(HasSubstr("agent b on i-b disconnected")));
 }
 
 TEST_F(CoordinatorTest, AnAgentThatReturnsInTimeFinishes) {

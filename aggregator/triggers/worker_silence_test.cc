@@ -65,7 +65,7 @@ TEST_F(WorkerSilenceTest, TellsTheSilentOneOnce) {
   EXPECT_EQ(fired[0].rule, "silent");
   EXPECT_EQ(fired[0].worker.pid, 1u);
   EXPECT_EQ(fired[0].job, "j");
-  EXPECT_THAT(fired[0].cause, HasSubstr("no core of it has had an event for 4.0 s"));
+  EXPECT_THAT(fired[0].cause, HasSubstr("none of its cores has had an event for 4.0 s"));
   EXPECT_THAT(Pass(60 * kSecond), IsEmpty());
   Report(1, 11);
   EXPECT_THAT(Pass(4 * kSecond), SizeIs(1));

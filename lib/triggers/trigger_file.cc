@@ -76,7 +76,7 @@ std::vector<TomlKey> KeysOf(TriggerRule& rule) {
           "`curl -d CAUSE http://127.0.0.1:9402/triggers/{}`",
           DescribeTriggerKinds(), value.text, rule.name);
     }
-    return fmt::format("is one of {}", DescribeTriggerKinds());
+    return fmt::format("must be one of {}", DescribeTriggerKinds());
   };
   const auto take_times = [&rule](const TomlNode& value) -> std::string {
     const std::optional<double> number = ParseNumber(value.text);

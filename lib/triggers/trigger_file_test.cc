@@ -115,7 +115,7 @@ TEST(TriggerFile, SaysWhatIsWrongWhereAndHowItIsPutRight) {
       {"[a]\nwhen = \"file\"\n", "http://127.0.0.1:9402/triggers/a"},
       {post + "cool-down = 0\n", "cool-down must be a duration from 1s to 7d"},
       {post + "per-hour = 61\n", "per-hour must be a number from 1 to 60"},
-      {post + "per-hour = 1.5\n", "per-hour is a whole number"},
+      {post + "per-hour = 1.5\n", "per-hour must be a whole number"},
       {post + "record-last = \"2h\"\n", "record-last must be a duration from 100ms to 1h"},
       {post + "record-last = 0\nrecord-for = 0\n", "the rule records nothing"},
       {post + "job = \"x\n", "f:3:"},
@@ -154,7 +154,7 @@ TEST(TriggerRule, IsCheckedByWhoeverGetsIt) {
   EXPECT_TRUE(CheckTriggerRule(rule).ok());
   rule.silent_ns = kNsPerSecond;
   EXPECT_THAT(std::string(CheckTriggerRule(rule).message()),
-              HasSubstr("rule 'x': silent-for is for"));
+              HasSubstr("rule 'x': silent-for applies to"));
   rule = {.name = "x", .kind = static_cast<TriggerKind>(77)};
   EXPECT_EQ(CheckTriggerRule(rule).code(), absl::StatusCode::kInvalidArgument);
 }

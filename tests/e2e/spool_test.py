@@ -61,7 +61,7 @@ class SpoolTest(FleetCase):
         self.check_whole(capture_id)
         wait_until(lambda: self.spool_check()["segments"] == [], "the spool to be empty")
 
-    def test_agent_that_starts_without_an_aggregator_goes_on(self):
+    def test_agent_that_starts_without_an_aggregator_continues_a_capture(self):
         self.start_instances(INSTANCE)
         worker = self.fleet.start_worker(INSTANCE, "--cores", 2, "--rank-start", 0, "--world-size", 2, "--mix", "graph",
                                          "--executions-per-second", 50,
@@ -72,7 +72,7 @@ class SpoolTest(FleetCase):
         self.fleet.aggregator.kill()
         for _ in range(3):
             self.fleet.agents[INSTANCE].kill()
-            self.fleet.start_agent(INSTANCE).wait_for_line("goes on")
+            self.fleet.start_agent(INSTANCE).wait_for_line("continues")
             # More than twice of what the tap could hold for an agent that does not read.
             wait_until(lambda: self.metric("neurontrace_agent_document_bytes_total") > 2 * TAP_BUFFER_BYTES,
                        "the tap to be read", 120)

@@ -69,7 +69,7 @@ class Triggers(FleetCase):
         stopped, killed = workers
         gone = killed.pid
         killed.kill()
-        self.check_capture("died", f"i-0002 pid {gone}: the process is gone", [stopped])
+        self.check_capture("died", f"i-0002 pid {gone}: the process ended without closing its runtime", [stopped])
 
     def test_a_worker_that_ends_in_good_order_has_not_died(self):
         # The third is there for the capture: one without workers does not begin, and does not count.

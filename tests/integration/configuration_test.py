@@ -100,7 +100,7 @@ class Configuration(FleetCase):
         self.write(f'store = "{store}"\nlisten = "127.0.0.1:0"\n')
         good = self.validate("neurontrace-aggregator", "--config", self.file)
         self.assertEqual((good.returncode, good.stderr), (0, ""))
-        self.assertIn(f"the configuration is good\n  artifact-bytes = 68719476736\n", good.stdout)
+        self.assertIn(f"the configuration is valid\n  artifact-bytes = 68719476736\n", good.stdout)
         self.assertIn(f"  store = {store}\n", good.stdout)
         self.assertFalse(store.exists())
         rules = self.fleet.dir / "rules"

@@ -13,12 +13,11 @@
 
 #include "agent/source/recording_sink.h"
 #include "lib/base/clock.h"
-#include "lib/base/sanitizers.h"
 
 namespace neurontrace {
 namespace {
 
-constexpr size_t kBytes = size_t{kUnderSanitizer ? 1 : 4} << 20;
+constexpr size_t kBytes = size_t{4} << 20;
 constexpr size_t kStepBytesMax = size_t{1} << 20;
 
 // At least kBytes of `text` over and over.

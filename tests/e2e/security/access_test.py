@@ -112,7 +112,7 @@ class AccessTest(SecureCase):
         self.start()
         other = self.start_capture()
         self.check_refused(self.cli_as(self.alice, "capture", "start"), "choose one with --job")
-        self.check_refused(self.cli_as(self.alice, "capture", "start", "--job", "team-b"), "and this capture is of team-b")
+        self.check_refused(self.cli_as(self.alice, "capture", "start", "--job", "team-b"), "but this capture is of team-b")
         for command in (("captures", "show"), ("capture", "stop"), ("export", "-o", self.fleet.dir / "x.pftrace")):
             self.check_refused(self.cli_as(self.alice, *command, other), f"no capture has an id that begins with '{other}'")
         self.assertFalse((self.fleet.dir / "x.pftrace").exists())
@@ -131,7 +131,7 @@ class AccessTest(SecureCase):
         self.assertTrue(all(("uid", str(mine)) in each for each in facts), facts)
         everybody = self.start_capture()
         self.check_refused(self.cli_as(bob, "captures", "show", everybody), "no capture has an id that begins with")
-        self.check_refused(self.cli_as(bob, "capture", "start", "--job", f"uid={mine}"), f"and this capture is of {mine}")
+        self.check_refused(self.cli_as(bob, "capture", "start", "--job", f"uid={mine}"), f"but this capture is of {mine}")
         # Their one user goes without saying, and nobody here is it.
         nobody = self.cli_as(bob, "capture", "start")
         self.assertEqual(nobody.returncode, 3, nobody.stderr)

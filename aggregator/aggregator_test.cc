@@ -12,6 +12,7 @@
 
 #include "aggregator/aggregator_test_support.h"
 #include "lib/base/temporary_directory.h"
+#include "lib/trace/agent_info.h"
 #include "lib/wire/conversions.h"
 
 namespace neurontrace {

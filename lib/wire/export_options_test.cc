@@ -72,7 +72,8 @@ TEST(ExportOptionsTest, EveryFormatIsInTheTableAndRefusedByIt) {
 
 TEST(ExportOptionsTest, AFormatThatIsNoneIsRefused) {
   v1::ExportRequest request;
-  EXPECT_THAT(std::string(CheckExportOptions(request).message()), StartsWith("format 0 is unknown"));
+  EXPECT_THAT(std::string(CheckExportOptions(request).message()),
+              StartsWith("format 0 is unknown"));
   request.set_format(static_cast<v1::ExportFormat>(99));
   EXPECT_THAT(std::string(CheckExportOptions(request).message()), HasSubstr("99"));
 }

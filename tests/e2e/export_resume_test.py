@@ -103,7 +103,7 @@ class ExportResumeTest(FleetCase):
         process.send_signal(signal.SIGINT)
         code, _, error = self.end(process)
         self.assertEqual(code, 1)
-        self.assertIn(f"stays in {self.part}: the same command resumes it", error)
+        self.assertIn(f"is kept in {self.part}: the same command resumes it", error)
         # Of another request it is not taken, and does not stay either.
         plain = self.out / "other.jsonl"
         other = self.fleet.cli("export", capture_id, "--clock", "raw", "-o", self.path, codes=(0, 3))

@@ -12,7 +12,7 @@ from fleet import wait_until
 INSTANCE = "i-0001"
 FIXTURES = Path(__file__).resolve().parents[1] / "upgrade"
 FULL = "full"  # beside each fixture: one whose spool and store are at their limits
-STORE_FULL = "the quota of the store is used up"
+STORE_FULL = "the quota of the store is exhausted"
 ENDED = ("CAPTURE_STATE_COMPLETE", "CAPTURE_STATE_INCOMPLETE")
 
 

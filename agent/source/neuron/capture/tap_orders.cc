@@ -55,7 +55,7 @@ absl::StatusOr<TapStartOrder> MakeStartOrder(const CapturePlan& plan, const Work
     std::string unknown;
     for (const auto& [item, nearest] :
          UnknownEventTypes(plan.spec.filter.event_types, worker.event_types)) {
-      unknown += fmt::format("; no event type is called '{}'{}", item,
+      unknown += fmt::format("; unknown event type '{}'{}", item,
                              nearest.empty() ? "" : fmt::format(", is '{}' meant?", nearest));
     }
     return InvalidArgument("none of the runtime's {} event types is selected{}",

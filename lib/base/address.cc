@@ -12,12 +12,18 @@
 namespace neurontrace {
 namespace {
 
+// RFC 1035 allows 255 octets on the wire, which are 253 characters without the last dot.
 constexpr size_t kHostBytesMax = 253;  // RFC 1035, without the last dot
 constexpr size_t kShownAddressBytesMax = 300;
 
+// Wider than RFC 1123 by the underscore, which names of Kubernetes and of Docker contain. Whether a
+// name exists is for the resolver to say; this check only finds typing errors before a daemon
+// starts.
 constexpr std::string_view kHostCharacters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._";
 
+// A link-local number may name its link behind a percent sign (RFC 4007), which inet_pton does not
+// accept.
 bool IsIpv6(std::string_view host) {
   const std::string number(host.substr(0, host.find('%')));  // a link-local one may name its link
   in6_addr ignored = {};
@@ -44,6 +50,8 @@ absl::StatusOr<uint16_t> ParsePort(std::string_view text) {
 
 namespace {
 
+// The port is taken from the last colon, so that an IPv6 host without brackets fails as a host
+// instead of losing its last group to the port.
 absl::StatusOr<HostPort> ParseAddress(std::string_view address, uint16_t lowest_port) {
   const std::string shown = CleanText(address, kShownAddressBytesMax);
   const size_t colon = address.rfind(':');
@@ -84,9 +92,11 @@ std::string CheckPeerAddress(const std::string& address) {
 }
 
 bool IsLoopback(const std::string& address) {
+  // Only texts are compared: resolving a name here would let a DNS answer decide whether TLS is
+  // required.
   const std::string host = address.substr(0, address.rfind(':'));
   if (host == "localhost" || host == "[::1]") return true;
-  // 127.0.0.0/8 as numbers: 127.example.org is a name that leads anywhere.
+  // Checks that 127.0.0.0/8 is a number: 127.example.org is a name that may resolve to any machine.
   return host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string::npos;
 }
 

@@ -7,17 +7,20 @@
 
 namespace neurontrace {
 
-// How long to wait before the next try: twice as long each time up to a maximum, each with up to a
-// quarter taken off at random, so that many who lost the same peer do not come back at once. A
-// plain value; one thread.
+// How long to wait before the next try: exponential backoff with jitter. Each delay is twice the
+// one before, up to a maximum, less a random share of up to a quarter, so that many clients of one
+// lost peer do not return at the same moment. Holds no timer: the caller waits. One thread.
 class Backoff {
  public:
-  // `random` outlives the object.
+  // `random` must outlive the object. The first delay is at most `first_ns`, the longest at most
+  // `longest_ns`.
   Backoff(Random& random, uint64_t first_ns, uint64_t longest_ns)
       : random_(random), first_ns_(first_ns), longest_ns_(longest_ns), next_ns_(first_ns) {}
 
+  // Returns the delay before the next try, in ns, and doubles the one after it.
   uint64_t NextDelayNs();
-  void Reset() { next_ns_ = first_ns_; }  // after a success
+  // Called after a success: the next delay is the first one again.
+  void Reset() { next_ns_ = first_ns_; }
 
  private:
   Random& random_;

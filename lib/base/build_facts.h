@@ -8,19 +8,22 @@
 
 namespace neurontrace {
 
+// A format that a program reads or writes, such as "chunk", with its version.
 struct FormatVersion {
   std::string_view name;
   uint64_t version = 0;
 };
 
-// What this program was built from and with; the commit as git writes it in short.
+// What this program was built from and with. The texts are constants of the program and never
+// freed.
 struct Build {
   std::string_view version;
-  std::string_view commit;
+  std::string_view commit;  // abbreviated, as git does
   std::string_view compiler;
   std::string_view type;  // "release", or with sanitizers "debug, address"
 };
-Build ThisBuild();  // any thread
+// Returns the facts of the running program, for its build_info metric and status page. Any thread.
+Build ThisBuild();
 
 // What --version says: the program, its version, and in brackets what it was built from and with
 // and which formats it reads and writes, as

@@ -5,6 +5,9 @@
 
 namespace neurontrace {
 
+// The ranges are those of table 3-7 of the Unicode standard: the second byte is narrower than
+// 0x80..0xbf after e0 and f0, where it excludes overlong forms, after ed (surrogates) and after f4
+// (beyond U+10FFFF).
 size_t Utf8SequenceBytes(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const auto tail = [&](size_t i) { return i < text.size() && (byte(i) & 0xc0) == 0x80; };
@@ -26,6 +29,7 @@ size_t Utf8SequenceBytes(std::string_view text) {
 }
 
 std::string CleanText(std::string_view text, size_t bytes_max) {
+  // Most texts are short ASCII and need no walk over characters.
   if (text.size() <= bytes_max && std::all_of(text.begin(), text.end(), [](char c) {
         return !IsControl(c) && (c & 0x80) == 0;
       })) {

@@ -7,16 +7,17 @@
 
 namespace neurontrace {
 
-// Of ASCII: what would move a cursor or begin a line where it is shown.
+// Returns true for the ASCII control characters, which move a terminal's cursor or forge a line of
+// a log.
 constexpr bool IsControl(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 
-// Text from a process that is not trusted, fit for messages, logs and tables: valid UTF-8 without
-// control characters ('?' in place of each byte that is neither), at most `bytes_max`, cut between
-// characters.
+// Returns text from an untrusted process in a form fit for messages, logs and tables: valid UTF-8
+// without control characters, at most `bytes_max` bytes, cut between characters. Each byte that is
+// not part of valid UTF-8, and each control character, becomes '?'. Pure; never fails.
 std::string CleanText(std::string_view text, size_t bytes_max);
 
-// Bytes of the valid UTF-8 sequence at the beginning of `text`, 0 if there is none (RFC 3629: no
-// surrogates, no overlong forms, nothing over U+10FFFF).
+// Returns the length in bytes of the UTF-8 sequence at the beginning of `text`, or 0 if it is not
+// valid (RFC 3629: no surrogates, no overlong forms, nothing over U+10FFFF) or `text` is empty.
 size_t Utf8SequenceBytes(std::string_view text);
 
 }  // namespace neurontrace

@@ -8,22 +8,23 @@
 
 namespace neurontrace {
 
-// What time it is. Abstract so tests advance time and never wait for it.
-// All methods may be called from any thread.
+// Time, in ns. Abstract so that tests advance time and never wait for it. All methods may be called
+// from any thread.
 class Clock {
  public:
   virtual ~Clock() = default;
-  // Nanoseconds since the Unix epoch (CLOCK_REALTIME): may step, for labels and for what people
-  // read.
+  // Nanoseconds since the Unix epoch (CLOCK_REALTIME). May step in either direction: for labels and
+  // for what people read, never for durations.
   virtual uint64_t RealtimeNs() const = 0;
-  // Nanoseconds since an arbitrary point (CLOCK_MONOTONIC): for durations and deadlines.
+  // Nanoseconds since an arbitrary point (CLOCK_MONOTONIC): for durations and deadlines within one
+  // process.
   virtual uint64_t MonotonicNs() const = 0;
-  // Nanoseconds since the machine started (CLOCK_BOOTTIME): as MonotonicNs, but also counts while
-  // the machine is suspended, as RealtimeNs does.
+  // Nanoseconds since the machine started (CLOCK_BOOTTIME): like MonotonicNs, but it also counts
+  // while the machine is suspended, as RealtimeNs does.
   virtual uint64_t BoottimeNs() const = 0;
 };
 
-// The machine's own clocks.
+// The clocks of the machine, by clock_gettime(2). Stateless: an instance costs nothing.
 class SystemClock final : public Clock {
  public:
   uint64_t RealtimeNs() const override;
@@ -32,33 +33,37 @@ class SystemClock final : public Clock {
 };
 
 // The time of day that does not step: CLOCK_BOOTTIME plus an offset that follows another clock's
-// RealtimeNs, but never faster than kSlewPpm, which is what the kernel slews a clock by. It never
-// goes back, and a difference of two of its readings is a duration within kSlewPpm. While the other
-// clock is kStepNs or more away, as somebody has set it, the offset does not change at all.
+// RealtimeNs, but never faster than kSlewPpm, which is as fast as the kernel slews a clock. It
+// never goes back, and a difference of two of its readings is a duration within kSlewPpm. While the
+// other clock is kStepNs or more away, because somebody has set it, the offset does not change at
+// all.
 //
-// For stamps that are stored and compared, not for the validity of certificates or tokens. Read it
-// at least every few seconds. Any thread.
+// For stamps that are stored and compared, not for the validity of certificates or tokens. It has
+// to be read at least every few seconds, as it slews only when it is read. Any thread.
 class SteadyClock final : public Clock {
  public:
   static constexpr int64_t kSlewPpm = 1'000;
   static constexpr int64_t kNoticedNs = 1'000'000'000;  // what counts as a step
   static constexpr int64_t kStepNs = 60'000'000'000;    // what is not followed
 
-  // `system` outlives this. `offset_ns`: what RealtimeNs minus BoottimeNs was in an earlier process
-  // since the machine started, to be continued.
+  // `system` must outlive this. `offset_ns`: the value that OffsetNs returned in an earlier process
+  // since the machine started, to be continued; without it the offset is that of `system` now.
   explicit SteadyClock(const Clock& system, std::optional<int64_t> offset_ns = std::nullopt);
 
   uint64_t RealtimeNs() const override;
   uint64_t MonotonicNs() const override { return system_.MonotonicNs(); }
   uint64_t BoottimeNs() const override { return system_.BoottimeNs(); }
 
-  // How far the other clock is ahead (or behind: negative), from kNoticedNs on; 0: it is near.
+  // Returns how far the other clock is ahead (negative: behind) if it is at least kNoticedNs, else
+  // 0.
   int64_t StepNs() const;
-  // How often it was set since the start, by kNoticedNs or more.
+  // Returns how often the other clock was set since the start, each time by kNoticedNs or more.
   uint64_t steps() const;
-  // RealtimeNs minus BoottimeNs, to be continued by a later process.
+  // Returns RealtimeNs minus BoottimeNs, for a later process to continue with. Meaningless after a
+  // restart of the machine.
   int64_t OffsetNs() const;
-  // Continues with this offset, or with the other clock's time.
+  // Continues with this offset or, without one, with the time of the other clock. The only way in
+  // which this clock steps.
   void SetOffset(std::optional<int64_t> offset_ns);
 
  private:
@@ -66,7 +71,9 @@ class SteadyClock final : public Clock {
     uint64_t realtime_ns = 0;  // of the other clock
     uint64_t boottime_ns = 0;
   };
+  // Reads both clocks of `system`, close together.
   Reading Read() const;
+  // Slews the offset for a reading and returns the steady time of that reading.
   uint64_t Update(const Reading& reading) const NT_REQUIRES(mutex_);
 
   const Clock& system_;
@@ -77,7 +84,8 @@ class SteadyClock final : public Clock {
   mutable uint64_t steps_ NT_GUARDED_BY(mutex_) = 0;
 };
 
-// Stands still until told otherwise. Not for concurrent use while it is being set.
+// A clock of tests: does not advance until told to. Must not be read on one thread while another
+// sets it.
 class FakeClock final : public Clock {
  public:
   explicit FakeClock(uint64_t realtime_ns = 1'700'000'000'000'000'000)
@@ -89,7 +97,7 @@ class FakeClock final : public Clock {
     realtime_ns_ += ns;
     monotonic_ns_ += ns;
   }
-  // Somebody sets the clock; no time passes.
+  // Changes the time of day as an operator does; no time passes.
   void StepRealtimeNs(int64_t ns) { realtime_ns_ += static_cast<uint64_t>(ns); }
 
  private:

@@ -17,6 +17,8 @@ struct Table {
   uint32_t entries[256];
 };
 
+// 0x82f63b78 is the Castagnoli polynomial 0x1EDC6F41 with its bits reversed, as the algorithm is
+// reflected.
 constexpr Table MakeTable() {
   Table table{};
   for (uint32_t i = 0; i < 256; ++i) {
@@ -37,6 +39,8 @@ inline uint32_t ExtendByTable(uint32_t state, const unsigned char* data, size_t 
 }
 
 #if defined(__x86_64__)
+// The attribute lets the compiler use the instruction in this function alone; the rest of the
+// program must run on processors without it. memcpy, as `data` is not aligned.
 __attribute__((target("sse4.2"))) inline uint32_t ExtendBySse42(uint32_t state,
                                                                 const unsigned char* data,
                                                                 size_t size) {
@@ -61,11 +65,13 @@ inline uint32_t Extend(uint32_t state, const unsigned char* data, size_t size) {
 
 }  // namespace crc32c_internal
 
-// The checksum of `size` bytes appended to what `crc` is the checksum of.
+// Returns the checksum of a text with checksum `crc` followed by `size` bytes at `data`. A checksum
+// can thus be computed over pieces: ExtendCrc32c(Crc32c(a), b) is that of a and b together.
 inline uint32_t ExtendCrc32c(uint32_t crc, const void* data, size_t size) {
   return ~crc32c_internal::Extend(~crc, static_cast<const unsigned char*>(data), size);
 }
 
+// Returns the checksum of `size` bytes; 0 for none.
 inline uint32_t Crc32c(const void* data, size_t size) { return ExtendCrc32c(0, data, size); }
 
 }  // namespace neurontrace

@@ -16,9 +16,11 @@
 namespace neurontrace {
 namespace {
 
+// Aborts if the kernel has no descriptor left when a loop is made: nothing runs yet, and nothing
+// could.
 int CheckFd(int fd, const char* what) {
   if (fd < 0) {
-    perror(what);  // Out of descriptors before anything runs: nothing to go on with.
+    perror(what);
     abort();
   }
   return fd;
@@ -48,6 +50,8 @@ void EventLoop::Run() {
   std::vector<Task> due;
   for (;;) {
     due.clear();
+    // All due tasks are taken at once, so that tasks which post others cannot starve the watched
+    // descriptors.
     const int timeout_ms = TakeDueTasks(due);
     for (Task& task : due) {
       {
@@ -55,12 +59,14 @@ void EventLoop::Run() {
         if (quit_) return;
       }
       task();
+      // What the task holds is released now, not when the whole batch is done.
       task = nullptr;
     }
     {
       const MutexLock lock(mutex_);
       if (quit_) return;
     }
+    // A task of this batch may have posted another since the timeout was computed.
     RunReadyWatches(due.empty() ? timeout_ms : 0);
   }
 }
@@ -90,13 +96,15 @@ void EventLoop::PostDelayedTask(Task task, uint64_t delay_ns) {
 }
 
 void EventLoop::AddReadableWatch(int fd, Task task) {
+  // EEXIST is not an error: a second call replaces the task of a descriptor.
   watches_[fd] = std::make_shared<Task>(std::move(task));
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.fd = fd;
   if (epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd, &event) != 0 && errno != EEXIST) {
     perror("epoll_ctl");
-    abort();  // Only a descriptor that is not open comes here: a bug of the caller.
+    // Only a descriptor that is not open fails here: a bug of the caller.
+    abort();
   }
 }
 
@@ -111,7 +119,7 @@ bool EventLoop::RunsTasksOnCurrentThread() const {
 
 void EventLoop::Wake() {
   const uint64_t one = 1;
-  // A full eventfd is readable, which is all that is wanted.
+  // A full eventfd fails the write, but it is readable, and that is enough to wake the loop.
   [[maybe_unused]] const ssize_t n = write(wake_fd_, &one, sizeof(one));
 }
 
@@ -125,6 +133,8 @@ int EventLoop::TakeDueTasks(std::vector<Task>& out) {
   }
   if (delayed_tasks_.empty()) return -1;
   const uint64_t wait_ns = delayed_tasks_.begin()->first - now;
+  // Rounds up: epoll counts in ms, and a timeout of 0 would spin until the task is due. Sleeping at
+  // most a minute keeps the value in an int and costs nothing.
   return static_cast<int>(std::min<uint64_t>(wait_ns / 1'000'000 + 1, 60'000));
 }
 
@@ -138,7 +148,8 @@ void EventLoop::RunReadyWatches(int timeout_ms) {
       [[maybe_unused]] const ssize_t r = read(wake_fd_, &count, sizeof(count));
       continue;
     }
-    // A task may remove any watch, its own included: look it up again and hold it while it runs.
+    // A task may remove any watch, its own included: the watch is looked up again, and held while
+    // it runs.
     const auto it = watches_.find(fd);
     if (it == watches_.end()) continue;
     const std::shared_ptr<Task> task = it->second;

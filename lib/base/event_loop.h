@@ -12,9 +12,9 @@
 
 namespace neurontrace {
 
-// The TaskRunner of production: one thread on epoll(7). The thread that calls Run is the sequence;
-// Quit may be called from any thread and makes Run return after the task at hand. Destroy it on any
-// thread once Run has returned.
+// The TaskRunner of production: one thread on epoll(7), watches level-triggered. The thread that
+// calls Run is the sequence. Destroyed on any thread once Run has returned; tasks that never ran
+// are destroyed with it. The constructor aborts if the process has no file descriptors left.
 class EventLoop final : public TaskRunner {
  public:
   EventLoop();
@@ -22,7 +22,10 @@ class EventLoop final : public TaskRunner {
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
 
+  // Runs tasks and watches until Quit. Called once, on the thread that is to be the sequence.
   void Run();
+  // Makes Run return after the task at hand; tasks that are queued then are not run. Called on any
+  // thread, also before Run.
   void Quit();
 
   void PostTask(Task task) override;
@@ -32,9 +35,11 @@ class EventLoop final : public TaskRunner {
   bool RunsTasksOnCurrentThread() const override;
 
  private:
+  // Makes epoll_wait return.
   void Wake();
   // Moves what is due to `out` and returns how long epoll may sleep, in ms (-1: until woken).
   int TakeDueTasks(std::vector<Task>& out);
+  // Waits up to `timeout_ms` for descriptors and runs the tasks of those that are ready.
   void RunReadyWatches(int timeout_ms);
 
   int epoll_fd_;

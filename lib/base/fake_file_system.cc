@@ -18,6 +18,7 @@ constexpr size_t Index(FakeFileSystem::Operation operation) {
   return static_cast<size_t>(operation);
 }
 
+// Which operations a power cut can tear, and a read-only disk refuses.
 bool Changes(FakeFileSystem::Operation operation) {
   using Operation = FakeFileSystem::Operation;
   return operation != Operation::kOpen && operation != Operation::kRead &&
@@ -26,6 +27,8 @@ bool Changes(FakeFileSystem::Operation operation) {
 
 }  // namespace
 
+// Holds the node rather than the path: a file that is renamed or removed while open stays readable,
+// as POSIX has it.
 class FakeFileSystem::OpenFile final : public FileSystem::File {
  public:
   OpenFile(FakeFileSystem& disk, std::string path, std::shared_ptr<Node> node)
@@ -51,6 +54,8 @@ class FakeFileSystem::OpenFile final : public FileSystem::File {
   }
 
  private:
+  // After a crash descriptors of the old process are gone. A caller that still uses one shall
+  // notice.
   absl::Status CheckOpen() const {
     if (made_in_ == disk_.generation_) return absl::OkStatus();
     return Unavailable("{} was open when the power went off", path_);
@@ -93,11 +98,15 @@ void FakeFileSystem::Heal() {
   read_only_ = false;
 }
 
+// The order matters: without power nothing else counts, and a power cut is counted also on a
+// read-only disk.
 absl::Status FakeFileSystem::Begin(Operation operation, const std::string& path, bool* dies) {
   ++counts_[Index(operation)];
   if (powered_off_) return Unavailable("{}: the power is off", path);
   if (Changes(operation)) {
     ++changes_;
+    // The change that dies is the one that is counted: Append is torn by it, every other operation
+    // does not happen.
     if (changes_ == power_off_at_) {
       powered_off_ = true;
       if (dies != nullptr) *dies = true;
@@ -132,11 +141,12 @@ void FakeFileSystem::Apply(const Change& change, Tree& tree) {
 
 void FakeFileSystem::Record(Change change) {
   Apply(change, tree_);
+  // A rename is a change of the directory that it moves into.
   const std::string& where = change.to.empty() ? change.path : change.to;
   changes_of_[ParentOf(where)].push_back(std::move(change));
 }
 
-// Leaves of a file what a crash does.
+// Leaves of a file what a crash leaves: everything that was synced, and any part of the rest.
 void FakeFileSystem::Survive(Node& node) {
   const size_t sure = std::min({node.synced, node.doubtful_from, node.contents.size()});
   const size_t unsure = node.contents.size() - sure;
@@ -157,11 +167,14 @@ void FakeFileSystem::Survive(Node& node) {
 void FakeFileSystem::Crash() {
   if (!crash_loses_nothing_) {
     for (const auto& [directory, changes] : changes_of_) {
+      // A journal keeps changes of one directory in order, so a prefix of them survives.
+      // Directories are independent.
       const size_t kept = random_.Next64() % (changes.size() + 1);
       for (size_t i = 0; i < kept; ++i) Apply(changes[i], durable_);
     }
     tree_ = durable_;
-    // What is in a directory that did not survive has not survived either. Parents come first.
+    // Contents of a directory that did not survive have not survived either. The map is sorted, so
+    // parents come before children.
     for (auto it = tree_.begin(); it != tree_.end();) {
       const std::string parent = ParentOf(it->first);
       const bool orphan = parent != "" && parent != "/" && !tree_.contains(parent);
@@ -170,7 +183,9 @@ void FakeFileSystem::Crash() {
     for (auto& [path, node] : tree_) Survive(*node);
   }
   for (auto& [path, node] : tree_) {
-    node = std::make_shared<Node>(*node);  // apart from files that were open
+    // Files that were open keep the old node, so that a write of the old process cannot reach the
+    // new disk.
+    node = std::make_shared<Node>(*node);
     node->synced = node->contents.size();
   }
   durable_ = tree_;
@@ -246,6 +261,8 @@ absl::Status FakeFileSystem::Append(Node& node, const std::string& path, std::st
       status = ResourceExhausted("{}: no space left on device", path);
     }
   } else if (!status.ok()) {
+    // An append that a fault or the power cut meets leaves any part of its bytes; a disk that was
+    // off or read-only before, none.
     const bool torn = dies || (!powered_off_ && !read_only_);
     fits = torn ? random_.Next64() % (bytes.size() + 1) : 0;
   }
@@ -255,6 +272,8 @@ absl::Status FakeFileSystem::Append(Node& node, const std::string& path, std::st
 
 absl::Status FakeFileSystem::Sync(Node& node, const std::string& path) {
   if (absl::Status status = Begin(Operation::kSync, path); !status.ok()) {
+    // As Linux does it: after a failed fsync the kernel marks the pages clean, so the next fsync
+    // succeeds without having written them ("PostgreSQL's fsync() surprise", LWN, April 2018).
     if (!powered_off_) node.doubtful_from = std::min(node.doubtful_from, node.synced);
     return status;
   }
@@ -305,6 +324,7 @@ absl::StatusOr<std::vector<FileSystem::Entry>> FakeFileSystem::List(const std::s
 
 absl::Status FakeFileSystem::MakeDirectory(const std::string& path) {
   const Node* const known = Find(path);
+  // A directory that exists already is not a change, and no fault meets it.
   if (known != nullptr && known->is_directory && !powered_off_) return absl::OkStatus();
   RETURN_IF_ERROR(Begin(Operation::kMakeDirectory, path));
   for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {

@@ -17,12 +17,13 @@
 
 namespace neurontrace {
 
-// A disk in memory that is as unkind as real ones are, for tests. At a crash it forgets what was
-// not synced: of a file's unsynced bytes any number is left, and what is left may be damaged; of a
-// directory's unsynced changes the first few are left, in order, as journals keep it. Everything it
-// chooses comes from the seed, so that a run is repeatable. One thread.
+// A disk in memory that is as unkind as real ones are, for tests. At a crash it forgets unsynced
+// data: any number of a file's unsynced bytes survives, possibly damaged; of a directory's unsynced
+// changes the first few survive, in order, as journals keep them. All choices come from the seed,
+// so that a run is repeatable. One thread. Files and locks refer to it and must not outlive it.
 class FakeFileSystem final : public FileSystem {
  public:
+  // The kinds of operations in which faults are set and counted.
   enum class Operation {
     kCreate,
     kOpen,
@@ -47,23 +48,24 @@ class FakeFileSystem final : public FileSystem {
   // its bytes behind. A failed Sync is the last word on what it was to make durable: a later one
   // that succeeds does not help.
   void Fail(Operation operation, absl::Status error, uint64_t times = ~uint64_t{0});
-  // One operation of the kind fails, behind `good` ones that do not.
+  // Lets one operation of the kind fail, after `good` operations that succeed.
   void FailAfter(Operation operation, absl::Status error, uint64_t good);
-  void Heal();  // none of Fail and SetReadOnly any more
-  // Whatever changes something fails with FAILED_PRECONDITION.
+  // Ends the effect of Fail, FailAfter and SetReadOnly.
+  void Heal();
+  // While true, every operation that changes something fails with FAILED_PRECONDITION.
   void SetReadOnly(bool read_only) { read_only_ = read_only; }
-  // How many bytes files may have in all; an Append beyond writes what fits and fails with
-  // RESOURCE_EXHAUSTED.
+  // Sets how many bytes all files may have together; an Append beyond that writes the bytes that
+  // fit and fails with RESOURCE_EXHAUSTED.
   void SetCapacity(uint64_t bytes) { capacity_ = bytes; }
 
-  // The power goes off now, and on again: only what survives is there, files that were open fail
-  // with UNAVAILABLE for good, and locks are free.
+  // Cuts the power and restores it: only surviving data is there, files that were open fail with
+  // UNAVAILABLE for good, and locks are free.
   void Crash();
-  // The power goes off during the `count`th operation from now that changes something (1: the
-  // next). From then on everything fails with UNAVAILABLE until Crash is called.
+  // Cuts the power during the `count`th operation from now that changes something (1: the next).
+  // From then on every operation fails with UNAVAILABLE until Crash is called.
   void PowerOffAt(uint64_t count) { power_off_at_ = changes_ + count; }
   bool powered_off() const { return powered_off_; }
-  // Nothing is lost at a crash, as when only the process ends.
+  // With true a crash loses nothing, as when only the process ends and the kernel keeps its pages.
   void SetCrashLosesNothing(bool nothing) { crash_loses_nothing_ = nothing; }
 
   // --- Looking and meddling ---
@@ -73,9 +75,9 @@ class FakeFileSystem final : public FileSystem {
   uint64_t bytes() const;                  // of all files
   std::vector<std::string> Paths() const;  // of all files, in order
   std::optional<std::string> Contents(const std::string& path) const;
-  // Puts a file there, durably, with its directories.
+  // Creates a file with its directories, all of it durable.
   void SetContents(const std::string& path, std::string contents);
-  // False if the file is not there or not that long.
+  // Damages one bit of a file. Returns false if the file does not exist or is not that long.
   bool FlipBit(const std::string& path, uint64_t bit);
 
   // FileSystem
@@ -107,11 +109,14 @@ class FakeFileSystem final : public FileSystem {
     std::shared_ptr<Node> node;
   };
 
+  // Makes one change of a directory in `tree`, which is tree_ or durable_.
   static void Apply(const Change& change, Tree& tree);
-  // The fault that the operation meets, if any; counts it. `dies` is set when the power goes off
-  // during it.
+  // Counts the operation and returns the fault that it meets, if any. Sets `dies` when the power
+  // goes off during it.
   absl::Status Begin(Operation operation, const std::string& path, bool* dies = nullptr);
+  // Makes the change visible and remembers it as not yet synced.
   void Record(Change change);
+  // Truncates and damages a file as a crash does.
   void Survive(Node& node);
   const Node* Find(const std::string& path) const;
   absl::Status Append(Node& node, const std::string& path, std::string_view bytes);
@@ -122,6 +127,7 @@ class FakeFileSystem final : public FileSystem {
   Tree durable_;                                           // without what was not synced
   std::map<std::string, std::vector<Change>> changes_of_;  // by directory: not synced
   std::set<std::string> locks_;
+  // The fault of one kind of operation: after `good_before` successes it fails `times` times.
   struct Fault {
     absl::Status error;
     uint64_t times = 0;

@@ -9,7 +9,9 @@
 
 namespace neurontrace {
 
-// For tests: tasks run when the test says so, on its thread, and time passes only by AdvanceNs.
+// A TaskRunner of tests: tasks run when the test says so, on its thread, in the order of their due
+// times, and time passes only by AdvanceNs. `clock` must outlive it. Watches are never polled: a
+// test fires them.
 class FakeTaskRunner final : public TaskRunner {
  public:
   explicit FakeTaskRunner(FakeClock& clock) : clock_(clock) {}
@@ -22,7 +24,8 @@ class FakeTaskRunner final : public TaskRunner {
   void RemoveReadableWatch(int fd) override { watches_.erase(fd); }
   bool RunsTasksOnCurrentThread() const override { return true; }
 
-  // Runs what is due now, and what that posts, until nothing is due.
+  // Runs the tasks that are due now, and those that they post, until nothing is due. Does not
+  // return if tasks post each other without a delay for ever.
   void RunUntilIdle() {
     while (!tasks_.empty() && tasks_.begin()->first <= clock_.MonotonicNs()) {
       Task task = std::move(tasks_.begin()->second);
@@ -30,7 +33,8 @@ class FakeTaskRunner final : public TaskRunner {
       task();
     }
   }
-  // Moves time on, stopping at every task on the way.
+  // Advances time and runs each task at its due time on the way, so that tasks read the time they
+  // asked for.
   void AdvanceNs(uint64_t ns) {
     const uint64_t end = clock_.MonotonicNs() + ns;
     RunUntilIdle();
@@ -41,12 +45,12 @@ class FakeTaskRunner final : public TaskRunner {
     clock_.AdvanceNs(end - clock_.MonotonicNs());
   }
   size_t watches() const { return watches_.size(); }
-  // As if `fd` had become readable.
+  // Acts as if `fd` had become readable. The copy keeps the task alive if it removes its own watch.
   void FireWatch(int fd) {
     const auto it = watches_.find(fd);
     if (it != watches_.end()) Task(it->second)();
   }
-  // As if each of them had: for a test that cannot know which number a passed descriptor got.
+  // Fires each watch: for a test that cannot know which number a passed descriptor got.
   void FireAllWatches() {
     const std::map<int, Task> now = watches_;
     for (const auto& watch : now) FireWatch(watch.first);

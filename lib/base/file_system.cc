@@ -20,6 +20,7 @@
 namespace neurontrace {
 namespace {
 
+// Passes everything on but Sync.
 class UnsyncedFile final : public FileSystem::File {
  public:
   explicit UnsyncedFile(std::unique_ptr<FileSystem::File> file) : file_(std::move(file)) {}
@@ -35,9 +36,12 @@ class UnsyncedFile final : public FileSystem::File {
   std::unique_ptr<FileSystem::File> file_;
 };
 
+// Spools and stores hold what workers traced; other users of a shared node must not read it.
 constexpr mode_t kFileMode = 0600;
 constexpr mode_t kDirectoryMode = 0700;
 
+// Callers branch on the code: RESOURCE_EXHAUSTED starts the policy of a full disk,
+// FAILED_PRECONDITION is for an operator to fix, and UNAVAILABLE is tried again.
 absl::StatusCode CodeOf(int error) {
   switch (error) {
     case ENOENT:
@@ -70,6 +74,7 @@ class SystemFile final : public FileSystem::File {
   SystemFile(UniqueFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
 
   absl::Status Append(std::string_view bytes) override {
+    // write(2) may write a part, on a disk that fills up or at a signal.
     while (!bytes.empty()) {
       const ssize_t written = write(fd_.get(), bytes.data(), bytes.size());
       if (written < 0 && errno == EINTR) continue;
@@ -80,11 +85,14 @@ class SystemFile final : public FileSystem::File {
   }
 
   absl::Status Sync() override {
+    // fdatasync includes the file's size, which is all that a reader needs, and saves writing the
+    // times.
     return fdatasync(fd_.get()) == 0 ? absl::OkStatus() : ErrorOf("sync", path_);
   }
 
   absl::StatusOr<std::string> Read(uint64_t offset, size_t bytes_max) override {
-    // No more than there is: a length may come from a damaged file.
+    // Allocates no more than the file has: `bytes_max` may be a length that was read from a damaged
+    // file.
     ASSIGN_OR_RETURN(const uint64_t size, Size());
     const uint64_t there = size - std::min(size, offset);
     std::string bytes(static_cast<size_t>(std::min<uint64_t>(there, bytes_max)), '\0');
@@ -120,11 +128,13 @@ class SystemLock final : public FileSystem::Lock {
   const UniqueFd fd_;  // flock(2) ends with it
 };
 
-// Opens a regular file and nothing else. Whoever may write to the directory could put a
-// FIFO there, which would block for ever, or a link to another file.
+// Opens a regular file and nothing else. A user who may write to the directory could put a FIFO
+// there, which would block for ever without O_NONBLOCK, or a link to another file, which O_NOFOLLOW
+// refuses. O_NOCTTY keeps a terminal from becoming the daemon's controlling one.
 absl::StatusOr<UniqueFd> Open(const char* operation, const std::string& path, int flags) {
   constexpr int kAlways = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
   UniqueFd fd(open(path.c_str(), flags | kAlways, kFileMode));
+  // ELOOP: a link, by O_NOFOLLOW. ENXIO: a socket, or a FIFO that nobody reads.
   const bool is_other = !fd.valid() && (errno == ELOOP || errno == ENXIO);
   if (!fd.valid() && !is_other) return ErrorOf(operation, path);
   struct stat about {};
@@ -164,6 +174,7 @@ absl::StatusOr<std::vector<FileSystem::Entry>> SystemFileSystem::List(const std:
   if (stream == nullptr) return ErrorOf("list", directory);
   std::vector<Entry> entries;
   for (;;) {
+    // readdir returns null at the end and on an error alike; only errno tells them apart.
     errno = 0;
     const dirent* const found = readdir(stream.get());
     if (found == nullptr) break;
@@ -191,6 +202,8 @@ absl::Status SystemFileSystem::MakeDirectory(const std::string& path) {
   for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string part = path.substr(0, end);
     struct stat info {};
+    // EEXIST from mkdir is no error: another process may make the same directory between the two
+    // calls.
     const bool there = stat(part.c_str(), &info) == 0;
     if (there && !S_ISDIR(info.st_mode)) return ErrorOf("make directory", part, ENOTDIR);
     if (!there && mkdir(part.c_str(), kDirectoryMode) != 0 && errno != EEXIST) {
@@ -209,7 +222,7 @@ absl::Status SystemFileSystem::Remove(const std::string& path) {
 }
 
 absl::Status SystemFileSystem::SyncDirectory(const std::string& directory) {
-  // The spool's root may be a link, for example to a larger disk.
+  // Follows links, unlike Open: the spool's root may be a link, for example to a larger disk.
   const UniqueFd fd(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid()) return ErrorOf("open", directory);
   return fsync(fd.get()) == 0 ? absl::OkStatus() : ErrorOf("sync", directory);
@@ -217,6 +230,8 @@ absl::Status SystemFileSystem::SyncDirectory(const std::string& directory) {
 
 absl::StatusOr<std::unique_ptr<FileSystem::Lock>> SystemFileSystem::TakeLock(
     const std::string& path) {
+  // flock needs no write access: on a file system that has become read-only an existing lock file
+  // is enough.
   absl::StatusOr<UniqueFd> opened = Open("create", path, O_RDWR | O_CREAT);
   // A lock needs no writing: on a file system that has become read-only it is there already.
   if (!opened.ok()) {
@@ -224,6 +239,8 @@ absl::StatusOr<std::unique_ptr<FileSystem::Lock>> SystemFileSystem::TakeLock(
     if (existing.ok()) opened = std::move(existing);
   }
   ASSIGN_OR_RETURN(UniqueFd fd, std::move(opened));
+  // flock rather than fcntl: fcntl's locks belong to the process and are released when any
+  // descriptor of the file is closed.
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) return FailedPrecondition("{} is held by another process", path);
     return ErrorOf("lock", path);

@@ -13,41 +13,47 @@
 
 namespace neurontrace {
 
-// The disk. Abstract so tests have one that tears writes, forgets what was not synced, fills up and
+// The disk. Abstract so that tests have one that tears writes, forgets unsynced data, fills up and
 // fails (lib/base/fake_file_system.h).
 //
-// Errors name the operation and the path. NOT_FOUND: it is not there; ALREADY_EXISTS; DATA_LOSS:
-// it is no regular file but a link, a FIFO, a socket or a device;
-// RESOURCE_EXHAUSTED: the disk or the quota is full; FAILED_PRECONDITION: the file system is
-// read-only, or access is denied; UNAVAILABLE: anything else that a disk says, as EIO.
-// Calls block. The system's may come from any thread, a file's from one thread at a time.
+// Errors name the operation and the path. NOT_FOUND: the file or a directory of its path does not
+// exist; ALREADY_EXISTS; DATA_LOSS: the path is not a regular file but a link, a FIFO, a socket, a
+// device or a directory; RESOURCE_EXHAUSTED: the disk or the quota is full; FAILED_PRECONDITION:
+// the file system is read-only, or access is denied; UNAVAILABLE: any other error of the disk, such
+// as EIO.
+//
+// Calls block, so they belong on a thread made for that. Methods of the file system may be called
+// from any thread, those of a file from one thread at a time. Files and locks must not outlive the
+// file system that made them.
 class FileSystem {
  public:
   // An open file. Closing (destroying) it makes nothing durable.
   class File {
    public:
     virtual ~File() = default;
-    // Puts `bytes` at the end. After an error any part of them may be there.
+    // Writes `bytes` at the end. After an error any part of them may have been written.
     virtual absl::Status Append(std::string_view bytes) = 0;
-    // All that was appended survives a crash. After an error nothing is known about what was
-    // appended since the last good Sync, and a later success says nothing about it either.
+    // Makes all that was appended survive a crash. After an error nothing is known about the bytes
+    // that were appended since the last successful Sync, and a later success does not change that:
+    // the file must be given up.
     virtual absl::Status Sync() = 0;
-    // The bytes from `offset` on: `bytes_max` of them, or fewer at the end of the file.
+    // Returns `bytes_max` bytes from `offset` on, or fewer at the end of the file.
     virtual absl::StatusOr<std::string> Read(uint64_t offset, size_t bytes_max) = 0;
     virtual absl::StatusOr<uint64_t> Size() = 0;
   };
+  // A member of a directory. Links are listed as files and not followed.
   struct Entry {
     std::string name;
     bool is_directory = false;
     uint64_t bytes = 0;  // of a file
     friend bool operator==(const Entry&, const Entry&) = default;
   };
-  // Of the file system that a directory lies on: its size, and what is left for this user.
+  // The size of the file system that contains a directory, and what is left of it for this user.
   struct Capacity {
     uint64_t total_bytes = 0;
     uint64_t free_bytes = 0;
   };
-  // Keeps a lock until it is destroyed.
+  // A lock on a file. Holds it until destroyed; the kernel releases it when the process ends.
   class Lock {
    public:
     virtual ~Lock() = default;
@@ -55,26 +61,29 @@ class FileSystem {
 
   virtual ~FileSystem() = default;
 
-  // A new and empty file for this user alone; one that is there under the name is emptied.
+  // Creates an empty file that only this user may read and write, or truncates the existing one.
   virtual absl::StatusOr<std::unique_ptr<File>> Create(const std::string& path) = 0;
+  // Opens an existing file; appending to it fails.
   virtual absl::StatusOr<std::unique_ptr<File>> OpenForReading(const std::string& path) = 0;
-  // What is in a directory, by name; RESOURCE_EXHAUSTED beyond `entries_max`.
+  // Returns the members of a directory, sorted by name. Fails with RESOURCE_EXHAUSTED if there are
+  // more than `entries_max`.
   virtual absl::StatusOr<std::vector<Entry>> List(const std::string& directory,
                                                   size_t entries_max) = 0;
-  // With its parents; one that is there already is no error.
+  // Creates a directory with its parents. One that exists already is no error.
   virtual absl::Status MakeDirectory(const std::string& path) = 0;
-  // Takes the place of what is called `to`, at once or not at all.
+  // Replaces `to` by `from` atomically. Durable only after SyncDirectory.
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
-  // A file or an empty directory.
+  // Removes a file or an empty directory.
   virtual absl::Status Remove(const std::string& path) = 0;
-  // What was created, renamed and removed in the directory survives a crash.
+  // Makes the files that were created, renamed and removed in the directory survive a crash.
   virtual absl::Status SyncDirectory(const std::string& directory) = 0;
-  // For this process alone: FAILED_PRECONDITION while another holds it.
+  // Takes a lock that excludes other processes, and creates its file. Fails with
+  // FAILED_PRECONDITION while another holds it.
   virtual absl::StatusOr<std::unique_ptr<Lock>> TakeLock(const std::string& path) = 0;
   virtual absl::StatusOr<Capacity> CapacityOf(const std::string& directory) = 0;
 };
 
-// The machine's own, by POSIX.
+// The machine's own disk, by POSIX. Stateless.
 class SystemFileSystem final : public FileSystem {
  public:
   absl::StatusOr<std::unique_ptr<File>> Create(const std::string& path) override;
@@ -89,9 +98,9 @@ class SystemFileSystem final : public FileSystem {
   absl::StatusOr<Capacity> CapacityOf(const std::string& directory) override;
 };
 
-// Another file system whose syncs cost and do nothing: what was written survives the end of the
-// program, as the kernel has it, and not that of the machine. `files` is not owned. As thread-safe
-// as that one.
+// Another file system whose syncs do nothing and cost nothing: written data survives the end of the
+// program, as the kernel keeps it, but not a crash of the machine. `files` is not owned and must
+// outlive this. As thread-safe as `files`.
 class UnsyncedFileSystem final : public FileSystem {
  public:
   explicit UnsyncedFileSystem(FileSystem& files) : files_(files) {}

@@ -8,24 +8,34 @@
 
 namespace neurontrace {
 
+// Estimates how fast a buffer fills that is emptied now and then, how much waits in it, and how
+// long until it is full, from what was taken out and when. Amounts may be of any unit; times are ns
+// of one monotonic clock. A plain value. Header only and free of dependencies, because the tap,
+// which may use nothing but the C library, includes it too.
+//
+// The rate is an exponentially weighted mean with one time constant for rising and another for
+// falling samples.
 class FillRate {
  public:
   static constexpr uint64_t kUnknownNs = UINT64_MAX;
-  // A rate that rises is believed sooner than one that falls: too much haste costs little.
+  // Time constants. A rate that rises is believed sooner than one that falls: emptying too early
+  // costs little, too late loses data.
   static constexpr double kRiseNs = 100e6;
   static constexpr double kFallNs = 2e9;
-  // Samples over less than this say nothing about a rate.
+  // Samples over less time than this are treated as if they had taken it: one event in a
+  // microsecond is no rate.
   static constexpr uint64_t kShortestNs = 1'000'000;
 
-  // Empty at `now_ns`; nothing is known of the rate.
+  // Starts over: empty at `now_ns`, rate unknown.
   void Begin(uint64_t now_ns) {
     empty_ns_ = now_ns;
     taken_ = 0;
     rate_ = -1;
   }
 
-  // `amount` was taken out by a look at `now_ns`. `emptied`: it left nothing behind; otherwise
-  // an unknown rest waits, and the rate is at least what this looks like.
+  // Records that `amount` was taken out at `now_ns`. `emptied`: nothing was left; otherwise an
+  // unknown rest waits, and the sample is only a lower bound of the rate, so it can raise the
+  // estimate and not lower it.
   void Took(uint64_t now_ns, uint64_t amount, bool emptied) {
     taken_ += amount;
     const double elapsed_ns = ElapsedNs(now_ns);
@@ -44,7 +54,8 @@ class FillRate {
   bool known() const { return rate_ >= 0; }
   double per_second() const { return rate_ < 0 ? 0 : rate_; }
 
-  // What came since it was last empty and was not taken, as the rate has it.
+  // Returns the amount that, by the estimated rate, has arrived since the buffer was last empty and
+  // was not taken.
   double Waiting(uint64_t now_ns) const {
     if (now_ns <= empty_ns_) return 0;
     const double came = per_second() * static_cast<double>(now_ns - empty_ns_) / 1e9;
@@ -52,8 +63,8 @@ class FillRate {
     return rest > 0 ? rest : 0;
   }
 
-  // Until `capacity` is reached if nothing is taken from now on: 0 if it should be by now,
-  // kUnknownNs while no rate is known, at most `longest_ns` otherwise.
+  // Returns the time until `capacity` is reached if nothing is taken from now on: 0 if it should be
+  // reached already, kUnknownNs while no rate is known, at most `longest_ns` otherwise.
   uint64_t NsToFull(uint64_t now_ns, uint64_t capacity, uint64_t longest_ns) const {
     if (!known()) return kUnknownNs;
     const double room = static_cast<double>(capacity) - Waiting(now_ns);
@@ -70,7 +81,8 @@ class FillRate {
 
   uint64_t empty_ns_ = 0;
   uint64_t taken_ = 0;  // since then
-  double rate_ = -1;    // a second; negative: unknown
+  // Per second; negative: unknown.
+  double rate_ = -1;
 };
 
 }  // namespace neurontrace

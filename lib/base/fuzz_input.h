@@ -10,13 +10,17 @@
 
 namespace neurontrace {
 
+// For fuzzers that take steps rather than bytes. Aborts with the text of a promise that the tested
+// class has broken, which the fuzzer reports as a crash; unlike assert it is compiled into every
+// build.
 inline void CheckPromise(bool good, const char* what) {
   if (good) return;
   std::fprintf(stderr, "broken promise: %s\n", what);
   std::abort();
 }
 
-// Behind its end there are zeros.
+// Cuts values out of a fuzzer's input. Past the end every value is zero or empty, so a step never
+// has to check. `data` is not owned.
 class FuzzInput {
  public:
   FuzzInput(const uint8_t* data, size_t size) : left_(reinterpret_cast<const char*>(data), size) {}
@@ -28,13 +32,14 @@ class FuzzInput {
     left_.remove_prefix(1);
     return byte;
   }
-  // Of any size: two bytes, the first says how far the second is shifted, and by its bit 64 that it
-  // is meant below zero.
+  // Returns a number of any magnitude from two bytes: the low six bits of the first are the shift
+  // of the second, and its bit 64 negates the result. Small inputs thus reach the ends of a range.
   uint64_t Number() {
     const uint8_t shift = Byte();
     const uint64_t value = uint64_t{Byte()} << (shift % 64);
     return (shift & 64) != 0 ? 0 - value : value;
   }
+  // Returns up to `bytes` bytes of the input.
   std::string_view Text(size_t bytes) {
     const std::string_view text = left_.substr(0, bytes);
     left_.remove_prefix(text.size());

@@ -18,7 +18,7 @@ inline constexpr char kFuzzCorpusVariable[] = "NEURONTRACE_WRITE_FUZZ_CORPUS";
 
 inline bool WantsFuzzSeeds() { return std::getenv(kFuzzCorpusVariable) != nullptr; }
 
-// As FUZZER/NAME of the corpus.
+// Writes an input as FUZZER/NAME of the corpus. Fails the test if it cannot.
 inline void WriteFuzzSeed(const std::string& fuzzer, const std::string& name,
                           std::string_view bytes) {
   const std::filesystem::path directory =
@@ -31,7 +31,7 @@ inline void WriteFuzzSeed(const std::string& fuzzer, const std::string& name,
 
 }  // namespace neurontrace
 
-// In the tests that write them.
+// The first statement of a test that writes seeds.
 #define NT_SKIP_UNLESS_FUZZ_SEEDS_ARE_WANTED()                           \
   if (!::neurontrace::WantsFuzzSeeds()) {                                \
     GTEST_SKIP() << ::neurontrace::kFuzzCorpusVariable << " is not set"; \

@@ -8,6 +8,7 @@ namespace neurontrace {
 void AppendJsonString(std::string_view text, std::string& out) {
   static constexpr char kHex[] = "0123456789abcdef";
   out += '"';
+  // Copies runs of plain characters at once; nearly every string is a single run.
   size_t plain = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     const auto c = static_cast<unsigned char>(text[i]);

@@ -8,6 +8,7 @@
 namespace neurontrace {
 
 void JsonWriter::Begin() {
+  // Explicit white space replaces the blank of kSpaced, so that lines have no trailing blanks.
   if (follows_) text_ += is_spaced_ && space_.empty() ? ", " : ",";
   text_ += std::exchange(space_, {});
   follows_ = false;

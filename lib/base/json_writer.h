@@ -10,12 +10,13 @@
 
 namespace neurontrace {
 
-// Writes one JSON value (RFC 8259) piece by piece and sets commas and colons. Checks no nesting:
-// the caller closes what it opens. Numbers beyond 2^53, which many readers round, are the caller's
-// to write as strings. One thread.
+// Writes one JSON value (RFC 8259) piece by piece and sets commas and colons. Does not check
+// nesting: the caller closes what it opens and writes keys only in objects. Numbers beyond 2^53,
+// which many readers round, have to be written as strings by the caller. Calls chain:
+// json.Open('{').Member("a", 1).Close('}'). One thread.
 class JsonWriter {
  public:
-  // kSpaced has a blank behind each comma and colon.
+  // kSpaced writes a blank after each comma and colon.
   enum class Style { kCompact, kSpaced };
 
   explicit JsonWriter(Style style = Style::kCompact) : is_spaced_(style == Style::kSpaced) {}
@@ -26,7 +27,7 @@ class JsonWriter {
   // White space before the next key, element or closing bracket, behind its comma.
   JsonWriter& Space(std::string_view space);
 
-  // Any bytes: those that are no UTF-8 become "?".
+  // Writes a string or an element. Any bytes: those that are not UTF-8 become "?".
   JsonWriter& Value(std::string_view text);
   JsonWriter& Value(const char* text) { return Value(std::string_view(text)); }
   JsonWriter& Value(const std::string& text) { return Value(std::string_view(text)); }
@@ -36,23 +37,27 @@ class JsonWriter {
   JsonWriter& Value(Number value) {
     return Json(fmt::format_int(value).c_str());
   }
+  // Writes an array of strings.
   JsonWriter& Value(const std::vector<std::string>& texts);
-  // A value that is JSON already.
+  // Writes a value that is JSON already. It is not checked.
   JsonWriter& Json(std::string_view json);
 
-  // The same of an object's members.
+  // Writes a key with its value.
   template <typename Of>
   JsonWriter& Member(std::string_view key, const Of& value) {
     return Key(key).Value(value);
   }
 
+  // Returns the text and leaves the writer empty.
   std::string Take() { return std::move(text_); }
 
  private:
-  void Begin();  // of a key or an element
+  // Writes the comma and the white space before a key or an element.
+  void Begin();
 
   const bool is_spaced_;
-  bool follows_ = false;  // something that a comma has to divide from what comes
+  // True after a value: the next key or element needs a comma.
+  bool follows_ = false;
   std::string space_;
   std::string text_;
 };

@@ -72,28 +72,32 @@ class NT_SCOPED_CAPABILITY MutexLock {
   bool is_locked_ = true;
 };
 
-// A condition variable for a Mutex. Every wait releases the mutex while it sleeps. A condition that
-// reads guarded fields is a lambda that names the mutex:
+// A condition variable for a Mutex. Every wait releases the mutex while it sleeps, and holds it
+// again when it returns. A condition that reads guarded fields is a lambda that names the mutex:
 //   changed_.Wait(mutex_, [this]() NT_REQUIRES(mutex_) { return stop_ || !queue_.empty(); });
 class CondVar {
  public:
   // Returns once `condition()` is true.
   template <typename Condition>
   void Wait(Mutex& mutex, Condition condition) NT_REQUIRES(mutex) {
+    // The lock is adopted and released without unlocking: the caller's MutexLock owns it.
     std::unique_lock lock(mutex.mutex_, std::adopt_lock);
     changed_.wait(lock, condition);
     lock.release();
   }
-  // Returns what `condition()` is once it is true or `timeout` has passed.
+  // Waits until `condition()` is true or `timeout` has passed, and returns the condition's last
+  // value.
   template <typename Condition>
   bool WaitFor(Mutex& mutex, std::chrono::nanoseconds timeout, Condition condition)
       NT_REQUIRES(mutex) {
+    // See Wait.
     std::unique_lock lock(mutex.mutex_, std::adopt_lock);
     const bool is_met = changed_.wait_for(lock, timeout, condition);
     lock.release();
     return is_met;
   }
 
+  // Wake one waiting thread, or all. The mutex may be held or not.
   void NotifyOne() { changed_.notify_one(); }
   void NotifyAll() { changed_.notify_all(); }
 

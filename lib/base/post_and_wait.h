@@ -15,7 +15,8 @@
 
 namespace neurontrace {
 
-// What PostAndWait returns for a function that returns `T`: a Status or StatusOr stays as it is.
+// The type that PostAndWait returns for a function that returns `T`: StatusOr<T>, where a Status or
+// StatusOr stays as it is and void becomes Status.
 template <typename T>
 struct PostedResult {
   using Type = absl::StatusOr<T>;
@@ -33,15 +34,16 @@ struct PostedResult<void> {
   using Type = absl::Status;
 };
 
-// Runs `function` on the sequence of `runner` and returns its result. Called on another thread.
-// Fails with DEADLINE_EXCEEDED, which says that `what` did not answer, if the function has not
-// begun within `timeout`; it is then never run. One that has begun is waited for, so that it may
-// refer to the caller's variables.
+// Runs `function` on the sequence of `runner` and returns its result. Called on any other thread:
+// on the sequence itself it would wait for its own task. Fails with DEADLINE_EXCEEDED, naming
+// `what`, if the function has not begun within `timeout`; it is then never run. If it has begun,
+// its end is awaited without limit, so that it may refer to the caller's variables.
 template <typename Function>
 auto PostAndWait(TaskRunner& runner, std::string_view what, std::chrono::milliseconds timeout,
                  Function function) {
   using Value = decltype(function());
   using Result = typename PostedResult<Value>::Type;
+  // Shared with the task, which may run long after this function has given up and returned.
   struct Call {
     Mutex mutex;
     CondVar done;
@@ -50,6 +52,8 @@ auto PostAndWait(TaskRunner& runner, std::string_view what, std::chrono::millise
   };
   const auto call = std::make_shared<Call>();
   runner.PostTask([call, &function] {
+    // Holds the mutex while `function` runs: a caller whose timeout ends meanwhile blocks on the
+    // mutex until it has finished. This is why `function`, captured by reference, is still alive.
     const MutexLock lock(call->mutex);
     if (call->given_up) return;
     if constexpr (std::is_void_v<Value>) {

@@ -15,9 +15,11 @@ namespace neurontrace {
 namespace {
 
 constexpr size_t kShownAmountBytesMax = 100;
+// The sum of 18 sizes below this fits 64 bits.
 constexpr uint64_t kByteSizeEnd = 1'000'000'000'000'000'000;
 
-// By their names in lower case.
+// The units by their names in lower case. The SI prefixes are of 1000, those of IEC 80000-13 of
+// 1024.
 struct ByteUnit {
   std::string_view name;
   uint64_t bytes;
@@ -45,7 +47,7 @@ constexpr std::array<ByteUnit, 22> kByteUnits = {{{"", 1},
                                                   {"pi", uint64_t{1} << 50},
                                                   {"pib", uint64_t{1} << 50}}};
 
-// 0: there is no such unit.
+// Returns 0 if there is no such unit.
 uint64_t BytesOfUnit(std::string_view name) {
   std::string lower(name);
   std::transform(lower.begin(), lower.end(), lower.begin(),
@@ -65,18 +67,20 @@ absl::StatusOr<uint64_t> ParseByteSize(std::string_view text) {
         "'{}' is not a size; write it like 2GB or 500MB (of 1000) or 64MiB (of 1024)",
         CleanText(text, kShownAmountBytesMax));
   };
+  // from_chars would also accept "inf", "nan" and a sign.
   if (text.empty() || !IsDigit(text.front())) return wrong();
   const char* const begin = text.data();
   const char* const end = begin + text.size();
   const size_t number_bytes = std::min(text.find_first_not_of("0123456789."), text.size());
   std::string_view unit = text.substr(number_bytes);
   if (unit.starts_with(' ')) unit.remove_prefix(1);
+  // A number with a trailing blank has no unit behind it.
   if (unit.empty() && number_bytes != text.size()) return wrong();
-  // "Kb" and "Mib" are of bits to most people.
+  // "Kb" and "Mib" mean bits to most people.
   const bool is_bits = unit.size() > 1 && unit.ends_with('b') && unit[0] < 'a';
   const uint64_t scale = is_bits ? 0 : BytesOfUnit(unit);
   if (scale == 0) return wrong();
-  // Whole numbers exactly: a double has 53 bits.
+  // Whole numbers are computed exactly: a double has 53 bits.
   uint64_t whole = 0;
   if (const auto [rest, error] = std::from_chars(begin, end, whole);
       error == std::errc() && rest == begin + number_bytes) {
@@ -87,6 +91,7 @@ absl::StatusOr<uint64_t> ParseByteSize(std::string_view text) {
   const auto [rest, error] = std::from_chars(begin, end, value, std::chars_format::fixed);
   if (error != std::errc() || rest != begin + number_bytes) return wrong();
   const double bytes = value * static_cast<double>(scale);
+  // With a fraction the unit must be larger than a byte: "0.5 B" and "1.0" are refused.
   const bool is_fraction_of_byte = scale == 1 || (value > 0 && bytes < 1);
   if (is_fraction_of_byte || bytes >= static_cast<double>(kByteSizeEnd)) return wrong();
   return static_cast<uint64_t>(std::llround(bytes));

@@ -5,21 +5,23 @@
 
 namespace neurontrace {
 
-// Where unpredictable bits come from. Abstract so tests are repeatable. Calls may come from any
-// thread.
+// A source of unpredictable bits. Abstract so that tests are repeatable. Unless a class says
+// otherwise, any thread may call it.
 class Random {
  public:
   virtual ~Random() = default;
+  // Returns 64 uniformly distributed bits. Never fails.
   virtual uint64_t Next64() = 0;
 };
 
-// getrandom(2).
+// Bits from getrandom(2), fit for keys and identities. Any thread.
 class SystemRandom final : public Random {
  public:
   uint64_t Next64() override;
 };
 
-// SplitMix64 from a seed (public domain algorithm of Sebastiano Vigna). One thread only.
+// SplitMix64 from a seed: equal seeds give equal numbers. For tests and simulations, never for
+// keys. One thread.
 class SeededRandom final : public Random {
  public:
   explicit SeededRandom(uint64_t seed) : state_(seed) {}

@@ -8,7 +8,8 @@
 namespace neurontrace {
 namespace {
 
-// OpenSSL fails here only without memory, or where the whole algorithm was switched off.
+// OpenSSL fails here only without memory, or where a policy of the machine has switched off the
+// algorithm. A digest that is silently wrong would be worse than the end of the program.
 void Insist(int result) {
   if (result != 1) std::abort();
 }
@@ -39,6 +40,7 @@ std::string Sha256::Finish() {
   unsigned size = 0;
   Insist(
       EVP_DigestFinal_ex(state_->context, reinterpret_cast<unsigned char*>(digest.data()), &size));
+  // EVP_DigestFinal_ex leaves a context that must be initialised again before the next update.
   state_->Begin();
   return digest;
 }

@@ -11,7 +11,8 @@ namespace neurontrace {
 
 inline constexpr size_t kSha256Bytes = 32;
 
-// SHA-256 of bytes that come piece by piece (FIPS 180-4), by OpenSSL. One thread at a time.
+// SHA-256 (FIPS 180-4) of bytes that come piece by piece, by OpenSSL. Used for artifacts and
+// tokens. Aborts if the library cannot compute it. One thread at a time.
 class Sha256 {
  public:
   Sha256();
@@ -20,7 +21,7 @@ class Sha256 {
   Sha256& operator=(Sha256&&) noexcept;
 
   void Update(std::string_view bytes);
-  // The 32 bytes of all that came; the next Update restarts.
+  // Returns the 32 bytes of the digest of all that came; the next Update starts a new one.
   std::string Finish();
 
  private:
@@ -28,9 +29,9 @@ class Sha256 {
   std::unique_ptr<State> state_;
 };
 
-// Lower-case hexadecimal digits.
+// Returns two lower-case hexadecimal digits for each byte.
 std::string HexOf(std::string_view bytes);
-// Those of the SHA-256 of bytes that are all there.
+// Returns the SHA-256 of `bytes` in 64 lower-case hexadecimal digits.
 std::string Sha256HexOf(std::string_view bytes);
 
 }  // namespace neurontrace

@@ -16,12 +16,14 @@
 namespace neurontrace {
 namespace {
 
-// The coarsest clock of a file system that is met: FAT's.
+// The coarsest clock among common file systems: FAT counts in steps of 2 s.
 constexpr uint64_t kTickNs = 2 * kNsPerSecond;
 
 }  // namespace
 
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t bytes_max) {
+  // O_NONBLOCK: opening a FIFO that nobody writes would block for ever. Links are followed, as
+  // Kubernetes mounts secrets and config maps as links.
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat about = {};
   if (!file.valid() || fstat(file.get(), &about) != 0) {
@@ -29,6 +31,7 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t bytes_
     return FailedPrecondition("{} cannot be read: {}", path, std::strerror(errno));
   }
   if (!S_ISREG(about.st_mode)) return FailedPrecondition("{} is not a regular file", path);
+  // One byte more than allowed tells a file that is too large, also if it grows while it is read.
   std::string text(bytes_max + 1, '\0');
   size_t size = 0;
   while (size < text.size()) {
@@ -50,6 +53,7 @@ absl::StatusOr<std::string> ReadTokenFile(const std::string& path, size_t bytes_
   if (token.find('\n') != std::string::npos) {
     return FailedPrecondition("{} has more than one line; a token is a single line", path);
   }
+  // The message never contains any of the token.
   if (std::any_of(token.begin(), token.end(), [](char c) { return c < ' ' || c > '~'; })) {
     return FailedPrecondition(
         "{} has invalid characters; a token is a single line of printable ASCII", path);
@@ -58,6 +62,7 @@ absl::StatusOr<std::string> ReadTokenFile(const std::string& path, size_t bytes_
 }
 
 bool FileVersion::WasYoungAt(uint64_t read_realtime_ns) const {
+  // A time of change in the future proves nothing about the order of two writes.
   return changed_ns > read_realtime_ns || read_realtime_ns - changed_ns < kTickNs;
 }
 
@@ -67,12 +72,14 @@ FileVersion MarkOf(const std::string& path) {
   return {.device = about.st_dev,
           .inode = about.st_ino,
           .bytes = about.st_size,
-          // Of a file that says it is of before 1970 or of after 2554 any number will do.
+          // Times before 1970 and after 2554 wrap around; only equality matters.
           .changed_ns = static_cast<uint64_t>(about.st_mtim.tv_sec) * kNsPerSecond +
                         static_cast<uint64_t>(about.st_mtim.tv_nsec)};
 }
 
 bool WatchedFile::MayBeNew() {
+  // The mark is taken before the caller reads the file: a write between the two is noticed at the
+  // next call, never missed.
   const FileVersion mark = MarkOf(path_);
   const bool is_same = looked_ && mark == mark_ && !mark_.WasYoungAt(looked_realtime_ns_);
   looked_ = true;

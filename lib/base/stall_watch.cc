@@ -7,6 +7,7 @@
 
 namespace neurontrace {
 
+// Shared with the posted checks, which the runner may still hold after the watch is gone.
 struct StallWatch::State {
   State(Options of, std::function<void()> what) : options(of), end(std::move(what)) {}
 
@@ -24,7 +25,9 @@ StallWatch::StallWatch(TaskRunner& runner, Options options, std::function<void()
 }
 
 StallWatch::~StallWatch() {
-  const MutexLock lock(state_->mutex);  // an `end` under way is waited for
+  // `end` runs under the mutex, so the destructor waits for one that is under way; `end` may refer
+  // to objects of the caller.
+  const MutexLock lock(state_->mutex);
   state_->over = true;
 }
 
@@ -52,6 +55,7 @@ void StallWatch::Check(TaskRunner& runner, const std::shared_ptr<State>& state) 
       return;
     }
   }
+  // Posted without the mutex: the runner takes a lock of its own.
   CheckLater(runner, state);
 }
 

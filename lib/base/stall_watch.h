@@ -9,29 +9,33 @@
 
 namespace neurontrace {
 
-// Ends something that blocks a thread and depends on a peer once that peer brings too little of it:
-// fewer than `least` units of progress in a period. The first period begins at construction; so the
-// end comes after one period at the earliest, and after two without any progress at the latest. Any
+// Ends an operation that blocks a thread and depends on a peer once that peer makes too little
+// progress: fewer than `least` units in a period. The first period begins at construction. The end
+// comes after one period at the earliest, and after two without any progress at the latest. Any
 // thread.
 class StallWatch {
  public:
+  // The caller decides what a unit of progress is.
   struct Options {
     uint64_t period_ns = 0;
     uint64_t least = 1;
   };
 
-  // `end` is called at most once, on `runner`, which outlives this, and never once the destructor
-  // has returned. It does not block.
+  // Calls `end` at most once, on `runner`, and never after the destructor has returned. `end` must
+  // not block. `runner` must outlive this.
   StallWatch(TaskRunner& runner, Options options, std::function<void()> end);
   ~StallWatch();
   StallWatch(const StallWatch&) = delete;
   StallWatch& operator=(const StallWatch&) = delete;
 
+  // Reports `units` of progress. Called on the blocked thread between two operations.
   void Progress(uint64_t units);
-  bool stalled() const;  // `end` was called
+  // Returns whether `end` was called.
+  bool stalled() const;
 
  private:
   struct State;
+  // Ends the operation or schedules the next check. Runs on `runner`.
   static void Check(TaskRunner& runner, const std::shared_ptr<State>& state);
   static void CheckLater(TaskRunner& runner, const std::shared_ptr<State>& state);
 

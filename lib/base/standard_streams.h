@@ -10,11 +10,12 @@
 
 #include "absl/status/status.h"
 
-// What a program prints. A full disk, a reader that is gone or a closed descriptor must not end it
-// with an exception, as fmt::print does, and must not pass unsaid.
+// Output of programs. A full disk, a reader that has closed its pipe or a closed descriptor must
+// neither end a program with an exception, as fmt::print does, nor remain unreported. Called on any
+// thread; texts of different threads do not mix within one call.
 namespace neurontrace {
 
-// Prints to `file`. A failure is remembered by the stream, for FlushOutput.
+// Prints to `file`. The stream remembers a failure, and FlushOutput reports it.
 template <typename... Arguments>
 void Print(std::FILE* file, fmt::format_string<Arguments...> format, Arguments&&... arguments) {
   const std::string text = fmt::format(format, std::forward<Arguments>(arguments)...);
@@ -26,18 +27,17 @@ void Print(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
   Print(stdout, format, std::forward<Arguments>(arguments)...);
 }
 
-// Writes what standard output still buffers. Fails if any of what was printed there so far could
-// not be written.
+// Writes buffered standard output. Fails with FAILED_PRECONDITION if any output so far could not be
+// written.
 absl::Status FlushOutput();
 
-// The last thing that `program` does: checks its standard output, and says on standard error if any
-// of it is lost. Returns `code`, or 1 if output is lost and `code` does not say that the program
-// failed.
+// The last call of `program`: flushes standard output and reports lost output on standard error.
+// Returns `code`, or 1 if output is lost and `code` does not report a failure already.
 int ExitCodeAfterOutput(std::string_view program, int code);
 
-// The first thing that a program does. Gives descriptors 0, 1 and 2, if the caller closed them, a
-// file of their own, so that nothing that is opened later is written to or read as a standard
-// stream; writing to standard output fails then.
+// The first call of a program. Opens /dev/null for each of descriptors 0, 1 and 2 that the caller
+// has closed, so that no file opened later is written or read as a standard stream. Writing to
+// standard output fails then.
 void OpenStandardDescriptors();
 
 }  // namespace neurontrace

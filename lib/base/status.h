@@ -19,6 +19,7 @@ absl::Status MakeStatus(absl::StatusCode code, fmt::format_string<Args...> forma
   return absl::Status(code, fmt::format(format, std::forward<Args>(args)...));
 }
 
+// One function for each code that is in use, named like the code.
 #define NEURONTRACE_STATUS_MAKER(Name, code)                                        \
   template <typename... Args>                                                       \
   absl::Status Name(fmt::format_string<Args...> format, Args&&... args) {           \

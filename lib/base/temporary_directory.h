@@ -10,7 +10,8 @@
 
 namespace neurontrace {
 
-// A new directory for a test, removed with everything in it at the end.
+// A new directory for a test, removed with its contents by the destructor. Aborts if it cannot be
+// made.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {

@@ -18,8 +18,8 @@
 namespace neurontrace {
 namespace {
 
-// toml++ builds and destroys a table for each part of a dotted key, by recursion: with this, with
-// kTomlLineBytesMax and with TOML_MAX_NESTED_VALUES it takes at most some MiB of a thread's stack.
+// toml++ builds and destroys a table for each part of a dotted key, by recursion. With this limit,
+// kTomlLineBytesMax and TOML_MAX_NESTED_VALUES it takes at most a few MiB of a thread's stack.
 constexpr std::ptrdiff_t kLineDotsMax = 512;
 constexpr size_t kShownBytesMax = 80;     // of a value in a message
 constexpr size_t kWordsBytesMax = 1'000;  // of a message about syntax
@@ -38,6 +38,7 @@ std::string_view TakeLine(std::string_view& text) {
   return line;
 }
 
+// In INI files a comment begins at a mark after a blank; "a#b" is a value.
 std::string_view WithoutIniComment(std::string_view value) {
   if (value.starts_with('#') || value.starts_with(';')) return "";
   for (const char* const mark : {" #", " ;", "\t#", "\t;"}) {
@@ -53,7 +54,7 @@ bool IsNumberOrTruth(std::string_view value) {
          value.front() != '.' && value.back() != '.';
 }
 
-// A line of an INI file as TOML.
+// Returns a line of an INI file as TOML.
 std::string IniLineAsToml(std::string_view line, TomlSections sections) {
   line = TrimmedBlanks(line);
   if (line.empty() || line[0] == '#') return std::string(line);
@@ -69,12 +70,15 @@ std::string IniLineAsToml(std::string_view line, TomlSections sections) {
   const size_t equals = line.find('=');
   if (equals == std::string_view::npos) return std::string(line);
   const std::string_view key = TrimmedBlanks(line.substr(0, equals));
-  // Somebody may have taken a token for its hash.
+  // The hint goes to a terminal or a log, and somebody may have written a token in place of its
+  // hash.
   const bool is_secret = key.starts_with("token");
   return fmt::format("{} = {}", key,
                      is_secret ? "\"...\"" : IniValueAsToml(line.substr(equals + 1)));
 }
 
+// Guesses whether a line that TOML refuses is INI: an unquoted value, a comment with a semicolon,
+// or a section with a blank in its name. A wrong guess costs only a hint that does not help.
 bool LooksLikeIni(std::string_view line) {
   line = TrimmedBlanks(line);
   if (line.starts_with(';')) return true;
@@ -89,7 +93,8 @@ bool LooksLikeIni(std::string_view line) {
   return value.find_first_of("\"'[{") == std::string_view::npos;
 }
 
-// How the place that TOML cannot read is written, if it is in the form of INI files; else empty.
+// Returns how the place that TOML cannot read is written in TOML, if it has the form of INI files;
+// else "".
 std::string Hint(std::string_view text, uint32_t line, TomlSections sections) {
   std::vector<std::string_view> section;  // all lines up to the line, from its section's first on
   for (; line > 0; --line) {
@@ -99,6 +104,7 @@ std::string Hint(std::string_view text, uint32_t line, TomlSections sections) {
   }
   if (section.empty() || !LooksLikeIni(section.back())) return "";
   if (!TrimmedBlanks(section.front()).starts_with('[')) {
+    // A hint that long would be cut and help nobody.
     if (section.back().size() > kWordsBytesMax / 2) return "";  // no help to anybody
     return ": strings must be quoted: " +
            CleanText(IniLineAsToml(section.back(), sections), kWordsBytesMax);
@@ -112,7 +118,8 @@ std::string Hint(std::string_view text, uint32_t line, TomlSections sections) {
   return hint;
 }
 
-// Copies the tree of toml++ without recursion beyond kTomlDepthMax.
+// Copies the tree of toml++ without recursing deeper than kTomlDepthMax: dotted keys can nest
+// tables more deeply than TOML_MAX_NESTED_VALUES, which counts brackets only.
 class Copier {
  public:
   void Copy(const toml::node& from, size_t depth, TomlNode& to) {
@@ -160,7 +167,8 @@ class Copier {
       SetPlace(key.source(), child);
       Copy(node, depth + 1, child);
     }
-    // As people read it, so that the first problem is the one that is reported first.
+    // toml++ sorts members by key. In the order of the file the first problem that a reader meets
+    // is reported first.
     std::sort(to.children.begin(), to.children.end(), [](const TomlNode& a, const TomlNode& b) {
       return std::tie(a.line, a.column, a.key) < std::tie(b.line, b.column, b.key);
     });
@@ -169,6 +177,7 @@ class Copier {
   TomlNode too_deep_;
 };
 
+// Runs before toml++ sees the text, as the limits protect its recursion.
 absl::Status CheckLines(std::string_view text, const std::string& path) {
   for (size_t line = 1; !text.empty(); ++line) {
     const std::string_view words = TakeLine(text);
@@ -249,6 +258,8 @@ std::string IniValueAsToml(std::string_view value) {
 }
 
 void TomlProblems::Add(const TomlNode& at, std::string_view section, std::string_view words) {
+  // Problems come roughly in the order of the file, so that the first ones are kept and the rest is
+  // counted.
   if (problems_.size() >= kTomlProblemsMax) {
     ++left_out_;
     return;
@@ -270,6 +281,7 @@ absl::Status TomlProblems::status() const {
   return lines.empty() ? absl::OkStatus() : InvalidArgument("{}", lines);
 }
 
+// Continues after an error, so that a user sees all problems of a file at once.
 bool TakeTomlSection(const TomlNode& section, const std::vector<TomlKey>& keys,
                      TomlProblems& problems) {
   bool is_good = true;
@@ -287,6 +299,7 @@ bool TakeTomlSection(const TomlNode& section, const std::vector<TomlKey>& keys,
       problem = key.take(value);
     }
     if (problem.empty()) return;
+    // A message shows the value as it is in the file, unless it is secret or has no short form.
     const bool is_shown = value.is_scalar() && !value.text.empty() && !key.is_secret;
     const std::string shown =
         is_shown ? fmt::format("{} = {}: ", key.name, CleanText(WriteToml(value), kShownBytesMax))

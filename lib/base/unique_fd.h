@@ -7,12 +7,14 @@
 
 namespace neurontrace {
 
-// Owns a file descriptor and closes it. Move only.
+// Owns a file descriptor and closes it. Move only. A negative descriptor is invalid and is not
+// closed.
 class UniqueFd {
  public:
   UniqueFd() = default;
   explicit UniqueFd(int fd) : fd_(fd) {}
   UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  // Swaps: the descriptor that this owned is closed when `other` is destroyed.
   UniqueFd& operator=(UniqueFd&& other) noexcept {
     std::swap(fd_, other.fd_);
     return *this;
@@ -21,6 +23,7 @@ class UniqueFd {
 
   int get() const { return fd_; }
   bool valid() const { return fd_ >= 0; }
+  // Gives up the descriptor without closing it; the caller owns it then.
   int release() { return std::exchange(fd_, -1); }
   void Close() {
     if (fd_ >= 0) close(std::exchange(fd_, -1));

@@ -8,14 +8,14 @@ namespace neurontrace {
 
 // Makes callbacks that do nothing once their owner is gone. It is a member of the owner, and its
 // callbacks run on the sequence on which the owner is destroyed; they may be copied and destroyed
-// on any thread. Wrap may be called on that sequence alone.
+// on any thread. Wrap is called on that sequence alone.
 class WeakTasks {
  public:
   WeakTasks() = default;
   WeakTasks(const WeakTasks&) = delete;
   WeakTasks& operator=(const WeakTasks&) = delete;
 
-  // Returns a callable that passes its arguments on to `function` while the owner exists.
+  // Returns a callable that passes its arguments to `function` while the owner exists.
   template <typename Function>
   auto Wrap(Function function) const {
     return [owner = std::weak_ptr<const bool>(owner_),

@@ -8,8 +8,8 @@
 
 namespace neurontrace {
 
-// For tests: clocks that go on by Advance alone, and that a test steps, slews, suspends and stops.
-// One thread only.
+// Clocks of tests: they advance by AdvanceNs alone, and a test steps, slews and suspends them. All
+// values in ns. One thread.
 class FakeHostClocks final : public HostClocks {
  public:
   uint64_t RawNs() const override { return raw_ns_; }
@@ -28,6 +28,8 @@ class FakeHostClocks final : public HostClocks {
     snapshot.tai_offset_s = 37;
   }
 
+  // Advances raw by `raw_ns`, and the steered clocks by that and their slew. The fraction of a ns
+  // is carried to the next call.
   void AdvanceNs(uint64_t raw_ns) {
     raw_ns_ += raw_ns;
     const double extra = static_cast<double>(raw_ns) * slew_ + carry_ns_;
@@ -38,22 +40,24 @@ class FakeHostClocks final : public HostClocks {
     monotonic_ns_ += steered;
     boottime_ns_ += steered;
   }
+  // Sets REALTIME as settimeofday does.
   void StepRealtimeNs(int64_t ns) { realtime_ns_ += static_cast<uint64_t>(ns); }
+  // Suspends the machine: raw and MONOTONIC do not count meanwhile.
   void SuspendNs(uint64_t ns) {
     boottime_ns_ += ns;
     realtime_ns_ += ns;
   }
-  // From now on REALTIME and MONOTONIC run so much faster than raw; adjtimex says so.
+  // Lets REALTIME and MONOTONIC run faster than raw by `ppm` from now on, as adjtimex reports it.
   void SteerPpm(double ppm) {
     slew_ = ppm * 1e-6;
     frequency_ = static_cast<int64_t>(ppm * 65'536);
   }
-  // The same without a word of adjtimex.
+  // Does the same without adjtimex reporting it.
   void SlewUnseenPpm(double ppm) {
     slew_ = static_cast<double>(frequency_) / 65'536e6 + ppm * 1e-6;
   }
   void SetStatus(uint32_t status) { status_ = status; }
-  // How wide the next brackets are, in turn.
+  // Sets the widths of the next brackets, used in turn.
   void SetBrackets(uint64_t first, uint64_t second, uint64_t third, uint64_t fourth) {
     brackets_ns_[0] = first;
     brackets_ns_[1] = second;

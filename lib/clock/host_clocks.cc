@@ -7,6 +7,8 @@
 namespace neurontrace {
 namespace {
 
+// Five readings through the vDSO take well below 1 us, so that a narrower bracket was not
+// interrupted.
 constexpr uint64_t kBracketGoodNs = 1'000;
 constexpr int kTriesMax = 4;
 constexpr double kTickUsPerSecond = 10'000;  // timex.tick of a clock that is not steered
@@ -23,6 +25,7 @@ uint64_t SystemHostClocks::RawNs() const { return ReadNs(CLOCK_MONOTONIC_RAW); }
 
 ClockSnapshot SystemHostClocks::ReadOnce() const {
   ClockSnapshot snapshot;
+  // The order bounds the error: each clock was read somewhere between the two readings of raw.
   snapshot.raw_begin_ns = ReadNs(CLOCK_MONOTONIC_RAW);
   snapshot.realtime_ns = ReadNs(CLOCK_REALTIME);
   snapshot.monotonic_ns = ReadNs(CLOCK_MONOTONIC);
@@ -32,7 +35,9 @@ ClockSnapshot SystemHostClocks::ReadOnce() const {
 }
 
 void SystemHostClocks::ReadSteering(ClockSnapshot& snapshot) const {
-  timex state{};  // modes 0: reads, and needs no privilege
+  // With modes 0 adjtimex only reads, and needs no privilege. Containers may still forbid it: the
+  // fields stay zero then.
+  timex state{};
   if (adjtimex(&state) < 0) return;
   snapshot.frequency = state.freq;
   snapshot.tick_us = static_cast<uint32_t>(state.tick);
@@ -44,6 +49,8 @@ ClockSnapshot ReadHostClocks(const HostClocks& clocks) {
   ClockSnapshot best = clocks.ReadOnce();
   for (int tries = 1; tries < kTriesMax; ++tries) {
     if (best.raw_end_ns - best.raw_begin_ns < kBracketGoodNs) break;
+    // A wide bracket comes from an interrupt or a preemption between the readings, which rarely
+    // happens twice.
     const ClockSnapshot again = clocks.ReadOnce();
     if (again.raw_end_ns - again.raw_begin_ns < best.raw_end_ns - best.raw_begin_ns) best = again;
   }
@@ -53,6 +60,7 @@ ClockSnapshot ReadHostClocks(const HostClocks& clocks) {
 
 double SteeringRate(const ClockSnapshot& snapshot) {
   if (snapshot.tick_us == 0) return 0;
+  // timex.freq is in parts per million with 16 fractional bits (adjtimex(2)).
   const double frequency = static_cast<double>(snapshot.frequency) / 65'536e6;
   return (static_cast<double>(snapshot.tick_us) - kTickUsPerSecond) / kTickUsPerSecond + frequency;
 }

@@ -17,7 +17,8 @@ constexpr uint8_t kMagic[4] = {'N', 'T', 'P', 'B'};
 constexpr uint8_t kVersion = 1;
 enum class Kind : uint8_t { kQuestion = 1, kAnswer = 2 };
 
-// Where the fields stand; numbers are little endian, what is not named is zero.
+// Offsets of the fields in docs/formats/probe.md. Numbers are little endian, and bytes that no
+// field covers are zero.
 constexpr size_t kVersionAt = 4;
 constexpr size_t kKindAt = 5;
 constexpr size_t kKeyIdAt = 8;
@@ -29,13 +30,15 @@ constexpr size_t kCodeAt = 48;
 constexpr size_t kCodeBytes = kProbePacketBytes - kCodeAt;
 constexpr size_t kDigestBytes = 32;
 
-// The library is broken, or there is no memory: nothing to go on with.
+// Aborts: the library is broken, or there is no memory. Unauthenticated probes would be worse than
+// none.
 void CheckCrypto(bool good) {
   if (good) return;
   fputs("libcrypto cannot do HMAC-SHA-256\n", stderr);
   abort();
 }
 
+// Copies the machine's own representation: every platform this runs on is little endian.
 template <typename T>
 void Put(ProbePacket& packet, size_t at, T value) {
   memcpy(packet.data() + at, &value, sizeof(value));
@@ -48,6 +51,8 @@ T Get(std::string_view packet, size_t at) {
   return value;
 }
 
+// Both kinds have the same length, so that the responder cannot be used to amplify traffic to a
+// forged address.
 ProbePacket Begin(Kind kind, uint64_t key_id, uint64_t sequence) {
   ProbePacket packet{};
   memcpy(packet.data(), kMagic, sizeof(kMagic));
@@ -83,7 +88,8 @@ ProbeCipher::ProbeCipher(const ProbeKey& key) {
   EVP_MAC* const mac = EVP_MAC_fetch(nullptr, OSSL_MAC_NAME_HMAC, nullptr);
   CheckCrypto(mac != nullptr);
   context_.reset(EVP_MAC_CTX_new(mac));
-  EVP_MAC_free(mac);  // the context keeps it
+  // The context keeps its own reference.
+  EVP_MAC_free(mac);
   char digest[] = "SHA256";
   const OSSL_PARAM parameters[] = {
       OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
@@ -99,7 +105,8 @@ ProbeCipher& ProbeCipher::operator=(ProbeCipher&&) noexcept = default;
 void ProbeCipher::Seal(ProbePacket& packet) {
   uint8_t digest[kDigestBytes];
   size_t bytes = 0;
-  // Without a key: once more with the one that it has.
+  // Initialising without a key restarts the computation with the key that the context has, which
+  // saves hashing it.
   CheckCrypto(EVP_MAC_init(context_.get(), nullptr, 0, nullptr) == 1 &&
               EVP_MAC_update(context_.get(), packet.data(), kCodeAt) == 1 &&
               EVP_MAC_final(context_.get(), digest, &bytes, sizeof(digest)) == 1 &&
@@ -111,6 +118,8 @@ bool ProbeCipher::IsGenuine(std::string_view packet) {
   ProbePacket again;
   memcpy(again.data(), packet.data(), kCodeAt);
   Seal(again);
+  // Compares in constant time, so that response times do not reveal how many bytes of a forged code
+  // are right.
   return CRYPTO_memcmp(again.data() + kCodeAt, packet.data() + kCodeAt, kCodeBytes) == 0;
 }
 
@@ -148,9 +157,11 @@ std::optional<uint64_t> KeyIdOfQuestion(std::string_view packet) {
   return Get<uint64_t>(packet, kKeyIdAt);
 }
 
+// The algorithm is the anti-replay window of IPsec (RFC 4303, section 3.4.3).
 bool ReplayWindow::TakeNew(uint64_t sequence) {
   if (sequence > highest_) {
     const uint64_t ahead = sequence - highest_;
+    // Shifting a 64-bit value by 64 or more is undefined.
     seen_ = ahead >= kWidth ? 0 : seen_ << ahead;
     seen_ |= 1;
     highest_ = sequence;

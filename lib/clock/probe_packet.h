@@ -17,18 +17,26 @@ struct evp_mac_ctx_st;
 // control call. docs/formats/probe.md has the bytes.
 namespace neurontrace {
 
+// The packets of clock probes over UDP: a question, and an answer of the same length. Both carry a
+// code that only a holder of the connection's key can make; an agent receives that key through its
+// control call. docs/formats/probe.md describes the bytes.
 inline constexpr size_t kProbePacketBytes = 64;
 inline constexpr size_t kProbeKeyBytes = 32;
 using ProbePacket = std::array<uint8_t, kProbePacketBytes>;
 using ProbeKey = std::array<uint8_t, kProbeKeyBytes>;
 
+// Returns a key of 32 random bytes. `random` must be fit for keys.
 ProbeKey MakeProbeKey(Random& random);
 
+// Sent by an agent to the aggregator's reference clock.
 struct ProbeQuestion {
-  uint64_t key_id = 0;    // names the key; says nothing about it
-  uint64_t sequence = 0;  // each once a key, rising
+  uint64_t key_id = 0;  // names the key; says nothing about it
+  // Rises with each question of a key; none is used twice.
+  uint64_t sequence = 0;
   friend bool operator==(const ProbeQuestion&, const ProbeQuestion&) = default;
 };
+// Sent back for a question, with the times at which the reference received it and sent this, in ns
+// of its raw clock.
 struct ProbeAnswer {
   uint64_t key_id = 0;
   uint64_t sequence = 0;  // of the question
@@ -38,7 +46,9 @@ struct ProbeAnswer {
   friend bool operator==(const ProbeAnswer&, const ProbeAnswer&) = default;
 };
 
-// Makes and checks the codes of one key: HMAC-SHA-256, cut to 128 bits. One thread.
+// Makes and checks the codes of one key: HMAC-SHA-256 (RFC 2104), truncated to 128 bits.
+// Authenticates packets and does not encrypt them. Aborts if OpenSSL cannot compute the code. One
+// thread.
 class ProbeCipher {
  public:
   explicit ProbeCipher(const ProbeKey& key);
@@ -48,7 +58,8 @@ class ProbeCipher {
 
   ProbePacket Encode(const ProbeQuestion& question);
   ProbePacket Encode(const ProbeAnswer& answer);
-  // nullopt for anything that was not made with this key, or is no question.
+  // Return nullopt for a packet that was not made with this key, has another length or version, or
+  // is of the other kind. No reason is given, as the sender may be anybody.
   std::optional<ProbeQuestion> DecodeQuestion(std::string_view packet);
   std::optional<ProbeAnswer> DecodeAnswer(std::string_view packet);
 
@@ -56,22 +67,23 @@ class ProbeCipher {
   struct FreeContext {
     void operator()(evp_mac_ctx_st* context) const;
   };
+  // Writes the code of the packet's first 48 bytes behind them.
   void Seal(ProbePacket& packet);
   bool IsGenuine(std::string_view packet);
 
   std::unique_ptr<evp_mac_ctx_st, FreeContext> context_;
 };
 
-// The key that a packet of a stranger says it was made with, to be looked up and then asked;
-// nullopt for what is no question.
+// Returns the key id of a question from an unknown sender, without checking its code: the caller
+// looks up that key's cipher and then decodes. Returns nullopt if the packet is not a question.
 std::optional<uint64_t> KeyIdOfQuestion(std::string_view packet);
 
-// Which sequence numbers of a key have been: each is new once, in whatever order they come, and
-// what lies kWidth behind the highest counts as having been. A plain value.
+// Recognises sequence numbers of a key that were seen before. Each is new once, in whatever order
+// they come; numbers kWidth or more behind the highest count as seen. A plain value.
 class ReplayWindow {
  public:
   static constexpr uint64_t kWidth = 64;
-  // True the first time.
+  // Returns true the first time that a number is passed, and records it.
   bool TakeNew(uint64_t sequence);
 
  private:

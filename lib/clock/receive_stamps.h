@@ -11,27 +11,33 @@
 
 namespace neurontrace {
 
-// Has the kernel stamp what `socket` receives (SO_TIMESTAMPING, in software). UNAVAILABLE where it
-// does not.
+// Asks the kernel to stamp the packets that `socket` receives (SO_TIMESTAMPING in software, see
+// timestamping.rst of the Linux documentation). Fails with UNAVAILABLE if it does not; probes work
+// without stamps, less exactly.
 absl::Status EnableReceiveStamps(int socket);
 
-// The stamp of a message that recvmsg(2) gave, by CLOCK_REALTIME; nullopt where there is none. The
-// control buffer of one message is kReceiveControlBytes.
+// The size of a control buffer for one message of recvmsg(2).
 inline constexpr size_t kReceiveControlBytes = 128;
+// Returns the stamp of a message that recvmsg(2) filled, in ns of CLOCK_REALTIME; nullopt if it has
+// none.
 std::optional<uint64_t> ReceiveStampNs(const msghdr& message);
 
-// Puts the kernel's receive stamps, which are of REALTIME, onto raw: without the time that passes
-// until a program looks. A stamp is never put earlier than the packet came, whatever is done to
-// REALTIME meanwhile; where that cannot be known, it is the moment of looking. One thread.
+// Converts the kernel's receive stamps, which are of REALTIME, to raw, and so excludes the time
+// until a program looks. A stamp is never converted to a time before the packet came, whatever is
+// done to REALTIME meanwhile; where that cannot be known, the result is the moment of looking. One
+// thread.
 class ReceiveStamps {
  public:
+  // `clocks` must outlive this.
   explicit ReceiveStamps(const HostClocks& clocks) : clocks_(clocks) {}
 
-  // Once for all that was received in one go, after it was; then OnRaw for each of these.
+  // Called once for all packets that were received together, after they were; then OnRaw for each
+  // of them.
   void Look();
+  // Returns the time of arrival in ns of raw. Without a stamp it is the time of the last Look.
   uint64_t OnRaw(std::optional<uint64_t> stamp_realtime_ns);
 
-  // Stamps that were put at the moment of looking.
+  // Returns how many times OnRaw returned the moment of looking.
   uint64_t without_kernel() const { return without_kernel_; }
 
  private:

@@ -12,6 +12,8 @@
 namespace neurontrace {
 namespace {
 
+// A server that accepted the connection but sends less than a byte per second for this long has
+// failed. The limit of the whole exchange alone would be too long for small replies.
 constexpr long kStallSeconds = 20;
 
 struct ListEnd {
@@ -19,13 +21,15 @@ struct ListEnd {
 };
 using HeaderList = std::unique_ptr<curl_slist, ListEnd>;
 
-// Filled by libcurl as it comes.
+// Filled by libcurl's callbacks while the reply is received.
 struct Receiver {
   HttpReply reply;
   size_t bytes_max = 0;
   bool is_too_large = false;
 };
 
+// A callback that returns less than it was given makes libcurl end the transfer with
+// CURLE_WRITE_ERROR. That code has other causes as well, so is_too_large records this one.
 size_t TakeBody(char* bytes, size_t one, size_t size, void* to) {
   auto& receiver = *static_cast<Receiver*>(to);
   if (receiver.reply.body.size() + one * size > receiver.bytes_max) {
@@ -36,13 +40,15 @@ size_t TakeBody(char* bytes, size_t one, size_t size, void* to) {
   return one * size;
 }
 
-// libcurl itself refuses headers beyond 300 KiB.
+// Further lines are dropped, not refused: no caller needs more than a few headers. libcurl itself
+// refuses headers of more than 300 KiB.
 size_t TakeHeader(char* bytes, size_t one, size_t size, void* to) {
   auto& lines = static_cast<Receiver*>(to)->reply.header_lines;
   if (lines.size() < limits::kHttpHeaderLinesMax) lines.emplace_back(bytes, one * size);
   return one * size;
 }
 
+// On failure curl_slist_append leaves the list as it was, and its owner keeps it.
 bool AddHeader(const std::string& line, HeaderList& headers) {
   curl_slist* const longer = curl_slist_append(headers.get(), line.c_str());
   if (longer == nullptr) return false;
@@ -51,6 +57,9 @@ bool AddHeader(const std::string& line, HeaderList& headers) {
   return true;
 }
 
+// CURLOPT_NOBODY is the only way to send HEAD: with CURLOPT_CUSTOMREQUEST libcurl would wait for
+// the body that Content-Length announces. A body is set even if it is empty, as libcurl would read
+// it from its read callback otherwise; POSTFIELDS copies nothing.
 void SetMethod(CURL* curl, const HttpRequest& request) {
   if (request.method == "HEAD") {
     curl_easy_setopt(curl, CURLOPT_NOBODY, 1L);
@@ -67,11 +76,11 @@ void SetMethod(CURL* curl, const HttpRequest& request) {
 void SetTls(CURL* curl, const std::string& authorities) {
   const std::string file = authorities.empty() ? MachineAuthorities() : authorities;
   if (!file.empty()) curl_easy_setopt(curl, CURLOPT_CAINFO, file.c_str());
-  // Those that were named, and not those of the machine beside them.
+  // Only the named authorities are trusted, not those of the machine's directory in addition.
   if (!authorities.empty()) curl_easy_setopt(curl, CURLOPT_CAPATH, nullptr);
 }
 
-// https://HOST:PORT of an URL, without its path, in which there can be secrets.
+// Returns https://HOST:PORT of a URL, without its path, which can contain secrets.
 std::string_view ServerOf(std::string_view url) {
   const size_t host = url.find("://");
   return url.substr(0, host == std::string_view::npos ? host : url.find_first_of("/?", host + 3));
@@ -81,6 +90,8 @@ std::string_view ServerOf(std::string_view url) {
 
 struct HttpClient::Handle {
   Handle() {
+    // Once per process: the initialisation of a static is guarded against other threads, while
+    // curl_global_init is not in every version of libcurl.
     static const CURLcode initialized = curl_global_init(CURL_GLOBAL_DEFAULT);
     if (initialized == CURLE_OK) curl = curl_easy_init();
   }
@@ -105,8 +116,12 @@ absl::StatusOr<HttpReply> HttpClient::Send(const HttpRequest& request) {
   std::string signing;
   char error[CURL_ERROR_SIZE] = {};
   curl_easy_setopt(curl, CURLOPT_URL, request.url.c_str());
+  // URLs come from configuration and credentials endpoints: file:// and other schemes are refused.
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https,http");
+  // Without this libcurl removes "." and ".." segments, and the object key would not be the one
+  // that the caller named.
   curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
+  // Signals for timeouts are unsafe in a process with several threads.
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
   if (!request.through_proxy) curl_easy_setopt(curl, CURLOPT_NOPROXY, "*");
   curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS,
@@ -129,11 +144,13 @@ absl::StatusOr<HttpReply> HttpClient::Send(const HttpRequest& request) {
   SetMethod(curl, request);
   SetTls(curl, request.authorities);
   const CURLcode code = curl_easy_perform(curl);
+  // Checked before `code`, which is CURLE_WRITE_ERROR then and would be reported as UNAVAILABLE.
   if (receiver.is_too_large) {
     return MakeStatus(absl::StatusCode::kOutOfRange, "{}: a reply of more than {} bytes",
                       ServerOf(request.url), request.reply_bytes_max);
   }
   if (code != CURLE_OK) {
+    // Problems of trust need an operator and do not pass with time, unlike all others.
     const bool is_of_trust = code == CURLE_PEER_FAILED_VERIFICATION ||
                              code == CURLE_SSL_CACERT_BADFILE || code == CURLE_SSL_ISSUER_ERROR;
     return MakeStatus(

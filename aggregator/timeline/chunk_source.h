@@ -17,24 +17,33 @@
 
 namespace neurontrace {
 
-// One stream of a capture, as a reader sees it before it opens a chunk. A plain value.
+// One stream of a capture, as a reader sees it before it opens a chunk: whose events it has, how
+// much of it is stored, and what is missing. A plain value; times are raw, in nanoseconds.
 struct StreamDescription {
-  uint32_t number = 0;  // names the stream in the calls of ChunkSource
+  // Names the stream in calls of ChunkSource. Its index in CaptureDescription::streams may differ.
+  uint32_t number = 0;
   StreamIdentity identity;
-  std::string job;  // of its worker; empty: it names none
+  // The job that the stream's worker named; empty if it named none.
+  std::string job;
   ClockDomain clock_domain = ClockDomain::kHostRealtime;
-  // Its times count from a moment that nobody knows.
+  // Returns whether its times count from an unknown moment, so that no clock map applies to them.
   bool has_own_time() const { return clock_domain == ClockDomain::kOwn; }
-  std::vector<RankEvidence> evidence;  // every different claim seen
-  std::vector<Loss> losses;            // summed by place and reason
-  std::vector<Loss> gaps;              // of these, the longest one by one, with their times
+  // Every distinct claim about the worker's rank. BestEvidence chooses among them.
+  std::vector<RankEvidence> evidence;
+  // Everything that is missing, summed by place and reason.
+  std::vector<Loss> losses;
+  // The longest of these losses one by one, with their times.
+  std::vector<Loss> gaps;
   uint64_t chunks = 0;
   uint64_t events = 0;
   uint64_t first_timestamp_ns = 0;  // raw; both 0 where there is no event
   uint64_t last_timestamp_ns = 0;
-  uint64_t chunk_span_max_ns = 0;  // raw: at least last - first of each of its chunks
+  // Raw. No chunk of the stream spans more than this from its first to its last event, so that an
+  // index ordered by last timestamps bounds the first timestamps to come.
+  uint64_t chunk_span_max_ns = 0;
 };
 
+// A capture as a reader sees it before it opens a chunk. A plain value.
 struct CaptureDescription {
   CaptureId id;
   std::string name;
@@ -42,51 +51,59 @@ struct CaptureDescription {
   std::vector<StreamDescription> streams;
 };
 
-// A stop event whose start does not precede it in the same chunk.
+// A stop event without a start before it in its own chunk: its span began in an earlier chunk, or
+// its start is lost. The store keeps these in the index, so that the end of a long span is found
+// without reading the chunks in between.
 struct ForeignStop {
   uint64_t type_hash = 0;  // HashEventType
   uint64_t tracking_id = 0;
   uint64_t timestamp_ns = 0;  // raw
 };
+// Returns the FNV-1a hash of an event type. Different types may collide; a collision with the same
+// tracking id in one stream pairs a start with a wrong stop, which is improbable enough.
 uint64_t HashEventType(std::string_view event_type);
 
-// What is known of a chunk without reading it.
+// One line of a stream's index: what is known of a chunk without reading it. A plain value.
 struct ChunkEntry {
   uint64_t sequence = 0;
   uint64_t first_timestamp_ns = 0;  // raw
   uint64_t last_timestamp_ns = 0;   // raw
   uint32_t event_count = 0;
   std::vector<ForeignStop> foreign_stops;
-  // Each once, those of metadata too; nothing where they are not known: then it may have any.
+  // Each type once, those of metadata events included. nullopt if they are not known: then the
+  // chunk may have events of any type.
   std::optional<std::vector<std::string>> event_types = {};
 };
 
-// A place in a stream's index.
+// A place in a stream's index, which is ordered by (last timestamp, sequence).
 struct IndexPosition {
   uint64_t last_timestamp_ns = 0;
   uint64_t sequence = 0;
 };
 
-// Where a timeline reads a stored capture from: the edge to the store (and, where a capture lies on
-// several aggregators, to theirs), and the reason why tests need no database. Calls may block on
-// disk. One thread at a time.
+// The place that a timeline reads a stored capture from: the edge to the store (and, for a capture
+// on several aggregators, to theirs). Tests implement it without a database. Calls may block on
+// disk. Used by one thread at a time.
 class ChunkSource {
  public:
   virtual ~ChunkSource() = default;
 
+  // Returns the capture and its streams as they are stored now. Fails with the source's error.
   virtual absl::StatusOr<CaptureDescription> Describe() = 0;
 
-  // Clears `entries` and reads up to `entries_max` of the stream's chunks that hold events, in the
-  // order of (last timestamp, sequence), the first being the one at or after `from`. Fewer than
-  // entries_max: there are no more.
+  // Replaces `entries` by up to `entries_max` of the stream's chunks that hold events, in the order
+  // of (last timestamp, sequence), starting with the first at or after `from`. Fewer than
+  // `entries_max` entries mean the end of the index.
   virtual absl::Status ReadIndex(uint32_t stream, IndexPosition from, size_t entries_max,
                                  std::vector<ChunkEntry>& entries) = 0;
 
-  // The uncompressed columns of one chunk. DATA_LOSS where it is gone or cannot be read.
+  // Replaces `columns` by the uncompressed columns of one chunk. Fails with NOT_FOUND or DATA_LOSS
+  // if the chunk is gone or damaged: readers skip it. Other errors are those of the source and end
+  // a reading.
   virtual absl::Status ReadColumns(uint32_t stream, uint64_t sequence, std::string& columns) = 0;
 
-  // A reader has left out this chunk, because ReadColumns failed or the columns cannot be decoded.
-  // A store remembers it for the capture's certificate.
+  // Called by a reader that omits this chunk, because ReadColumns failed or the columns cannot be
+  // decoded. A store remembers it for the capture's certificate; the default does nothing.
   virtual void ReportUnreadable(uint32_t /*stream*/, uint64_t /*sequence*/,
                                 const absl::Status& /*why*/) {}
 };

@@ -6,6 +6,8 @@
 namespace neurontrace {
 namespace {
 
+// Other types than unsigned numbers are ignored: their columns hold no number that arithmetic on
+// times could use.
 std::optional<uint32_t> NumberKey(const Shape& shape, std::string_view name) {
   for (uint32_t i = 0; i < shape.keys.size(); ++i) {
     const ShapeKey& key = shape.keys[i];
@@ -17,7 +19,8 @@ std::optional<uint32_t> NumberKey(const Shape& shape, std::string_view name) {
 }  // namespace
 
 std::optional<uint32_t> DeviceStampKey(const Shape& shape) {
-  // The host stamped the synchronisation point itself.
+  // The host stamped the synchronisation point itself; `nc_timestamp_ns` is the reading that it
+  // pairs with that stamp.
   if (shape.event_type == "timestamp_sync_point") return std::nullopt;
   return NumberKey(shape, "nc_timestamp_ns");
 }

@@ -11,13 +11,18 @@ namespace neurontrace {
 // Of events that a device stamped: the runtime moves their time to the host's clock by one
 // synchronisation point, and keeps what the device said as an attribute.
 
-// Index of the attribute (`nc_timestamp_ns`) among the shape's keys; nullopt: the host stamped it.
+// The runtime moves the time of events that a device stamped to the host's clock by one
+// synchronisation point, and keeps the device's own stamp as an attribute. These functions find
+// such attributes once for each shape. All of them are pure.
+//
+// Returns the index of the device's stamp (`nc_timestamp_ns`, in nanoseconds of the device's
+// counter) among the shape's keys, or nullopt if the host stamped the event.
 std::optional<uint32_t> DeviceStampKey(const Shape& shape);
 
-// Index of the attribute that names the physical core (`device_core_idx`), where there is one.
+// Returns the index of the physical core's number (`device_core_idx`), or nullopt.
 std::optional<uint32_t> DeviceCoreKey(const Shape& shape);
 
-// Index of the attribute that names the execution (`exec_id`), where there is one.
+// Returns the index of the execution's number (`exec_id`), or nullopt.
 std::optional<uint32_t> DeviceExecutionKey(const Shape& shape);
 
 }  // namespace neurontrace

@@ -15,6 +15,7 @@ struct Column {
 Column ColumnOf(const EventScript::Value& value) {
   if (const auto* number = std::get_if<uint64_t>(&value)) return {ValueType::kUint, {*number, {}}};
   if (const auto* number = std::get_if<int64_t>(&value)) {
+    // The agent stores a number that is not negative as unsigned, and so does this.
     if (*number >= 0) return {ValueType::kUint, {static_cast<uint64_t>(*number), {}}};
     return {ValueType::kInt, {static_cast<uint64_t>(*number), {}}};
   }

@@ -12,10 +12,11 @@
 
 namespace neurontrace {
 
-// Writes events as a test thinks of them and hands them to a builder.
+// Writes events in a form that is convenient for tests and appends them to a builder, which must
+// outlive the script. Used by one thread at a time.
 class EventScript {
  public:
-  // What a chunk calls JSON, whether it is some or not.
+  // A value that is stored with the type JSON. The text need not be valid: tests rely on that.
   struct Json {
     std::string text;
   };
@@ -42,6 +43,7 @@ class EventScript {
 
   // Aborts where the builder refuses: a test's events are no hostile input.
   void Add(const Event& event);
+  // Adds a start and a stop, one after the other.
   void Span(const std::string& type, uint64_t start_ns, uint64_t end_ns, uint64_t tracking_id,
             uint64_t thread_id = 7, Attributes start = {}, Attributes stop = {}) {
     Add({type, Phase::kStart, start_ns, tracking_id, thread_id, std::move(start)});

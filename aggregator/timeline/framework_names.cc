@@ -16,6 +16,7 @@
 namespace neurontrace {
 namespace {
 
+// Entries are small; this only keeps a large stream's index from being in memory at once.
 constexpr size_t kEntriesPerRead = 64;
 
 bool HasMetadata(const DecodedChunk& chunk) {
@@ -23,7 +24,8 @@ bool HasMetadata(const DecodedChunk& chunk) {
                      [](const Shape& shape) { return shape.phase == Phase::kMetadata; });
 }
 
-// One event's attributes by name, as text.
+// Returns attributes of one metadata event by name, as text. Metadata events are few, so that a
+// search by name for each costs nothing that matters.
 class MetadataEvent {
  public:
   MetadataEvent(const DecodedChunk& chunk, size_t event)
@@ -45,6 +47,7 @@ class MetadataEvent {
     if ((shape_.present & FieldBit(Field::kNrtaSeqId)) == 0) return std::nullopt;
     return chunk_.nrta_seq_id()[event_];
   }
+  // Chunks have the thread as a number if it is one, and as an attribute if it is a text.
   std::string ThreadId() const {
     if ((shape_.present & FieldBit(Field::kThreadId)) == 0) return Text(KeyScope::kTop, "tid");
     return fmt::format("{}", chunk_.thread_id()[event_]);
@@ -56,10 +59,12 @@ class MetadataEvent {
   const Shape& shape_;
 };
 
-// What a row costs beside its texts, about.
+// What a row costs in memory beside its texts, roughly: two nodes of a map.
 constexpr size_t kRowBytes = 160;
 
-// Keeps a row's text; a later one replaces it, where there is room.
+// Keeps a row's text if there is room. A later text replaces an earlier one, as in the viewers of
+// this format. The replaced text's bytes return to `room`, so that a file that renames a row again
+// and again cannot use it up.
 template <typename Rows, typename Text>
 void PutName(Rows& rows, const typename Rows::key_type& key, size_t key_bytes, std::string name,
              Text text_of, size_t& room) {
@@ -77,6 +82,7 @@ using Process = FrameworkNames::Process;
 void TakeName(const MetadataEvent& event, FrameworkNames& names, size_t& room) {
   const std::string what = event.Text(KeyScope::kTop, "name");
   const std::string pid = event.Text(KeyScope::kTop, "pid");
+  // The names of the Trace Event Format's metadata events; the others do not name rows.
   if (what == "process_name") {
     PutName(
         names.processes, pid, pid.size(), event.Text(KeyScope::kData, "name"),
@@ -101,7 +107,8 @@ void TakeNames(const DecodedChunk& chunk, FrameworkNames& names, size_t& room) {
   }
 }
 
-// The list is one of integers and nulls; what is no number from 0 names no operation.
+// Parses a list of integers and nulls by hand, as it may be long and has no nesting. Anything that
+// is not a whole number from 0 on names no operation and is skipped.
 void TakeMapped(uint64_t nrta_seq_id, std::string_view list, FrameworkNames& names, size_t& room) {
   while (!list.empty()) {
     const size_t begin = list.find_first_not_of("[,] ");
@@ -150,6 +157,8 @@ absl::StatusOr<FrameworkNames> ReadFrameworkNames(ChunkSource& source,
     RETURN_IF_ERROR(source.ReadIndex(stream.number, from, kEntriesPerRead, entries));
     for (const ChunkEntry& entry : entries) {
       if (!source.ReadColumns(stream.number, entry.sequence, columns).ok()) continue;
+      // The dictionary alone shows whether the chunk has metadata: most chunks have none, and their
+      // attributes need not be decoded.
       if (!chunk.Decode(columns, DecodedChunk::Attributes::kSkip).ok()) continue;
       if (!HasMetadata(chunk) || !chunk.Decode(columns).ok()) continue;
       if (is_mapping) {

@@ -12,13 +12,15 @@
 
 namespace neurontrace {
 
-// What the metadata events of one framework file say. Of a trace file: what its processes and
-// threads are called; their ids are kept as text, because files have both numbers and words for
-// them ("Spans"). Of a mapping file: which operations its sequences were submitted for.
+// What the metadata events of one framework file contain. A plain value. A trace file names its
+// processes and threads; their ids are kept as text, because files use both numbers and texts such
+// as "Spans" for them. A mapping file lists the operations that the runtime's sequences were
+// submitted for.
 struct FrameworkNames {
-  static constexpr size_t kRowsMax = 65'536;  // further ones keep their ids for a name
-  // Over all files of one reading: bytes of processes and threads, which keep their ids for a name
-  // beyond, and mapped operations; further ones are counted.
+  // Processes and threads of one file. Further ones get no name: their id is shown instead.
+  static constexpr size_t kRowsMax = 65'536;
+  // Limits over all files of one reading. Processes and threads beyond the bytes are shown by their
+  // ids; mapped operations beyond the number are counted and dropped.
   static constexpr size_t kNameBytesMax = size_t{128} << 20;
   static constexpr size_t kMappedMax = 1'048'576;
 
@@ -26,42 +28,50 @@ struct FrameworkNames {
     std::string name;
     std::string labels;
   };
-  std::map<std::string, Process> processes;                            // by process id
-  std::map<std::pair<std::string, std::string>, std::string> threads;  // by process, thread id
+  // By process id.
+  std::map<std::string, Process> processes;
+  // By (process id, thread id).
+  std::map<std::pair<std::string, std::string>, std::string> threads;
 
-  // An operation of a framework that the runtime's sequence was submitted for.
+  // One operation of a framework that one of the runtime's sequences was submitted for.
   struct Mapped {
     uint64_t nrta_seq_id = 0;
-    uint64_t sequence_number = 0;  // the framework's own: `Sequence number` of its operations
+    // The framework's own number: `Sequence number` of its operations.
+    uint64_t sequence_number = 0;
   };
   std::vector<Mapped> mapped;
-  uint64_t mapped_beyond = 0;  // were too many
+  // Operations that were dropped because of kMappedMax.
+  uint64_t mapped_beyond = 0;
 };
 
-// Whether it is the stream of a mapping file: nothing of it is on the timeline.
+// Returns whether the stream is that of a mapping file. None of its events is on the timeline.
 bool IsFrameworkMapping(const StreamIdentity& stream);
 
-// What all files of one reading together have room for. What was taken is subtracted.
+// The room that remains for all files of one reading together. ReadFrameworkNames subtracts what it
+// used, so that many small files cannot exceed what one large file may use.
 struct FrameworkRoom {
   size_t name_bytes = FrameworkNames::kNameBytesMax;
   size_t mapped = FrameworkNames::kMappedMax;
 };
 
-// Reads the metadata events of a whole stream; of chunks without any, the dictionary alone. Chunks
-// that cannot be read are passed over.
+// Reads the metadata events of a whole stream, before any of its events is shown. Of chunks without
+// metadata it decodes only the dictionary. Chunks that cannot be read are skipped silently:
+// TimelineReader reports them. Fails if the index cannot be read.
 absl::StatusOr<FrameworkNames> ReadFrameworkNames(ChunkSource& source,
                                                   const StreamDescription& stream,
                                                   FrameworkRoom& room);
 
-// The text of an attribute's value, whatever its type: "123", "Spans", "-1", "true".
+// Returns the text of an attribute's value of any type: "123", "Spans", "-1", "true". `strings` is
+// the dictionary of the value's chunk.
 std::string AttributeText(const ShapeKey& key, uint64_t value,
                           const std::vector<std::string_view>& strings);
 
-// The ids by which framework records name their row.
+// Return the ids by which a framework's record names its row, or an empty text if it has none.
 std::string FrameworkProcessId(const TimelineRecord& record);
 std::string FrameworkThreadId(const TimelineRecord& record);
 
-// The value of a key of the record's start event; nullptr where it has no such key.
+// Returns the value of a key of the record's start event and, if `key` is given, the key itself.
+// Returns nullptr if there is no such key. Both point into the record's batch.
 const uint64_t* FindAttribute(const TimelineRecord& record, KeyScope scope, std::string_view name,
                               const ShapeKey** key = nullptr);
 

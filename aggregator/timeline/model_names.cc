@@ -9,7 +9,7 @@
 namespace neurontrace {
 namespace {
 
-// Numbers can come as text.
+// Accepts numbers that are stored as text, as some versions of the runtime write them.
 std::optional<uint64_t> ExecutionOf(const TimelineRecord& record) {
   const ShapeKey* key = nullptr;
   const uint64_t* value = FindAttribute(record, KeyScope::kData, "exec_id", &key);
@@ -34,6 +34,8 @@ std::optional<ModelAttribute> ModelNames::Of(const TimelineRecord& record) {
   ModelAttribute model;
   if (value != nullptr) model.name = record.text(*value);
   const std::string_view type = record.start().event_type;
+  // kbl_exec_pre precedes the device's events of the same execution in the timeline: a device
+  // cannot start what the host has not submitted.
   if (!model.name.empty() && type == "kbl_exec_pre") {
     if (const auto exec_id = ExecutionOf(record)) Note(record.stream, *exec_id, model.name);
   } else if (model.name.empty() && type == "nc_exec_running") {
@@ -45,7 +47,8 @@ std::optional<ModelAttribute> ModelNames::Of(const TimelineRecord& record) {
 
 std::string_view KeptName(std::string_view name) {
   if (name.size() <= kKeptNameBytesMax) return name;
-  // The first byte of a character is at most three before one that is none.
+  // A UTF-8 character has at most four bytes, so one of these four places is between two
+  // characters. A text that is not UTF-8 is cut at the limit.
   for (size_t end = kKeptNameBytesMax; end > kKeptNameBytesMax - 4; --end) {
     const bool continues = (static_cast<unsigned char>(name[end]) & 0xc0) == 0x80;
     if (!continues) return name.substr(0, end);
@@ -62,11 +65,14 @@ void ModelNames::Note(uint32_t stream, uint64_t exec_id, std::string_view model_
     model = known->second;
   } else {
     if (models_.size() >= kModelsMax) return;
+    // Behind a pointer, because model_numbers_ and callers keep views into it.
     models_.push_back(std::make_unique<const std::string>(model_name));
     model = static_cast<uint32_t>(models_.size());
     model_numbers_.emplace(*models_.back(), model);
   }
   auto& executions = executions_[stream];
+  // A ring by exec_id rather than a map: ids increase, so that a newer execution replaces the one
+  // 256 before it, and memory stays constant.
   if (executions.empty()) executions.resize(kExecutionsPerStream);
   executions[exec_id % kExecutionsPerStream] = {exec_id, model};
 }

@@ -14,33 +14,41 @@
 
 namespace neurontrace {
 
-// Bytes of a name that is kept beyond its batch. Honest ones are shorter; a text may have 64 KiB.
+// Bytes of a name that is kept longer than its batch. Real names are shorter, while a text of a
+// chunk may have 64 KiB.
 inline constexpr size_t kKeptNameBytesMax = 256;
-// The name, or its beginning: cut between characters where it is UTF-8. Points into `name`.
+// Returns the name or its first kKeptNameBytesMax bytes at most, without splitting a UTF-8
+// character. Points into `name`.
 std::string_view KeptName(std::string_view name);
 
-// What is to be shown as an event's model_name. A plain value.
+// What is shown as an event's model_name. A plain value that points into the record or into
+// ModelNames.
 struct ModelAttribute {
   std::string_view name;
-  // An attribute of the event that is no text: it stands as it is, in place of `name`.
+  // Set if the event's own attribute is not a text: it is shown unchanged, in place of `name`.
   const ShapeKey* key = nullptr;
   uint64_t value = 0;
 };
 
-// Which model an execution ran, by (stream, exec_id): hardware events often do not say it, the
-// runtime's kbl_exec_pre before them does. Remembers the latest executions of each stream, and of
-// names what KeptName leaves. One thread at a time.
+// Knows which model an execution ran, by (stream, exec_id): hardware events often lack the name,
+// while the runtime's kbl_exec_pre before them has it. Remembers the latest executions of each
+// stream, with names shortened by KeptName. Used by one thread at a time, or shared once it no
+// longer changes.
 class ModelNames {
  public:
-  static constexpr size_t kExecutionsPerStream = 256;  // the older gives way
-  static constexpr size_t kModelsMax = 4'096;          // further names are not remembered
+  // A newer execution replaces an older one with the same exec_id modulo this number.
+  static constexpr size_t kExecutionsPerStream = 256;
+  // Distinct names. Executions of further models stay without a name.
+  static constexpr size_t kModelsMax = 4'096;
 
-  // The event's own name, or, of nc_exec_running, what is known; nullopt: there is nothing to show.
-  // To be called once for each record, in their order: it notes what kbl_exec_pre says.
+  // Returns the event's own name or, for an nc_exec_running without one, the name of its execution.
+  // Returns nullopt if there is nothing to show. Must be called once for each record in the
+  // timeline's order, because it remembers the names that kbl_exec_pre carries.
   std::optional<ModelAttribute> Of(const TimelineRecord& record);
 
+  // Remembers a name, unless it is empty or one too many.
   void Note(uint32_t stream, uint64_t exec_id, std::string_view model_name);
-  // Empty where it is not known. Valid as long as this object.
+  // Returns the name, or an empty text if it is not known. The text lives as long as this object.
   std::string_view Find(uint32_t stream, uint64_t exec_id) const;
 
  private:

@@ -10,13 +10,17 @@
 
 namespace neurontrace {
 
-// Sorts by the member `key` (uint64_t), stable, in time linear in the number of items and of the
-// digits in which keys differ. `spare` is memory to work in, kept from call to call.
+// Sorts by the member `key` (uint64_t) and keeps the order of equal keys: a radix sort from the
+// least significant digit (Knuth, The Art of Computer Programming, volume 3, section 5.2.5). It
+// takes time linear in the items and in the digits in which keys differ, and returns at once if
+// they are sorted. `spare` is scratch memory that callers keep from call to call. At most 2^32 - 1
+// items.
 template <typename Item>
 void RadixSortByKey(std::vector<Item>& items, std::vector<Item>& spare) {
   constexpr int kDigitBits = 11;
   constexpr size_t kDigits = size_t{1} << kDigitBits;
-  constexpr size_t kItemsMin = 256;  // fewer: a comparison sort costs less than the counting
+  // For fewer items a comparison sort costs less than the counting.
+  constexpr size_t kItemsMin = 256;
   const auto by_key = [](const Item& a, const Item& b) { return a.key < b.key; };
   if (std::is_sorted(items.begin(), items.end(), by_key)) return;
   if (items.size() < kItemsMin) {
@@ -24,6 +28,7 @@ void RadixSortByKey(std::vector<Item>& items, std::vector<Item>& spare) {
     return;
   }
   const auto [first, last] = std::minmax_element(items.begin(), items.end(), by_key);
+  // Keys are times of one slice: relative to the smallest, few digits are left to sort by.
   const uint64_t base = first->key;
   const int bits = 64 - std::countl_zero(last->key - base);
   spare.resize(items.size());

@@ -11,15 +11,17 @@
 namespace neurontrace {
 namespace {
 
-// Warnings name so many of the disputed gids; the rest is counted.
+// Disputes that get a warning of their own; the others are only counted. A capture of thousands of
+// mislabelled cores must not bury its other warnings.
 constexpr size_t kDisputesNamedMax = 64;
 
 bool IsSameCore(const StreamDescription& a, const StreamDescription& b) {
   return a.identity.worker == b.identity.worker && a.identity.nc_idx == b.identity.nc_idx;
 }
 
-// Those of `claimants` that overlap in time with another core's claim: one sweep in the order of
-// their begin, in which each is at most once in `alone`.
+// Returns those of `claimants` that overlap in time with a claim of another core. Sweeps once in
+// the order of their first events, so that thousands of claims of one gid, as after many restarts,
+// take no quadratic time: a claimant leaves `alone` at the first dispute and never returns.
 std::vector<size_t> Disputants(const std::vector<StreamDescription>& streams,
                                std::vector<size_t> claimants) {
   std::erase_if(claimants, [&](size_t i) { return streams[i].events == 0; });
@@ -33,6 +35,8 @@ std::vector<size_t> Disputants(const std::vector<StreamDescription>& streams,
     const StreamDescription& stream = streams[claimant];
     std::erase_if(
         alone, [&](size_t i) { return streams[i].last_timestamp_ns < stream.first_timestamp_ns; });
+    // It overlaps a disputant that is still alive. Several processes on one core (IsSameCore) are
+    // no dispute among themselves, but all of them share one that any of them has.
     bool disputes = !disputants.empty() && dispute_end_ns >= stream.first_timestamp_ns;
     std::erase_if(alone, [&](size_t i) {
       if (IsSameCore(streams[i], stream)) return false;
@@ -52,7 +56,8 @@ std::vector<size_t> Disputants(const std::vector<StreamDescription>& streams,
   return disputants;
 }
 
-// Those that have all ranks of a world and name no job.
+// Returns the workers that have all ranks of a world and name no job: two such workers are two jobs
+// that happen to run at once, and equal gids are to be expected.
 std::set<WorkerIdentity> WholeWorlds(const std::vector<StreamDescription>& streams) {
   std::map<WorkerIdentity, std::pair<std::set<uint32_t>, int64_t>> worlds;  // cores, world size
   for (const StreamDescription& stream : streams) {
@@ -68,6 +73,7 @@ std::set<WorkerIdentity> WholeWorlds(const std::vector<StreamDescription>& strea
   return whole;
 }
 
+// The text is cut at about a thousand bytes, as a warning is read by people.
 std::string NamesOf(const std::vector<size_t>& disputants,
                     const std::vector<StreamDescription>& streams) {
   std::string names;
@@ -100,6 +106,8 @@ std::vector<RankBinding> BindRanks(const std::vector<StreamDescription>& streams
     for (const size_t i : claims) {
       if (!whole_worlds.contains(streams[i].identity.worker)) by_job[streams[i].job].push_back(i);
     }
+    // Labels are distinguished across jobs, too: in one file two rows "gid0" would be
+    // indistinguishable. Only disputes inside a job are worth a warning.
     for (const size_t i : Disputants(streams, claims)) {
       bindings[i].is_disputed = true;
       bindings[i].label = fmt::format("gid{} ({})", worker_gid, ToString(streams[i].identity));

@@ -11,25 +11,33 @@
 
 namespace neurontrace {
 
-// How far the times of a timeline's records can be from the truth. Records should come roughly in
-// the order of time. The streams must outlive it; one thread at a time.
+// Computes how far the times of a timeline's records can be from the truth, in nanoseconds: the
+// error bound of the host's clock plus, for events that a device stamped, that of the device's
+// clock. Records should come roughly in the order of time, as its cursors search forwards. The
+// streams must outlive it. Used by one thread at a time.
 class RecordBounds {
  public:
-  // What is known of one start, for when the record itself is gone. A plain value.
+  // What is known of one start, kept for when the record itself is gone. A plain value.
   struct Moment {
-    std::optional<uint64_t> bound_ns;  // how far it can be from the truth; nullopt: not known
-    std::optional<uint64_t> own_ns;    // of this, what is not its host's clock's
-    uint32_t clock = 0;                // the same number: one host's clock
+    // How far the start can be from the truth; nullopt if that is not known.
+    std::optional<uint64_t> bound_ns;
+    // The part of it that does not come from the host's clock; nullopt if it is not known.
+    std::optional<uint64_t> own_ns;
+    // Equal for two moments exactly if one host's clock stamped both.
+    uint32_t clock = 0;
   };
 
+  // `streams` are those of the reader that yields the records: TimelineRecord::stream indexes them.
   explicit RecordBounds(std::span<const TimelineStream> streams);
 
+  // Returns what OfOrder needs of the record's start.
   Moment Keep(const TimelineRecord& record);
-  // Of the record's start; nullopt: not known.
+  // Returns the bound of the record's start, or nullopt if it is not known.
   std::optional<uint64_t> Of(const TimelineRecord& record);
 
-  // Which of two began first is known where their starts lie further apart than this. What
-  // both took from one host's clock is not in it, because that clock alone says their order.
+  // Returns the distance beyond which it is certain which of two starts came first, or nullopt if
+  // it never is. If one host's clock stamped both, that clock alone gives their order, and its
+  // error cancels out.
   static std::optional<uint64_t> OfOrder(const Moment& a, const Moment& b);
   std::optional<uint64_t> OfOrder(const TimelineRecord& a, const TimelineRecord& b) {
     return OfOrder(Keep(a), Keep(b));
@@ -37,7 +45,8 @@ class RecordBounds {
 
  private:
   std::vector<ClockMapCursor> clocks_;  // by stream
-  std::vector<uint32_t> numbers_;       // of the host's clock, by stream
+  // Numbers of the hosts' clocks, by stream.
+  std::vector<uint32_t> numbers_;
 };
 
 }  // namespace neurontrace

@@ -20,12 +20,14 @@ namespace {
 
 static_assert(limits::kChunkEventsMax < SpanPairing::kNone);
 static_assert(limits::kChunkShapesMax < SpanPairing::kNone);
+// Types share 16 bits with kStopBit, hence the second limit on shapes.
 constexpr uint16_t kNotPaired = SpanPairing::kNone;  // a type whose events have no partner
 constexpr uint16_t kStopBit = 0x8000;
 static_assert(limits::kChunkShapesMax < kStopBit);
 
 constexpr std::string_view kDurationKey = "dur_ns";
 
+// A map may lead beyond what signed times hold; a hostile stamp must not.
 uint64_t Reference(ClockMapCursor& clock, uint64_t raw_ns) {
   return std::min(clock.ToReference(raw_ns), kTimeMaxNs);
 }
@@ -49,8 +51,8 @@ RecordKind KindOf(Phase phase) {
 
 }  // namespace
 
-// Several shapes can share an event type. A shape's entry says its type, and by a bit whether it is
-// that of a stop.
+// Several shapes can share an event type: starts and stops have different attributes. A shape's
+// entry has the number of its type and, in one bit, whether it is a stop's.
 void SpanPairing::MapShapesToTypes(const DecodedChunk& chunk) {
   absl::flat_hash_map<std::string_view, uint16_t> types;
   type_of_shape_.clear();
@@ -71,6 +73,7 @@ void SpanPairing::Resize(size_t events) {
     slots_.assign(wanted, Slot{});
     generation_ = 0;
   }
+  // After 2^32 chunks the counter wraps, and a stale slot could look like one of this chunk.
   if (++generation_ == 0) {
     std::fill(slots_.begin(), slots_.end(), Slot{});
     generation_ = 1;
@@ -91,6 +94,7 @@ void SpanPairing::Pair(const DecodedChunk& chunk) {
     if (entry == kNotPaired) continue;
     const uint16_t type = entry & ~kStopBit;
     const uint64_t tracking_id = tracking_ids[i];
+    // Linear probing. Ids of an unfriendly worker can cluster: TrackingHash mixes them.
     size_t at = TrackingHash(tracking_id, type) & mask;
     while (slots_[at].generation == generation_ &&
            (slots_[at].tracking_id != tracking_id || slots_[at].type != type)) {
@@ -100,6 +104,7 @@ void SpanPairing::Pair(const DecodedChunk& chunk) {
     if (slot.generation != generation_) slot = {tracking_id, generation_, type, kNone};
     const auto row = static_cast<uint16_t>(i);
     if ((entry & kStopBit) == 0) {
+      // Nested spans may share a type and a tracking id; the innermost closes first.
       previous_open_[row] = slot.open;
       slot.open = row;
     } else if (slot.open != kNone) {
@@ -126,7 +131,8 @@ void RecordExtractor::PlanShapes() {
 
 RecordExtractor::ShapePlan RecordExtractor::PlanShape(const Shape& shape) const {
   ShapePlan plan;
-  // What names rows and processes is no event: it is read beforehand, whatever the filter.
+  // Metadata, which names rows and processes, is no event: it is read beforehand, whatever the
+  // filter.
   if (shape.phase == Phase::kMetadata || !filter_.event_types.Selects(shape.event_type))
     return plan;
   plan.has_nrta_seq_id = (shape.present & FieldBit(Field::kNrtaSeqId)) != 0;
@@ -159,6 +165,7 @@ RecordExtractor::ShapePlan RecordExtractor::PlanShape(const Shape& shape) const 
         plan.duration_key = key;
         return plan;
       }
+      // A complete event without a usable duration is shown as a point.
       [[fallthrough]];
     default:
       plan.action = Action::kPoint;
@@ -179,7 +186,9 @@ std::shared_ptr<const ChunkNames> RecordExtractor::BuildNames(uint64_t serial) {
   names->serial = serial;
   size_t bytes = 0;
   for (const auto& text : chunk_.strings()) bytes += text.size();
-  names->text.reserve(bytes);  // so that the views into it stay
+  // Reserved in full, because the views below point into it and a reallocation would invalidate
+  // them.
+  names->text.reserve(bytes);
   names->bytes = sizeof(ChunkNames) + bytes + chunk_.strings().size() * sizeof(std::string_view) +
                  chunk_.shapes().size() * sizeof(const SharedShape*);
   names->strings.reserve(chunk_.strings().size());
@@ -198,13 +207,18 @@ absl::StatusOr<std::shared_ptr<ChunkWindow>> RecordExtractor::Extract(
   records_.clear();
   values_.clear();
   value_offsets_.clear();
+  // Cursors remember the last piece of a map: events come in the order of time.
   ClockMapCursor clock(*stream.clock);
   devices_.Begin(stream.clocks, *stream.identity);
   size_t event = range.first;
   for (; event < chunk_.size(); ++event) {
+    // A cut between events of equal time would split them over two windows, and the reader could no
+    // longer sort them by length. It also guarantees progress: the first event is always included.
     const bool may_cut = event > range.first && timestamps[event] != timestamps[event - 1];
     if (may_cut && event - range.first >= range.events_max) break;
     if (plans_[chunk_.shape_of()[event]].action == Action::kSkip) continue;
+    // Later events have later raw times, so none can begin before this, whatever a device's map
+    // does.
     const uint64_t earliest_raw_ns = SubtractSaturating(timestamps[event], stream.shift_max_ns);
     const uint64_t earliest_ns = Reference(clock, earliest_raw_ns);
     if (earliest_ns >= filter_.window_end_ns) {
@@ -218,12 +232,14 @@ absl::StatusOr<std::shared_ptr<ChunkWindow>> RecordExtractor::Extract(
   window->records = records_;
   window->values = values_;
   window->next_event = event;
+  // Pointers are set only now: records_ and values_ grew, and the window has its own copies.
   for (size_t i = 0; i < window->records.size(); ++i) {
     window->records[i].names = names.get();
     window->records[i].values = window->values.data() + value_offsets_[i];
   }
   window->names = std::move(names);
   if (stream.shift_max_ns > 0) {
+    // A device's map may reverse the order of events that different clocks stamped.
     std::stable_sort(window->records.begin(), window->records.end(),
                      [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
   }
@@ -242,6 +258,7 @@ absl::Status RecordExtractor::ExtractEvent(const StreamContext& stream, const Ch
   const uint16_t shape = chunk_.shape_of()[event];
   const ShapePlan& plan = plans_[shape];
   const bool is_paired = pairing_.partner()[event] != SpanPairing::kNone;
+  // It is part of its start's record.
   if (plan.action == Action::kStop && is_paired) return absl::OkStatus();
   const size_t values_begin = values_.size();
   const uint64_t raw_ns = chunk_.timestamp_ns()[event];
@@ -264,6 +281,7 @@ absl::Status RecordExtractor::ExtractEvent(const StreamContext& stream, const Ch
     record.end_ns =
         Reference(clock, AddSaturating(raw_ns, values_[values_begin + plan.duration_key]));
   }
+  // The order of the following values is that of TimelineRecord's accessors.
   if (plan.has_nrta_seq_id) {
     record.flags |= kHasNrtaSeqId;
     values_.push_back(chunk_.nrta_seq_id()[event]);
@@ -277,6 +295,8 @@ absl::Status RecordExtractor::ExtractEvent(const StreamContext& stream, const Ch
   }
   if (plan.action == Action::kStop) {
     record.span_id = chunk_.tracking_id()[event];
+    // The span was yielded with an end by the device's clock; its stop has to be there, too.
+    // span_id holds the tracking id until Resolve.
     const auto end_ns = stream.index->CarriedEnd({plan.type_hash, record.span_id}, raw_ns);
     if (end_ns) record.start_ns = record.end_ns = *end_ns;
   }
@@ -304,13 +324,14 @@ std::optional<DeviceTimes::HostTime> RecordExtractor::DeviceEnd(size_t event, ui
 
 void RecordExtractor::UseDeviceClock(const StreamContext& stream, size_t event, size_t values_begin,
                                      ClockMapCursor& clock, TimelineRecord& record) {
+  // Until the device's map is found to apply, the times are those of the runtime.
   record.flags |= kVendorClock;
   if (stream.shift_max_ns == 0) return;  // no device has a map
   const uint64_t raw_ns = chunk_.timestamp_ns()[event];
   const ShapePlan& plan = plans_[chunk_.shape_of()[event]];
   const DeviceTimes::Place place = PlaceOf(event);
   const auto start = devices_.Map(place, values_[values_begin + *plan.device_key], raw_ns);
-  // A bare stop stands where its span ends.
+  // A bare stop is shown at the end of its span, which CarriedEnd knows.
   if (!start || plan.action == Action::kStop) return;
   std::optional<DeviceTimes::HostTime> end = start;
   if (record.has_stop()) {
@@ -324,6 +345,8 @@ void RecordExtractor::UseDeviceClock(const StreamContext& stream, size_t event, 
   }
   if (!end) return;
   record.start_ns = Reference(clock, start->host_ns);
+  // Two stamps may be mapped by different pieces, so that a short span's end could precede its
+  // start.
   record.end_ns = std::max(record.start_ns, Reference(clock, end->host_ns));
   record.flags = static_cast<uint8_t>((record.flags & ~kVendorClock) | kDeviceClock | kHasRawStart);
   if (stream.clock->is_identity()) values_.push_back(raw_ns);
@@ -348,6 +371,8 @@ absl::Status RecordExtractor::FinishStart(const StreamContext& stream, size_t ev
         record.end_ns = std::max(record.start_ns, Reference(clock, end->host_ns));
         device_end_ns = record.end_ns;
       } else {
+        // The device's map does not reach the stop: back to the runtime's times for both, as a
+        // start and an end by different clocks would make a wrong length.
         record.start_ns = Reference(clock, chunk_.timestamp_ns()[event]);
         record.flags = static_cast<uint8_t>((record.flags & ~kDeviceClock) | kVendorClock);
       }
@@ -356,6 +381,7 @@ absl::Status RecordExtractor::FinishStart(const StreamContext& stream, size_t ev
     record.end_ns = std::max(record.start_ns, stream.known_until_ns);
     record.flags |= kOpen;
   }
+  // Also if the record is not kept below: its stop must not become a span that lost its start.
   stream.index->Carry(key, record.span_id, search, device_end_ns);
   const bool is_kept = Keep(record, values_begin);
   if (is_kept && !search.stop_raw_ns) ++counts_.open_spans;
@@ -364,6 +390,7 @@ absl::Status RecordExtractor::FinishStart(const StreamContext& stream, size_t ev
 }
 
 bool RecordExtractor::Keep(TimelineRecord& record, size_t values_begin) {
+  // Bare stops are kept whatever their time, because Resolve needs each of them to end its span.
   const bool is_bare_stop = record.kind == RecordKind::kStopAttributes;
   const bool is_inside =
       record.start_ns < filter_.window_end_ns &&
@@ -388,6 +415,7 @@ bool RecordExtractor::Resolve(TimelineRecord& record, StreamIndex& index) {
     record.span_id = *span_id;
     return true;
   }
+  // Before the window its start is probably not lost but outside of what was read.
   if (record.start_ns < filter_.window_start_ns) return false;
   record.kind = RecordKind::kSpan;
   record.flags |= kStartLost;

@@ -19,105 +19,132 @@
 
 namespace neurontrace {
 
-// The records of a run of consecutive events of one chunk, in the order of their start: what a
-// timeline holds in memory of a chunk that it is in the midst of. Batches share in its ownership.
+// The records of a run of consecutive events of one chunk, in the order of their starts. A timeline
+// holds windows rather than whole chunks of those that overlap its present. Batches share its
+// ownership, so that records stay valid after the reader has moved on.
 struct ChunkWindow {
   std::vector<TimelineRecord> records;
-  std::vector<uint64_t> values;  // what the records' `values` point into
+  // What `values` of the records point into. Never resized once they do.
+  std::vector<uint64_t> values;
   std::shared_ptr<const ChunkNames> names;
-  size_t next_event = 0;  // of the chunk, the first that is not in the window
+  // Index in the chunk of the first event after the window.
+  size_t next_event = 0;
 };
 
-// Pairs starts with stops inside one chunk: a stop closes the latest start of the same event type
-// and tracking id that precedes it and is still open. Keeps its memory from chunk to chunk;
-// one thread at a time.
+// Pairs starts with stops inside one chunk: a stop closes the latest preceding start of the same
+// event type and tracking id that is still open. Keeps its memory from chunk to chunk. Used by one
+// thread at a time.
 class SpanPairing {
  public:
   static constexpr uint16_t kNone = 0xffff;
 
-  // Afterwards partner()[i] is the event that event i is paired with, kNone for every other event.
+  // Afterwards partner()[i] is the event that event i is paired with, or kNone.
   void Pair(const DecodedChunk& chunk);
   std::span<const uint16_t> partner() const { return partner_; }
 
  private:
   struct Slot {
     uint64_t tracking_id = 0;
-    uint32_t generation = 0;  // of another chunk: the slot is free
+    // A slot with the generation of another chunk is free, so that none has to be cleared.
+    uint32_t generation = 0;
     uint16_t type = 0;
-    uint16_t open = kNone;  // the latest open start
+    // The latest open start.
+    uint16_t open = kNone;
   };
   void MapShapesToTypes(const DecodedChunk& chunk);
   void Resize(size_t events);
 
-  std::vector<Slot> slots_;  // open addressing; a power of two, at least twice the events
+  // Open addressing: a power of two, at least twice the events, so that probing always ends.
+  std::vector<Slot> slots_;
   uint32_t generation_ = 0;
   std::vector<uint16_t> type_of_shape_;
   std::vector<uint16_t> partner_;
-  std::vector<uint16_t> previous_open_;  // of a start: the start that was open under the same key
+  // Of a start: the start that was open under the same key before, which makes a stack.
+  std::vector<uint16_t> previous_open_;
 };
 
-// Counters of a reading, in events unless said otherwise.
+// Counters of one reading. They count events unless their comment names another unit.
 struct TimelineCounts {
-  uint64_t chunks_read = 0;   // decoded, once for each window that was cut from them
-  uint64_t chunks_total = 0;  // of the selected streams, in and out of the time window
-  uint64_t events = 0;        // turned into records or into parts of them
+  // Chunks decoded, once for each window that was cut from them.
+  uint64_t chunks_read = 0;
+  // Chunks of the selected streams, inside and outside the time window.
+  uint64_t chunks_total = 0;
+  // Events that became records or parts of records.
+  uint64_t events = 0;
   uint64_t spans = 0;
   uint64_t open_spans = 0;
   uint64_t start_lost_spans = 0;
   uint64_t instants = 0;
-  uint64_t pairing_given_up = 0;  // open spans whose stop lies beyond the horizon of the search
+  // Open spans whose stop may lie beyond the horizon of the search.
+  uint64_t pairing_given_up = 0;
   uint64_t unreadable_chunks = 0;
-  uint64_t moved = 0;  // see TimelineOptions::chunks_at_once_max
+  // Records that were moved to a later time because of a limit of TimelineOptions.
+  uint64_t moved = 0;
 };
 
-// What the extraction of one stream's chunks needs to know of the stream.
+// What the extraction of one stream's chunks needs to know of the stream. All pointers are borrowed
+// from TimelineReader and live as long as it does.
 struct StreamContext {
-  uint32_t number = 0;                // index into TimelineReader::streams()
-  uint64_t known_until_ns = 0;        // reference time of its last event: where open spans end
-  const ClockMap* clock = nullptr;    // of the host
-  const ClockMaps* clocks = nullptr;  // where its devices' are; nullptr: no clock is known
+  // Index into TimelineReader::streams().
+  uint32_t number = 0;
+  // Reference time of the stream's last event, where open spans end.
+  uint64_t known_until_ns = 0;
+  // Maps the host's raw time to reference time.
+  const ClockMap* clock = nullptr;
+  // Has the maps of the worker's devices; nullptr if no clock is known.
+  const ClockMaps* clocks = nullptr;
   const StreamIdentity* identity = nullptr;
-  // A record may begin so much before or after its event's raw time.
+  // How far a record may begin before or after its event's raw time, because of a device's map.
   uint64_t shift_max_ns = 0;
   StreamIndex* index = nullptr;
 };
 
-// Turns decoded chunks into timeline records, one window of events at a time. One thread at a time.
+// Turns decoded chunks into timeline records, one window of events at a time. The filter and the
+// counts must outlive it. Used by one thread at a time.
 class RecordExtractor {
  public:
   RecordExtractor(const TimelineFilter& filter, TimelineCounts& counts)
       : filter_(filter), counts_(counts) {}
 
-  // Decodes a chunk: what Extract and BuildNames speak of until the next Load.
+  // Decodes a chunk, which Extract and BuildNames refer to until the next Load. Fails if the
+  // columns are malformed; the extractor can then load another chunk.
   absl::Status Load(std::string columns);
   size_t events() const { return chunk_.size(); }
-  size_t values() const;  // of all attributes of all events
+  // Attribute values of all events of the loaded chunk.
+  size_t values() const;
 
+  // Copies the loaded chunk's dictionary, because records outlive the chunk's columns.
   std::shared_ptr<const ChunkNames> BuildNames(uint64_t serial);
 
+  // Which events of the loaded chunk Extract turns into records.
   struct EventRange {
     size_t first = 0;
     size_t events_max = 0;
     uint64_t until_ns = UINT64_MAX;  // reference time
   };
-  // The records of the events from `first` on, at least one event and about `events_max`, of those
-  // that may begin before `until_ns`; cut between two events of different time.
+  // Returns the records of the events from `first` on: at least one event, about `events_max`, and
+  // only those that may begin before `until_ns`. Cuts between two events of different time, so that
+  // the next window starts no earlier than this one ends. Fails if the stream's index cannot be
+  // read.
   absl::StatusOr<std::shared_ptr<ChunkWindow>> Extract(const StreamContext& stream,
                                                        std::shared_ptr<const ChunkNames> names,
                                                        const EventRange& range);
   uint64_t raw_timestamp_ns(size_t event) const { return chunk_.timestamp_ns()[event]; }
 
-  // A stop without a start in its chunk becomes a record that Resolve must be called on when the
-  // timeline has come to it. It has become kStopAttributes, without attributes, too, so that
-  // nobody waits for it any more; or a span that lost its start; or, false, nothing of the time
-  // window.
+  // A stop without a start in its chunk becomes a record that Resolve must be called on once the
+  // timeline has reached it, as only then every span before it is known.
   static bool IsUnresolved(const TimelineRecord& record) {
     return record.kind == RecordKind::kStopAttributes;
   }
+  // Makes it kStopAttributes of the span that it ends (even without attributes, so that nobody
+  // waits for it any longer), or a span that lost its start. Returns false if the record is outside
+  // the time window and must be dropped.
   bool Resolve(TimelineRecord& record, StreamIndex& index);
 
  private:
+  // How events of one shape become records. kPoint is everything without a length.
   enum class Action : uint8_t { kSkip, kStart, kStop, kComplete, kPoint };
+  // What is looked up by name once for each shape, so that events need no string comparison.
   struct ShapePlan {
     Action action = Action::kSkip;
     RecordKind kind = RecordKind::kOther;
@@ -125,7 +152,8 @@ class RecordExtractor {
     bool has_sequence = false;  // nc_local_id
     bool is_odd = false;        // kDurationMadeUpKey
     uint32_t duration_key = 0;
-    std::optional<uint32_t> device_key;  // what the device stamped
+    // The attribute that the device stamped.
+    std::optional<uint32_t> device_key;
     std::optional<uint32_t> core_key;
     std::optional<uint32_t> execution_key;
     uint64_t type_hash = 0;
@@ -135,20 +163,25 @@ class RecordExtractor {
   ShapePlan PlanShape(const Shape& shape) const;
   absl::Status ExtractEvent(const StreamContext& stream, const ChunkNames& names, size_t event,
                             ClockMapCursor& clock);
-  // Times by the device's clock, where both of the record's are known by it; marks the record.
+  // Replaces the record's times by those of the device's clock if both are known by it, and marks
+  // the record. All or nothing: a start and an end by different clocks would make a wrong length.
   void UseDeviceClock(const StreamContext& stream, size_t event, size_t values_begin,
                       ClockMapCursor& clock, TimelineRecord& record);
-  // What the device would have stamped at `raw_ns`, a later raw time of the same span: the runtime
-  // moves both of a span's stamps by the same synchronisation point.
+  // Returns the host's time of what the device would have stamped at `raw_ns`, a later raw time of
+  // the same span: the runtime moves both stamps of a span by the same synchronisation point.
   std::optional<DeviceTimes::HostTime> DeviceEnd(size_t event, uint64_t raw_ns);
+  // Returns the core and the place in its ring, which select one of the device's maps.
   DeviceTimes::Place PlaceOf(size_t event) const;
   uint64_t ValueOf(size_t event, uint32_t key) const {
     return chunk_.column(chunk_.shape_of()[event], key)[chunk_.row_of()[event]];
   }
+  // Completes a start whose stop is not in its chunk: searches the index for the stop.
   absl::Status FinishStart(const StreamContext& stream, size_t event, size_t values_begin,
                            ClockMapCursor& clock, TimelineRecord& record);
+  // Appends the attribute values of an event to values_.
   void AppendValues(size_t event);
-  // Adds the record unless it lies outside the time window; its values begin at `values_begin`.
+  // Adds the record unless it lies outside the time window; then it removes its values, which begin
+  // at `values_begin`.
   bool Keep(TimelineRecord& record, size_t values_begin);
 
   const TimelineFilter& filter_;
@@ -161,7 +194,8 @@ class RecordExtractor {
   SpanPairing pairing_;
   DeviceTimes devices_;
   std::vector<ShapePlan> plans_;
-  std::vector<TimelineRecord> records_;  // of the window at hand; `values` are offsets until done
+  // Of the window being made. Their values are offsets until it is complete.
+  std::vector<TimelineRecord> records_;
   std::vector<size_t> value_offsets_;
   std::vector<uint64_t> values_;
 };

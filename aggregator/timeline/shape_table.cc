@@ -12,6 +12,7 @@ namespace {
 void Append(uint64_t number, std::string& key) {
   key.append(reinterpret_cast<const char*>(&number), sizeof number);
 }
+// The length first, so that different lists of texts never give the same key.
 void Append(std::string_view text, std::string& key) {
   Append(text.size(), key);
   key += text;
@@ -52,7 +53,9 @@ std::shared_ptr<const SharedShape> ShapeTable::Copy(const Shape& shape, uint64_t
   auto shared = std::make_shared<SharedShape>();
   shared->number = number;
   shared->shape = shape;
-  shared->text.reserve(NameBytes(shape));  // so that the views into it stay
+  // Reserved in full, because the views below point into it and a reallocation would invalidate
+  // them.
+  shared->text.reserve(NameBytes(shape));
   const auto copy = [&shared](std::string_view text) {
     const size_t at = shared->text.size();
     shared->text += text;

@@ -15,7 +15,9 @@
 namespace neurontrace {
 namespace {
 
-constexpr size_t kReportedMax = 65'536;  // of one stream, in one reading
+// Chunks of one stream that one reading reports. Further ones are only skipped, so that a damaged
+// store cannot make the set grow with the capture.
+constexpr size_t kReportedMax = 65'536;
 
 StreamDescription DescriptionOf(StreamRecord record) {
   StreamDescription stream;
@@ -24,7 +26,8 @@ StreamDescription DescriptionOf(StreamRecord record) {
   stream.job = std::move(record.job);
   stream.clock_domain = record.clock_domain;
   stream.evidence = std::move(record.evidence);
-  // What has expired is missing as it is to be; the certificate says how much.
+  // Expired data is missing by intention: exporters must not mark it as a loss. The certificate
+  // reports how much has expired.
   std::ranges::copy_if(record.losses, std::back_inserter(stream.losses),
                        [](const Loss& loss) { return !IsExpiry(loss); });
   stream.gaps = std::move(record.gaps);
@@ -36,6 +39,7 @@ StreamDescription DescriptionOf(StreamRecord record) {
   return stream;
 }
 
+// Types become hashes here, once for each entry, because the pairing compares them for each stop.
 void Append(const ChunkIndexEntry& index, const ForeignStops& stops,
             std::vector<ChunkEntry>& entries) {
   ChunkEntry& entry = entries.emplace_back();
@@ -73,6 +77,8 @@ absl::Status StoreChunkSource::ReadIndex(uint32_t stream, IndexPosition from, si
                                          std::vector<ChunkEntry>& entries) {
   entries.clear();
   ChunkIndexIterator it = reader_.Stream(stream).Index(from.last_timestamp_ns);
+  // The store's iterator seeks by timestamp alone. Entries with the same last timestamp that the
+  // caller has already seen are skipped by their sequence.
   for (; it.Valid() && entries.size() < entries_max; it.Next()) {
     const ChunkIndexEntry& entry = it.entry();
     if (entry.last_timestamp_ns == from.last_timestamp_ns && entry.sequence < from.sequence)

@@ -13,7 +13,8 @@
 
 namespace neurontrace {
 
-// A capture in this aggregator's own store. Must not outlive the store.
+// Reads a capture from this aggregator's own store, which must outlive it. A reader with a snapshot
+// gives the same answers however the capture changes meanwhile; see CaptureReader.
 class StoreChunkSource : public ChunkSource {
  public:
   StoreChunkSource(CaptureReader reader, CaptureRecord record)
@@ -30,10 +31,11 @@ class StoreChunkSource : public ChunkSource {
   CaptureRecord record_;
   StoredChunk chunk_;
   ForeignStops stops_;
-  // Chunks reported, each once however many readings meet it.
+  // Chunks that were reported, each once however often a reading meets it.
   struct Unreadable {
     std::set<uint64_t> reported;
-    uint64_t noted = 0;  // of these, those that do not count as losses
+    // Reported chunks that the store noted because they are not counted as losses already.
+    uint64_t noted = 0;
   };
   std::map<uint32_t, Unreadable> unreadable_;  // by stream
 };

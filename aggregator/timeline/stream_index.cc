@@ -10,6 +10,8 @@ namespace {
 
 constexpr size_t kIndexEntriesPerRead = 32;
 
+// For the heap functions of the standard library, whose greatest element is on top: hence later is
+// less. The sequence makes the order, and with it every export, the same each time.
 bool ComesLater(const StreamIndex::Chunk& a, const StreamIndex::Chunk& b) {
   return std::pair(a.first_timestamp_ns, a.sequence) > std::pair(b.first_timestamp_ns, b.sequence);
 }
@@ -25,6 +27,7 @@ StreamIndex::StreamIndex(ChunkSource& source, const StreamDescription& stream,
       until_raw_ns_(window.until_ns),
       position_{window.from_ns, 0} {}
 
+// A short answer means the end, so that the index is not asked once more for nothing.
 absl::Status StreamIndex::FillBuffer() {
   if (buffer_at_ < buffer_.size() || fetched_all_) return absl::OkStatus();
   RETURN_IF_ERROR(source_.ReadIndex(stream_, position_, kIndexEntriesPerRead, buffer_));
@@ -40,6 +43,8 @@ absl::StatusOr<bool> StreamIndex::ReadEntry() {
   RETURN_IF_ERROR(FillBuffer());
   if (buffer_at_ == buffer_.size()) return false;
   const ChunkEntry& entry = buffer_[buffer_at_++];
+  // First, because a chunk behind the window or without selected events can have the stop of a span
+  // that is shown.
   KeepForeignStops(entry);
   if (entry.first_timestamp_ns >= until_raw_ns_) {
     ++chunks_passed_over_;
@@ -51,9 +56,10 @@ absl::StatusOr<bool> StreamIndex::ReadEntry() {
   return true;
 }
 
-// A stop that is older than every chunk still to be read has no start: it is forgotten when room is
-// short. Looked for only when a chunk was popped since: until then nothing became older. The stop
-// that came first stands, because spans are looked up in the order of their starts.
+// A stop that is older than every chunk still to be read has no start and is forgotten when room is
+// short. They are searched for only if a chunk was popped since the last purge: until then nothing
+// became older. purge_at_ doubles with what remains, so that purging stays linear over all stops.
+// The first stop of a key is kept, because spans are looked up in the order of their starts.
 void StreamIndex::KeepForeignStops(const ChunkEntry& entry) {
   for (const ForeignStop& stop : entry.foreign_stops) {
     if (foreign_stops_.size() >= purge_at_ && stops_purged_at_ns_ < popped_raw_ns_) {
@@ -73,7 +79,9 @@ absl::Status StreamIndex::Settle() {
   while (true) {
     RETURN_IF_ERROR(FillBuffer());
     if (buffer_at_ == buffer_.size()) return absl::OkStatus();
-    // No entry from here on begins before this.
+    // The index is ordered by last timestamps, and no chunk spans more than chunk_span_max_ns_: no
+    // entry from here on begins before `earliest`. Without this bound the whole index would have to
+    // be read before the first chunk is certain.
     const uint64_t last = buffer_[buffer_at_].last_timestamp_ns;
     const uint64_t earliest = last > chunk_span_max_ns_ ? last - chunk_span_max_ns_ : 0;
     if (!upcoming_.empty() && upcoming_.front().first_timestamp_ns <= earliest) break;
@@ -98,6 +106,7 @@ absl::StatusOr<StreamIndex::StopSearch> StreamIndex::TakeStop(const SpanKey& key
       foreign_stops_.erase(it);
       return found;
     }
+    // Chunks read ahead wait in upcoming_, so this bounds memory as well as time.
     if (upcoming_.size() + chunks_passed_over_ >= kPairingHorizonChunks ||
         foreign_stops_.size() >= kForeignStopsMax) {
       return StopSearch{.given_up = true};
@@ -109,7 +118,9 @@ absl::StatusOr<StreamIndex::StopSearch> StreamIndex::TakeStop(const SpanKey& key
 
 void StreamIndex::Carry(const SpanKey& key, uint64_t span_id, const StopSearch& search,
                         std::optional<uint64_t> end_ns) {
+  // No stop exists: nothing will come that has to find this span.
   if (!search.stop_raw_ns && !search.given_up) return;
+  // A span whose stop was given up on has stop_raw_ns 0, is older than everything, and goes first.
   if (carried_.size() >= kCarriedSpansMax && carried_purged_at_ns_ < popped_raw_ns_) {
     carried_purged_at_ns_ = popped_raw_ns_;
     absl::erase_if(carried_,

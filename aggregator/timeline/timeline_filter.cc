@@ -8,6 +8,7 @@
 namespace neurontrace {
 namespace {
 
+// The warning is one line: further streams are counted.
 constexpr size_t kOwnTimesNamedMax = 8;
 
 template <typename T>
@@ -20,6 +21,7 @@ bool SelectedBy(const std::vector<T>& selection, const T& value) {
 
 bool TimelineFilter::SelectsStream(const StreamDescription& stream) const {
   const StreamIdentity& identity = stream.identity;
+  // Tested first: host samples are never events of a worker's timeline, whatever else is selected.
   if (identity.kind == StreamKind::kHost && !host_samples) return false;
   if (stream.has_own_time() && has_window()) return false;
   if (!SelectedBy(instance_ids, identity.worker.instance_id)) return false;
@@ -38,6 +40,7 @@ bool TimelineFilter::SelectsStream(const StreamDescription& stream) const {
 std::optional<std::string> OwnTimeWarning(std::span<const StreamDescription> streams,
                                           TimelineFilter filter, bool is_recorded) {
   const bool has_window = filter.has_window();
+  // With the window SelectsStream refuses every such stream, so that none would be named.
   filter.window_start_ns = 0;
   filter.window_end_ns = UINT64_MAX;
   std::string names;

@@ -14,27 +14,34 @@
 
 namespace neurontrace {
 
-// Which part of a capture a timeline shows. Empty selections mean everything. A plain value.
+// Which part of a capture a timeline shows. An empty selection means everything. A plain value.
 struct TimelineFilter {
   std::vector<std::string> instance_ids;
-  std::vector<uint32_t> neuron_cores;  // nc_idx; streams without a core are then left out
-  std::vector<GidRange> worker_gids;  // of the best evidence; streams without any are then left out
+  // Values of nc_idx. Streams that are not those of a core are then omitted.
+  std::vector<uint32_t> neuron_cores;
+  // Ranks by the best evidence. Streams without evidence are then omitted.
+  std::vector<GidRange> worker_gids;
   std::vector<StreamKind> stream_kinds;
-  EventFilter event_types;       // of framework events, their category
-  uint64_t window_start_ns = 0;  // reference time; an event is shown that overlaps the window
+  // For framework events this selects by their category.
+  EventFilter event_types;
+  // Reference time. An event is shown if it overlaps [window_start_ns, window_end_ns).
+  uint64_t window_start_ns = 0;
   uint64_t window_end_ns = UINT64_MAX;
-  bool host_samples = false;  // of kind kHost, too: for a reader that knows them
+  // Also selects streams of kind kHost. Only for readers that know their counters.
+  bool host_samples = false;
 
   bool has_window() const { return window_start_ns != 0 || window_end_ns != UINT64_MAX; }
-  // A stream with a time of its own is in no window: where it is in time is not known.
+  // Returns whether any event of the stream may be shown. A stream with its own time is in no time
+  // window, as its place in time is not known.
   bool SelectsStream(const StreamDescription& stream) const;
-  // Whether an event of the chunk may be selected by its type. True where its types are not known,
-  // and where every type is selected, as what cannot be read is then to be told.
+  // Returns whether an event of the chunk may be selected by its type. True if the chunk's types
+  // are not known, and if every type is selected: then an unreadable chunk must be reported even if
+  // it turns out to have only metadata.
   bool MaySelectOf(const ChunkEntry& chunk) const;
 };
 
-// What is to be said of streams with a time of their own that the filter would select without its
-// window; nullopt without any. `is_recorded`: they keep their times.
+// Returns the warning about streams with their own time that the filter would select without its
+// window, or nullopt if there are none. `is_recorded` says that they keep their times.
 std::optional<std::string> OwnTimeWarning(std::span<const StreamDescription> streams,
                                           TimelineFilter filter, bool is_recorded);
 

@@ -20,12 +20,15 @@ bool StartsBefore(const TimelineRecord* a, const TimelineRecord* b) {
   return a->end_ns > b->end_ns;
 }
 
-// What an event costs in a window beside its attributes: most records are two events.
+// Memory that an event takes in a window beside its attributes: most records are two events.
 constexpr size_t kBytesPerEvent = sizeof(TimelineRecord) / 2;
+// Fewer events would not be worth decoding a chunk for.
 constexpr size_t kWindowEventsMin = 64;
 constexpr size_t kUnreadableNamedMax = 16;
+// About 17 minutes: a capture of rare events still yields batches often enough to show progress.
 constexpr uint64_t kSliceMaxNs = 1'000'000'000'000;
 
+// The stream's number makes the order, and with it every export, the same each time.
 bool ComesLater(uint64_t a_ns, uint32_t a_stream, uint64_t b_ns, uint32_t b_stream) {
   return std::pair(a_ns, a_stream) > std::pair(b_ns, b_stream);
 }
@@ -37,10 +40,12 @@ uint64_t Reference(const ClockMap& clock, uint64_t raw_ns) {
 }  // namespace
 
 void TimeOrder::Sort(std::vector<TimelineRecord*>& records) {
+  // One stream alone is usually sorted already.
   if (std::is_sorted(records.begin(), records.end(), StartsBefore)) return;
   items_.clear();
   for (TimelineRecord* record : records) items_.push_back({record->start_ns, record});
   RadixSortByKey(items_, spare_);
+  // The radix sort knows the starts alone. Runs of equal starts are short, so they are sorted here.
   for (size_t i = 0; i < items_.size();) {
     size_t end = i + 1;
     while (end < items_.size() && items_[end].key == items_[i].key) ++end;
@@ -77,6 +82,7 @@ uint64_t TimelineReader::KnownBeginNs() const {
   uint64_t begin_ns = UINT64_MAX;
   for (const StreamDescription& stream : capture_.streams) {
     if (stream.events == 0 || stream.has_own_time() || IsFrameworkMapping(stream.identity) ||
+        // Host samples begin before the workers' events and say nothing of when those began.
         stream.identity.kind == StreamKind::kHost) {
       continue;
     }
@@ -117,7 +123,7 @@ absl::Status TimelineReader::SelectStreams() {
   for (size_t i = 0; i < selected.size(); ++i) {
     const StreamDescription& stream = selected[i];
     const ClockMap* clock = &ClockOf(stream, known_begin_ns);
-    // Its entries have no time of their own: they make nothing begin earlier or last longer.
+    // The entries of a mapping file have no time: they make nothing begin earlier or last longer.
     const bool is_mapping = IsFrameworkMapping(stream.identity);
     if (!is_mapping) counts_.chunks_total += stream.chunks;
     if (stream.events > 0 && !is_mapping) {
@@ -133,11 +139,13 @@ absl::Status TimelineReader::SelectStreams() {
   const double ns_per_event =
       end_ns > begin_ns_ ? static_cast<double>(end_ns - begin_ns_) / static_cast<double>(events)
                          : 1;
-  // Within the range before it is a whole number: there need be hardly any events.
+  // Clamped before it becomes a whole number: with hardly any events the quotient may exceed its
+  // range.
   slice_ns_ = static_cast<uint64_t>(
       std::clamp(ns_per_event * static_cast<double>(options_.batch_records_target), 1.0,
                  static_cast<double>(kSliceMaxNs)));
-  indexes_.reserve(streams_.size());  // contexts point into it
+  // Reserved in full, because contexts_ points into it.
+  indexes_.reserve(streams_.size());
   for (uint32_t i = 0; i < streams_.size(); ++i) RETURN_IF_ERROR(OpenStream(i));
   return absl::OkStatus();
 }
@@ -148,6 +156,8 @@ absl::Status TimelineReader::OpenStream(uint32_t stream) {
   const uint64_t start_ns = options_.filter.window_start_ns;
   const uint64_t from_ns = start_ns > options_.lookback_ns ? start_ns - options_.lookback_ns : 0;
   const uint64_t end_ns = options_.filter.window_end_ns;
+  // Maps are not exact inverses under a device's clock, hence the margin on both sides: chunks are
+  // chosen by it, records by their exact times.
   const uint64_t from_raw_ns =
       from_ns == 0 ? 0 : SubtractSaturating(clock.ToRaw(from_ns), shift_max_ns_);
   const uint64_t until_raw_ns =
@@ -156,7 +166,7 @@ absl::Status TimelineReader::OpenStream(uint32_t stream) {
                         !IsFrameworkMapping(opened.description.identity) &&
                         opened.description.last_timestamp_ns >= from_raw_ns &&
                         opened.description.first_timestamp_ns < until_raw_ns;
-  // Samples of hosts are no spans.
+  // Samples of hosts are not spans: none of them reaches from the past into the window.
   if (opened.is_in_window && opened.description.identity.kind != StreamKind::kHost &&
       opened.description.first_timestamp_ns < from_raw_ns) {
     has_unseen_past_ = true;
@@ -189,12 +199,14 @@ uint64_t TimelineReader::EarliestNs(uint32_t stream, uint64_t raw_ns) const {
 }
 
 size_t TimelineReader::WindowEventsMax() const {
+  // Each stream has usually one chunk that is partly read; the memory is shared evenly.
   const size_t sharers = std::max(cursors_.size() + 1, streams_.size());
   const size_t chunk_events = std::max<size_t>(extractor_.events(), 1);
   const size_t event_bytes = kBytesPerEvent + extractor_.values() * sizeof(uint64_t) / chunk_events;
   const size_t share = std::clamp<size_t>(options_.window_bytes_max / sharers / event_bytes,
                                           kWindowEventsMin, limits::kChunkEventsMax);
-  // As few windows as that allows, all alike: a last one of few events would cost a whole decoding.
+  // As few windows as that allows, all of equal size: a last one of few events would cost decoding
+  // the whole chunk once more.
   const size_t windows = (chunk_events + share - 1) / share;
   return (chunk_events + windows - 1) / windows;
 }
@@ -210,7 +222,7 @@ absl::Status TimelineReader::LoadWindow(Cursor& cursor) {
     name_bytes_ += cursor.names->bytes;
     slice_name_bytes_ += cursor.names->bytes;
   }
-  // So that none of its events, which may be years apart, keeps the names for long.
+  // Only what this slice needs: its events may be years apart, and each would keep the names.
   if (AreNamesTooMany(*cursor.names)) {
     const bool is_beyond = name_bytes_ > options_.name_bytes_max;
     range.until_ns = AddSaturating(now_ns_, is_beyond ? 1 : slice_ns_);
@@ -226,7 +238,7 @@ absl::Status TimelineReader::LoadWindow(Cursor& cursor) {
 }
 
 absl::Status TimelineReader::PassOverChunk(Cursor& cursor, const absl::Status& status) {
-  // What is wrong with one chunk is no reason to withhold the others; that the source fails is.
+  // A damaged chunk is no reason to withhold the others, while a failing source is.
   if (status.code() != absl::StatusCode::kInvalidArgument &&
       status.code() != absl::StatusCode::kDataLoss &&
       status.code() != absl::StatusCode::kNotFound) {
@@ -244,12 +256,13 @@ absl::Status TimelineReader::PassOverChunk(Cursor& cursor, const absl::Status& s
 
 absl::Status TimelineReader::Extend(Cursor& cursor, uint64_t& end_ns) {
   while (cursor.limit_ns < end_ns) {
-    // A cursor that is at the present must go on, whatever the room.
+    // A cursor at the present must advance whatever the room, or the timeline would stand still.
     if (room_ == 0 && cursor.limit_ns > now_ns_) {
       end_ns = cursor.limit_ns;
       return absl::OkStatus();
     }
-    // Where its names are to be built, not even then, if the slice has loaded others.
+    // If its names must be built, it waits even at the present once this slice has loaded others.
+    // The end stays after now_ns_, so that each slice advances.
     if (cursor.names == nullptr && !HasNameRoom(cursor.limit_ns)) {
       end_ns = std::min(end_ns, std::max(cursor.limit_ns, AddSaturating(now_ns_, 1)));
       return absl::OkStatus();
@@ -283,6 +296,7 @@ absl::Status TimelineReader::ExtendCursors(uint64_t& end_ns) {
 
 absl::Status TimelineReader::ActivateChunks(uint64_t& end_ns) {
   while (!next_chunks_.empty() && next_chunks_.front().first_ns < end_ns) {
+    // A chunk without selected events needs no room: it only lets its stream advance.
     if (!indexes_[next_chunks_.front().stream].next()->is_selected) {
       RETURN_IF_ERROR(ActivateChunk());
       continue;
@@ -293,6 +307,9 @@ absl::Status TimelineReader::ActivateChunks(uint64_t& end_ns) {
         end_ns = next_chunks_.front().first_ns;
         return absl::OkStatus();
       }
+      // The chunk is at the present and has to wait: the slice ends right after now_ns_, which lets
+      // cursors finish. Its events are moved to the time at which it is reached. Without any cursor
+      // there would be nothing to wait for, and the chunk is read despite the limit.
       if (!cursors_.empty()) {
         end_ns = std::min(end_ns, AddSaturating(now_ns_, 1));
         return absl::OkStatus();
@@ -316,8 +333,9 @@ void TimelineReader::GatherFrom(Cursor& cursor, TimelineBatch& batch) {
   std::erase_if(cursor.windows, [](const OpenWindow& open) { return open.is_exhausted(); });
 }
 
-// From half of what there may be on, so that the other half serves what a slice needs for itself.
-// What has less than its share does not count: all of it together is no more than a half.
+// True from half of the limit on, so that the other half serves what a slice needs for itself.
+// Names smaller than a cursor's even share of that half are exempt: all of them together fit into
+// it.
 bool TimelineReader::AreNamesTooMany(const ChunkNames& names) const {
   const size_t kept_max = options_.name_bytes_max / 2;
   return name_bytes_ > kept_max && names.bytes > kept_max / options_.chunks_at_once_max;
@@ -329,6 +347,7 @@ bool TimelineReader::HasNameRoom(uint64_t at_ns) const {
          (slice_name_bytes_ == 0 || slice_name_bytes_ < options_.name_bytes_max / 2);
 }
 
+// Names with open windows stay: their records point into them.
 void TimelineReader::ForgetNames() {
   if (name_bytes_ <= options_.name_bytes_max / 2) return;
   for (Cursor& cursor : cursors_) {
@@ -339,16 +358,19 @@ void TimelineReader::ForgetNames() {
   }
 }
 
-// A stop that stands without its start can be judged when everything before it has been loaded.
+// A stop without its start can be judged only once everything before it has been loaded: hence
+// resolving is the last step.
 void TimelineReader::Gather(TimelineBatch& batch) {
   for (Cursor& cursor : cursors_) GatherFrom(cursor, batch);
   std::erase_if(cursors_, [this](const Cursor& cursor) {
+    // The windows in the batch keep their names alive; only the reader's account ends here.
     if (cursor.limit_ns != UINT64_MAX || !cursor.windows.empty()) return false;
     if (cursor.names != nullptr) name_bytes_ -= cursor.names->bytes;
     return true;
   });
   ForgetNames();
   for (TimelineRecord* record : batch.records) {
+    // Its chunk had to wait. Order is a promise of the batches, so the record moves to the present.
     if (record->start_ns >= batch.begin_ns) continue;
     record->start_ns = batch.begin_ns;
     record->end_ns = std::max(record->end_ns, record->start_ns);
@@ -374,7 +396,7 @@ absl::StatusOr<bool> TimelineReader::Next(TimelineBatch& batch) {
   batch.records.clear();
   batch.windows.clear();
   if (cursors_.empty() && next_chunks_.empty()) return false;
-  // The next of anything: what is empty before it may be years, and slices are minutes.
+  // Jumps to the next record of any stream: a gap may last years, and slices at most minutes.
   uint64_t next_ns = next_chunks_.empty() ? kTimeMaxNs : next_chunks_.front().first_ns;
   for (const Cursor& cursor : cursors_) {
     next_ns = std::min(next_ns, cursor.limit_ns);
@@ -387,7 +409,7 @@ absl::StatusOr<bool> TimelineReader::Next(TimelineBatch& batch) {
   uint64_t end_ns = slice_end_ns;
   room_ = options_.batch_events_max;
   slice_name_bytes_ = 0;
-  // What is at the present comes first: for what is later there need be no room.
+  // What is at the present is loaded first, because later events may use up the room.
   uint64_t present_end_ns = AddSaturating(now_ns_, 1);
   for (uint64_t* end : {&present_end_ns, &end_ns}) {
     RETURN_IF_ERROR(ExtendCursors(*end));
@@ -397,10 +419,12 @@ absl::StatusOr<bool> TimelineReader::Next(TimelineBatch& batch) {
   batch.end_ns = end_ns;
   const bool has_name_room = HasNameRoom(end_ns);
   Gather(batch);
+  // A slice that a limit cut short says nothing about how dense records are.
   if (end_ns == slice_end_ns) {
     AdaptSlice(batch.records.size());
   } else if (!has_name_room) {
-    slice_ns_ = end_ns - now_ns_;  // so that what is loaded for a slice is not kept for others
+    // The next slices are as short, so that no names are loaded that only a later slice needs.
+    slice_ns_ = end_ns - now_ns_;
   }
   now_ns_ = end_ns;
   return true;

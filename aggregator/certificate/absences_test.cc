@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a certificate says of workers, streams, agents and ranks that did not come: who, and why.
+// Tests what a certificate reports about workers, streams, agents and ranks that are absent: who,
+// and why.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -300,7 +301,7 @@ TEST(AbsencesTest, BoundsTheRangesOfRanks) {
   EXPECT_EQ(ranks.never_seen_count, INT64_MAX - 100);
 }
 
-// What a certificate says of the time in which other captures had a continuous capture's workers.
+// The text about times in which other captures had a continuous capture's workers.
 
 StreamRecord Stream(uint32_t number, uint64_t events) {
   StreamRecord stream;

@@ -16,35 +16,54 @@
 // the same fields and says what each means. Values of enums equal those of neurontrace.v1.
 namespace neurontrace {
 
+// Whether what was captured equals what is stored, lost or expired. kNo is a defect of neurontrace;
+// kCannotSay means that something was lost that nobody could count.
 enum class Conservation : uint8_t { kUnspecified = 0, kYes = 1, kNo = 2, kCannotSay = 3 };
 
+// The outcome of one worker, or of the framework files of one instance.
 enum class WorkerPart : uint8_t {
   kUnspecified = 0,
   kRecorded = 1,
+  // Took part, and there was nothing to record.
   kIdle = 2,
+  // Took part, but nothing that it produced is stored.
   kDataLost = 3,
+  // Did not take part: WorkerAbsence has the reason.
   kNever = 4,
+  // The worker or its agent disappeared while it recorded, or one of its streams never came to its
+  // end in the store.
   kVanished = 5,
 };
 
+// Why a worker never took part.
 enum class WorkerAbsence : uint8_t {
   kNone = 0,
   kRefused = 1,
   kBusyOtherProfiler = 2,
+  // Its runtime is too old, not initialised, or closed.
   kNoRuntime = 3,
+  // The capture was not meant to record it.
   kNotSelected = 4,
   kAgentAway = 5,
+  // Its agent never reported an outcome.
   kNotReported = 6,
 };
 
+// How far one agent's part of the capture has arrived.
 enum class AgentPart : uint8_t {
   kUnspecified = 0,
   kRecording = 1,
+  // Everything that it had is stored.
   kFinished = 2,
+  // The capture has ended without it, but still accepts what it brings.
   kAwaited = 3,
+  // Nobody waits for it any longer.
   kGivenUp = 4,
 };
 
+// How the times of a worker relate to those of others. Bounds are half-widths in nanoseconds and 0
+// if the clock is not aligned: an aligned time is guaranteed within bound_ns, and within
+// likely_bound_ns if packets take equally long in both directions.
 struct ClockQuality {
   bool aligned = false;
   uint64_t bound_ns = 0;
@@ -52,40 +71,55 @@ struct ClockQuality {
   std::string words = "not aligned";
 };
 
-// One stream, or the sum of several.
+// Events counted on one stream, or the sums of several streams.
 struct EventAccount {
+  // What the runtime produced: events captured, and events lost before they were.
   uint64_t expected = 0;
+  // Events that an agent put into chunks.
   uint64_t captured = 0;
   uint64_t stored = 0;
+  // Lost at all places together; lost_unknown adds events that could not be counted.
   uint64_t lost = 0;
   bool lost_unknown = false;
-  uint64_t expired = 0;          // were stored, and went with the capture's retention
-  uint64_t expired_last_ns = 0;  // the latest of these, raw
-  std::vector<Loss> losses;      // by place and reason; what has expired among them
+  // Events that were stored and were deleted by the capture's retention.
+  uint64_t expired = 0;
+  // The time of the latest of these, raw.
+  uint64_t expired_last_ns = 0;
+  // By place and reason, expiries included.
+  std::vector<Loss> losses;
   Conservation conserved = Conservation::kYes;
 
+  // Returns whether nothing is missing. Expired events are not missing.
   bool whole() const { return lost == 0 && !lost_unknown && conserved == Conservation::kYes; }
+  // Adds another account. Sums saturate; the worse Conservation of the two remains.
   void Add(const EventAccount& more);
 };
 
+// A time in which a stream lacks events; `loss` has both ends, raw.
 struct Gap {
   StreamIdentity stream;
   Loss loss;
 };
 
+// The outcome of one stream.
 struct StreamCertificate {
   StreamIdentity identity;
   uint32_t number = 0;
   int64_t worker_gid = -1;
-  std::vector<RankEvidence> evidence;  // behind worker_gid, best first
+  // What worker_gid rests on, best first.
+  std::vector<RankEvidence> evidence;
   EventAccount account;
+  // Its producer declared that nothing follows.
   bool ended = false;
+  // Losses with a length in time; gaps_sum_ns is the length of their union.
   uint64_t gaps = 0;
   uint64_t gaps_sum_ns = 0;
   std::vector<Remark> remarks;
-  bool own_time = false;  // its times count from a moment that is not known
+  // Its times count from an unknown moment.
+  bool own_time = false;
 };
 
+// The outcome of one worker or, with `framework`, of all framework files of one instance.
 struct WorkerCertificate {
   WorkerIdentity worker;
   bool framework = false;
@@ -93,44 +127,57 @@ struct WorkerCertificate {
   std::string job;  // empty: not known
   WorkerPart part = WorkerPart::kUnspecified;
   WorkerAbsence absence = WorkerAbsence::kNone;
-  CaptureObstacle obstacle = CaptureObstacle::kNone;  // why it was refused, where its agent says so
+  // Why it was refused, if its agent reports it.
+  CaptureObstacle obstacle = CaptureObstacle::kNone;
   std::string detail;
   std::vector<int64_t> worker_gids;  // ascending
   EventAccount account;
+  // The number that its agent reported last, and whether it differs from what arrived.
   uint64_t events_read = 0;
   bool events_read_differs = false;
   ClockQuality clock;
-  std::optional<Loss> left_out;   // for the capture's budget: from when to when, in words; no loss
-  std::vector<Loss> gave_way;     // to other captures: from when to when, in words; no loss
-  std::vector<Gap> longest_gaps;  // longest first
+  // When it recorded less because of the capture's budget, with a text. This is not a loss.
+  std::optional<Loss> left_out;
+  // When other captures had the worker, with a text each. These are not losses.
+  std::vector<Loss> gave_way;
+  // Longest first, at most limits::kCertificateGapsMax.
+  std::vector<Gap> longest_gaps;
   uint64_t gaps = 0;
+  // Of the stream with the largest sum, because gaps of several streams may coincide.
   uint64_t gaps_sum_ns = 0;
   std::vector<StreamCertificate> streams;
   std::vector<Remark> remarks;  // of its streams, and of what has no stream, added up by kind
 };
 
-// The samples of one host's processors and memory.
+// The outcome of the samples of one host's processors and memory. No other account counts them.
 struct HostCertificate {
   StreamIdentity stream;
   uint32_t number = 0;
   EventAccount account;
   bool ended = false;
-  bool cut_short = false;  // it should have come to its end here, and has not
+  // Its agent has finished, but the stream did not come to its end in the store.
+  bool cut_short = false;
+  // Stretches without samples; gaps_sum_ns is the length of their union.
   uint64_t gaps = 0;
   uint64_t gaps_sum_ns = 0;
-  uint64_t gaps_without_end = 0;  // not among them: only when they began is known
+  // Further stretches whose end is not known.
+  uint64_t gaps_without_end = 0;
   std::vector<Remark> remarks;
 };
 
+// The outcome of one agent. Times are nanoseconds since 1970 by the aggregator's clock.
 struct AgentCertificate {
   std::string agent_id;
   std::string instance_id;
   AgentPart part = AgentPart::kUnspecified;
   bool connected = false;
+  // 0 while it is connected.
   uint64_t away_since_realtime_ns = 0;
+  // Only with kAwaited, else 0.
   uint64_t awaited_until_realtime_ns = 0;
 };
 
+// Ranks from `first` to `last`, both included.
 struct RankRange {
   int64_t first = 0;
   int64_t last = 0;
@@ -144,69 +191,89 @@ struct RankClaimant {
   RankEvidence evidence;
 };
 
-// A rank that several cores of one job claim at the same time.
+// A rank that several cores of one job claim at the same time. They are kept apart everywhere.
 struct RankDispute {
   int64_t worker_gid = 0;
   std::vector<RankClaimant> claimants;  // at most limits::kRankClaimantsNamedMax
+  // All of them, including those beyond the limit.
   uint64_t claimants_count = 0;
 };
 
+// A world size that workers of one job claim.
 struct WorldSizeClaim {
   int64_t world_size = 0;
   uint64_t cores = 0;  // that name it
-  // A core of each worker, at most limits::kRankClaimantsNamedMax.
+  // One core of each worker, at most limits::kRankClaimantsNamedMax.
   std::vector<RankClaimant> claimants = {};
 };
 
-// The ranks of one job, compared over all its workers.
+// The ranks of one job, compared over all its workers: those of a capture, or those that live.
 struct JobRanks {
-  std::string job;                       // its key; empty: its workers name none
-  std::vector<std::string> other_names;  // job keys of other workers of the same communicator
+  std::string job;  // its key; empty: its workers name none
+  // Job keys of other workers of the same communicator.
+  std::vector<std::string> other_names;
   uint64_t workers = 0;
+  // Cores that claim it.
   uint64_t cores = 0;
   int64_t world_size = 0;  // the largest that a worker names; 0: none does
   std::vector<WorldSizeClaim> world_sizes;
-  int64_t ranks_seen = 0;  // different ones, below world_size where that is known
+  // Distinct ranks, below world_size if that is known.
+  int64_t ranks_seen = 0;
   int64_t ranks_beyond_world = 0;
   uint64_t cores_without_rank = 0;
-  uint64_t cores_guessed = 0;         // whose rank rests on something that nobody stated
-  uint64_t cores_contradicted = 0;    // whose evidence names several ranks; the best counts
+  // Cores whose rank rests on something that nobody stated.
+  uint64_t cores_guessed = 0;
+  // Cores whose evidence names several ranks; the best evidence counts.
+  uint64_t cores_contradicted = 0;
   std::vector<RankRange> never_seen;  // at most limits::kCertificateRankRangesMax
   int64_t never_seen_count = 0;
   std::vector<RankDispute> disputes;  // at most limits::kRankDisputesNamedMax
   uint64_t disputes_count = 0;
   EventAccount account;  // of a capture
-  // Cores whose worker the inventory has forgotten, and with it its job: they may be of several.
+  // Cores whose worker, and with it its job, is no longer in the inventory: they may be of several
+  // jobs.
   uint64_t cores_forgotten = 0;
 
-  // Whether its ranks cannot be those of one job.
+  // Returns whether its ranks cannot be those of one job.
   bool is_contradictory() const {
     return disputes_count > 0 || world_sizes.size() > 1 || ranks_beyond_world > 0;
   }
-  // Whether it is one job, and its ranks cannot be relied on.
+  // Returns whether it certainly is one job and its ranks cannot be relied on.
   bool has_conflict() const { return cores_forgotten == 0 && is_contradictory(); }
 };
 
+// The ranks that a job must have and that no worker of the capture has.
 struct MissingRanks {
+  // Its job key; empty if it is not known.
+  // Its key; empty if its workers name none.
   std::string job;
   int64_t world_size = 0;
   int64_t seen = 0;
   std::vector<RankRange> never_seen;  // at most limits::kCertificateRankRangesMax
   int64_t never_seen_count = 0;
+  // Workers of the job claim different world sizes; world_size is the largest.
   bool disputed = false;
 };
 
+// The whole judgement of a capture.
 struct Certificate {
   CaptureId capture_id;
+  // The capture continues; `complete` is then false.
   bool provisional = true;
+  // Every event that was to be recorded is stored, or has expired as intended.
   bool complete = false;
   std::string verdict;
   EventAccount account;
-  std::vector<WorkerCertificate> workers;  // worst first
-  std::vector<HostCertificate> hosts;      // by name; their samples are in no other account
+  // Worst first.
+  std::vector<WorkerCertificate> workers;
+  // By instance id. Their samples are in no other account.
+  std::vector<HostCertificate> hosts;
   std::vector<AgentCertificate> agents;
-  std::vector<JobRanks> jobs;       // that took part, by name
-  std::vector<MissingRanks> ranks;  // of those, with some missing
+  // Jobs that took part, by name.
+  std::vector<JobRanks> jobs;
+  // Those of them that lack ranks.
+  std::vector<MissingRanks> ranks;
+  // Sentences that contradict completeness; `notes` do not and are only worth knowing.
   std::vector<std::string> findings;
   std::vector<std::string> notes;
 };

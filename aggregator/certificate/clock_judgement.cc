@@ -18,9 +18,11 @@
 namespace neurontrace {
 namespace {
 
+// A capture of a thousand instances with bad clocks must leave room for its other notes.
 constexpr size_t kNotesMax = 16;
 constexpr size_t kInstancesNamedMax = 4;
 
+// Joins adjacent pieces: a map has many, and a note for each would describe one doubt many times.
 std::vector<ClockBound> DoubtsOf(const ClockMap& map, const ReferenceWindow& window) {
   std::vector<ClockBound> doubts;
   for (const ClockBound& bound : BoundsIn(map, window)) {
@@ -40,7 +42,8 @@ void NoteDoubts(const InstanceClock& clock, const ReferenceWindow& window,
   const auto seconds = [&window](uint64_t ns) {
     return static_cast<double>(SubtractSaturating(ns, window.begin_ns)) / 1e9;
   };
-  if (window.end_ns <= window.begin_ns) return;  // of a capture without stamps: at no time of it
+  // A capture without stamps has no time in which a doubt could matter.
+  if (window.end_ns <= window.begin_ns) return;
   for (const ClockBound& doubt : DoubtsOf(clock.realtime, window)) {
     if (notes.size() >= kNotesMax) {
       ++further;
@@ -57,7 +60,8 @@ void NoteDoubts(const InstanceClock& clock, const ReferenceWindow& window,
   }
 }
 
-// While a capture is recorded, evidence of its newest part is on its way.
+// Only a note while the capture is recorded, because evidence of its newest part is still on its
+// way.
 void TellUnknown(const std::set<std::string>& instances, Certificate& certificate) {
   const size_t named = std::min(instances.size(), kInstancesNamedMax);
   std::string text = fmt::format(
@@ -73,7 +77,7 @@ void TellUnknown(const std::set<std::string>& instances, Certificate& certificat
   }
 }
 
-// Files with times of their own, which no clock of the instance has stamped.
+// Returns the number of files with times of their own, which no clock of the instance stamped.
 size_t OwnTimes(const WorkerCertificate& worker) {
   return static_cast<size_t>(
       std::count_if(worker.streams.begin(), worker.streams.end(),
@@ -85,13 +89,16 @@ size_t OwnTimes(const WorkerCertificate& worker) {
 std::string DescribeClockBound(uint64_t ns) {
   if (ns == kNoBound) return "not known";
   const auto value = static_cast<double>(ns);
+  // The limits are below the next unit by half of the last digit, so that no value is rounded to
+  // "1000.0 us".
   if (ns < 999'500) return fmt::format("{:.1f} us", value / 1e3);
   if (ns < 999'500'000) return fmt::format("{:.3f} ms", value / 1e6);
   return fmt::format("{:.3f} s", value / 1e9);
 }
 
 void JudgeClocks(const CaptureClocks& clocks, Certificate& certificate) {
-  // What could not be compared tells nothing, and stands among the clocks alone.
+  // Only violations: what could not be compared proves nothing and is reported among the clocks
+  // alone.
   for (const OrderCheck& check : clocks.order) {
     if (check.violated > 0) certificate.notes.push_back(check.words);
   }
@@ -99,6 +106,7 @@ void JudgeClocks(const CaptureClocks& clocks, Certificate& certificate) {
   std::set<std::string> unknown;
   for (WorkerCertificate& worker : certificate.workers) {
     const size_t own_times = OwnTimes(worker);
+    // No clock applies to any of its streams, however good the instance's clock is.
     if (own_times > 0 && own_times == worker.streams.size()) {
       worker.clock.words = "own time, not aligned";
       continue;

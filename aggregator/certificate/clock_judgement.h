@@ -9,15 +9,18 @@
 
 namespace neurontrace {
 
-// Of two events on two instances the order is knowable where they are further apart than both
-// bounds. Where one bound alone is beyond this, that is said.
+// The order of two events on two instances is certain if they are further apart than the sum of
+// both bounds. A bound above this, in nanoseconds, gets a note.
 inline constexpr uint64_t kOrderUnknownNs = 1'000'000;
 
-// Fills in how well the clocks of each worker are known, and adds notes: the worst bound, and the
-// times in which a clock is known so badly that the order of events on two instances is not. Pure.
+// Fills in how well the clocks of each worker are known, and adds notes: violated orders, the worst
+// bound, and the times in which a clock is known too badly to order events of two instances. A
+// clock that is unknown for a part of an ended capture is a finding. A pure function, called after
+// MakeCertificate.
 void JudgeClocks(const CaptureClocks& clocks, Certificate& certificate);
 
-// "0.3 us", "31.2 us", "2.500 ms", "1.204 s", "not known".
+// Returns a text with a unit that fits: "0.3 us", "31.2 us", "2.500 ms", "1.204 s", or "not known"
+// for kNoBound.
 std::string DescribeClockBound(uint64_t ns);
 
 }  // namespace neurontrace

@@ -11,9 +11,12 @@
 namespace neurontrace {
 namespace {
 
-// Places before a chunk is made: what is lost there was never captured.
+// What is lost before a chunk is made was never captured; LossPlace is ordered along the way of
+// events.
 bool IsBeforeCapture(LossPlace place) { return place < LossPlace::kAgentQueue; }
 
+// Fewer accounted events than captured ones can be explained by an uncounted loss on the way. More
+// of them never can: some event would have been counted twice.
 Conservation Check(uint64_t captured, uint64_t accounted, bool unknown_on_the_way, bool unknown) {
   if (captured == accounted) return unknown ? Conservation::kCannotSay : Conservation::kYes;
   const bool is_explained = captured > accounted && unknown_on_the_way;
@@ -40,6 +43,8 @@ void EventAccount::Add(const EventAccount& more) {
 
 EventAccount AccountOf(const StreamRecord& stream) {
   EventAccount account;
+  // The agent counts `captured` itself, independently of the events that arrive: that makes the
+  // comparison below a check at all.
   account.captured = account.expected = stream.captured;
   account.stored = stream.events;
   uint64_t accounted = stream.events;
@@ -48,6 +53,7 @@ EventAccount AccountOf(const StreamRecord& stream) {
     // One of no events gives only the time and the text of what is counted elsewhere.
     if (loss.events == 0 && !loss.events_unknown) continue;
     AddLoss(loss, account.losses);
+    // Expired events were stored: they balance the account, but are not lost.
     if (IsExpiry(loss)) {
       account.expired = AddSaturating(account.expired, loss.events);
       accounted = AddSaturating(accounted, loss.events);

@@ -9,15 +9,16 @@
 
 namespace neurontrace {
 
-// The account of one stream, checked. Pure.
+// Returns the checked account of one stream: captured events must equal those stored, lost after
+// capture, and expired. A pure function.
 EventAccount AccountOf(const StreamRecord& stream);
 
-// Events that the stream's agent says it has read, by what arrived of its account: those captured
-// and those that no chunk could hold.
+// Returns how many events the stream's agent must have read, judging by the part of its account
+// that arrived: those captured and those that no chunk could hold.
 uint64_t EventsReadBy(const StreamRecord& stream);
 
-// "12 in the runtime ring (overwritten), an unknown number in the tap buffer"; empty without
-// losses.
+// Returns "12 in the runtime ring (overwritten), an unknown number in the tap buffer", or an empty
+// text without losses. Expiries are no losses.
 std::string DescribeLosses(const std::vector<Loss>& losses);
 
 }  // namespace neurontrace

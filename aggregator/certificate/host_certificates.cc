@@ -12,7 +12,8 @@
 namespace neurontrace {
 namespace {
 
-// An agent that is still to bring it, or will not bring anything any more, is reported separately.
+// Only if its agent has finished: an agent that is still to bring the rest, or that was given up,
+// has a finding of its own already.
 bool IsCutShort(const CertificateEvidence& evidence, const StreamRecord& stream) {
   if (stream.ended || !HasEnded(evidence.record.state)) return false;
   const auto& agents = evidence.record.agents;
@@ -21,8 +22,8 @@ bool IsCutShort(const CertificateEvidence& evidence, const StreamRecord& stream)
   });
 }
 
-// As an agent tells it that continues without its aggregator: the capture may have stopped
-// meanwhile.
+// An agent that continues without its aggregator reports such a gap, because the capture may have
+// been stopped meanwhile: its begin is known, its end is not.
 bool HasNoEnd(const Loss& gap) {
   return gap.events == 0 && !gap.events_unknown && !IsGivenWay(gap) &&
          gap.first_timestamp_ns == gap.last_timestamp_ns;

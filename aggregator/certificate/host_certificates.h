@@ -8,12 +8,13 @@
 
 namespace neurontrace {
 
-// What there is of the samples of every host that was sampled, in the order of their names. Pure.
+// Returns the outcome of the samples of every host that was sampled, ordered by instance id. A pure
+// function.
 std::vector<HostCertificate> MakeHostCertificates(const CertificateEvidence& evidence);
 
-// What is missing of a host's samples, in words; empty if nothing is.
+// Returns a sentence about what is missing of a host's samples; empty if nothing is.
 std::string FindingOf(const HostCertificate& host);
-// When a host was not sampled, in words; empty if it was all the time.
+// Returns a sentence about the times at which a host was not sampled; empty if there are none.
 std::string NoteOf(const HostCertificate& host);
 
 }  // namespace neurontrace

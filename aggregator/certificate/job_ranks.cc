@@ -14,12 +14,14 @@
 namespace neurontrace {
 namespace {
 
-// Where every node's own address is the same.
+// Such an address is the same on every node and joins only workers of one instance.
 bool IsLoopbackRoot(std::string_view root) {
   return root.starts_with("127.") || root.starts_with("localhost:") || root.starts_with("[::1]") ||
          root.starts_with("::1") || root.starts_with("0.0.0.0");
 }
 
+// All ranks are counted, while only the first ranges are kept: a sparse world of thousands would
+// fill the certificate.
 void AddMissingRange(int64_t first, int64_t last, JobRanks& job) {
   if (first > last) return;
   job.never_seen_count += last - first + 1;
@@ -64,7 +66,7 @@ struct JobRankCensus::Job {
   std::set<int64_t> gids;
   std::map<int64_t, std::vector<Claim>> claims;
 
-  // `compared` false: it is counted, and its rank is that of another job.
+  // With `compared` false the core is counted, but its rank is that of another job.
   void Add(const RankedCore& core, const std::string& job_key, bool compared);
   void CountRanks();
   void FindDisputes();
@@ -85,7 +87,8 @@ void JobRankCensus::Job::Add(const RankedCore& core, const std::string& job_key,
   if (!compared) return;
   gids.insert(best->worker_gid);
   claims[best->worker_gid].emplace_back(&core, &job_key);
-  // The best claim that knows the size.
+  // Evidence is ordered best first: this is the best claim that knows the size, which need not be
+  // the one that knows the rank best.
   const auto sized = std::find_if(core.evidence.begin(), core.evidence.end(),
                                   [](const RankEvidence& claim) { return claim.world_size > 0; });
   if (sized == core.evidence.end()) return;
@@ -109,6 +112,7 @@ void JobRankCensus::Job::CountRanks() {
     ranks.ranks_seen = static_cast<int64_t>(gids.size());
     return;
   }
+  // With several claims the largest: a smaller one would call ranks of the others impossible.
   ranks.world_size = world_sizes.rbegin()->first;
   int64_t next = 0;
   for (const int64_t gid : gids) {
@@ -126,6 +130,7 @@ void JobRankCensus::Job::CountRanks() {
 void JobRankCensus::Job::AddDispute(int64_t gid, std::vector<Claim> claimants) {
   ++ranks.disputes_count;
   if (ranks.disputes.size() >= limits::kRankDisputesNamedMax) return;
+  // By identity, so that the same capture always names the same claimants.
   std::sort(claimants.begin(), claimants.end(),
             [](const Claim& a, const Claim& b) { return a.first->stream < b.first->stream; });
   RankDispute& dispute = ranks.disputes.emplace_back();
@@ -139,13 +144,15 @@ void JobRankCensus::Job::AddDispute(int64_t gid, std::vector<Claim> claimants) {
 
 void JobRankCensus::Job::FindDisputes() {
   for (auto& [gid, same] : claims) {
+    // A core without events was at no time: it cannot claim a rank at the same time as another one.
     std::erase_if(same,
                   [](const Claim& claim) { return claim.first->first_ns > claim.first->last_ns; });
     if (same.size() < 2) continue;
     std::stable_sort(same.begin(), same.end(), [](const Claim& a, const Claim& b) {
       return a.first->first_ns < b.first->first_ns;
     });
-    // Claims that overlap, one with the next.
+    // Claims that overlap form chains, each overlapping one before it. A chain whose claims all
+    // belong to one core is no dispute.
     std::vector<Claim> disputants;
     std::vector<Claim> chain;
     uint64_t reaches_ns = 0;
@@ -167,6 +174,7 @@ void JobRankCensus::Job::FindDisputes() {
   }
 }
 
+// Without path compression: chains are as short as a job has names.
 std::string JobRankCensus::Root(std::string node) const {
   for (auto it = parents_.find(node); it != parents_.end() && it->second != node;
        it = parents_.find(node)) {
@@ -199,7 +207,8 @@ void JobRankCensus::AddWorker(const WorkerInfo& worker) {
                         [key](const auto& fact) { return fact.key == key && !fact.value.empty(); });
   };
   auto root = find("comm");
-  // Where its processes meet tells a job only where nothing else does.
+  // The address at which its processes meet identifies a job only if nothing else does: it may be
+  // reused by the next job.
   if (root == worker.job_facts.end() && worker.job.empty()) root = find("master");
   const bool has_root = root != worker.job_facts.end();
   std::string communicator;
@@ -207,7 +216,7 @@ void JobRankCensus::AddWorker(const WorkerInfo& worker) {
     communicator = fmt::format("{} {}", root->key, root->value);
     if (IsLoopbackRoot(root->value)) communicator += " on " + worker.identity.instance_id;
   }
-  // A worker that names no job is of its communicator's, and not of all others that name none.
+  // A worker without a job key belongs to its communicator, rather than to all others without one.
   if (has_root && worker.job.empty()) {
     nodes_.try_emplace(worker.identity, communicator);
     names_.try_emplace(communicator, "");
@@ -241,6 +250,7 @@ std::set<WorkerIdentity> JobRankCensus::WholeWorlds() const {
     int64_t cores = 0;
     int64_t size = 0;
   };
+  // Roots of jobs with a name: these need no guess about whole worlds.
   std::set<std::string> named;  // roots
   for (const auto& [node, name] : names_) {
     if (!name.empty()) named.insert(Root(node));
@@ -258,6 +268,7 @@ std::set<WorkerIdentity> JobRankCensus::WholeWorlds() const {
   std::set<WorkerIdentity> whole;
   for (const auto& [root, worlds] : jobs) {
     for (const auto& [worker, world] : worlds) {
+      // A single worker needs no exemption, and its ranks should be compared with each other.
       if (worlds.size() > 1 && world.size == world.cores) whole.insert(worker);
     }
   }
@@ -272,6 +283,7 @@ std::vector<JobRanks> JobRankCensus::Jobs() const {
     jobs[Root(nodes_.at(worker))].Add(core, job_key, !whole_worlds.contains(worker));
   }
   for (const auto& [node, account] : accounts_) jobs[Root(node)].ranks.account.Add(account);
+  // Bystanders count only for jobs that take part; they make no job of their own.
   for (const auto& [node, gid] : bystander_gids_) {
     const auto job = jobs.find(Root(node));
     if (job != jobs.end()) job->second.gids.insert(gid);
@@ -303,7 +315,7 @@ std::vector<JobRanks> CompareRanks(const std::vector<WorkerInfo>& workers) {
   for (const WorkerInfo& worker : workers) census.AddWorker(worker);
   for (const WorkerInfo& worker : workers) {
     census.AddAccount(worker.identity, worker.job, {});
-    // One that has closed the runtime claims nothing any more.
+    // A worker that has closed the runtime no longer claims anything.
     if (worker.state == WorkerState::kClosed) continue;
     for (const CoreInfo& core : worker.cores) {
       census.AddCore(worker.job, {.stream = {.worker = worker.identity,

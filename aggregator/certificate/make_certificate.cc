@@ -27,6 +27,7 @@ AgentCertificate MakeAgent(const CaptureRecord& record, const CaptureAgentPart& 
   agent.instance_id = part.instance_id;
   agent.connected = part.away_since_realtime_ns == 0;
   agent.away_since_realtime_ns = part.away_since_realtime_ns;
+  // The order matters: an agent that was given up and came back all the same has finished.
   if (part.finished) {
     agent.part = AgentPart::kFinished;
   } else if (part.given_up) {
@@ -40,8 +41,8 @@ AgentCertificate MakeAgent(const CaptureRecord& record, const CaptureAgentPart& 
   return agent;
 }
 
-// Streams tell when a core had events, so that only claims of the same time are a dispute. A worker
-// that had nothing to record claims its ranks without a time.
+// Streams tell when a core had events, so that only simultaneous claims are a dispute. A worker
+// that had nothing to record claims its ranks without a time, which disputes nothing.
 std::vector<JobRanks> CompareRanksOf(const CertificateEvidence& evidence) {
   JobRankCensus census;
   std::set<WorkerIdentity> participants;
@@ -59,7 +60,7 @@ std::vector<JobRanks> CompareRanksOf(const CertificateEvidence& evidence) {
     with_stream.emplace(worker, stream.identity.nc_idx);
     const std::string& job = stream.job.empty() ? evidence.record.spec.selection.job : stream.job;
     census.AddAccount(worker, job, AccountOf(stream));
-    // Without an event it was at no time.
+    // A stream without an event was recorded at no time: an empty interval.
     const bool has_events = stream.first_timestamp_ns != 0;
     census.AddCore(job, {.stream = stream.identity,
                          .evidence = stream.evidence,
@@ -86,7 +87,7 @@ std::vector<JobRanks> CompareRanksOf(const CertificateEvidence& evidence) {
   return census.Jobs();
 }
 
-// The first few, as there may be thousands.
+// Only the first few are named, as there may be thousands.
 constexpr size_t kArtifactsNamed = 3;
 
 std::string ForgoneArtifactWords(std::span<const ArtifactForgone> forgone) {
@@ -102,7 +103,7 @@ std::string ForgoneArtifactWords(std::span<const ArtifactForgone> forgone) {
   return text;
 }
 
-// Files that a detail names; the others are counted.
+// Files that a remark's detail names; the others are counted.
 constexpr size_t kFilesNamed = 4;
 
 struct FileClaim {
@@ -110,7 +111,8 @@ struct FileClaim {
   const RankEvidence* evidence = nullptr;
 };
 
-// Of a file with a time of its own nobody knows when it was: it may overlap with any other.
+// A file with a time of its own may overlap with any other, since nobody knows when it was
+// recorded.
 uint64_t BeginNs(const FileClaim& claim) {
   return claim.stream->clock_domain == ClockDomain::kOwn ? 0 : claim.stream->first_timestamp_ns;
 }
@@ -135,7 +137,8 @@ std::vector<FileClaim> ClaimsOf(std::span<const StreamRecord> streams) {
   return claims;
 }
 
-// Of `claims` in the order of their begin, those that overlap in time with another one.
+// Returns those of `claims`, which are in the order of their begin, that overlap in time with
+// another one. One pass: it suffices to compare with the claim that ends last so far.
 std::vector<FileClaim> Overlapping(const std::vector<FileClaim>& claims) {
   std::vector<FileClaim> overlapping;
   FileClaim latest;  // of those so far the one that ends last
@@ -149,7 +152,7 @@ std::vector<FileClaim> Overlapping(const std::vector<FileClaim>& claims) {
       is_listed = false;
     }
     if (latest.stream == nullptr || EndNs(claim) > EndNs(latest)) {
-      // It is in the list if it overlaps with what was before.
+      // If it overlaps with an earlier claim, it was listed above.
       latest = claim;
     }
   }
@@ -174,6 +177,8 @@ void AddContradiction(const FileClaim& first, const std::string& detail,
       std::find_if(workers.begin(), workers.end(), [&](const WorkerCertificate& one) {
         return one.framework && one.worker.instance_id == instance;
       });
+  // Only if the caller's list lacks the instance: MakeWorkerCertificates makes an entry for each
+  // stream.
   if (worker == workers.end()) return;
   AddRemark(RemarkKind::kRankContradiction, 1, detail, worker->remarks);
 }
@@ -201,6 +206,7 @@ Certificate MakeCertificate(const CertificateEvidence& evidence) {
   Certificate certificate;
   certificate.capture_id = evidence.record.id;
   certificate.workers = MakeWorkerCertificates(evidence);
+  // Before accounts are summed up and judged: it adds remarks, which findings are made from.
   CompareFileRanks(evidence.streams, certificate.workers);
   for (const WorkerCertificate& worker : certificate.workers) {
     certificate.account.Add(worker.account);
@@ -249,6 +255,7 @@ absl::StatusOr<Certificate> ReadCertificate(const Store& store, const CaptureRec
   std::vector<WorkerInfo> infos;
   for (const WorkerIdentity& identity : named) {
     auto worker = store.inventory().Worker(identity);
+    // The inventory forgets workers some time after their end; the certificate then does without.
     if (absl::IsNotFound(worker.status())) continue;
     RETURN_IF_ERROR(worker.status());
     infos.push_back(std::move(worker->info));

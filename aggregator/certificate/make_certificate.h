@@ -14,31 +14,33 @@
 
 namespace neurontrace {
 
-// What a capture was recorded by and what of it is stored.
+// Everything that a certificate is derived from. Borrows; all of it must outlive the call.
 struct CertificateEvidence {
   const CaptureRecord& record;
   std::span<const StreamRecord> streams;
-  // Of the workers that `record` names, what their agents say: for the ranks of those without a
-  // stream. May lack some.
+  // The inventory's view of the workers that `record` names, for the ranks of those without a
+  // stream. May lack some, which the inventory has forgotten.
   std::span<const WorkerInfo> workers;
-  // What it should have of the vendor's profiler and does not.
+  // Files of the vendor's profiler that the capture should have and does not.
   std::span<const ArtifactForgone> artifacts_forgone = {};
 };
 
-// Judges a capture from its accounts. A capture that continues gets a provisional certificate of
-// what there is so far. Pure.
+// Judges a capture by its accounts. A capture that continues gets a provisional certificate of what
+// is stored so far. A pure function.
 Certificate MakeCertificate(const CertificateEvidence& evidence);
 
-// Compares what the framework files of a capture say about their ranks, and adds a remark to the
-// first worker concerned where two files whose events overlap in time claim one rank, or name
-// different world sizes. (Files of one rank one after the other are the profiles of several steps.)
-// Such files are shown apart, by their names. Pure.
+// Compares the ranks that the framework files of a capture claim. Adds a remark to the first worker
+// concerned if two files whose events overlap in time claim one rank or different world sizes.
+// (Files of one rank that follow each other are the profiles of several steps.) Such files are
+// shown separately, by their names. A pure function.
 void CompareFileRanks(std::span<const StreamRecord> streams,
                       std::vector<WorkerCertificate>& workers);
 
-// The certificate of a capture as it is stored now. Errors of the store. Any thread.
+// Returns the certificate of a capture as it is stored now. Fails with errors of the store. May be
+// called on any thread, and blocks on disk.
 absl::StatusOr<Certificate> ReadCertificate(const Store& store, const CaptureRecord& record);
-// The same where the streams have been read already.
+// The same for streams that were read already, so that an export and its certificate describe the
+// same moment.
 absl::StatusOr<Certificate> ReadCertificate(const Store& store, const CaptureRecord& record,
                                             std::span<const StreamRecord> streams);
 

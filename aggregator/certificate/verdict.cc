@@ -20,7 +20,7 @@
 namespace neurontrace {
 namespace {
 
-// Stretches told of one worker.
+// Stretches that the note on one worker names.
 constexpr size_t kGaveWayNamedMax = 4;
 // Jobs that a verdict names.
 constexpr size_t kJobsNamedMax = 3;
@@ -45,7 +45,8 @@ std::string LostWords(const EventAccount& account) {
                      account.lost_unknown ? " and an unknown number more" : "");
 }
 
-// Lines of which only so many are kept.
+// Appends lines up to a limit and, when it is destroyed, the number of those beyond it. The last
+// place is reserved for that number.
 class Lines {
  public:
   explicit Lines(std::vector<std::string>& lines) : lines_(lines) {}
@@ -138,7 +139,7 @@ std::string LeftOutWords(const WorkerCertificate& worker) {
       worker.left_out->detail.empty() ? "less than was asked for" : worker.left_out->detail);
 }
 
-// Of a capture by executions that has ended: the worker took part, and came to none of them.
+// Applies to an ended capture by executions: the worker took part, and reached none of them.
 bool ReachedNoExecution(const CaptureRecord& record, const WorkerCertificate& worker) {
   return worker.part == WorkerPart::kIdle && !worker.framework && record.begin.has_value() &&
          record.spec.conditions.by_execution() && HasEnded(record.state);
@@ -183,14 +184,14 @@ std::string ButForWords(const Certificate& certificate) {
                      Count(workers, "worker"), static_cast<double>(longest_ns) * 1e-9);
 }
 
-// Whether the stamps of a capture do not say how long it was recorded: they were lost, or the clock
-// was set back while the aggregator's machine was off.
+// Returns whether the stamps of a capture do not tell how long it was recorded: they were lost, or
+// the clock was set back while the aggregator's machine was off.
 bool IsLengthUnknown(const CaptureRecord& record) {
   if (!HasEnded(record.state) || record.state == CaptureState::kNotBegun) return false;
   return record.started_realtime_ns == 0 || record.stopped_realtime_ns < record.started_realtime_ns;
 }
 
-// What left workers out of a capture that matched none.
+// Returns why no worker took part in a capture, with a count for each distinct reason.
 std::string WhyNone(const Certificate& certificate) {
   if (certificate.agents.empty() && certificate.workers.empty()) {
     return "no worker matched: no agent was connected";
@@ -219,7 +220,8 @@ std::string WhyNone(const Certificate& certificate) {
   return text;
 }
 
-// Of one that has not begun, framework sources that were armed are nobody that it could record.
+// In a capture that has not begun, armed framework sources do not count as somebody it could
+// record.
 bool MatchedNone(const CaptureRecord& record, const Certificate& certificate) {
   return std::all_of(certificate.workers.begin(), certificate.workers.end(),
                      [&record](const WorkerCertificate& worker) {
@@ -242,6 +244,7 @@ void JudgeAgents(const Certificate& certificate, Lines& findings) {
   }
 }
 
+// With `matched_none` a note for each worker would only repeat the finding, which has all reasons.
 void JudgeWorkers(const CaptureRecord& record, const Certificate& certificate, bool matched_none,
                   Lines& findings, Lines& notes) {
   for (const WorkerCertificate& worker : certificate.workers) {
@@ -261,7 +264,8 @@ void JudgeWorkers(const CaptureRecord& record, const Certificate& certificate, b
   }
 }
 
-// What has to be said of events that are stored, or of files that have none.
+// Adds what must be said about stored events, or about files that have none. A kind that this
+// version does not know, sent by a newer agent, is taken for a finding to be on the safe side.
 void AddRemarks(const Certificate& certificate, Lines& findings, Lines& notes) {
   const auto add = [&](const std::string& name, const std::vector<Remark>& remarks) {
     for (const Remark& remark : remarks) {
@@ -276,7 +280,8 @@ void AddRemarks(const Certificate& certificate, Lines& findings, Lines& notes) {
   }
 }
 
-// Whether a remark reports events that are not there, though no loss may count them.
+// Returns whether a remark reports events that are missing although no loss may count them. Unknown
+// kinds are taken to do so.
 bool LackEvents(const Certificate& certificate) {
   const auto lacks = [](const Remark& remark) {
     switch (remark.kind) {
@@ -299,7 +304,8 @@ bool LackEvents(const Certificate& certificate) {
          std::any_of(certificate.hosts.begin(), certificate.hosts.end(), any_lacks);
 }
 
-// Whether others of a job were to be recorded nobody here can know, so this is no finding.
+// Missing ranks are notes rather than findings: nobody here can know whether the rest of a job was
+// to be recorded.
 void JudgeRanks(const Certificate& certificate, Lines& notes) {
   for (const JobRanks& job : certificate.jobs) {
     if (job.cores_forgotten == 0 || !job.is_contradictory()) continue;
@@ -318,7 +324,8 @@ void JudgeRanks(const Certificate& certificate, Lines& notes) {
   }
 }
 
-// "; 4 of 16 ranks of job a and 6 of 8 ranks of job b never seen", of jobs that surely have more.
+// Returns "; 4 of 16 ranks of job a, 6 of 8 ranks of job b never seen". Jobs with disputed world
+// sizes are left aside: they need not have more ranks.
 std::string NeverSeen(const Certificate& certificate) {
   std::vector<const MissingRanks*> jobs;
   for (const MissingRanks& ranks : certificate.ranks) {
@@ -386,7 +393,8 @@ void AddRemarkCounts(const Certificate& certificate, std::vector<std::string>& p
   }
 }
 
-// Counts the findings by kind. A single one that is no loss and no absence is told in full.
+// Counts the findings by kind. A single finding that is neither a loss nor an absence is quoted in
+// full. Requires at least one finding.
 std::string Summary(const CaptureRecord& record, const Certificate& certificate) {
   std::vector<std::string> parts;
   const EventAccount& account = certificate.account;
@@ -450,6 +458,8 @@ void FinalizeCertificate(const CaptureRecord& record, Certificate& certificate) 
   const bool has_begun = record.state != CaptureState::kNotBegun;
   bool every_event_stored = false;
   {
+    // The scope ends them before the verdict reads the findings: their destructors append the last
+    // line.
     Lines findings(certificate.findings);
     Lines notes(certificate.notes);
     if (matched_none) findings.Add(WhyNone(certificate));
@@ -462,6 +472,8 @@ void FinalizeCertificate(const CaptureRecord& record, Certificate& certificate) 
       if (std::string finding = FindingOf(host); !finding.empty()) findings.Add(std::move(finding));
       if (std::string note = NoteOf(host); !note.empty()) notes.Add(std::move(note));
     }
+    // Taken before remarks and rank conflicts are added: those doubt the meaning of stored events,
+    // not that they are stored.
     every_event_stored = certificate.findings.empty() && !LackEvents(certificate);
     AddRemarks(certificate, findings, notes);
     for (const JobRanks& job : certificate.jobs) {
@@ -507,6 +519,7 @@ void FinalizeCertificate(const CaptureRecord& record, Certificate& certificate) 
 }
 
 void AddFinding(Certificate& certificate, std::string finding) {
+  // An incomplete or provisional verdict stays: it counts what was found first.
   if (certificate.complete) {
     certificate.complete = false;
     certificate.verdict = "incomplete: " + finding;

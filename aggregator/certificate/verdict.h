@@ -8,14 +8,15 @@
 
 namespace neurontrace {
 
-// Fills in what follows from the rest of a certificate: findings, notes, whether it is complete,
-// and the verdict in words. Pure.
+// Fills in what follows from the rest of a certificate: findings, notes, `provisional`, `complete`
+// and the text of the verdict. A pure function, called once when everything else is filled in.
 void FinalizeCertificate(const CaptureRecord& record, Certificate& certificate);
 
-// "i-0a pid 42 (ranks 0-3)", "framework files of i-0a", "i-0a".
+// Returns "i-0a pid 42 (ranks 0-3)", "framework files of i-0a" or "i-0a".
 std::string NameOf(const WorkerCertificate& worker);
 
-// Adds something that was found after the verdict: a complete capture is then incomplete.
+// Adds something that was found after FinalizeCertificate. A complete capture becomes incomplete,
+// and the finding becomes its verdict.
 void AddFinding(Certificate& certificate, std::string finding);
 
 }  // namespace neurontrace

@@ -17,12 +17,13 @@
 namespace neurontrace {
 namespace {
 
-// One worker while its parts are put together.
+// One worker while its parts are collected from streams, status and inventory.
 struct Draft {
   WorkerCertificate certificate;
   const CaptureWorkerStatus* status = nullptr;
   const CaptureAgentPart* agent = nullptr;
-  uint64_t read = 0;  // by what arrived
+  // Events that its agent must have read, by the accounts that arrived.
+  uint64_t read = 0;
   bool streams_ended = true;
 };
 
@@ -30,7 +31,8 @@ uint64_t LengthNs(const Gap& gap) {
   return gap.loss.last_timestamp_ns - gap.loss.first_timestamp_ns;
 }
 
-// Streams of a worker are told the same, but for what each had already delivered.
+// All streams of a worker report the same stretch, except for what each had already delivered: the
+// union is the worker's, and the longest text is the most complete one.
 void AddLeftOut(const std::vector<Loss>& losses, std::optional<Loss>& left_out) {
   for (const Loss& loss : losses) {
     if (!IsLeftOut(loss) || loss.last_timestamp_ns == 0) continue;
@@ -41,6 +43,8 @@ void AddLeftOut(const std::vector<Loss>& losses, std::optional<Loss>& left_out) 
   }
 }
 
+// Collects the evidence by worker. The order of the four loops matters: a bystander is one only if
+// neither a status nor a stream mentions it.
 class Drafts {
  public:
   explicit Drafts(const CertificateEvidence& evidence) : evidence_(evidence) {
@@ -66,7 +70,7 @@ class Drafts {
   }
 
  private:
-  // The framework files of an instance stand together, whichever process wrote them.
+  // The framework files of an instance form one entry, whichever process wrote them.
   Draft& At(WorkerIdentity worker, bool framework) {
     if (framework) worker = {.instance_id = worker.instance_id, .boot_id = worker.boot_id};
     const auto [it, is_new] = drafts_.try_emplace({worker, framework});
@@ -104,6 +108,7 @@ class Drafts {
     worker.account.Add(part.account);
     AddLeftOut(stream.losses, worker.left_out);
     worker.gaps = AddSaturating(worker.gaps, stream.gaps_count);
+    // The maximum rather than the sum, because gaps of a worker's streams usually coincide.
     worker.gaps_sum_ns = std::max(worker.gaps_sum_ns, stream.gaps_sum_ns);
     for (const Loss& gap : stream.gaps) {
       if (IsGivenWay(gap)) {
@@ -120,7 +125,7 @@ class Drafts {
 
   void AddBystander(const NonParticipant& bystander) {
     Draft& draft = At(bystander.worker, false);
-    // It took part after all.
+    // It took part after all: for instance, its agent reconnected after the list was made.
     if (draft.status != nullptr || !draft.certificate.streams.empty()) return;
     draft.certificate.agent_id = bystander.agent_id;
     draft.certificate.part = WorkerPart::kNever;
@@ -143,7 +148,8 @@ class Drafts {
     if (it->second.certificate.job.empty()) it->second.certificate.job = info.job;
     const auto& streams = it->second.certificate.streams;
     for (const CoreInfo& core : info.cores) {
-      // What is known of a core with a stream is bound to the stream already.
+      // The evidence for a core with a stream is bound to the stream already, and may be newer
+      // there.
       const bool has_stream =
           std::any_of(streams.begin(), streams.end(), [&core](const StreamCertificate& stream) {
             return stream.identity.nc_idx == core.nc_idx;
@@ -160,7 +166,8 @@ class Drafts {
     auto& gids = worker.worker_gids;
     std::sort(gids.begin(), gids.end());
     gids.erase(std::unique(gids.begin(), gids.end()), gids.end());
-    // What was there before has gone in any case.
+    // Everything before that time has expired anyway, so that it does not matter who had the
+    // worker.
     std::erase_if(worker.gave_way, [&worker](const Loss& gap) {
       return gap.last_timestamp_ns <= worker.account.expired_last_ns;
     });
@@ -178,6 +185,8 @@ class Drafts {
         draft.status == nullptr ? CaptureWorkerState::kUnspecified : draft.status->state;
     const bool has_ended = HasEnded(evidence_.record.state);
     const bool has_traces = worker.account.expected > 0 || worker.account.lost_unknown;
+    // More read than arrived is always wrong. Fewer is wrong only if the agent declared the number
+    // final: otherwise it may simply have reported before it read on.
     worker.events_read_differs =
         has_ended && (worker.events_read > draft.read ||
                       (state == CaptureWorkerState::kComplete && worker.events_read < draft.read));
@@ -185,7 +194,8 @@ class Drafts {
       worker.part = WorkerPart::kNever;
       worker.absence = AbsenceOf(draft.status->worker_state);
     } else if (evidence_.record.state == CaptureState::kNotBegun && !has_traces) {
-      worker.part = WorkerPart::kIdle;  // it was armed, and told to let it be
+      // The capture was called off before it began: the worker was armed and released.
+      worker.part = WorkerPart::kIdle;
     } else if (has_ended ? HasVanished(draft, state) : state == CaptureWorkerState::kLost) {
       worker.part = WorkerPart::kVanished;
       if (state == CaptureWorkerState::kComplete && worker.detail.empty()) {
@@ -200,13 +210,13 @@ class Drafts {
     }
   }
 
-  // Whether a stream that its agent had opened never came here.
+  // Returns whether a stream that its agent had opened never arrived.
   static bool LacksStreams(const Draft& draft) {
     return draft.status->streams > draft.certificate.streams.size();
   }
 
-  // What an agent that knows of nothing amiss delivered all the same. A restarted one does not know
-  // what its predecessor gave up.
+  // Describes an agent's delivery that is incomplete although the agent reports success: a
+  // restarted agent does not know what its predecessor gave up.
   static std::string SayGivenUp(const Draft& draft) {
     const auto& streams = draft.certificate.streams;
     const auto ended = std::count_if(streams.begin(), streams.end(),
@@ -215,17 +225,17 @@ class Drafts {
                        std::max<size_t>(streams.size(), draft.status->streams));
   }
 
-  // Whether more may have been there than arrived, and nobody is left to say so.
+  // Returns whether more may have existed than arrived, with nobody left who could report it.
   static bool HasVanished(const Draft& draft, CaptureWorkerState state) {
     const bool has_last_word = draft.agent != nullptr && draft.agent->finished;
-    // Without a word of how many streams there were, others may never have come.
+    // Without a reported number of streams, others may never have arrived.
     const bool has_all = draft.status != nullptr && draft.status->streams > 0 &&
                          draft.streams_ended && !LacksStreams(draft);
     if (state == CaptureWorkerState::kLost) {
       return !has_all || draft.certificate.account.lost_unknown;
     }
     if (state == CaptureWorkerState::kComplete) {
-      // A stream without an end was given up by somebody on the way, whatever its worker says.
+      // A stream without an end was given up somewhere on the way, whatever its worker reports.
       return !draft.streams_ended || LacksStreams(draft) ||
              (!has_last_word && draft.certificate.events_read_differs);
     }
@@ -236,6 +246,8 @@ class Drafts {
     return !has_all;
   }
 
+  // A worker that vanished may have produced events that nobody counted: the sums must not look
+  // whole.
   static void BookUnknown(WorkerCertificate& worker) {
     if (worker.account.lost_unknown) return;
     EventAccount unknown;
@@ -262,7 +274,7 @@ class Drafts {
   std::map<std::pair<WorkerIdentity, bool>, Draft> drafts_;
 };
 
-// The worse, the smaller.
+// Returns the worker's place in the list: the worse its outcome, the smaller.
 int Rank(const WorkerCertificate& worker) {
   if (worker.account.conserved == Conservation::kNo) return 0;
   if (worker.part == WorkerPart::kVanished) return 1;

@@ -7,10 +7,12 @@
 
 namespace neurontrace {
 
-// The outcome of every worker that was there, with its streams; worst first. Pure.
+// Returns the outcome of every worker that took part or could have, with its streams; worst first.
+// A pure function.
 std::vector<WorkerCertificate> MakeWorkerCertificates(const CertificateEvidence& evidence);
 
-// Whether this worker is in the way of a complete capture.
+// Returns whether this worker keeps a capture from being complete. Workers that the capture was not
+// meant to record do not.
 bool IsWanting(const WorkerCertificate& worker);
 
 }  // namespace neurontrace

@@ -13,11 +13,14 @@
 namespace neurontrace {
 namespace {
 
+// 48 bits of the hash: agents of one capture are thousands at most. IsInspectName in manifest.cc
+// accepts exactly this number of digits.
 constexpr size_t kAgentDigits = 12;
 
 constexpr size_t kContainerCharacters = 12;  // as container tools shorten ids
 constexpr size_t kInstanceCharactersMax = 128;
 
+// Instance and container ids come from agents, and the result becomes a directory's name.
 std::string PlainName(std::string_view text, size_t characters_max) {
   std::string name(text.substr(0, characters_max));
   for (char& c : name) {
@@ -43,7 +46,7 @@ std::vector<std::string> ArtifactPaths(const std::vector<ArtifactReference>& art
         first.agent_id == artifact.agent_id
             ? ""
             : fmt::format("agent-{}/", Sha256HexOf(artifact.agent_id).substr(0, kAgentDigits));
-    // The last one is its own: nothing else has this agent, root and path.
+    // The last candidate is certainly free: no other artifact has this agent, root and path.
     for (const std::string& below : {std::string(), agent, agent + root}) {
       path = below + artifact.place.path();
       const ArtifactReference& there = *taken.try_emplace(path, &artifact).first->second;
@@ -62,13 +65,16 @@ std::vector<std::vector<std::string>> ArtifactPathsOfWorkers(
   absl::flat_hash_map<std::pair<std::string, uint32_t>, size_t> by_process;
   for (size_t i = 0; i < workers.size(); ++i) {
     const auto [at, is_new] = by_process.try_emplace({workers[i].instance_id, workers[i].pid}, i);
-    if (!is_new) at->second = workers.size();  // nobody's
+    // Two workers with one process id on one instance, as in two containers: neither gets the
+    // artifact.
+    if (!is_new) at->second = workers.size();
   }
   std::vector<std::vector<std::string>> of(workers.size());
   for (size_t i = 0; i < artifacts.size(); ++i) {
     const ArtifactPlace& place = artifacts[i].place;
     const auto at = by_process.find({place.instance_id, place.pid});
     if (paths[i].empty() || at == by_process.end() || at->second == workers.size()) continue;
+    // The process id is one of the container's namespace, while the worker's is the host's.
     if (!place.container.empty() && workers[at->second].container_id.empty()) continue;
     of[at->second].push_back(paths[i]);
   }

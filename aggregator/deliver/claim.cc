@@ -18,7 +18,7 @@ constexpr size_t kClaimBytesMax = 4096;
 constexpr std::string_view kClaimBeginning = "claim.";
 constexpr std::string_view kClaimEnding = ".json";
 
-// 0: no claim's name.
+// Returns 0 for a name that is not a claim's.
 uint64_t NumberOf(std::string_view name) {
   if (!name.starts_with(kClaimBeginning) || !name.ends_with(kClaimEnding)) return 0;
   name.remove_prefix(kClaimBeginning.size());
@@ -26,7 +26,8 @@ uint64_t NumberOf(std::string_view name) {
   name.remove_suffix(kClaimEnding.size());
   uint64_t number = 0;
   const auto [rest, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  // The last ones are never reached; who puts one there to be in the way is passed over.
+  // The highest numbers are never reached by counting. A file planted with one of them is ignored,
+  // because it would make the next number overflow.
   const bool is_number = error == std::errc() && rest == name.data() + name.size();
   return is_number && number < UINT64_MAX / 2 ? number : 0;
 }
@@ -40,7 +41,8 @@ absl::StatusOr<std::unique_ptr<Claim>> Claim::Take(Volume& volume, const std::st
   if (!others.holder.empty()) return Unavailable("{}", others.holder);
   const absl::Status made = claim->Make(others.newest + 1);
   if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
-  // Of two that found a dead one at the same moment, both may have made theirs.
+  // Looks again: two writers that found a dead claim at the same moment may both have made one.
+  // Whoever sees another's claim in force gives up.
   ASSIGN_OR_RETURN(others, claim->LookAround(made.ok()));
   if (!others.holder.empty()) return Unavailable("{}", others.holder);
   if (made.ok()) return claim;
@@ -49,23 +51,27 @@ absl::StatusOr<std::unique_ptr<Claim>> Claim::Take(Volume& volume, const std::st
 
 Claim::~Claim() {
   if (number_ == 0 || AgeNs() >= kClaimLeaseNs) return;
-  volume_.Remove(NameOf(number_)).IgnoreError();  // its lease ends
+  // If this fails, the lease ends by itself.
+  volume_.Remove(NameOf(number_)).IgnoreError();
 }
 
 absl::Status Claim::Keep() {
   if (AgeNs() < kClaimRenewNs) return absl::OkStatus();
-  // Another may have taken it over, and have finished since.
+  // Another writer may have taken over and even have finished since, so that its claim is gone
+  // again.
   if (AgeNs() >= kClaimLeaseNs) return Lost("it was not renewed in time");
   const uint64_t last = number_;
   const uint64_t last_until_ns = made_monotonic_ns_ + kClaimLeaseNs;
   const absl::Status made = Make(last + 1);
   if (absl::IsAlreadyExists(made)) return Lost(std::string(made.message()));
+  // A failed renewal is no loss yet: the present lease lasts long enough for another attempt.
   if (!made.ok()) {
     const bool is_time_for_another_try = AgeNs() + kVolumeOperationNs < kClaimLeaseNs;
     return is_time_for_another_try ? absl::OkStatus() : made;
   }
   if (clock_.MonotonicNs() >= last_until_ns) return Lost("it was renewed too late");
-  volume_.Remove(NameOf(last)).IgnoreError();  // dies by itself
+  // If this fails, the old claim's lease ends by itself.
+  volume_.Remove(NameOf(last)).IgnoreError();
   ASSIGN_OR_RETURN(const Others others, LookAround(false));
   return others.holder.empty() ? absl::OkStatus() : Lost(others.holder);
 }
@@ -85,11 +91,11 @@ absl::Status Claim::Make(uint64_t number) {
   claim.set_lock(owner_.lock);
   claim.set_run(owner_.run);
   claim.set_lease_until_realtime_ns(clock_.RealtimeNs() + kClaimLeaseNs);
-  // From before it is there, so that it never ends earlier than we believe.
+  // Read before the file exists, so that the lease never ends earlier than this object believes.
   const uint64_t now_ns = clock_.MonotonicNs();
   const std::string text = FormatClaim(claim);
   if (absl::Status status = volume_.CreateOnce(NameOf(number), text); !status.ok()) {
-    // A try whose answer was lost, before one that found what it had made.
+    // An attempt may succeed although its answer was lost; the retry then finds its own file.
     const auto there = volume_.Read(NameOf(number), kClaimBytesMax);
     if (!there.ok() || *there != text) return status;
   }
@@ -110,7 +116,7 @@ std::string Claim::InWords(const v1::DeliveryClaim& claim, const std::string& fi
       fmt::format("{} is being written by {}", volume_.Where(directory_), claim.owner());
   const uint64_t until_ns = claim.lease_until_realtime_ns();
   const uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
-  // No clock says when it ends.
+  // The time of the file is in the future too, so that no clock tells when the lease ends.
   if (left_ns > kClaimLeaseNs + kClaimGraceNs) {
     return fmt::format("{}, by a file whose time is in the future: if nobody does, remove {}", who,
                        file);
@@ -131,6 +137,7 @@ absl::StatusOr<Claim::Others> Claim::LookAround(bool remove_dead) {
     if (number == number_) continue;
     const auto text = volume_.Read(NameOf(number), kClaimBytesMax);
     if (absl::IsNotFound(text.status())) continue;  // just released
+    // An unreadable claim must not be taken for a dead one.
     if (absl::IsUnavailable(text.status())) return text.status();
     v1::DeliveryClaim claim;
     const auto parsed = text.ok() ? ParseClaim(*text) : text.status();
@@ -139,7 +146,7 @@ absl::StatusOr<Claim::Others> Claim::LookAround(bool remove_dead) {
     } else {
       claim.set_owner("somebody unknown");
     }
-    // Half written, or of a clock that is far ahead: by its file's time.
+    // A claim that is half written, or of a clock far ahead, is judged by its file's time.
     if (!parsed.ok() || claim.lease_until_realtime_ns() > now_ns + kClaimLeaseNs + kClaimGraceNs) {
       claim.set_lease_until_realtime_ns(AddSaturating(entry.modified_realtime_ns, kClaimLeaseNs));
     }

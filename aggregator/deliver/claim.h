@@ -14,42 +14,48 @@
 
 namespace neurontrace {
 
-// Who writes, of this aggregator and all others.
+// Identifies a writer among those of this aggregator and of all others.
 struct ClaimOwner {
-  std::string name;  // in words, for who finds the claim; another for each delivery
-  // Something that only one process at a time can have, such as an open store, and which process
-  // has it: who finds a claim with its own lock of another run knows that its writer is gone, and
-  // waits for no lease. Empty: nothing is known.
+  // A text for whoever finds the claim; different for each delivery.
+  std::string name;
+  // `lock` names something that only one process at a time can hold, such as an open store, and
+  // `run` the process that holds it. Whoever finds a claim with its own lock and another run knows
+  // that the writer is gone, and does not wait for its lease. Empty if nothing is known.
   std::string lock;
   std::string run;
 };
 
-// The right to write a directory of a volume, which one at a time has, of this aggregator and all
-// others: files claim.<n>.json, each made only where none has its name. Who holds it makes the next
-// one in good time before the lease of the last one ends, and removes the last; whoever finds one
-// whose lease ended some time ago, or whose writer is known to be gone, takes its place in the same
-// way. Needs clocks that agree to kClaimGraceNs, and a Keep before each operation of the volume
-// that changes something. One thread at a time.
+// The right to write a directory of a volume, which one writer at a time has among those of this
+// aggregator and all others. It consists of files claim.<n>.json, each created only if its name is
+// free. The holder creates the next one in good time before the lease of the last one ends, and
+// removes the last. Whoever finds a claim whose lease ended some time ago, or whose writer is known
+// to be gone, takes over by creating the next one.
+//
+// Relies on clocks that agree within kClaimGraceNs, and on a call of Keep before each operation
+// that changes something in the volume. Used by one thread at a time. docs/formats/shared_volume.md
+// describes the files.
 class Claim {
  public:
   static constexpr uint64_t kClaimLeaseNs = 120'000'000'000;
-  static constexpr uint64_t kClaimRenewNs = 30'000'000'000;  // after the last one
-  static constexpr uint64_t kClaimGraceNs = 30'000'000'000;  // after its end it still counts
+  // After this time since the last one was made, Keep makes the next.
+  static constexpr uint64_t kClaimRenewNs = 30'000'000'000;
+  // For this long after its end a lease still counts for others, because clocks differ.
+  static constexpr uint64_t kClaimGraceNs = 30'000'000'000;
   static_assert(kClaimRenewNs + kVolumeOperationNs < kClaimLeaseNs,
                 "what was begun just before a renewal ends before the lease");
 
-  // UNAVAILABLE, with who has it and until when, where somebody has. `volume` and `clock` outlive
-  // it.
+  // Fails with UNAVAILABLE, naming the holder and the end of its lease, if the directory is
+  // claimed, and with the volume's errors. `volume` and `clock` must outlive the claim.
   static absl::StatusOr<std::unique_ptr<Claim>> Take(Volume& volume, const std::string& directory,
                                                      const ClaimOwner& owner, const Clock& clock);
-  // Releases it, while it is ours: afterwards another's may have its name.
+  // Releases the claim if it is still certainly ours: later, another's file may have its name.
   ~Claim();
   Claim(const Claim&) = delete;
   Claim& operator=(const Claim&) = delete;
 
-  // To be called often: renews it when it is time. ABORTED when another has it by now, or may have
-  // because it was not renewed in time; else the error of a volume that cannot be asked. After any
-  // of them nothing may be written any more.
+  // Renews the claim when it is time; cheap otherwise, and to be called often. Fails with ABORTED
+  // if another writer has it by now, or may have because it was not renewed in time; else with the
+  // error of a volume that cannot be asked. After any error nothing may be written any more.
   absl::Status Keep();
 
  private:
@@ -59,26 +65,32 @@ class Claim {
         owner_(std::move(owner)),
         clock_(clock) {}
   std::string NameOf(uint64_t number) const;
-  // Makes number `number`, if nobody else has one that counts.
+  // Creates claim `number` and makes it ours, unless its name is taken.
   absl::Status Make(uint64_t number);
+  // Returns whether the claim's writer is known to be gone or its lease is long over.
   bool IsOwnerDead(const v1::DeliveryClaim& claim, uint64_t now_ns) const;
-  // Who has `claim`, in `file`, and until when.
+  // Returns a text about the holder of `claim`, in `file`, and the end of its lease.
   std::string InWords(const v1::DeliveryClaim& claim, const std::string& file,
                       uint64_t now_ns) const;
   uint64_t AgeNs() const { return clock_.MonotonicNs() - made_monotonic_ns_; }
   // Claims other than ours.
   struct Others {
-    uint64_t newest = 0;  // the highest number there, also ours; 0 without any
-    std::string holder;   // describes the owner of a claim in force; empty: none is
+    // The highest number there, ours included; 0 without any.
+    uint64_t newest = 0;
+    // A text about a claim that is in force; empty if none is.
+    std::string holder;
   };
+  // Reads all claims of the directory.
   absl::StatusOr<Others> LookAround(bool remove_dead);
+  // Returns the ABORTED of Keep.
   absl::Status Lost(const std::string& why) const;
 
   Volume& volume_;
   const std::string directory_;
   const ClaimOwner owner_;
   const Clock& clock_;
-  uint64_t number_ = 0;  // of the one that is ours; 0: none
+  // Of the claim that is ours; 0 if there is none.
+  uint64_t number_ = 0;
   uint64_t made_monotonic_ns_ = 0;
 };
 

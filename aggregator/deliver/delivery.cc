@@ -14,6 +14,8 @@ namespace {
 constexpr std::string_view kManifest = "manifest.json";
 constexpr std::string_view kPartialManifest = "manifest.partial.json";
 constexpr std::string_view kChecksums = "SHA256SUMS";
+// After at least this many bytes or nanoseconds the end of a step is saved: enough that an
+// interruption costs little, and seldom enough for deliveries of thousands of small steps.
 constexpr uint64_t kSaveBytes = 64u << 20;
 constexpr uint64_t kSaveNs = 2'000'000'000;
 
@@ -23,10 +25,11 @@ std::string Below(const std::string& directory, std::string_view name) {
 
 }  // namespace
 
-// The files of one step, until it ends.
+// The files of one step until it ends. Entries are collected in now_, which replaces the step of
+// the manifest only when the step ends.
 class Delivery::Step : public OutputFiles {
  public:
-  // `others`: files of the other steps.
+  // `others` is the number of files of the other steps.
   Step(Delivery& delivery, std::string directory, v1::DeliveredStep now, size_t others)
       : delivery_(delivery),
         directory_(std::move(directory)),
@@ -47,6 +50,7 @@ class Delivery::Step : public OutputFiles {
   size_t open_ = 0;
 };
 
+// Hashes what it writes. The claim is asked before each operation, as Claim demands.
 class Delivery::StepFile : public OutputFile {
  public:
   StepFile(Step& step, std::string name, std::unique_ptr<Volume::File> file)
@@ -99,7 +103,7 @@ absl::StatusOr<std::unique_ptr<OutputFile>> Delivery::Step::Open(std::string_vie
   if (!names_.emplace(name).second) return InvalidArgument("delivery: two files named {}", name);
   const std::string path = Below(directory_, name);
   RETURN_IF_ERROR(delivery_.Keep());
-  // So that whoever continues knows where temporary files may lie.
+  // Saved before the file exists, so that a successor knows where temporary files may be.
   delivery_.AddDirectoryOf(path);
   if (!delivery_.are_directories_saved_) RETURN_IF_ERROR(delivery_.Save());
   Volume::Resumption resumption;
@@ -129,15 +133,16 @@ absl::StatusOr<std::unique_ptr<Delivery>> Delivery::Begin(Volume& volume, const 
   return delivery;
 }
 
-// The partial manifest counts before the whole one, which is older where both are there.
+// The partial manifest takes precedence: if both exist, the whole one is older.
 absl::Status Delivery::TakeUp() {
   for (const std::string_view name : {kPartialManifest, kManifest}) {
     const auto text = volume_.Read(Below(directory_, name), limits::kManifestBytesMax);
     if (absl::IsNotFound(text.status())) continue;
     RETURN_IF_ERROR(text.status());
-    is_open_ = is_open_ || name == kPartialManifest;  // also one of which nothing can be read
+    // Even if nothing of it can be read: Finish must remove it.
+    is_open_ = is_open_ || name == kPartialManifest;
     auto parsed = ParseManifest(*text);
-    // Half written, on a volume without rename: what it would have told is written again.
+    // Half written, on a volume without rename: what it would have listed is written again.
     if (!parsed.ok() || parsed->capture_id() != spec_.capture.ToString()) continue;
     manifest_ = *std::move(parsed);
     break;
@@ -183,7 +188,7 @@ absl::Status Delivery::WriteManifest(std::string_view name) {
   return Write(name, FormatManifest(manifest_));
 }
 
-// Beside the capture's own files.
+// Writes a file about the delivery, next to the capture's own files.
 absl::Status Delivery::Write(std::string_view name, const std::string& text) {
   if (text.size() > spec_.manifest_bytes_max) {
     return ResourceExhausted("delivery: {} of more than {} bytes: give another destination", name,
@@ -200,7 +205,8 @@ absl::Status Delivery::Remove(const std::string& name) {
 absl::Status Delivery::Open() {
   RETURN_IF_ERROR(Save());
   is_open_ = true;
-  // Also where another one had opened it: it may have died before it came to this.
+  // Removes the manifest even if an earlier delivery had opened the directory: that one may have
+  // died before it came to this.
   if (is_manifest_gone_) return absl::OkStatus();
   RETURN_IF_ERROR(Remove(Below(directory_, kManifest)));
   RETURN_IF_ERROR(Remove(Below(directory_, kChecksums)));
@@ -252,8 +258,9 @@ absl::StatusOr<OutputFiles*> Delivery::BeginStep(const std::string& step,
     known->set_name(step);
     steps_.emplace(step, known);
   }
-  // No manifest that is there may go on saying that this step is whole.
+  // No manifest that exists may claim any longer that this step is whole.
   const bool is_told = known->done() || !is_manifest_gone_;
+  // Before Open saves the manifest.
   known->set_done(false);
   if (is_told) RETURN_IF_ERROR(Open());
   v1::DeliveredStep now;
@@ -275,29 +282,34 @@ absl::Status Delivery::EndStep(const StepEnd& end) {
   for (const v1::DeliveredFile& file : now.files()) names.insert(file.name());
   std::vector<std::string> gone;
   for (const v1::DeliveredFile& file : known->files()) {
+    // An earlier delivery of this step wrote it, for instance one with more parts.
     if (!names.contains(file.name())) gone.push_back(file.name());
   }
   files_ = files_ - static_cast<size_t>(known->files_size()) + names.size();
   *known = std::move(now);
   step_.reset();
-  // Of many small steps, those since the last manifest are written again after an interruption.
+  // Not after each of many small steps: those since the last manifest are written again after an
+  // interruption.
   const bool is_worth_it = bytes_written_ >= saved_bytes_ + kSaveBytes ||
                            clock_.MonotonicNs() >= saved_monotonic_ns_ + kSaveNs;
   if (gone.empty() && !is_worth_it) return absl::OkStatus();
+  // Before the removals: a manifest must not list files that are gone.
   RETURN_IF_ERROR(Save());
   for (const std::string& name : gone) RETURN_IF_ERROR(Remove(name));
   return absl::OkStatus();
 }
 
 absl::Status Delivery::Finish() {
-  if (!is_open_) return absl::OkStatus();  // nothing was written: all of it was there
+  // Nothing was written, because everything was there.
+  if (!is_open_) return absl::OkStatus();
   RETURN_IF_ERROR(Keep());
   for (const auto& [name, token] : tokens_) {
     RETURN_IF_ERROR(Keep());
     volume_.Abandon(name, token);
   }
   tokens_.clear();
-  // What an earlier delivery began and this one was not asked for.
+  // Steps that an earlier delivery began and this one was not asked for are removed with their
+  // files. steps_ is cleared first, because its pointers do not survive the following.
   steps_.clear();
   int done = 0;
   for (int i = 0; i < manifest_.steps_size(); ++i) {
@@ -313,6 +325,8 @@ absl::Status Delivery::Finish() {
   manifest_.clear_unfinished();
   manifest_.clear_directories();
   manifest_.set_complete(true);
+  // The manifest comes last among the files that readers look for, as its existence promises all
+  // others.
   RETURN_IF_ERROR(Write(kChecksums, FormatChecksums(manifest_)));
   RETURN_IF_ERROR(WriteManifest(kManifest));
   return Remove(Below(directory_, kPartialManifest));

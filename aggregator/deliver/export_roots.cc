@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::string_view kS3Scheme = "s3://";
 
-// The parts that stand between slashes, as a relative path.
+// Returns the parts between slashes as a relative path. Parts ".." are refused rather than
+// resolved: resolving them would require knowing symbolic links.
 absl::StatusOr<std::string> PartsOf(std::string_view path, std::string_view whole) {
   std::string parts;
   while (!path.empty()) {
@@ -30,7 +31,8 @@ absl::StatusOr<std::string> PartsOf(std::string_view path, std::string_view whol
   return parts;
 }
 
-// With the scheme, without doubled and trailing slashes.
+// Keeps the scheme and removes doubled and trailing slashes, so that one place has one name in
+// rules, logs and comparisons with roots.
 absl::StatusOr<std::string> Normalize(std::string_view destination) {
   if (!IsDestination(destination)) {
     return InvalidArgument("'{}' is no destination: write an absolute directory or {}BUCKET/PREFIX",
@@ -43,7 +45,8 @@ absl::StatusOr<std::string> Normalize(std::string_view destination) {
   return (is_s3 ? std::string(kS3Scheme) : "/") + parts;
 }
 
-// Of roots that were checked.
+// The roots were checked when options were parsed; an invalid one stays as it is and matches
+// nothing.
 std::vector<ExportRoot> Normalized(std::vector<ExportRoot> roots) {
   for (ExportRoot& root : roots) root.path = Normalize(root.path).value_or(root.path);
   return roots;
@@ -76,6 +79,7 @@ absl::StatusOr<ExportRoots::Place> ExportRoots::Find(std::string_view destinatio
   std::string known;
   for (const ExportRoot& root : roots_) {
     known += (known.empty() ? "" : ", ") + root.path;
+    // With the slash: /exports2 is not below /exports.
     const bool is_below = normal == root.path || normal.starts_with(root.path + "/");
     const bool is_deeper = place.root == nullptr || root.path.size() > place.root->path.size();
     if (!is_below || !is_deeper) continue;

@@ -14,29 +14,34 @@
 namespace neurontrace {
 
 // A place below which this aggregator may write exports: an absolute directory or
-// s3://BUCKET/PREFIX.
+// s3://BUCKET/PREFIX. An operator configures it. A plain value.
 struct ExportRoot {
   std::string path;
-  bool renames = true;  // LocalVolume::Options
+  // See LocalVolume::Options.
+  bool renames = true;
 };
 
-// True for what names a destination and not a time: it begins with / or s3://.
+// Returns whether the text has the form of a destination, beginning with / or s3://, rather than
+// that of a time.
 bool IsDestination(std::string_view text);
 
-// Empty for a root that can be one, else what is wrong with it.
+// Returns an empty text for an acceptable root, and else what is wrong with it.
 std::string CheckExportRoot(const std::string& path);
 
-// The places where exports may be delivered. Constant; any thread.
+// The places where exports may be delivered. Constant after construction, so that any thread may
+// use it.
 class ExportRoots {
  public:
-  // `s3`: for roots in buckets, with the credentials of this process's environment.
+  // `s3` describes the service of roots in buckets. Credentials come from this process's
+  // environment.
   explicit ExportRoots(std::vector<ExportRoot> roots, S3Service s3 = {});
 
-  // The destination as it is named everywhere: without doubled and trailing slashes.
-  // INVALID_ARGUMENT for what is none, FAILED_PRECONDITION, with the roots, for one below none of
-  // them.
+  // Returns the destination in its normal form, without doubled and trailing slashes. Fails with
+  // INVALID_ARGUMENT if it is malformed and with FAILED_PRECONDITION, naming the roots, if it is
+  // below none of them.
   absl::StatusOr<std::string> Check(std::string_view destination) const;
-  // Opens it, and makes it where it is not there. `writer`: see Volume.
+  // Opens the destination, creating directories below the root as necessary. Fails as Check does,
+  // and as LocalVolume::Open or S3Client::Make do. `writer` is described at Volume.
   absl::StatusOr<std::unique_ptr<Volume>> Open(std::string_view destination,
                                                VolumeWriter writer) const;
 
@@ -45,6 +50,7 @@ class ExportRoots {
     const ExportRoot* root = nullptr;
     std::string below;
   };
+  // Returns the deepest root above the destination, and the rest of the path.
   absl::StatusOr<Place> Find(std::string_view destination) const;
 
   const std::vector<ExportRoot> roots_;

@@ -7,8 +7,8 @@
 
 namespace neurontrace {
 
-// Nanoseconds since the Unix epoch of a file's time as a volume tells it, which may be any: 0 for
-// one before, UINT64_MAX for one after those that there are.
+// Returns a file's time in nanoseconds since the Unix epoch. A volume may report any time: one
+// before the epoch becomes 0, one beyond the type's range UINT64_MAX.
 constexpr uint64_t FileTimeNs(int64_t seconds, uint64_t nanoseconds) {
   if (seconds < 0) return 0;
   const auto whole = static_cast<uint64_t>(seconds);

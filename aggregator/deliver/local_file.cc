@@ -17,11 +17,12 @@
 namespace neurontrace {
 namespace {
 
-// Of a large file's bytes, between two syncs: none of them takes long.
+// A large file is synced each time this many bytes were written, so that no single sync takes long:
+// the claim must be renewed in between.
 constexpr uint64_t kSyncBytes = 64u << 20;
 constexpr size_t kCompareBytes = 1u << 20;
 
-// Written from its beginning, and synced every now and then.
+// A file that is written from its beginning and synced from time to time.
 class SyncedFile {
  public:
   SyncedFile(UniqueFd fd, std::string where) : fd_(std::move(fd)), where_(std::move(where)) {}
@@ -34,10 +35,11 @@ class SyncedFile {
   }
   absl::Status SyncAndClose() {
     if (fsync(fd_.get()) != 0) return LocalError("sync", where_);
-    // NFS says it here.
+    // NFS reports some failed writes only here, such as an exceeded quota.
     return close(fd_.release()) == 0 ? absl::OkStatus() : LocalError("close", where_);
   }
-  // That file, and no other, is there.
+  // Returns whether this very file is still under the name, and not one that another writer put
+  // there.
   bool IsAt(const LocalPlace& place) const {
     struct stat ours = {};
     struct stat there = {};
@@ -52,7 +54,7 @@ class SyncedFile {
   uint64_t unsynced_bytes_ = 0;
 };
 
-// Under a temporary name.
+// Written under a temporary name; renaming replaces an older file atomically.
 class RenamedFile : public Volume::File {
  public:
   RenamedFile(LocalPlace place, std::string temporary, UniqueFd fd, std::string where)
@@ -82,6 +84,8 @@ class RenamedFile : public Volume::File {
   bool is_whole_ = false;
 };
 
+// Written under its own name, for volumes that cannot rename. Two states: while new_ is empty, the
+// bytes are only compared with the old file; from the first difference on they go into a new one.
 class InPlaceFile : public Volume::File {
  public:
   InPlaceFile(LocalPlace place, std::string where)
@@ -93,7 +97,7 @@ class InPlaceFile : public Volume::File {
     const bool is_ours = new_.has_value() && new_->IsAt(place_);
     if (is_ours) unlinkat(place_.directory.get(), place_.base.c_str(), 0);
   }
-  // Where there is nothing to compare with.
+  // Creates the new file at once if there is no old one to compare with.
   absl::Status Begin() { return BytesOf(old_) >= 0 ? absl::OkStatus() : Replace(); }
 
   absl::Status Write(std::string_view bytes) override {
@@ -102,6 +106,7 @@ class InPlaceFile : public Volume::File {
     return new_.has_value() ? new_->Write(bytes) : absl::OkStatus();
   }
   absl::Status Sync() override {
+    // The old file is longer than what was written.
     if (!new_.has_value() && BytesOf(old_) != static_cast<off_t>(bytes_)) {
       RETURN_IF_ERROR(Replace());
     }
@@ -121,13 +126,13 @@ class InPlaceFile : public Volume::File {
   }
 
  private:
-  // -1 for what is no file.
+  // Returns -1 if there is no regular file.
   static off_t BytesOf(const UniqueFd& fd) {
     struct stat about = {};
     const bool is_file = fd.valid() && fstat(fd.get(), &about) == 0 && S_ISREG(about.st_mode);
     return is_file ? about.st_size : -1;
   }
-  // The old one continues with these.
+  // Returns whether the old file continues with these bytes.
   bool HasNext(std::string_view bytes) const {
     std::string there(std::min(bytes.size(), kCompareBytes), '\0');
     for (uint64_t at = bytes_; !bytes.empty();) {
@@ -142,7 +147,8 @@ class InPlaceFile : public Volume::File {
     }
     return true;
   }
-  // A new one, with what was the same of the old one.
+  // Creates a new file with the bytes that were equal so far. The old one is unlinked but still
+  // open, so that these can be copied from it.
   absl::Status Replace() {
     const int directory = place_.directory.get();
     unlinkat(directory, place_.base.c_str(), 0);
@@ -185,6 +191,7 @@ absl::Status LocalError(std::string_view what, const std::string& where) {
     case EDQUOT:
     case EFBIG:
       return ResourceExhausted("{}", text);
+    // O_NOFOLLOW met a symbolic link.
     case ELOOP:
       return FailedPrecondition("cannot {} {}: a symbolic link is in its place", what, where);
     case EACCES:
@@ -200,6 +207,7 @@ absl::Status LocalError(std::string_view what, const std::string& where) {
 }
 
 absl::Status LinkError(std::string_view what, const std::string& where) {
+  // What file systems without links or renames answer, such as FAT and some FUSE mounts of buckets.
   if (errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP || errno == EPERM) {
     return FailedPrecondition(
         "cannot {} {}: {}; where the volume cannot do that, give the root with "
@@ -222,6 +230,7 @@ absl::Status WriteAllBytes(int fd, std::string_view bytes, const std::string& wh
 }
 
 absl::Status SyncDirectoryOf(int directory, const std::string& where) {
+  // File systems that cannot sync a directory answer with one of these.
   if (fsync(directory) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EBADF) {
     return absl::OkStatus();
   }

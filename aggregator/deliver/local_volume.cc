@@ -22,7 +22,7 @@ namespace {
 constexpr mode_t kDirectoryMode = 0755;
 constexpr std::string_view kTemporaryEnding = ".part";
 
-// O_NOFOLLOW with O_DIRECTORY says ENOTDIR of a symbolic link.
+// Opens one part of a path. O_NOFOLLOW together with O_DIRECTORY gives ENOTDIR for a symbolic link.
 absl::StatusOr<UniqueFd> OpenPart(int directory, const std::string& part, bool make,
                                   const std::string& where) {
   if (make && mkdirat(directory, part.c_str(), kDirectoryMode) == 0) {
@@ -38,7 +38,8 @@ absl::StatusOr<UniqueFd> OpenPart(int directory, const std::string& part, bool m
   return LocalError("open", where);
 }
 
-// The directory `path`, part by part.
+// Opens the directory `path` part by part. openat2 with RESOLVE_NO_SYMLINKS would do the same in
+// one call, but not on older kernels and not together with creating the parts.
 absl::StatusOr<UniqueFd> Walk(int top, std::string_view path, bool make, const std::string& where) {
   UniqueFd at(openat(top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!at.valid()) return LocalError("open", where);
@@ -63,6 +64,8 @@ absl::StatusOr<LocalPlace> Locate(int top, const std::string& name, bool make,
 }
 
 using Directory = std::unique_ptr<DIR, int (*)(DIR*)>;
+// Opens "." instead of duplicating the descriptor, because a duplicate would share its read
+// position.
 Directory OpenStream(int fd) {
   return {fdopendir(openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)), closedir};
 }
@@ -84,7 +87,8 @@ absl::StatusOr<std::unique_ptr<LocalVolume>> LocalVolume::Open(Options options) 
 }
 
 std::string LocalVolume::TemporaryName(const std::string& base) {
-  // As short as a name can be, however long the file's own is.
+  // The base is shortened so that the name stays below the file system's 255 bytes. The mark lets
+  // Sweep find what an interrupted delivery of the same capture left.
   return fmt::format(".{}.{}.{}.{}{}", base.substr(0, 100), options_.writer.mark,
                      options_.writer.nonce, files_++, kTemporaryEnding);
 }
@@ -109,7 +113,8 @@ absl::Status LocalVolume::CreateOnce(const std::string& name, std::string_view b
   absl::Status status = WriteAllBytes(fd.get(), bytes, where);
   if (status.ok() && fsync(fd.get()) != 0) status = LocalError("sync", where);
   if (status.ok() && options_.renames) {
-    // A second name, and not a rename, which would take the place of another's file.
+    // A second link instead of a rename, which would replace another writer's file: linkat fails
+    // with EEXIST, and so decides between two claimants atomically, on NFS as well.
     if (linkat(directory, temporary.c_str(), directory, place.base.c_str(), 0) != 0) {
       status = LinkError("give a second name to", where);
     }
@@ -126,7 +131,7 @@ absl::StatusOr<std::string> LocalVolume::Read(const std::string& name, size_t by
   struct stat about = {};
   if (!fd.valid() || fstat(fd.get(), &about) != 0) return LocalError("read", where);
   if (!S_ISREG(about.st_mode)) return FailedPrecondition("{} is no file", where);
-  // One more than it has, to see its end, and more where it grows meanwhile.
+  // One byte more than the file has, to notice its end; it may also grow meanwhile.
   std::string bytes(std::min(bytes_max, static_cast<size_t>(about.st_size)) + 1, '\0');
   size_t have = 0;
   while (have <= bytes_max) {
@@ -197,7 +202,8 @@ void LocalVolume::Sweep(const std::string& directory) {
   if (!fd.ok()) return;
   const Directory stream = OpenStream(fd->get());
   if (stream == nullptr) return;
-  // Other captures are delivered into the same directories.
+  // Other captures are delivered into the same directories at the same time: only files with this
+  // mark.
   const std::string mark = fmt::format(".{}.", options_.writer.mark);
   while (const dirent* found = readdir(stream.get())) {
     const std::string_view name(found->d_name);

@@ -12,19 +12,24 @@
 
 namespace neurontrace {
 
-// A directory below one that the operator allows. Every part of every path is opened by itself and
-// never through a symbolic link, so nothing that others put there leads out.
+// A directory below one that the operator allows. Every part of every path is opened separately and
+// never through a symbolic link, so that nothing that others put there leads outside. Errors,
+// threads and ownership are those of Volume.
 class LocalVolume final : public Volume {
  public:
   struct Options {
-    std::string root;   // is there; the one path that may hold symbolic links
+    // Must exist; the only path that may contain symbolic links.
+    std::string root;
+    // Relative to the root, "" for the root itself; created if it does not exist.
     std::string below;  // relative to it, "" for itself; made where it is not there
-    // Files are written under a temporary name and renamed. Without: under their own from the
-    // beginning, for volumes that cannot rename.
+    // Files are written under a temporary name and renamed. False: they are written under their own
+    // name from the beginning, for volumes that cannot rename.
     bool renames = true;
-    VolumeWriter writer;  // in the names of temporary files
+    // Part of the names of temporary files.
+    VolumeWriter writer;
   };
-  // FAILED_PRECONDITION where the root is not there, or a part of `below` is no directory.
+  // Fails with FAILED_PRECONDITION if the root cannot be opened or a part of `below` is not a
+  // directory, and with INVALID_ARGUMENT if `below` is not a name that IsVolumeName accepts.
   static absl::StatusOr<std::unique_ptr<LocalVolume>> Open(Options options);
 
   absl::StatusOr<std::unique_ptr<File>> Create(const std::string& name,
@@ -35,16 +40,19 @@ class LocalVolume final : public Volume {
   absl::StatusOr<std::vector<Entry>> List(const std::string& directory,
                                           size_t entries_max) override;
   absl::Status Remove(const std::string& name) override;
-  void Abandon(const std::string&, const std::string&) override {}  // gives no tokens
+  // Nothing to do: this volume gives no tokens.
+  void Abandon(const std::string&, const std::string&) override {}
   void Sweep(const std::string& directory) override;
   std::string Where(const std::string& name) const override;
 
  private:
   LocalVolume(Options options, UniqueFd top) : options_(std::move(options)), top_(std::move(top)) {}
+  // Returns a name that no other writer and no other file of this one uses.
   std::string TemporaryName(const std::string& base);
 
   const Options options_;
-  const UniqueFd top_;  // the directory itself
+  // The directory `below`; all paths start here.
+  const UniqueFd top_;
   uint64_t files_ = 0;
 };
 

@@ -14,11 +14,13 @@
 namespace neurontrace {
 namespace {
 
+// Of a text in a manifest or claim that may appear in logs and messages.
 constexpr size_t kWordsBytesMax = 4096;
 
 template <typename Message>
 absl::StatusOr<Message> ParseJson(std::string_view text, std::string_view what) {
   google::protobuf::util::JsonParseOptions options;
+  // A newer version may add fields; format_version changes if an old reader must not continue.
   options.ignore_unknown_fields = true;
   Message message;
   const auto status =
@@ -37,8 +39,8 @@ bool IsDigits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// Without a first directory of this word and 12 digits, as ArtifactPaths makes them where several
-// artifacts have one place.
+// Removes a first directory of this word and twelve hexadecimal digits, as ArtifactPaths makes it
+// if several artifacts have one place.
 std::string_view WithoutHashed(std::string_view word, std::string_view name) {
   constexpr size_t kDigits = 12;
   const bool is_one = name.starts_with(word) && name.find('/') == word.size() + kDigits &&
@@ -46,7 +48,8 @@ std::string_view WithoutHashed(std::string_view word, std::string_view name) {
   return is_one ? name.substr(word.size() + kDigits + 1) : name;
 }
 
-// Of the vendor's layout, which captures share: an artifact's, or a worker's file.
+// Returns whether the name is one of the vendor's layout, which captures share: an artifact, or the
+// description of a worker.
 bool IsInspectName(std::string_view name) {
   name = WithoutHashed("root-", WithoutHashed("agent-", name));
   const size_t first = name.find('/');
@@ -58,7 +61,9 @@ bool IsInspectName(std::string_view name) {
          (IsDigits(session) && base == "neurontrace.json");
 }
 
-// What a delivery of this capture may have written, and so may remove: a manifest can be planted.
+// Returns whether a delivery of this capture may have written the file, and so may remove it. A
+// manifest can be planted: without this check it could make the aggregator delete anything on the
+// volume. The files about the delivery itself are never listed.
 bool IsDeliveredName(std::string_view name, std::string_view capture_id) {
   if (!IsVolumeName(name)) return false;
   const std::string own = fmt::format("neurontrace_{}/", capture_id);
@@ -143,7 +148,8 @@ ManifestCounts CountManifest(std::string_view text) {
     const char c = text[at];
     if (c == '{') ++counts.objects;
     if (c == ',') ++counts.commas;
-    if (c != '"' && c != '\'') continue;  // the parser takes both
+    // Both quotes delimit strings, because protobuf's parser accepts both.
+    if (c != '"' && c != '\'') continue;
     for (++at; at < text.size() && text[at] != c; ++at) {
       if (text[at] == '\\') ++at;
     }
@@ -161,6 +167,7 @@ const char* OverfullList(const v1::DeliveryManifest& manifest) {
 }
 
 absl::StatusOr<v1::DeliveryManifest> ParseManifest(std::string_view text) {
+  // Before the parser: a few bytes of JSON such as "{}," become a message of a hundred bytes each.
   const ManifestCounts counts = CountManifest(text);
   if (counts.objects > limits::kManifestObjectsMax) {
     return DataLoss("manifest: more than {} objects", limits::kManifestObjectsMax);

@@ -18,7 +18,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kServiceTime(10'000);
-// On an instance it answers within milliseconds; elsewhere nobody does.
+// On an instance the service answers within milliseconds; elsewhere nobody answers, and each export
+// would wait this long.
 constexpr milliseconds kInstanceTime(2'000);
 constexpr milliseconds kInstanceConnectTime(1'000);
 constexpr size_t kRoleWordsBytes = 300;
@@ -30,12 +31,12 @@ bool IsWhole(const S3Credentials& credentials) {
          !credentials.session_token.empty() && credentials.end_realtime_ns != 0;
 }
 
-// They become parts of headers.
+// Keys and tokens become parts of headers: a line break in one would add a header.
 bool IsHeaderText(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
 }
 
-// Of a service that refuses: 5xx and 429 may pass.
+// The service answered and refuses: only 5xx and 429 may pass with time.
 absl::Status Refusal(const std::string& what, const HttpReply& reply, const std::string& words) {
   const bool may_pass = reply.status / 100 == 5 || reply.status == 429;
   return MakeStatus(
@@ -44,13 +45,14 @@ absl::Status Refusal(const std::string& what, const HttpReply& reply, const std:
 }
 
 absl::Status NoAnswer(const std::string& what, const absl::Status& status) {
-  // Nobody who vouches, or an answer that is too large: the next one would be the same.
+  // An untrusted certificate or an answer that is too large would be the same the next time.
   return MakeStatus(absl::IsUnavailable(status) ? absl::StatusCode::kUnavailable
                                                 : absl::StatusCode::kFailedPrecondition,
                     "{}: {}", what, std::string(status.message()));
 }
 
-// Where plain HTTP may be asked: this machine, and what ECS and EKS put at these addresses.
+// Returns whether plain HTTP is acceptable: for this machine, and for the link-local addresses of
+// ECS (169.254.170.2) and of EKS Pod Identity (169.254.170.23 and fd00:ec2::23).
 bool IsContainerHost(std::string_view host) {
   return host == "localhost" || host == "[::1]" || host.starts_with("127.") ||
          host == "169.254.170.2" || host == "169.254.170.23" || host == "[fd00:ec2::23]";
@@ -63,13 +65,13 @@ std::string_view HostOf(std::string_view url) {
   return url.substr(0, url.find(':'));
 }
 
-// 127.evil.example is a name, and no address.
+// Refuses names such as 127.evil.example, which begin like an address.
 bool IsAddressOrLocalhost(std::string_view host) {
   return host == "localhost" || host.starts_with("[") ||
          host.find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
-// Empty: none is named.
+// Returns an empty URL if none is named. The relative form wins, as in AWS's SDKs.
 absl::StatusOr<std::string> ContainerUrl(const Environment& environment) {
   if (const std::string path = environment("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
       !path.empty()) {
@@ -90,7 +92,8 @@ absl::StatusOr<std::string> ContainerUrl(const Environment& environment) {
       CleanText(url, kRoleWordsBytes));
 }
 
-// Empty: none is asked for.
+// Returns an empty token if none is asked for. The file wins, because it is renewed while a
+// variable is not.
 absl::StatusOr<std::string> ContainerToken(const Environment& environment) {
   const std::string path = environment("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
   if (!path.empty()) return ReadTokenFile(path, limits::kTokenBytesMax);
@@ -111,6 +114,7 @@ std::optional<S3Credentials> ReadRoleJson(std::string_view text) {
   simdjson::dom::parser parser;
   simdjson::dom::element root;
   if (text.empty() || text.size() > limits::kRoleAnswerBytesMax ||
+      // Allocated for these limits only, so that a hostile answer can use neither memory nor stack.
       parser.allocate(limits::kRoleAnswerBytesMax, kJsonDepthMax) != simdjson::SUCCESS ||
       parser.parse(std::string(text)).get(root) != simdjson::SUCCESS) {
     return std::nullopt;
@@ -203,6 +207,8 @@ absl::StatusOr<std::optional<S3Credentials>> InstanceCredentials(const RoleQuest
   std::string endpoint = question.environment("AWS_EC2_METADATA_SERVICE_ENDPOINT");
   if (endpoint.empty()) endpoint = "http://169.254.169.254";
   while (endpoint.ends_with('/')) endpoint.pop_back();
+  // Version 2 of the service demands a token by PUT first, which a request forged through a proxy
+  // or a redirection usually cannot send.
   HttpRequest request{.method = "PUT",
                       .url = endpoint + "/latest/api/token",
                       .headers = {"X-aws-ec2-metadata-token-ttl-seconds: 60"},
@@ -218,6 +224,7 @@ absl::StatusOr<std::optional<S3Credentials>> InstanceCredentials(const RoleQuest
   const std::string what = "the instance's role (EC2's metadata service)";
   const auto roles = question.http.Send(request);
   if (!roles.ok()) return NoAnswer(what, roles.status());
+  // The instance has no role.
   if (roles->status == 404) return std::nullopt;
   if (roles->status != 200) return Refusal(what, *roles, "");
   const std::string role = roles->body.substr(0, roles->body.find('\n'));

@@ -15,11 +15,12 @@
 // https://docs.aws.amazon.com/sdkref/latest/guide/standardized-credentials.html
 namespace neurontrace {
 
-// How a function asks, beside the environment.
+// How a function asks, in addition to the environment. Borrows; all of it must outlive the call.
 struct RoleQuestion {
   const Environment& environment;
   const std::string& region;
-  const std::string& authorities;  // HttpRequest
+  // As in HttpRequest.
+  const std::string& authorities;
   HttpClient& http;
 };
 
@@ -27,26 +28,33 @@ struct RoleQuestion {
 // had is an error that says what was asked: UNAVAILABLE for what another try may repair, else
 // FAILED_PRECONDITION. No error has a token or a key in it.
 
-// The role AWS_ROLE_ARN for the token in AWS_WEB_IDENTITY_TOKEN_FILE, from AWS's STS of the region
-// or from AWS_ENDPOINT_URL_STS.
+// Each of these three functions returns nothing if the environment does not name such a role, and
+// blocks for up to ten seconds or so. They fail if a role is named but its credentials cannot be
+// obtained: with UNAVAILABLE if another attempt may succeed, else with FAILED_PRECONDITION.
+// Messages name what was asked and never contain a token or a key.
+//
+// Exchanges the token in AWS_WEB_IDENTITY_TOKEN_FILE for credentials of the role AWS_ROLE_ARN, at
+// AWS's STS of the region or at AWS_ENDPOINT_URL_STS (EKS's IRSA).
 absl::StatusOr<std::optional<S3Credentials>> WebIdentityCredentials(const RoleQuestion& question);
 
-// From AWS_CONTAINER_CREDENTIALS_FULL_URI or _RELATIVE_URI. As with AWS's tools, a full one has to
-// be https or of this machine, ECS's or EKS's own address, so that a variable alone sends no token
-// elsewhere.
+// Asks AWS_CONTAINER_CREDENTIALS_FULL_URI or _RELATIVE_URI. As with AWS's own tools, a full one
+// must be https or an address of this machine, of ECS or of EKS, so that a variable alone cannot
+// send the token elsewhere.
 absl::StatusOr<std::optional<S3Credentials>> ContainerCredentials(const RoleQuestion& question);
 
-// Of the instance metadata service, version 2, at AWS_EC2_METADATA_SERVICE_ENDPOINT, unless
-// AWS_EC2_METADATA_DISABLED is true. Nothing also where no such service gives a token within two
-// seconds (a pod is one hop too far by default, and hosts can refuse some users), or the instance
-// has no role.
+// Asks the instance metadata service, version 2, at AWS_EC2_METADATA_SERVICE_ENDPOINT, unless
+// AWS_EC2_METADATA_DISABLED is true. Also returns nothing if no such service gives a token within
+// two seconds, or if the instance has no role. (A pod is one hop too far away by default, and hosts
+// can refuse some users.)
 absl::StatusOr<std::optional<S3Credentials>> InstanceCredentials(const RoleQuestion& question);
 
-// What those services answer. Nothing for an answer without a key, its secret and its end.
+// Parse what those services answer, which need not be trusted. Return nothing for an answer that
+// lacks the key, its secret, its session token or its end, or has characters that no header may
+// have.
 std::optional<S3Credentials> ReadRoleJson(std::string_view text);
 std::optional<S3Credentials> ReadWebIdentityAnswer(std::string_view xml);
 
-// amazonaws.com, or that of AWS's regions in China.
+// Returns amazonaws.com, or the domain of AWS's regions in China.
 std::string_view AwsDomain(std::string_view region);
 
 }  // namespace neurontrace

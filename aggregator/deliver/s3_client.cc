@@ -17,10 +17,11 @@ namespace neurontrace {
 namespace {
 
 constexpr int kTries = 3;
-// Of all tries of a request: what is slower than this, and never stalls, would outlive its claim.
+// For all attempts of a request together: a transfer that is slow, but never stalls, would outlive
+// the claim on the destination.
 constexpr std::chrono::milliseconds kSendTime(kVolumeOperationNs / 1'000'000);
 constexpr std::chrono::milliseconds kFirstPause(200);
-// Between tries to have newer credentials, where who gives them does not answer.
+// Between attempts to get newer credentials while their source does not answer.
 constexpr std::chrono::seconds kRenewalPause(30);
 constexpr size_t kMessageBytes = 300;
 constexpr std::string_view kMarkName = "x-amz-meta-neurontrace-upload";
@@ -43,7 +44,7 @@ std::string AuthoritiesOf(const S3Service& service, const Environment& environme
   return service.authorities.empty() ? environment("AWS_CA_BUNDLE") : service.authorities;
 }
 
-// Of a request that got no reply.
+// For a request that got no reply.
 absl::Status WithRemedy(const absl::Status& status, const std::string& object) {
   const char* const remedy = absl::IsFailedPrecondition(status)
                                  ? "; give the certificate of who signed the service's one to the "
@@ -53,7 +54,7 @@ absl::Status WithRemedy(const absl::Status& status, const std::string& object) {
                       fmt::format("{}: {}{}", object, std::string(status.message()), remedy));
 }
 
-// In the text of the service.
+// Returns the service's own text, cleaned, with a remedy if one is known.
 std::string WhatItSays(const S3Reply& reply) {
   const std::string code = CleanText(XmlText(reply.body, "Code"), kMessageBytes);
   const std::string message = CleanText(XmlText(reply.body, "Message"), kMessageBytes);
@@ -61,7 +62,8 @@ std::string WhatItSays(const S3Reply& reply) {
                      message.empty() ? "" : ": ", message, S3Remedy(reply.status, code));
 }
 
-// CompleteMultipartUpload can say 200 and then that it failed.
+// CompleteMultipartUpload may answer 200 at once and report an error in the body later:
+// https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html
 bool HasErrorInside(const S3Request& request, const S3Reply& reply) {
   return request.method == "POST" && reply.status / 100 == 2 &&
          !XmlElements(reply.body, "Error").empty();
@@ -86,7 +88,7 @@ std::string S3Remedy(int status, std::string_view code) {
   const bool is_of_region = code == "AuthorizationHeaderMalformed" || code == "PermanentRedirect" ||
                             code == "IllegalLocationConstraint" || status == 301;
   if (is_of_region) return "; give the bucket's region with --s3-region";
-  // VersityGW says 404 to a key that nobody has.
+  // VersityGW answers 404 with this code for an unknown key.
   if (status == 401 || status == 403 || code == "XAdminUserNotFound") {
     return "; see that the aggregator's AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, its "
            "profile or its role are right and may read, list, write and delete below the prefix";
@@ -95,6 +97,7 @@ std::string S3Remedy(int status, std::string_view code) {
   return "";
 }
 
+// CheckPeerAddress demands a port: one is added for the check if there is none.
 std::string CheckS3Endpoint(const std::string& endpoint) {
   std::string_view rest(endpoint);
   for (const std::string_view scheme : {"https://", "http://"}) {
@@ -142,6 +145,7 @@ absl::StatusOr<S3Reply> S3Client::SendOnce(const S3Request& request,
     http.url += fmt::format("{}{}={}", between, UrlEscaped(name), UrlEscaped(value));
     between = '&';
   }
+  // S3 demands the hash of the body in this header, and libcurl uses it for the signature.
   http.headers.push_back("x-amz-content-sha256: " + Sha256HexOf(request.body));
   if (!credentials_.session_token.empty()) {
     http.headers.push_back("x-amz-security-token: " + credentials_.session_token);
@@ -157,8 +161,8 @@ absl::StatusOr<S3Reply> S3Client::SendOnce(const S3Request& request,
                  .content_bytes = reply->content_bytes};
 }
 
-// Of a role, which end within hours: an export may take longer. Where new ones cannot be had, the
-// old ones may still be good for this request.
+// A role's credentials expire within hours, and an export may take longer. If newer ones cannot be
+// obtained, the present ones may still serve this request.
 void S3Client::RenewCredentials() {
   const auto now = std::chrono::steady_clock::now();
   if (now < next_renewal_ || !ExpireSoon(credentials_, SystemClock().RealtimeNs())) return;
@@ -176,6 +180,8 @@ absl::StatusOr<S3Reply> S3Client::Send(const S3Request& request) {
       std::chrono::duration_cast<milliseconds>(end - std::chrono::steady_clock::now());
   for (int tries = 1;; ++tries) {
     auto reply = SendOnce(request, left);
+    // Retries are safe: requests are idempotent, or their callers (Claim and S3File) recognise
+    // their own result after an answer was lost.
     const bool again =
         reply.ok() ? IsWorthAnotherTry(request, *reply) : absl::IsUnavailable(reply.status());
     left = std::chrono::duration_cast<milliseconds>(end - std::chrono::steady_clock::now()) - pause;
@@ -192,6 +198,7 @@ absl::StatusOr<S3Reply> S3Client::Do(const S3Request& request) {
   switch (reply.status) {
     case 404:
       return NotFound("{}", what);
+    // 409 ConditionalRequestConflict and 412 PreconditionFailed answer If-None-Match.
     case 409:
     case 412:
       return AlreadyExists("{}", what);

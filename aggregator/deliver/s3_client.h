@@ -18,53 +18,65 @@
 
 namespace neurontrace {
 
-// Where objects are kept.
+// The service that keeps the objects. A plain value of the configuration.
 struct S3Service {
-  std::string endpoint;  // https://HOST[:PORT]; empty: AWS's own of the region
-  std::string region;    // empty: AWS_REGION, AWS_DEFAULT_REGION or us-east-1
-  // PEM file of who may vouch for the service; empty: AWS_CA_BUNDLE or MachineAuthorities().
+  // https://HOST[:PORT]; empty: AWS's own endpoint of the region.
+  std::string endpoint;
+  // Empty: AWS_REGION, AWS_DEFAULT_REGION or us-east-1, in this order.
+  std::string region;
+  // PEM file of the authorities that are trusted for the service. Empty: AWS_CA_BUNDLE or
+  // MachineAuthorities().
   std::string authorities;
 };
-// Empty for an endpoint that can be one. Without a scheme it is https; http has to be written out.
+// Returns an empty text for an acceptable endpoint, and else what is wrong. Without a scheme it is
+// https; plain http must be written out.
 std::string CheckS3Endpoint(const std::string& endpoint);
 
+// One request of the S3 REST API. Borrows its body, which must outlive the call.
 struct S3Request {
   std::string method;
-  std::string key;  // of the object; empty: the bucket
-  // Sorted by name, as they are signed.
+  // Key of the object; empty for the bucket itself.
+  std::string key;
+  // Ordered by name, as Signature Version 4 demands.
   std::map<std::string, std::string> query;
   std::vector<std::string> headers;  // "name: value"
   std::string_view body;
   size_t reply_bytes_max = 1u << 20;
 };
+// The parts of a reply that callers need. A plain value.
 struct S3Reply {
   int status = 0;  // HTTP
   std::string body;
   std::string etag;
-  std::string mark;  // x-amz-meta-neurontrace-upload: who sent the object
+  // x-amz-meta-neurontrace-upload, which tells who sent the object.
+  std::string mark;
   uint64_t content_bytes = 0;
 };
 
-// The header of an object's mark, for a request.
+// Returns the request header that sets an object's mark.
 std::string S3MarkHeader(std::string_view mark);
 
-// What to do about a reply, in words that follow it: "" where nothing is known.
+// Returns a text on how to solve the problem that a reply reports, to be appended to it; empty if
+// nothing is known.
 std::string S3Remedy(int status, std::string_view code);
 
-// Requests to one bucket, signed (AWS Signature Version 4). Certificates are checked. Credentials
-// that end soon are found again. A request that got no answer, or one that is worth another try, is
-// made up to three times, and all of it ends after kVolumeOperationNs. One thread at a time.
+// Sends signed requests (AWS Signature Version 4) to one bucket, addressed by path. Certificates
+// are checked. Credentials that expire soon are looked up again. A request without an answer, or
+// with one that is worth another attempt, is made up to three times, but all attempts together end
+// after kVolumeOperationNs. Used by one thread at a time; blocks.
 class S3Client {
  public:
-  // Errors of S3CredentialsFinder.
+  // Looks up the credentials and fails with the errors of S3CredentialsFinder. Sends nothing to S3
+  // yet.
   static absl::StatusOr<std::unique_ptr<S3Client>> Make(const S3Service& service,
                                                         const std::string& bucket,
                                                         const Environment& environment);
 
-  // Any reply of the service; UNAVAILABLE where none came, FAILED_PRECONDITION where nobody vouches
-  // for its certificate, OUT_OF_RANGE where it is too large.
+  // Returns any reply of the service. Fails with UNAVAILABLE if none was received, with
+  // FAILED_PRECONDITION if the service's certificate is not trusted, and with OUT_OF_RANGE if the
+  // reply is too large.
   absl::StatusOr<S3Reply> Send(const S3Request& request);
-  // As Send, and an error for a status other than 2xx: see Volume.
+  // As Send, but also fails if the status is not 2xx, with the codes that Volume defines.
   absl::StatusOr<S3Reply> Do(const S3Request& request);
 
   const std::string& bucket() const { return bucket_; }
@@ -75,7 +87,8 @@ class S3Client {
   void RenewCredentials();
 
   const std::string region_;
-  const std::string url_;  // of the bucket
+  // Of the bucket.
+  const std::string url_;
   const std::string bucket_;
   const std::string authorities_;
   S3CredentialsFinder find_credentials_;

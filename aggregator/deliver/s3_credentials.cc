@@ -53,6 +53,7 @@ S3Credentials CredentialsOfProfile(std::string_view text, std::string_view profi
 }
 
 bool ExpireSoon(const S3Credentials& credentials, uint64_t realtime_ns) {
+  // Longer than a request takes with all its attempts.
   constexpr uint64_t kSoonNs = 300'000'000'000;
   return credentials.end_realtime_ns < realtime_ns ||
          credentials.end_realtime_ns - realtime_ns < kSoonNs;

@@ -13,10 +13,13 @@
 namespace neurontrace {
 namespace {
 
-constexpr size_t kPageKeys = 100;  // a service gives more
+// A lower bound of what services put into a page, which is 1,000 keys with most. Together with the
+// pages that may be empty it bounds the pages of a listing.
+constexpr size_t kPageKeys = 100;
 constexpr size_t kEmptyPagesMax = 100;
 
-// Of what goes into a request's address or into its XML as it is.
+// Returns whether the text can be put unchanged into a request's address or its XML. ETags and
+// upload ids come from the service or from a manifest that anybody may have written.
 bool IsPlainToken(std::string_view text) {
   constexpr size_t kTokenBytesMax = 1024;
   return !text.empty() && text.size() <= kTokenBytesMax &&
@@ -24,6 +27,8 @@ bool IsPlainToken(std::string_view text) {
                      [](char c) { return c > ' ' && c < 0x7f && c != '<' && c != '&'; });
 }
 
+// A file of one part stays in buffer_ until Commit. From the second part on it is a multipart
+// upload.
 class S3File : public Volume::File {
  public:
   S3File(S3Client& client, std::string key, Volume::Resumption resumption, std::string mark)
@@ -32,7 +37,7 @@ class S3File : public Volume::File {
         resumption_(std::move(resumption)),
         mark_(std::move(mark)) {}
 
-  // Whether the service still has what the token tells.
+  // Continues the upload of the token if the service still has it.
   absl::Status TakeUp() {
     S3Upload upload = ParseUpload(resumption_.token);
     if (upload.id.empty()) return absl::OkStatus();
@@ -46,6 +51,8 @@ class S3File : public Volume::File {
 
   absl::Status Write(std::string_view bytes) override {
     while (!bytes.empty()) {
+      // Only when more follows: the last part is sent by Sync, or with Commit if it is the only
+      // one.
       if (buffer_.size() == S3Volume::kPartBytes) RETURN_IF_ERROR(SendPart());
       const size_t size = std::min(bytes.size(), S3Volume::kPartBytes - buffer_.size());
       buffer_.append(bytes.substr(0, size));
@@ -54,7 +61,7 @@ class S3File : public Volume::File {
     return absl::OkStatus();
   }
 
-  // A large one's last part; a small one is sent at once.
+  // Sends a large file's last part; a small file is sent at once by Commit.
   absl::Status Sync() override { return sent_ == 0 ? absl::OkStatus() : SendPart(); }
 
   absl::Status Commit() override {
@@ -73,12 +80,12 @@ class S3File : public Volume::File {
         client_
             .Do({.method = "POST", .key = key_, .query = {{"uploadId", upload_.id}}, .body = xml})
             .status();
-    // Where an answer was lost the next try finds no upload any more: what it was is whole.
+    // If an answer was lost, the retry no longer finds the upload, although the object is complete.
     return status.ok() || !IsThere() ? status : absl::OkStatus();
   }
 
  private:
-  // The object is what this upload has made.
+  // Returns whether the object is what this upload has made.
   bool IsThere() {
     const auto reply = client_.Do({.method = "HEAD", .key = key_});
     return reply.ok() && reply->mark == upload_.mark;
@@ -91,6 +98,7 @@ class S3File : public Volume::File {
           "files of a --max-size",
           client_.bucket(), key_, S3Volume::kPartsMax, S3Volume::kPartBytes);
     }
+    // The token is saved before any part is sent, so that no upload is left that nobody knows.
     if (upload_.id.empty()) RETURN_IF_ERROR(BeginUpload());
     std::string hash = Sha256HexOf(buffer_);
     const bool is_there = sent_ < upload_.parts.size() && upload_.parts[sent_].sha256 == hash;
@@ -129,7 +137,7 @@ class S3File : public Volume::File {
     return resumption_.remember ? resumption_.remember(FormatUpload(upload_)) : absl::OkStatus();
   }
 
-  // A failure leaves parts that nobody sees and the bucket's lifecycle rule removes.
+  // If this fails, parts remain that nobody sees; the bucket's lifecycle rule removes them.
   void Abort() {
     client_.Do({.method = "DELETE", .key = key_, .query = {{"uploadId", upload_.id}}})
         .status()
@@ -139,9 +147,11 @@ class S3File : public Volume::File {
   S3Client& client_;
   const std::string key_;
   const Volume::Resumption resumption_;
-  const std::string mark_;  // of an upload that is begun here
+  // Of an upload that begins here; a resumed one keeps its own.
+  const std::string mark_;
   S3Upload upload_;
-  size_t sent_ = 0;  // parts of this file that are there
+  // Parts of this file that the service has.
+  size_t sent_ = 0;
   std::string buffer_;
 };
 
@@ -220,7 +230,7 @@ absl::StatusOr<std::vector<Volume::Entry>> S3Volume::List(const std::string& dir
   std::vector<Entry> entries;
   S3Request request{.method = "GET",
                     .query = {{"delimiter", "/"}, {"list-type", "2"}, {"prefix", prefix}}};
-  // Pages can be empty, and a hostile service's without an end.
+  // Pages may be empty, and a hostile service might never end.
   const size_t pages_max = entries_max / kPageKeys + kEmptyPagesMax;
   for (size_t pages = 0; pages < pages_max; ++pages) {
     ASSIGN_OR_RETURN(const S3Reply reply, client_->Do(request));

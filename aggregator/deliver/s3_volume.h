@@ -11,16 +11,19 @@
 
 namespace neurontrace {
 
-// Objects below a prefix of a bucket. An object is there when all of it is; a large one is sent in
-// parts, which an interrupted delivery's successor finds by its token and, where they are the same
-// bytes, does not send again. Claims need a service that knows `If-None-Match: *`.
+// Objects below a prefix of a bucket. An object exists only when all of it does. A large one is
+// sent in parts (multipart upload); a successor of an interrupted delivery finds them by the token
+// and does not send equal parts again. Claims need a service that supports `If-None-Match: *`.
+// Errors, threads and ownership are those of Volume.
 class S3Volume final : public Volume {
  public:
+  // A file of at most one part is sent with a single PUT. One part is in memory for each open file.
   static constexpr size_t kPartBytes = 16u << 20;
-  static constexpr size_t kPartsMax = 10'000;  // the service's; beyond, RESOURCE_EXHAUSTED
+  // The service's limit; a larger file fails with RESOURCE_EXHAUSTED.
+  static constexpr size_t kPartsMax = 10'000;
 
-  // `prefix`: without slashes at its ends; may be empty. `nonce`: of letters and digits, another
-  // for each volume; in the marks of large objects.
+  // `prefix` has no slashes at its ends and may be empty. `nonce` has letters and digits, differs
+  // for each volume, and becomes part of the marks of large objects.
   S3Volume(std::unique_ptr<S3Client> client, std::string prefix, std::string nonce);
 
   absl::StatusOr<std::unique_ptr<File>> Create(const std::string& name,
@@ -32,7 +35,8 @@ class S3Volume final : public Volume {
                                           size_t entries_max) override;
   absl::Status Remove(const std::string& name) override;
   void Abandon(const std::string& name, const std::string& token) override;
-  void Sweep(const std::string&) override {}  // nothing temporary has a name
+  // Nothing to do: nothing temporary has a name.
+  void Sweep(const std::string&) override {}
   std::string Where(const std::string& name) const override;
 
  private:
@@ -44,18 +48,21 @@ class S3Volume final : public Volume {
   uint64_t files_ = 0;
 };
 
-// What a token of an S3Volume tells: "UPLOAD MARK\nETAG SHA256\n…", a line a part.
+// The content of a token of an S3Volume: "UPLOAD MARK\nETAG SHA256\n…", one line for each part.
 struct S3Upload {
   struct Part {
     std::string etag;
-    std::string sha256;  // in hexadecimal digits
+    // In hexadecimal digits; tells whether the same bytes are to be sent again.
+    std::string sha256;
   };
-  std::string id;    // empty: none
-  std::string mark;  // that the object has once it is whole, and only then
+  // Empty if there is no upload.
+  std::string id;
+  // The object has it once the upload is complete, and only then.
+  std::string mark;
   std::vector<Part> parts;
 };
 std::string FormatUpload(const S3Upload& upload);
-// The text is hostile; none for what is no token.
+// Parses any text; an upload without an id if it is not a token.
 S3Upload ParseUpload(const std::string& token);
 
 }  // namespace neurontrace

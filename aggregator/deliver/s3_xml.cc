@@ -10,7 +10,8 @@
 namespace neurontrace {
 namespace {
 
-// Empty for none that is known; of numbers, those of ASCII.
+// Returns an empty text for an unknown entity. Numbers are limited to ASCII, which is all that keys
+// of ours and codes of services need.
 std::string Entity(std::string_view name) {
   if (name == "amp") return "&";
   if (name == "lt") return "<";
@@ -37,6 +38,7 @@ std::vector<std::string_view> XmlElements(std::string_view xml, std::string_view
   size_t at = 0;
   while ((at = xml.find(begin_tag, at)) != std::string_view::npos) {
     at += begin_tag.size();
+    // An element whose name only begins like this one.
     if (at >= xml.size() || (xml[at] != '>' && xml[at] != ' ')) continue;  // a longer name
     const size_t begin = xml.find('>', at);
     if (begin == std::string_view::npos) break;

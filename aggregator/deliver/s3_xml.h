@@ -8,14 +8,16 @@
 
 namespace neurontrace {
 
-// What stands between <name ...> and the next </name>, of each such element in a reply of an S3
-// service, in order. Knows no comments, sections and elements of one name in each other, which
-// those replies have not. Hostile text gives nonsense, and nothing worse.
+// Returns the text between <name ...> and the next </name> for each such element in a reply of an
+// S3 service, in order; views into `xml`. Does not know comments, CDATA sections and nested
+// elements of one name, which these replies do not have. Hostile text gives nonsense, and nothing
+// worse. Not a general XML parser, which would be the larger risk.
 std::vector<std::string_view> XmlElements(std::string_view xml, std::string_view name);
-// Of the first one, with its entities resolved; empty where there is none.
+// Returns the text of the first such element with its entities resolved, or an empty text.
 std::string XmlText(std::string_view xml, std::string_view name);
 
-// "2026-11-22T12:00:00.000Z" in nanoseconds since the epoch; 0 for what is none.
+// Returns "2026-11-22T12:00:00.000Z" in nanoseconds since the epoch, without the fraction; 0 if the
+// text is not a time.
 uint64_t ParseS3Time(const std::string& text);
 
 }  // namespace neurontrace

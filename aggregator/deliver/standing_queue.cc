@@ -26,7 +26,8 @@ bool IsRuleName(std::string_view name) {
          std::all_of(name.begin(), name.end(), is_good);
 }
 
-// The form KEY=VALUE KEY=VALUE as TOML; empty: `text` is not in it.
+// Returns a rule of the form KEY=VALUE KEY=VALUE as TOML, for the error message, or an empty text
+// if it does not have that form.
 std::string WordsAsToml(std::string_view text) {
   std::string members;
   while (!text.empty()) {
@@ -120,9 +121,10 @@ StandingQueue::StandingQueue(const Deps& deps, std::string path, std::vector<Sta
     : deps_(deps), path_(std::move(path)), rules_(std::move(rules)) {
   Read(problem);
   for (const StandingRule& rule : rules_) {
+    // A new rule must not export everything that the store still has.
     if (since_.emplace(rule.name, deps_.clock.RealtimeNs()).second) has_changed_ = true;
   }
-  // Rules that are no more there leave nothing.
+  // A removed rule leaves nothing: if it returns, it is a new rule.
   std::erase_if(entries_, [this](const auto& entry) { return !FindRule(entry.first.first); });
   std::erase_if(since_, [this](const auto& since) { return !FindRule(since.first); });
   for (const auto& [key, entry] : entries_) counts_.pending += entry.state == State::kPending;
@@ -146,7 +148,7 @@ void StandingQueue::Read(std::string& problem) {
     problem = fmt::format("{}: '{}' is no line of it; the rest is left out", path_, line);
 }
 
-// "since RULE NS", or "STATE RULE CAPTURE TRIES DUE".
+// A line is "since RULE NS" or "STATE RULE CAPTURE TRIES DUE".
 bool StandingQueue::ReadLine(const std::string& line) {
   std::istringstream words(line);
   std::string kind;
@@ -185,6 +187,7 @@ absl::Status StandingQueue::Save() {
     text += fmt::format("{} {} {} {} {}\n", kWords[static_cast<size_t>(entry.state)], key.first,
                         key.second, entry.tries, entry.due_realtime_ns);
   }
+  // A crash leaves either the old file or the new one, never a half.
   const std::string temporary = path_ + ".part";
   ASSIGN_OR_RETURN(const auto file, deps_.files.Create(temporary));
   RETURN_IF_ERROR(file->Append(text));
@@ -207,12 +210,14 @@ void StandingQueue::Offer(const CaptureRecord& record, uint64_t due_realtime_ns)
     if (record.ended_realtime_ns < since_.at(rule.name) || !Matches(rule, record)) continue;
     const Key key(rule.name, record.id.ToString());
     if (entries_.contains(key)) continue;
+    // Not remembered at all, since that is what is full; it is counted each time it is offered.
     if (entries_.size() >= kEntriesMax) {
       ++counts_.failed;
       continue;
     }
     Entry entry{.due_realtime_ns = due_realtime_ns};
     if (counts_.pending >= kPendingMax) {
+      // Remembered as failed, so that the next start does not count it again.
       entry.state = State::kFailed;
       ++counts_.failed;
     } else {
@@ -280,6 +285,7 @@ void StandingQueue::Finish(const Task& task, const absl::Status& status) {
     ++counts_.retried;
     Backoff backoff(deps_.random, kFirstPauseNs, kLongestPauseNs);
     uint64_t pause_ns = 0;
+    // Replays the growth of pauses, because only the number of attempts is stored.
     for (uint32_t i = 0; i < entry.tries; ++i) pause_ns = backoff.NextDelayNs();
     entry.due_realtime_ns = deps_.clock.RealtimeNs() + pause_ns;
   }

@@ -19,36 +19,48 @@
 
 namespace neurontrace {
 
-// Which captures are exported by themselves when they end, how and where to. A plain value.
+// Selects captures that are exported automatically when they end, and says how and where to. A
+// plain value.
 struct StandingRule {
-  std::string name;                  // of letters, digits, - and _
-  std::string to;                    // a destination of ExportRoots
+  // Letters, digits, - and _; unique.
+  std::string name;
+  // A destination for ExportRoots.
+  std::string to;
   std::vector<std::string> formats;  // as in --format; at least one
-  std::string job;                   // that the capture was asked for by; empty: any
-  std::string capture;               // the capture's name, or its beginning and *; empty: any
-  bool incomplete = true;            // those that are incomplete, too
+  // The job that the capture selected by; empty: any.
+  std::string job;
+  // The capture's name, or its beginning followed by *; empty: any.
+  std::string capture;
+  // Whether incomplete captures are exported, too.
+  bool incomplete = true;
 };
 
-// Parses a table of TOML in one line with the keys name, to, formats (a string or an array of them;
-// default: perfetto), job, capture, incomplete (true or false). INVALID_ARGUMENT says what is
-// wrong.
+// Parses a TOML inline table with the keys name, to, formats (a string or an array of them;
+// default: perfetto), job, capture, and incomplete (true or false). Fails with INVALID_ARGUMENT
+// that describes the problem; for the older form KEY=VALUE it shows the same rule as TOML.
 absl::StatusOr<StandingRule> ParseStandingRule(std::string_view text);
 
-// True for a capture that has ended with something in it and that the rule selects.
+// Returns whether the rule selects this capture, which must have ended with events in it.
 bool Matches(const StandingRule& rule, const CaptureRecord& record);
 
-// Which captures the standing exports still have to do, and when. Kept in a file, so that a restart
-// continues; a rule takes the captures that end after it was first seen. One thread.
+// Keeps which captures the standing exports have still to do, and when. Its file lets a restart
+// continue; a rule selects only captures that end after the rule was first seen. Used by one thread
+// at a time.
 class StandingQueue {
  public:
-  static constexpr size_t kPendingMax = 10'000;  // the newest beyond it is refused and has failed
-  // Of all states; those of captures that are no more go. What is beyond it has failed.
+  // Beyond it, a new entry is refused and counts as failed.
+  static constexpr size_t kPendingMax = 10'000;
+  // Entries of all states. Those of deleted captures are removed; entries beyond the limit count as
+  // failed.
   static constexpr size_t kEntriesMax = 100'000;
+  // How often deleted captures are looked for, at most.
   static constexpr uint64_t kForgetPauseNs = 600'000'000'000;
-  static constexpr uint32_t kTriesMax = 16;  // over about two hours
+  // Attempts of one export, spread over about two hours by the pauses below.
+  static constexpr uint32_t kTriesMax = 16;
   static constexpr uint64_t kFirstPauseNs = 5'000'000'000;
   static constexpr uint64_t kLongestPauseNs = 600'000'000'000;
 
+  // All must outlive the queue.
   struct Deps {
     FileSystem& files;
     const Clock& clock;
@@ -59,30 +71,34 @@ class StandingQueue {
     CaptureId capture;
   };
   struct Counts {
-    uint64_t done = 0;  // since it was built, as the next
+    // Since construction, as are the next three.
+    uint64_t done = 0;
     uint64_t failed = 0;
-    uint64_t forgone = 0;  // of captures that were deleted before
+    // Of captures that were deleted first.
+    uint64_t forgone = 0;
     uint64_t retried = 0;
-    uint64_t pending = 0;  // now
+    // At present.
+    uint64_t pending = 0;
   };
 
-  // `path` is of its file. Rule names are different. Reads what is there; what cannot be read is
-  // taken for nothing, and `problem` says so.
+  // `path` is the queue's file; names of rules must be unique. Reads the file; lines that cannot be
+  // read are ignored with all that follow, and `problem` then describes why.
   StandingQueue(const Deps& deps, std::string path, std::vector<StandingRule> rules,
                 std::string& problem);
 
-  // A capture has ended, or has long since: takes it up where a rule selects it and has not done it
-  // yet. Not before `due_realtime_ns`.
+  // Queues an ended capture for each rule that selects it and does not have it yet. It is due at
+  // `due_realtime_ns`, when its clocks are final. May be repeated for the same capture.
   void Offer(const CaptureRecord& record, uint64_t due_realtime_ns);
-  // What is no more there: nobody wants its remaining tasks any more.
+  // Removes a deleted capture; its pending exports count as forgone.
   void Forget(const CaptureId& capture);
-  // All of them, not more often than each kForgetPauseNs.
+  // Forgets all captures that `is_gone` confirms, at most once in kForgetPauseNs.
   void ForgetGone(const std::function<bool(const CaptureId&)>& is_gone);
-  // The one that is due, nothing else.
+  // Returns the export that has been due longest, or nothing. Its rule points into this queue.
   std::optional<Task> Next() const;
-  // Its result. An error makes it pending again, later, kTriesMax times.
+  // Records the result. After an error the export becomes due again after a pause that grows, until
+  // kTriesMax attempts have failed.
   void Finish(const Task& task, const absl::Status& status);
-  // Writes what has changed. Errors of the disk: it is tried again the next time.
+  // Writes the file if anything changed. Fails with errors of the disk; the next call tries again.
   absl::Status Save();
 
   const Counts& counts() const { return counts_; }
@@ -101,12 +117,14 @@ class StandingQueue {
   bool ReadLine(const std::string& line);
   const StandingRule* FindRule(const std::string& name) const;
   void SetState(Entry& entry, State state);
-  std::vector<CaptureId> Captures() const;  // of which something is kept
+  // Returns the captures that have an entry.
+  std::vector<CaptureId> Captures() const;
 
   const Deps deps_;
   const std::string path_;
   const std::vector<StandingRule> rules_;
-  std::map<std::string, uint64_t> since_;  // rule to when it was first seen
+  // When each rule was first seen, in nanoseconds since 1970.
+  std::map<std::string, uint64_t> since_;
   std::map<Key, Entry> entries_;
   Counts counts_;
   uint64_t forget_at_ns_ = 0;  // monotonic

@@ -74,7 +74,7 @@ TEST_F(StandingQueueTest, ARestartGoesOn) {
   const auto queue = Open();
   EXPECT_EQ(problem_, "");
   EXPECT_EQ(queue->counts().pending, 1u);
-  // One that ended right before a crash, of which nothing was saved.
+  // This one ended right before a crash, and nothing of it was saved.
   queue->Offer(Ended('3'), 0);
   queue->Offer(done, 0);
   EXPECT_EQ(queue->counts().pending, 2u);

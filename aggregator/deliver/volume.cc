@@ -10,12 +10,16 @@
 namespace neurontrace {
 namespace {
 
+// NAME_MAX of Linux file systems.
 constexpr size_t kPartBytesMax = 255;
+// Small enough that the question may_go_on is asked often while a large manifest is written.
 constexpr size_t kPieceBytes = 16u << 20;
 
 bool IsVolumeNamePart(std::string_view part) {
   if (part.empty() || part == "." || part == ".." || part.size() > kPartBytesMax) return false;
   for (const char c : part) {
+    // Names appear in terminals and manifests, and a backslash separates parts on Windows clients
+    // of a volume.
     if (IsControl(c) || c == '\\') return false;
   }
   return true;

@@ -14,89 +14,101 @@
 
 namespace neurontrace {
 
-// What an operation of a volume takes at most, where the volume can end it, as a bucket can: who
-// may write for some time only looks before each.
+// How long one operation of a volume takes at most, if the volume can end it, as a bucket can. A
+// holder of a claim asks only before each operation, so the lease must be longer than this.
 inline constexpr uint64_t kVolumeOperationNs = 60'000'000'000;
 
-// Asked before each operation: an error ends what was begun.
+// Called before each operation; an error ends what was begun and is returned.
 using MayGoOn = std::function<absl::Status()>;
 
-// Where exports are delivered: a directory of a shared file system or a prefix of a bucket.
-// Abstract because both are shipped, and so that tests have one that fills up, fails and crashes
-// between steps. Names are relative paths as IsVolumeName allows; what they lead to stays below the
-// volume. One thread at a time, as the files it opens; it outlives them.
+// A place where exports are delivered: a directory of a shared file system or a prefix of a bucket.
+// Abstract because both are shipped, and because tests need one that fills up, fails and crashes
+// between steps. Names are relative paths as IsVolumeName accepts them; what they lead to stays
+// below the volume. Used by one thread at a time, together with the files that it opens, which it
+// must outlive.
 //
-// Errors name the operation and the file. NOT_FOUND: it is not there; ALREADY_EXISTS;
-// RESOURCE_EXHAUSTED: the volume or a quota is full; FAILED_PRECONDITION: access is denied, or
-// something is in the way; UNAVAILABLE: anything else, worth another try.
+// Errors name the operation and the file:
+//   NOT_FOUND            the file does not exist;
+//   ALREADY_EXISTS       the name is taken;
+//   RESOURCE_EXHAUSTED   the volume or a quota is full;
+//   FAILED_PRECONDITION  access is denied, or something else has the name;
+//   UNAVAILABLE          anything else, worth another attempt.
 class Volume {
  public:
+  // A file of a directory, as List returns it.
   struct Entry {
-    std::string name;  // without the directory
+    // Without the directory.
+    std::string name;
     uint64_t bytes = 0;
-    uint64_t modified_realtime_ns = 0;  // by the volume's clock
+    // By the volume's clock, which may differ from that of this machine.
+    uint64_t modified_realtime_ns = 0;
   };
 
-  // A file on its way.
+  // A file that is being written, from its beginning to its end.
   class File {
    public:
-    // What was not committed does not stand under the file's name; a volume without rename may have
-    // it there nevertheless when the process dies.
+    // A file that was not committed is discarded. A volume without rename may keep it under its
+    // name nevertheless if the process dies.
     virtual ~File() = default;
     virtual absl::Status Write(std::string_view bytes) = 0;
-    // That was all. It is durable; how long that takes is of its size.
+    // Ends the content and makes it durable. May take long for a large file.
     virtual absl::Status Sync() = 0;
-    // After Sync: it is whole, and takes the place of one that had its name. UNAVAILABLE where a
-    // volume cannot keep two writers of a name apart and another came between. Nothing is called
-    // after.
+    // Called after Sync, as the last operation. The file then is whole under its name and replaces
+    // an older one. Fails with UNAVAILABLE if the volume cannot keep two writers of a name apart
+    // and another one interfered.
     virtual absl::Status Commit() = 0;
   };
 
-  // How a large file continues where an interruption left it, on volumes that can do so.
+  // How a large file continues after an interruption, on volumes that support it.
   struct Resumption {
-    std::string token;  // what `remember` was told last of this file; empty: nothing
-    // Told before the volume relies on it, so that the next one can go on.
+    // The last token that `remember` received for this file; empty if there is none.
+    std::string token;
+    // Called before the volume relies on the token, so that a successor can continue.
     std::function<absl::Status(const std::string& token)> remember;
   };
 
   virtual ~Volume() = default;
 
-  // Makes the directories that are missing. The same bytes have to come again from the beginning:
-  // what is there of them is not sent again.
+  // Opens a file for writing and creates missing directories. After a resumption the same bytes
+  // must be written again from the beginning; those that are there are not sent again.
   virtual absl::StatusOr<std::unique_ptr<File>> Create(const std::string& name,
                                                        Resumption resumption) = 0;
-  // The whole of a small file, if nothing has the name: ALREADY_EXISTS otherwise. Of two at a time
-  // one succeeds.
+  // Creates a small file with its whole content if nothing has the name, and fails with
+  // ALREADY_EXISTS otherwise. Of two concurrent calls, exactly one succeeds.
   virtual absl::Status CreateOnce(const std::string& name, std::string_view bytes) = 0;
-  // OUT_OF_RANGE for a larger one.
+  // Returns the whole file. Fails with OUT_OF_RANGE if it is larger than `bytes_max`.
   virtual absl::StatusOr<std::string> Read(const std::string& name, size_t bytes_max) = 0;
   virtual absl::StatusOr<uint64_t> Size(const std::string& name) = 0;
-  // The files of a directory, in any order; none where it is not there. RESOURCE_EXHAUSTED beyond
-  // `entries_max`.
+  // Returns the files of a directory in any order; none if it does not exist. Fails with
+  // RESOURCE_EXHAUSTED beyond `entries_max`.
   virtual absl::StatusOr<std::vector<Entry>> List(const std::string& directory,
                                                   size_t entries_max) = 0;
-  // One that is not there is no error.
+  // Removes a file. Returns OK if it does not exist.
   virtual absl::Status Remove(const std::string& name) = 0;
-  // Removes what interruptions left: under a token that nobody continues with, and the temporary
-  // files of a directory with this volume's mark, which nobody else writes with now. Quiet where it
-  // cannot.
+  // Both remove what interruptions left, as far as possible, and report no errors. Abandon removes
+  // what was sent under a token that nobody continues with. Sweep removes the temporary files in a
+  // directory that have this volume's mark, which requires that nobody else writes with that mark
+  // now.
   virtual void Abandon(const std::string& name, const std::string& token) = 0;
   virtual void Sweep(const std::string& directory) = 0;
-  // As people write it.
+  // Returns the full path or URL for messages.
   virtual std::string Where(const std::string& name) const = 0;
 };
 
-// Who writes to a volume: both of letters and digits.
+// Identifies a writer. Both members consist of letters and digits.
 struct VolumeWriter {
-  std::string mark;   // of what is written, such as a capture: of it one at a time writes
-  std::string nonce;  // tells two processes, and two volumes of one, apart
+  // What is written, such as the id of a capture; one writer at a time writes it.
+  std::string mark;
+  // Distinguishes two processes, and two volumes of one process.
+  std::string nonce;
 };
 
-// True for a relative path of parts without control characters and backslashes, none of them empty,
-// "." or "..", each of at most 255 bytes, together at most limits::kExportNameBytesMax.
+// Returns whether the name is a relative path of parts without control characters and backslashes.
+// No part is empty, "." or "..", each has at most 255 bytes, and the whole at most
+// limits::kExportNameBytesMax.
 bool IsVolumeName(std::string_view name);
 
-// A file that is in memory, in place of one that is there.
+// Writes a file from memory, replacing one that exists. Calls `may_go_on` before each operation.
 absl::Status WriteWhole(Volume& volume, const std::string& name, std::string_view bytes,
                         const MayGoOn& may_go_on);
 

@@ -24,10 +24,13 @@
 namespace neurontrace {
 namespace {
 
+// Between pieces the claim on the destination is renewed and the client is asked whether to
+// continue.
 constexpr size_t kArtifactPieceBytes = 1u << 20;
 constexpr size_t kHostNameBytes = 256;
 
-// "perfetto", "summary-json": of the step and, where a format makes several files, its directory.
+// Returns the name of the format's step and, if the format makes several files, of its directory:
+// "perfetto", "summary-json". The names are part of the format of the shared volume.
 std::string StepNameOf(v1::ExportFormat format) {
   std::string name = v1::ExportFormat_Name(format);
   constexpr std::string_view kPrefix = "EXPORT_FORMAT_";
@@ -36,7 +39,7 @@ std::string StepNameOf(v1::ExportFormat format) {
   return name;
 }
 
-// The files of one step of a delivery.
+// The files of one step of a delivery. Counts what was written since the step began.
 class DeliveredFiles : public ExportFiles {
  public:
   DeliveredFiles(OutputFiles& files, const Delivery& delivery)
@@ -52,7 +55,7 @@ class DeliveredFiles : public ExportFiles {
   const uint64_t before_;
 };
 
-// One request's way through a delivery.
+// One request on its way through a delivery. Used once, by the thread of the export.
 class DeliveryRun {
  public:
   DeliveryRun(const DeliveryDeps& deps, const CaptureRecord& record,
@@ -61,6 +64,8 @@ class DeliveryRun {
       : deps_(deps), record_(record), request_(request), clocks_(clocks), write_(write) {}
 
   absl::Status Run() {
+    // Distinguishes this attempt from earlier ones of the same aggregator, whose temporary files
+    // and claims may still exist.
     const std::string nonce = fmt::format("{:016x}", deps_.random.Next64());
     ASSIGN_OR_RETURN(volume_, deps_.roots.Open(request_.destination(),
                                                {.mark = record_.id.ToString(), .nonce = nonce}));
@@ -79,6 +84,7 @@ class DeliveryRun {
     for (const int format : request_.more_formats()) {
       RETURN_IF_ERROR(PutFormat(static_cast<v1::ExportFormat>(format)));
     }
+    // Last, because each worker's file lists the files of all formats.
     RETURN_IF_ERROR(PutWorkers());
     RETURN_IF_ERROR(delivery_->Finish());
     for (const std::string& what : damaged_) done_.add_warnings(what);
@@ -98,7 +104,8 @@ class DeliveryRun {
   }
 
  private:
-  // False when it is to end: nobody listens, or another one writes there by now.
+  // Returns false if the export must end: the client no longer reads, or another export writes
+  // there by now. Renews the claim on the way, because it is called often enough.
   bool Tell(v1::ExportProgress progress, const std::string& step) {
     if (kept_.ok()) kept_ = delivery_->Keep();
     v1::ExportReply reply;
@@ -108,6 +115,7 @@ class DeliveryRun {
     return write_(reply) && kept_.ok();
   }
 
+  // A lost claim is the more useful error: the client is told why the export ends.
   absl::Status StillWanted(const std::string& step) {
     if (Tell({}, step)) return absl::OkStatus();
     return kept_.ok() ? absl::CancelledError("the client stopped reading the export") : kept_;
@@ -123,16 +131,18 @@ class DeliveryRun {
     paths_ = ArtifactPaths(artifacts_);
     std::vector<std::string> expected = paths_;
     std::erase(expected, "");
+    // Announced together, so that the manifest is not saved again for each new directory.
     delivery_->Expect(expected);
     for (size_t i = 0; i < artifacts_.size(); ++i) {
       if (paths_[i].empty()) continue;
       const absl::Status status = PutArtifact(artifacts_[i], paths_[i]);
-      // One that the disk has lost is no reason to have none of the rest.
+      // A file that the disk has lost is no reason to withhold the others.
       if (!absl::IsDataLoss(status)) {
         RETURN_IF_ERROR(status);
         continue;
       }
-      damaged_.emplace_back(status.message());  // its step has no end, and goes when all is done
+      // Its step is never ended, so that Finish removes it.
+      damaged_.emplace_back(status.message());
       paths_[i].clear();
     }
     return absl::OkStatus();
@@ -151,6 +161,8 @@ class DeliveryRun {
         RETURN_IF_ERROR(StillWanted(step));
         const auto piece =
             deps_.store.artifacts().files().Read(artifact.sha256, offset, kArtifactPieceBytes);
+        // Falls through to the comparison of hashes, which reports every kind of damage the same
+        // way.
         if (absl::IsNotFound(piece.status()) || absl::IsDataLoss(piece.status())) break;
         RETURN_IF_ERROR(piece.status());
         if (piece->empty()) break;
@@ -172,6 +184,8 @@ class DeliveryRun {
     request.clear_more_formats();
     request.clear_destination();
     const std::string step = StepNameOf(format);
+    // Everything that the bytes depend on. A step with the same hash need not be written again;
+    // models of clocks that became final make another file.
     const std::string wanted = Sha256HexOf(
         fmt::format("{}\n{}\n{}\n{}\n{}", NEURONTRACE_VERSION, clocks_.version, clocks_.is_final,
                     record_.ended_realtime_ns, request.SerializeAsString()));
@@ -199,7 +213,8 @@ class DeliveryRun {
         {.verdict = done.verdict(), .capture_incomplete = done.capture_incomplete()});
   }
 
-  // Of all formats together: counts are of the first that has any.
+  // Merges the result of one format into that of all: counts are those of the first format that has
+  // any, warnings are united, and the first verdict of an incomplete format remains.
   void Take(const v1::ExportDone& done) {
     const bool is_first = done_.total().spans() == 0 && done_.events() == 0;
     std::set<std::string> warnings(done_.warnings().begin(), done_.warnings().end());
@@ -220,7 +235,7 @@ class DeliveryRun {
     done_.set_capture_incomplete(done_.capture_incomplete() || incomplete);
   }
 
-  // What stands in the vendor's directories whether or not there are artifacts.
+  // Describes each worker in its directory of the vendor's layout, whether or not it has artifacts.
   absl::Status PutWorkers() {
     std::vector<WorkerIdentity> workers;
     for (const CaptureWorkerStatus& status : record_.workers) {
@@ -275,7 +290,7 @@ class DeliveryRun {
     return files;
   }
 
-  // Relative to the directory in which the text stands.
+  // Paths are relative to the directory of the file that lists them.
   static void WritePaths(const std::vector<std::string>& paths, JsonWriter& out) {
     out.Open('[');
     for (size_t i = 0; i < paths.size(); ++i) {
@@ -294,9 +309,12 @@ class DeliveryRun {
   std::unique_ptr<Delivery> delivery_;
   absl::Status kept_;
   std::vector<ArtifactReference> artifacts_;
-  std::vector<std::string> paths_;    // of each of these; empty: it is not put there
-  std::vector<std::string> names_;    // of the formats' steps
-  std::vector<std::string> damaged_;  // artifacts, in words
+  // The path of each artifact; empty if it is not delivered.
+  std::vector<std::string> paths_;
+  // The steps of the formats.
+  std::vector<std::string> names_;
+  // Texts about damaged artifacts.
+  std::vector<std::string> damaged_;
   v1::ExportDone done_;
 };
 

@@ -14,7 +14,7 @@
 
 namespace neurontrace {
 
-// What a delivery stands on; all of it outlives the call.
+// What a delivery uses. All of it must outlive the call.
 struct DeliveryDeps {
   const Store& store;
   const ExportRoots& roots;
@@ -23,12 +23,13 @@ struct DeliveryDeps {
   Random& random;
 };
 
-// Writes a capture that has ended to the request's destination, by docs/formats/shared_volume.md:
-// its artifacts, each of the formats, and what is said of each worker. Tells progress, and `done`
-// at the end, through `write`. Blocks as long as that takes. What it had written when it ends early
-// is gone on with by the same request. Errors of ExportStoredCapture; FAILED_PRECONDITION for a
-// capture that goes on and for a destination outside the roots; UNAVAILABLE while another export
-// writes there.
+// Writes a capture that has ended to the request's destination as docs/formats/shared_volume.md
+// defines it: its artifacts, each of the formats, and a description of each worker. Reports
+// progress, and `done` at the end, through `write`, on the calling thread; blocks until everything
+// is written. If it ends early, the same request later continues where it stopped.
+//
+// Fails as ExportStoredCapture does, with FAILED_PRECONDITION for a capture that is still recording
+// or a destination outside the roots, and with UNAVAILABLE while another export writes there.
 absl::Status DeliverStoredCapture(const DeliveryDeps& deps, const CaptureRecord& record,
                                   const v1::ExportRequest& request, const CaptureClocks& clocks,
                                   const ExportWriter& write);

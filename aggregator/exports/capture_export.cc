@@ -26,7 +26,7 @@
 namespace neurontrace {
 namespace {
 
-// Where the timeline begins and ends; 0 without an event.
+// Reference times of the first and the last event; first_ns is 0 if there is none.
 struct EventTimes {
   uint64_t first_ns = 0;
   uint64_t last_ns = 0;
@@ -34,7 +34,8 @@ struct EventTimes {
 EventTimes EventTimesOf(const std::vector<StreamRecord>& streams, const ClockMaps& maps) {
   EventTimes times{.first_ns = UINT64_MAX};
   for (const StreamRecord& stream : streams) {
-    // A window counts from the first event of the workers whose time is known.
+    // A relative window counts from the first event of the workers whose time is known. Samples of
+    // hosts begin before.
     if (stream.events == 0 || stream.identity.kind == StreamKind::kHost) continue;
     if (stream.clock_domain == ClockDomain::kOwn) continue;
     const ClockMap& map = maps.For(stream.identity.worker, ClockDomain::kHostRealtime);
@@ -45,15 +46,16 @@ EventTimes EventTimesOf(const std::vector<StreamRecord>& streams, const ClockMap
   return times;
 }
 
-// Says what a selection without an event names that the capture does not have.
+// Explains a selection without any event: which of its filters name something that the capture does
+// not have. Most empty exports are typing errors.
 class EmptySelection {
  public:
   EmptySelection(const v1::ExportRequest& request, TimelineFilter filter, EventTimes times,
                  ChunkSource& source)
       : request_(request), filter_(std::move(filter)), times_(times), source_(source) {}
 
-  // A sentence; empty where nothing is chosen, or the capture itself has no event. Fails with the
-  // source.
+  // Returns a sentence, or an empty text if the request selects nothing in particular or the
+  // capture itself has no event. Fails with errors of the source.
   absl::StatusOr<std::string> Explain() const;
 
  private:
@@ -159,6 +161,8 @@ absl::StatusOr<std::string> EmptySelection::MissingTypes(
       RETURN_IF_ERROR(source_.ReadIndex(stream.number, from, kIndexEntriesAtOnce, entries));
       looked_at += entries.size();
       for (const ChunkEntry& entry : entries) {
+        // Without the types of every chunk nobody knows what is missing; and an explanation is not
+        // worth reading a huge index for.
         if (!entry.event_types || looked_at > limits::kEmptySelectionEntriesMax) return "";
         there.insert(entry.event_types->begin(), entry.event_types->end());
         from = {.last_timestamp_ns = entry.last_timestamp_ns, .sequence = entry.sequence + 1};
@@ -194,6 +198,7 @@ std::string EmptySelection::OutsideOfTimes() const {
   return "";
 }
 
+// In the request a window's end of 0 means none. Relative times count from the first event.
 absl::StatusOr<TimelineFilter> FilterOf(const v1::ExportRequest& request, uint64_t first_ns) {
   TimelineFilter filter;
   filter.instance_ids.assign(request.instance_ids().begin(), request.instance_ids().end());
@@ -241,13 +246,14 @@ absl::StatusOr<ExportCompression> CompressionOf(v1::ExportCompression compressio
   }
 }
 
-// What a capture is, said beside every export of it.
+// The certificate of a capture, which accompanies every export of it.
 struct Judgement {
   Certificate certificate;
   std::string json;
   const EmptySelection* selection = nullptr;
 
-  // Whoever selects nothing is told why. Fails with the source.
+  // Adds a warning with the reason if the request selected nothing. Fails with errors of the
+  // source.
   absl::Status PutSelection(v1::ExportDone& done, uint64_t seen) const {
     if (seen != 0) return absl::OkStatus();
     ASSIGN_OR_RETURN(const std::string why, selection->Explain());
@@ -255,7 +261,8 @@ struct Judgement {
     return absl::OkStatus();
   }
 
-  // A file that lacks stored chunks is no better than a capture that does.
+  // A file that lacks stored chunks is reported as incomplete, even if the capture itself is
+  // complete.
   void PutInto(v1::ExportDone& done, uint64_t chunks_left_out) const {
     done.set_capture_incomplete(chunks_left_out > 0 ||
                                 (!certificate.provisional && !certificate.complete));
@@ -270,8 +277,8 @@ struct Judgement {
   }
 };
 
-// The profiles of devices among the capture's artifacts, for the formats that have a list of them.
-// Their processes are named as in their own pid namespaces: ranges of workers do not select here.
+// Lists the device profiles among the capture's artifacts, for formats that have such a list. Their
+// processes are named as in their own pid namespaces, so that ranks cannot select here.
 absl::Status ListDeviceProfiles(const Store& store, const CaptureId& capture,
                                 neurontrace::ExportRequest& request) {
   const TimelineFilter& filter = request.filter;
@@ -301,7 +308,8 @@ absl::Status ListDeviceProfiles(const Store& store, const CaptureId& capture,
   return absl::OkStatus();
 }
 
-// What a summary says of the capture, for programs.
+// Returns the description of the capture in a summary for programs. Times are texts: JSON numbers
+// lose nanoseconds beyond 2^53.
 std::string CaptureJson(const CaptureRecord& record) {
   JsonWriter out;
   out.Open('{').Member("capture_id", record.id.ToString()).Member("name", record.spec.name);
@@ -402,9 +410,11 @@ absl::Status ExportStoredCapture(const Store& store, const CaptureRecord& record
                                  const v1::ExportRequest& request, const CaptureClocks& clocks,
                                  ExportFiles& files, const ExportWriter& write) {
   RETURN_IF_ERROR(CheckExportOptions(request));
-  // What retention deletes meanwhile is in the file all the same.
+  // A snapshot, so that the file has all streams of one moment, whatever retention deletes
+  // meanwhile.
   const CaptureReader reader = store.OpenSnapshot(record.id);
   ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams, reader.Streams());
+  // Without maps recorded times are shown, so the window must be one of recorded times, too.
   const bool raw_window = request.raw_clocks() || request.format() == v1::EXPORT_FORMAT_EVENTS;
   const EventTimes times = EventTimesOf(streams, raw_window ? ClockMaps() : clocks.maps);
   ASSIGN_OR_RETURN(TimelineFilter filter, FilterOf(request, times.first_ns));
@@ -414,6 +424,7 @@ absl::Status ExportStoredCapture(const Store& store, const CaptureRecord& record
   JudgeClocks(clocks, judgement.certificate);
   judgement.json = ToJson(ToMessage(judgement.certificate));
   const bool holds_nothing = judgement.certificate.account.captured == 0 && record.workers.empty();
+  // Summaries are still made: their certificate explains why there is nothing.
   if (HasEnded(record.state) && holds_nothing &&
       request.format() != v1::EXPORT_FORMAT_SUMMARY_JSON &&
       request.format() != v1::EXPORT_FORMAT_SUMMARY_TEXT) {

@@ -13,16 +13,21 @@
 
 namespace neurontrace {
 
-// The files of an export, and how much has come of all of them.
+// The files of an export, with the bytes written to all of them.
 class ExportFiles : public OutputFiles {
  public:
+  // Returns the bytes of all files so far, those that the receiver already had included.
   virtual uint64_t bytes_sent() const = 0;
 };
 
-// Exports a capture as an operator asked for: checks the request, reads the store, maps times
-// through `clocks`, writes `files`, and tells progress, and `done` at the end. Blocks as long as
-// that takes. INVALID_ARGUMENT names the field that makes no sense; CANCELLED when nobody listens
-// any more.
+// Exports a capture as an operator requested: checks the request, reads a snapshot of the store,
+// maps times through `clocks`, writes `files`, and reports progress, and `done` at the end, through
+// `write`. Everything happens on the calling thread except for the read-ahead of batch_pipe.h; it
+// blocks until the export is complete.
+//
+// Fails with INVALID_ARGUMENT that names the unacceptable field, with FAILED_PRECONDITION if an
+// ended capture holds nothing, and with CANCELLED if `write` returns false because the client no
+// longer reads.
 absl::Status ExportStoredCapture(const Store& store, const CaptureRecord& record,
                                  const v1::ExportRequest& request, const CaptureClocks& clocks,
                                  ExportFiles& files, const ExportWriter& write);

@@ -8,7 +8,7 @@
 namespace neurontrace {
 namespace {
 
-// One that writes several has one sum.
+// An export of several formats reports one sum of bytes for all.
 constexpr char kSeveral[] = "several";
 
 std::string FormatWord(const v1::ExportRequest& request) {
@@ -30,7 +30,8 @@ const char* FailureWord(absl::StatusCode code, bool delivers) {
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kUnimplemented:
       return kInvalid;
-    // Of the world, and, where nothing is delivered, of a limit of what was asked for.
+    // With a destination these codes describe the volume; without one, a limit of the request
+    // itself.
     case absl::StatusCode::kResourceExhausted:
     case absl::StatusCode::kFailedPrecondition:
       return delivers ? kDestination : kInvalid;
@@ -63,7 +64,7 @@ ExportMetrics::ExportMetrics(prometheus::Registry& registry)
                                "Bytes written by exports, by format")),
       failed_(MakeCounterFamily(registry, "neurontrace_aggregator_exports_failed_total",
                                 "Exports that failed, by reason")) {
-  // All of them from the start, so that the first is seen as an increase.
+  // All series exist from the start, so that Prometheus sees the first failure as an increase.
   for (const char* const reason : {kCancelled, kInvalid, kNotFound, kDestination, kStore}) {
     failed_.Add({{"reason", reason}});
   }
@@ -94,6 +95,7 @@ void ExportMetrics::Meter::Look(const v1::ExportReply& reply) {
   if (!reply.has_progress() && !reply.has_done()) return;
   const uint64_t now =
       reply.has_done() ? reply.done().total().bytes_written() : reply.progress().bytes_written();
+  // Progress is cumulative, and a reply without a new number must not count twice.
   if (now <= written_) return;
   bytes_.Increment(static_cast<double>(now - written_));
   written_ = now;

@@ -16,22 +16,26 @@
 
 namespace neurontrace {
 
-// How long exports take, how much they write and why they fail, as Prometheus metrics. The registry
-// owns them. Any thread.
+// Measures how long exports take, how much they write and why they fail, as Prometheus metrics. The
+// registry owns the metrics and must outlive this. May be used on any thread.
 class ExportMetrics {
  public:
   explicit ExportMetrics(prometheus::Registry& registry);
 
   prometheus::Counter& begun;
-  prometheus::Counter& refused;  // for want of a place
-  prometheus::Counter& unread;   // ended, as nobody read them
+  // Refused because too many were running.
+  prometheus::Counter& refused;
+  // Cancelled because the client stopped reading.
+  prometheus::Counter& unread;
   prometheus::Gauge& running;
 
-  // One that ended with this error. `delivers`: to a destination that may be written to, of a
-  // capture that there is something of; what the world refuses then is the destination's.
+  // Counts an export that ended with this error, under a reason derived from its code. `delivers`
+  // says that it could reach its destination, so that codes of the outside world are the
+  // destination's fault rather than the request's.
   void CountFailed(const absl::Status& status, bool delivers);
 
-  // One export, from its making to its end; one thread. Both references outlive it.
+  // Measures one export from its construction to its destruction. Used by one thread at a time;
+  // both references must outlive it.
   class Meter {
    public:
     Meter(ExportMetrics& metrics, const Clock& clock, const v1::ExportRequest& request);
@@ -39,7 +43,7 @@ class ExportMetrics {
     Meter(const Meter&) = delete;
     Meter& operator=(const Meter&) = delete;
 
-    // Each reply of it, in order: progress and the end say how much is written.
+    // Counts the bytes that progress and `done` report. Must be called for each reply in order.
     void Look(const v1::ExportReply& reply);
 
    private:

@@ -20,11 +20,12 @@
 namespace neurontrace {
 namespace {
 
-// How long an export that ends now waits for what agents have still to send.
+// How long an export up to now waits for events that agents have still to send. Somebody waits for
+// the result, and ResolveWindow adds a note about what did not arrive in time.
 constexpr uint64_t kWindowPatienceNs = 3'000'000'000;
 constexpr std::chrono::milliseconds kEvidencePollInterval(20);
 
-// Returns what somebody who exports a capture right after its end should know; empty: nothing.
+// Returns a note for somebody who exports a capture right after its end, or an empty text.
 std::string FinalClocksNote(const CaptureRecord& record, const CaptureClocks& clocks,
                             uint64_t now_ns) {
   if (!HasEnded(record.state) || clocks.instances.empty() || clocks.is_final) return {};
@@ -69,6 +70,7 @@ ExportService::ExportService(const Options& options, const Deps& deps,
 absl::Status ExportService::ExportCapture(const CaptureRecord& record,
                                           const v1::ExportRequest& request,
                                           const ExportWriter& write) {
+  // Before the lease, so that every export that fails is one that was counted.
   metrics_.begun.Increment();
   metrics_.running.Increment();
   ExportMetrics::Meter meter(metrics_, deps_.clock, request);
@@ -97,7 +99,7 @@ absl::Status ExportService::ExportLeased(const CaptureRecord& record,
   if (lease == nullptr) {
     return NotFound("capture {} is being deleted", record.id.ToString());
   }
-  // The record was read before the lease: a deletion may have finished in between.
+  // The record was read before the lease was taken: a deletion may have finished in between.
   RETURN_IF_ERROR(deps_.store.captures().Get(record.id).status());
   std::vector<std::string> notes;
   ASSIGN_OR_RETURN(const v1::ExportRequest resolved, ResolveWindow(record, request, notes));
@@ -106,6 +108,7 @@ absl::Status ExportService::ExportLeased(const CaptureRecord& record,
     std::string note = FinalClocksNote(record, clocks, deps_.clock.RealtimeNs());
     if (!note.empty()) notes.push_back(std::move(note));
   }
+  // Notes are known before the export starts, and belong into its last reply.
   const ExportWriter noted = [&](const v1::ExportReply& reply) {
     if (!reply.has_done() || notes.empty()) return write(reply);
     v1::ExportReply with_notes = reply;
@@ -135,6 +138,8 @@ absl::Status ExportService::SendReplies(const CaptureRecord& record,
   absl::Status as_held;
   const ExportWriter checked = [&](const v1::ExportReply& reply) {
     if (!reply.has_done() || held_bytes == 0) return write(reply);
+    // Before `done`: a client that got `done` would keep a file that this export no longer has.
+    // `write` can only return false, so that the reason is carried around it.
     as_held = files.CheckHeld();
     if (!as_held.ok()) return false;
     v1::ExportReply with_held = reply;
@@ -164,6 +169,7 @@ absl::StatusOr<v1::ExportRequest> ExportService::ResolveWindow(const CaptureReco
   const ClockMaps maps = is_raw ? ClockMaps() : now.maps;
   KnownUntil known(resolved.window_end_ns(), maps);
   const uint64_t begun_ns = clock.MonotonicNs();
+  // Polls: no signal tells that events of a certain time have arrived.
   while (true) {
     ASSIGN_OR_RETURN(const auto streams, deps_.store.OpenCapture(record.id).Streams());
     if (known.Look(streams) || HasEnded(record.state) ||
@@ -176,7 +182,8 @@ absl::StatusOr<v1::ExportRequest> ExportService::ResolveWindow(const CaptureReco
   return resolved;
 }
 
-// A capture that is not over can be old: of its clocks only those of the window are read.
+// A capture that is being recorded can be days old, and fitting its clocks from the beginning would
+// take long: only those of the window are fitted.
 absl::StatusOr<CaptureClocks> ExportService::ClocksFor(const CaptureRecord& record,
                                                        const v1::ExportRequest& resolved) {
   const bool has_window = resolved.window_start_ns() != 0 && !resolved.window_start_is_relative() &&

@@ -28,61 +28,67 @@
 
 namespace neurontrace {
 
-// Makes all exports of an aggregator, those that operators ask for and those of standing rules, and
-// owns what they share: the export roots, the leases that keep captures from being deleted
-// meanwhile, the limit of concurrent calls, and the metrics. Complete after Open. Any thread,
-// unless a method says otherwise.
+// Makes all exports of an aggregator, those that operators request and those of standing rules.
+// Owns what they share: the export roots, the leases that keep captures from being deleted
+// meanwhile, the limit of concurrent calls, and the metrics. Complete after Open. Methods may be
+// called on any thread unless they say otherwise; an export runs on the thread of its caller.
 class ExportService final : public CaptureExporter {
  public:
   struct Options {
-    std::vector<ExportRoot> roots;            // where exports may be written; empty: nowhere
+    // Where exports may be written; empty: nowhere.
+    std::vector<ExportRoot> roots;
     S3Service s3;                             // for roots in buckets
     std::vector<std::string> standing_rules;  // see docs/operator/export_to_volumes.md
-    std::string store_directory;              // which has the state of standing exports
-    bool callers_have_names = true;           // false: all are one caller, as in plain text
+    // Has the file with the state of standing exports.
+    std::string store_directory;
+    // False without TLS: all callers count as one, which may then use all places.
+    bool callers_have_names = true;
   };
-  // All outlive it.
+  // All must outlive the service.
   struct Deps {
     Store& store;
     ClockService& clocks;
     AuditLog& audit;
     prometheus::Registry& registry;
     const Clock& clock;
-    const Clock& machine_clock;  // for claims on destinations, which other machines look at
+    // For claims on destinations, which other machines compare with their own clocks.
+    const Clock& machine_clock;
     Random& random;
   };
 
   // Fails if a standing rule cannot be followed, see StandingExports::ReadRules. Standing exports
-  // wait for BeginStandingExports.
+  // start with standing().Begin().
   static absl::StatusOr<std::unique_ptr<ExportService>> Open(const Options& options,
                                                              const Deps& deps);
 
-  // Fails as DeliverStoredCapture or ExportStoredCapture, and with NOT_FOUND if the capture is
-  // being deleted.
+  // Exports on the calling thread and blocks until the end. Fails as DeliverStoredCapture or
+  // ExportStoredCapture does, and with NOT_FOUND if the capture is being deleted.
   absl::Status ExportCapture(const CaptureRecord& record, const v1::ExportRequest& request,
                              const ExportWriter& write) override;
 
   StandingExports& standing() { return standing_; }
-  // Taken by whoever exports or deletes a capture.
+  // Leases are taken by exports, and by whoever deletes a capture.
   ExportLeases& leases() { return leases_; }
-  // The exports that operators are receiving.
+  // Limits the exports that operators are receiving.
   StreamingCallLimiter& calls() { return calls_; }
 
  private:
   ExportService(const Options& options, const Deps& deps, std::vector<StandingRule> rules);
-  // Returns whether the export could reach its destination, as far as the request is concerned.
+  // Returns whether the export could have reached its destination as far as the request is
+  // concerned.
   bool CanReachDestination(const CaptureRecord& record, const v1::ExportRequest& request);
   // Exports a capture that a lease keeps from being deleted.
   absl::Status ExportLeased(const CaptureRecord& record, const v1::ExportRequest& request,
                             const ExportWriter& write);
-  // Exports as replies, without what the caller already has.
+  // Exports as replies, without the bytes that the caller already has.
   absl::Status SendReplies(const CaptureRecord& record, const v1::ExportRequest& resolved,
                            const CaptureClocks& clocks, const ExportWriter& write) const;
-  // Makes a window before now one of two moments. Waits for the events that are on their way into
-  // it, and appends to `notes` what is missing.
+  // Turns a window given as distances before now into two moments. Waits, up to a few seconds, for
+  // events that are on their way into it, and appends to `notes` what is missing.
   absl::StatusOr<v1::ExportRequest> ResolveWindow(const CaptureRecord& record,
                                                   const v1::ExportRequest& request,
                                                   std::vector<std::string>& notes);
+  // Returns the clocks of the capture or, while it is recorded, those of the window alone.
   absl::StatusOr<CaptureClocks> ClocksFor(const CaptureRecord& record,
                                           const v1::ExportRequest& resolved);
 
@@ -92,7 +98,8 @@ class ExportService final : public CaptureExporter {
   ExportMetrics metrics_;
   ExportLeases leases_;
   StreamingCallLimiter calls_;
-  StandingExports standing_;  // uses this: last
+  // Last, because its thread uses the members above.
+  StandingExports standing_;
 };
 
 }  // namespace neurontrace

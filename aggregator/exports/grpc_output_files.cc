@@ -17,6 +17,7 @@ absl::Status Send(const ExportWriter& write, const v1::ExportReply& reply) {
   return {absl::StatusCode::kCancelled, "the client stopped reading the export"};
 }
 
+// The caller must discard what it has: mixing two versions of a file would corrupt it silently.
 absl::Status Differs(const ExportWriter& write, const std::string& name) {
   v1::ExportReply reply;
   reply.set_held_differs(name);
@@ -39,6 +40,7 @@ class ReplyFile : public OutputFile {
   absl::Status Write(std::string_view bytes) override {
     bytes_sent_ += bytes.size();
     if (!held_.Skip(bytes)) return Differs(write_, name_);
+    // gRPC refuses messages above a limit of the receiver, hence the pieces.
     while (!bytes.empty()) {
       const size_t size = std::min(bytes.size(), limits::kExportMessageBytes);
       v1::ExportReply reply;
@@ -51,6 +53,7 @@ class ReplyFile : public OutputFile {
   }
 
   absl::Status Close() override {
+    // The file became shorter than what the caller has.
     if (!held_.is_through()) return Differs(write_, name_);
     v1::ExportReply reply;
     reply.set_file_number(number_);
@@ -74,6 +77,8 @@ bool ResumePrefix::Skip(std::string_view& bytes) {
   hash_.Update(held);
   left_ -= held.size();
   bytes.remove_prefix(held.size());
+  // Only the whole prefix can be compared. Nothing was sent before that, so nothing needs taking
+  // back.
   return left_ != 0 || hash_.Finish() == sha256_;
 }
 
@@ -108,6 +113,7 @@ ResumePrefix ResumeState::Take(std::string_view name) {
 std::string ResumeState::Untaken() const {
   std::string first;
   for (const auto& [name, prefix] : files_) {
+    // The smallest name, so that the error does not depend on the order in a hash table.
     if (first.empty() || name < first) first = name;
   }
   return first;

@@ -17,37 +17,40 @@
 
 namespace neurontrace {
 
-// The beginning of a file that who asks for an export has already: it is made again, hashed and
-// compared, and not sent. One thread at a time.
+// The beginning of a file that the caller already has, from an interrupted download. It is produced
+// again, hashed and compared, but not sent. Used by one thread at a time.
 class ResumePrefix {
  public:
-  ResumePrefix() = default;  // of nothing
+  // For a file that the caller does not have.
+  ResumePrefix() = default;
   ResumePrefix(uint64_t bytes, std::string sha256)
       : bytes_(bytes), left_(bytes), sha256_(std::move(sha256)) {}
 
-  // Takes off `bytes` what is held; false where all of it has come by now and is not the same.
+  // Removes from the front of `bytes` what the caller has. Returns false if all of that has been
+  // produced and differs from it.
   bool Skip(std::string_view& bytes);
-  // Whether all that is held has come, and is the same.
+  // Returns whether all that the caller has was produced again; Skip then compared it.
   bool is_through() const { return left_ == 0; }
   uint64_t bytes() const { return bytes_; }
 
  private:
+  // Of all files together.
   uint64_t bytes_ = 0;
   uint64_t left_ = 0;
   std::string sha256_;
   Sha256 hash_;
 };
 
-// All of them, by name. One thread at a time.
+// What the caller already has of each file, by name. Used by one thread at a time.
 class ResumeState {
  public:
-  // INVALID_ARGUMENT for what makes no sense, RESOURCE_EXHAUSTED beyond
+  // Fails with INVALID_ARGUMENT for a malformed entry and with RESOURCE_EXHAUSTED for more than
   // limits::kExportHeldFilesMax.
   static absl::StatusOr<ResumeState> Of(const v1::ExportRequest& request);
 
-  // Of nothing where none is held. Each is taken once.
+  // Returns the prefix of this file and forgets it; an empty prefix if the caller has nothing.
   ResumePrefix Take(std::string_view name);
-  // The first that nobody took; empty: none.
+  // Returns the first name that was not taken, or an empty text.
   std::string Untaken() const;
   uint64_t bytes() const { return bytes_; }
 
@@ -56,22 +59,24 @@ class ResumeState {
   uint64_t bytes_ = 0;  // of all together
 };
 
-// The files of an export as replies to who asked for it, in pieces of bounded size, without what
-// they have already.
+// Writes the files of an export as replies of a gRPC call, in pieces of limited size, without what
+// the caller already has. Used by one thread at a time.
 class GrpcOutputFiles : public ExportFiles {
  public:
-  // `write` outlives it and its files.
+  // `write` must outlive this and its files.
   explicit GrpcOutputFiles(const ExportWriter& write, ResumeState held = {})
       : write_(write), held_(std::move(held)) {}
 
-  // CANCELLED when nobody listens any more; so do the files, and ABORTED where a file does not
-  // begin as it is held: that was the last reply.
+  // Opens and the files' operations fail with CANCELLED if the client no longer reads. They fail
+  // with ABORTED if a file does not begin with what the caller has; the caller was told so in the
+  // last reply. Open also fails with INVALID_ARGUMENT for an invalid or repeated name and with
+  // RESOURCE_EXHAUSTED beyond limits::kExportFilesMax files.
   absl::StatusOr<std::unique_ptr<OutputFile>> Open(std::string_view name) override;
-  // ABORTED likewise for a file that is held and was not among them. Called once they are all
-  // closed, before `done`.
+  // Fails with ABORTED, as above, if the caller has a file that this export did not produce. Called
+  // once all files are closed, before `done`.
   absl::Status CheckHeld() const;
 
-  // With what was held.
+  // Includes the bytes that the caller already had.
   uint64_t bytes_sent() const override { return bytes_sent_; }
 
  private:

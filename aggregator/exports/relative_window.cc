@@ -18,6 +18,7 @@ NowOfHosts HostsNow(const std::vector<StreamRecord>& streams, const ClockMaps& m
   for (const StreamRecord& stream : streams) {
     if (stream.clock_domain == ClockDomain::kOwn) continue;
     const ClockMap& map = maps.For(stream.identity.worker, ClockDomain::kHostRealtime);
+    // An identity map says nothing of the host's clock; the aggregator's is the best guess.
     const uint64_t now_ns = map.is_identity() ? realtime_ns : map.ToRaw(reference_ns);
     now.earliest_ns = std::min(now.earliest_ns, now_ns);
     now.latest_ns = std::max(now.latest_ns, now_ns);
@@ -35,6 +36,7 @@ absl::Status ResolveBeforeNow(const NowOfHosts& now, v1::ExportRequest& request)
         start_ns, end_ns);
   }
   if (end_ns >= now.latest_ns) return InvalidArgument("window_end_ns is before 1970");
+  // Rather too much than too little: from the earliest clock to the latest.
   request.set_window_start_ns(start_ns == 0 ? 0 : SubtractSaturating(now.earliest_ns, start_ns));
   request.set_window_end_ns(now.latest_ns - end_ns);
   request.set_window_start_is_relative(false);
@@ -54,6 +56,7 @@ bool KnownUntil::Look(const std::vector<StreamRecord>& streams) {
   bool is_known = true;
   for (const StreamRecord& stream : streams) {
     // No window shows its events, wherever they are.
+    // No window shows the events of a stream with its own time.
     if (stream.clock_domain == ClockDomain::kOwn) continue;
     for (const Loss& gap : stream.gaps) {
       if (!IsGivenWay(gap) || gap.last_timestamp_ns <= gap.first_timestamp_ns) continue;
@@ -65,15 +68,17 @@ bool KnownUntil::Look(const std::vector<StreamRecord>& streams) {
       if (!IsExpiry(loss)) continue;
       expired_until_ns_ = std::max(expired_until_ns_, ReferenceNs(stream, loss.last_timestamp_ns));
     }
-    // Nobody waits for the samples of hosts, which come in chunks of seconds.
+    // Samples of hosts arrive in chunks of seconds, and nobody waits for them.
     if (stream.ended || stream.identity.kind == StreamKind::kHost) continue;
     ++streams_;
-    // Whatever was recorded before a canary was sent came before it.
+    // Whatever was recorded before a canary was sent arrived before it, so that a canary proves how
+    // far an idle stream is known.
     const uint64_t known_raw_ns = std::max(stream.last_timestamp_ns, stream.canary_realtime_ns);
     const uint64_t known_ns = known_raw_ns == 0 ? 0 : ReferenceNs(stream, known_raw_ns);
     if (known_ns >= end_ns_) continue;
     const uint64_t missing_ns = end_ns_ - known_ns;
     const bool quiet = missing_ns > kQuietNs;
+    // A stream that is short of the end but quiet may simply have no events.
     is_known = is_known && quiet;
     short_.push_back({ToString(stream.identity), missing_ns, quiet});
   }
@@ -101,7 +106,7 @@ std::vector<std::string> KnownUntil::Notes(uint64_t start_ns) const {
     }
     notes.push_back(std::move(text));
   }
-  // From the beginning on there is all that is kept, whatever that is.
+  // A window without a start begins with the oldest stored event, wherever that is.
   if (start_ns != 0 && expired_until_ns_ > start_ns) {
     notes.push_back(
         fmt::format("the window starts before the oldest stored events: events up to {} after its "

@@ -14,37 +14,40 @@
 
 namespace neurontrace {
 
-// What time it is, by the clocks of several hosts, which need not agree.
+// The present time by the clocks of several hosts, which need not agree.
 struct NowOfHosts {
   uint64_t earliest_ns = 0;
   uint64_t latest_ns = 0;
 };
-// By the REALTIME of the hosts of `streams`, which `maps` lead to the reference. `realtime_ns`: the
-// aggregator's own, for hosts without a map. The aggregator's alone would not do: anybody may set
-// it, or a host's.
+// Returns the present by the REALTIME clocks of the hosts of `streams`, which `maps` lead to the
+// reference. `realtime_ns` is the aggregator's own time, used for hosts without a map. The
+// aggregator's clock alone would not do: it, or a host's, may have been set. A pure function.
 NowOfHosts HostsNow(const std::vector<StreamRecord>& streams, const ClockMaps& maps,
                     uint64_t reference_ns, uint64_t realtime_ns);
 
-// Makes a window that is said as distances before now one of two moments, from the earliest now to
-// the latest; nothing to do for any other. INVALID_ARGUMENT where it ends before it begins.
+// Turns a window that is given as distances before now into two moments, from the earliest now to
+// the latest. Leaves any other window alone. Fails with INVALID_ARGUMENT if the window ends before
+// it begins.
 absl::Status ResolveBeforeNow(const NowOfHosts& now, v1::ExportRequest& request);
 
-// How far the streams of a capture that goes on are known: agents send what is a moment old. One
-// thread.
+// Tracks until when the streams of a capture that is being recorded are known: agents send events
+// that are a moment old. Times are reference nanoseconds. Used by one thread.
 class KnownUntil {
  public:
-  // A stream of which nothing came for so long is quiet, and not waited for.
+  // A stream without news for longer than this before the window's end is quiet, and not waited
+  // for.
   static constexpr uint64_t kQuietNs = 5'000'000'000;
   static constexpr size_t kNamedMax = 4;
 
-  // `end_ns`: of the window, in reference time, which `maps` lead to from the hosts' REALTIME; it
-  // outlives this.
+  // `end_ns` is the window's end in reference time. `maps` lead there from the hosts' REALTIME and
+  // must outlive this.
   KnownUntil(uint64_t end_ns, const ClockMaps& maps) : end_ns_(end_ns), maps_(maps) {}
 
-  // Looks at the streams as they are now. True: those that are not quiet are known to the end.
+  // Evaluates the streams as they are now. Returns true once all that are not quiet are known to
+  // the end.
   bool Look(const std::vector<StreamRecord>& streams);
-  // What was seen last, and that the window begins before what has expired, or that other captures
-  // had workers within it, where that is so.
+  // Returns what the last Look found, and whether the window from `start_ns` begins before what has
+  // expired or contains times in which other captures had workers.
   std::vector<std::string> Notes(uint64_t start_ns) const;
 
  private:
@@ -64,10 +67,13 @@ class KnownUntil {
 
   const uint64_t end_ns_;
   const ClockMaps& maps_;
-  size_t streams_ = 0;        // that have not ended
-  std::vector<Short> short_;  // of these, that are not known to the end
+  // Streams that have not ended.
+  size_t streams_ = 0;
+  // Those of them that are not known to the end.
+  std::vector<Short> short_;
   std::vector<GaveWay> gave_way_;
-  uint64_t expired_until_ns_ = 0;  // the latest of all streams
+  // The latest of all streams.
+  uint64_t expired_until_ns_ = 0;
 };
 
 }  // namespace neurontrace

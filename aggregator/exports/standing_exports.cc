@@ -14,9 +14,10 @@
 namespace neurontrace {
 namespace {
 
+// Short enough for retries that are due; the queue costs nothing while it is empty.
 constexpr uint64_t kLookNs = 1'000'000'000;
 
-// "summary-json": EXPORT_FORMAT_SUMMARY_JSON. UNSPECIFIED for what is none.
+// Returns EXPORT_FORMAT_SUMMARY_JSON for "summary-json", and UNSPECIFIED for an unknown name.
 v1::ExportFormat ExportFormatByName(const std::string& name) {
   std::string whole = "EXPORT_FORMAT_";
   for (const char c : name) {
@@ -89,7 +90,7 @@ void StandingExports::OnCaptureEnded(const CaptureRecord& record) {
   loop_.PostTask([this, record] { queue_.Offer(record, ClockModelCache::FinalAtNs(record)); });
 }
 
-// What ended while nobody looked.
+// Captures may have ended while the aggregator was not running, or before a rule was added.
 void StandingExports::LookAtAll() {
   const auto records = deps_.store.captures().List();
   if (!records.ok()) {
@@ -101,6 +102,7 @@ void StandingExports::LookAtAll() {
   }
 }
 
+// Only NOT_FOUND: a store that fails for a moment must not make the queue forget an export.
 bool StandingExports::IsGone(const CaptureId& capture) const {
   return absl::IsNotFound(deps_.store.captures().Get(capture).status());
 }
@@ -137,8 +139,9 @@ void StandingExports::Do(const StandingQueue::Task& task) {
       return !is_ending_;
     });
   }
-  if (is_ending_ && !status.ok()) return;  // the next start goes on with it
-  // Volumes do not find what belongs to them, too.
+  // Cancelled by the end of the process: the task stays queued, and the next start resumes it.
+  if (is_ending_ && !status.ok()) return;
+  // Volumes use NOT_FOUND as well, for their own files; only a deleted capture is forgotten.
   if (absl::IsNotFound(status) && IsGone(task.capture)) {
     queue_.Forget(task.capture);
   } else {
@@ -162,6 +165,7 @@ void StandingExports::SaveAndCount() {
     SPDLOG_WARN("standing exports: {}", std::string(status.message()));
   }
   const StandingQueue::Counts& now = queue_.counts();
+  // The queue's counts are totals of this process; Prometheus counters take increments.
   done_.Increment(static_cast<double>(now.done - counted_.done));
   failed_.Increment(static_cast<double>(now.failed - counted_.failed));
   forgone_.Increment(static_cast<double>(now.forgone - counted_.forgone));

@@ -25,8 +25,8 @@
 
 namespace neurontrace {
 
-// The exports that rules ask for, with their thread, one at a time. What its end cancels the next
-// start goes on with.
+// Makes the exports that rules ask for, one at a time, on a thread of its own. An export that its
+// end cancels is resumed after the next start.
 // thread: standing exports: makes the exports that rules ask for, one at a time
 class StandingExports final : public CaptureObserver {
  public:
@@ -35,33 +35,38 @@ class StandingExports final : public CaptureObserver {
     prometheus::Registry& registry;
     const Clock& clock;
     Random& random;
-    CaptureExporter& exporter;  // called on the thread of this
+    // Called on this object's thread.
+    CaptureExporter& exporter;
     AuditLog& audit;
   };
   // Parses rules. Fails with INVALID_ARGUMENT or FAILED_PRECONDITION for a rule that cannot be
-  // followed: its words, its formats, a destination outside the roots, two of one name.
+  // followed: its syntax, its formats, a destination outside the roots, or a name that is used
+  // twice.
   static absl::StatusOr<std::vector<StandingRule>> ReadRules(const std::vector<std::string>& rules,
                                                              const ExportRoots& roots);
-  // `path` names the file of its state.
+  // `path` names the file with the state of the queue.
   StandingExports(const Deps& deps, const std::string& path, std::vector<StandingRule> rules);
   ~StandingExports() override;
   StandingExports(const StandingExports&) = delete;
   StandingExports& operator=(const StandingExports&) = delete;
 
-  // Starts the thread. Once.
+  // Starts the thread, unless there are no rules. Called once.
   void Begin();
-  // From now on nothing is begun, and what is under way is cancelled. Any thread.
+  // From now on no export starts, and the current one is cancelled. May be called on any thread.
   void Quit() { is_ending_ = true; }
-  // Waits for the thread's end. It is not begun again.
+  // Waits for the thread's end, which is final.
   void End();
-  // Queues the exports of the capture. Any thread.
+  // Queues the exports of the capture. May be called on any thread.
   void OnCaptureEnded(const CaptureRecord& record) override;
 
  private:
+  // Offers every ended capture of the store to the queue, which ignores those it knows.
   void LookAtAll();
   bool IsGone(const CaptureId& capture) const;
+  // Makes all exports that are due, and posts itself again.
   void RunAndAgain();
   void Do(const StandingQueue::Task& task);
+  // Saves the queue's state and moves its counters into the metrics.
   void SaveAndCount();
 
   const Deps deps_;
@@ -72,7 +77,8 @@ class StandingExports final : public CaptureObserver {
   prometheus::Gauge& pending_;
   SystemFileSystem files_;
   std::string problem_;
-  StandingQueue queue_;  // used on loop_ only, as the next
+  // Used on loop_ only, as is counted_.
+  StandingQueue queue_;
   StandingQueue::Counts counted_;
   std::atomic<bool> is_ending_ = false;
   EventLoop loop_;

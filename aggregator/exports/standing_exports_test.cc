@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of standing exports that do not find something: over a store in memory, with exports
-// that answer what the test says. They are made one after the other, and when the last one is asked
-// for what came of those before is counted: no test waits for time.
+// Tests standing exports that do not find something: over a store in memory, with exports that give
+// the answers of the test. They are made one after the other, and once the last one is requested
+// the results of those before are counted: no test waits for time.
 #include "aggregator/exports/standing_exports.h"
 
 #include <gmock/gmock.h>

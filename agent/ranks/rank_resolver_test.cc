@@ -30,6 +30,41 @@ struct Case {
   ConfiguredRanks configured = {};
 };
 
+// A rank that is no guess, and what is said of the rest.
+Case Warned(std::string name, RankFacts facts, RankSource source, int64_t first, int64_t last,
+            int64_t world, std::vector<std::string> warnings) {
+  return {std::move(name), std::move(facts), source, first, last, world, std::move(warnings)};
+}
+// No rank, and a warning that says why.
+Case Refused(std::string name, RankFacts facts, RankSource source, std::string warning,
+             ConfiguredRanks configured = {}) {
+  return {std::move(name), std::move(facts), source, kNone, kNone, 0, {std::move(warning)},
+          false,           configured};
+}
+Case Guess(std::string name, RankFacts facts, RankSource source, int64_t first, int64_t last,
+           int64_t world, std::vector<std::string> warnings = {}) {
+  return {std::move(name), std::move(facts), source, first, last, world, std::move(warnings), true};
+}
+Case Configured(std::string name, RankFacts facts, ConfiguredRanks configured, int64_t first,
+                int64_t last, int64_t world, std::vector<std::string> warnings = {}) {
+  return {std::move(name),
+          std::move(facts),
+          RankSource::kConfigured,
+          first,
+          last,
+          world,
+          std::move(warnings),
+          false,
+          configured};
+}
+Case ConfiguredGuess(std::string name, RankFacts facts, ConfiguredRanks configured, int64_t first,
+                     int64_t last, int64_t world, std::vector<std::string> warnings = {}) {
+  Case guess = Configured(std::move(name), std::move(facts), configured, first, last, world,
+                          std::move(warnings));
+  guess.guessed = true;
+  return guess;
+}
+
 std::vector<Case> PjrtCases() {
   const auto k = RankSource::kPjrt;
   const auto pjrt = [](uint32_t cores, std::string devices, std::string index, Env more = {}) {
@@ -40,49 +75,20 @@ std::vector<Case> PjrtCases() {
   return {
       {"pjrt: the offset is the sum of the devices before", pjrt(4, "2,4,4,8", "2"), k, 6, 9, 18},
       {"pjrt: one process a node, blanks in the list", pjrt(64, "64, 64", "1"), k, 64, 127, 128},
-      {"pjrt: LNC2 with physical cores in the list is halved",
-       pjrt(64, "128,128,128", "2", {{"NEURON_RT_VIRTUAL_CORE_SIZE", "2"}}),
-       k,
-       128,
-       191,
-       192,
-       {"physical cores"},
-       true},
-      {"pjrt: twice the cores without LNC2 is a contradiction",
-       pjrt(4, "8,8", "1", {{"NEURON_LOGICAL_NC_CONFIG", "1"}}),
-       k,
-       kNone,
-       kNone,
-       0,
-       {"8 devices, and the process sees 4 cores"}},
-      {"pjrt: fewer devices than cores is a contradiction",
-       pjrt(4, "1,1", "1"),
-       k,
-       kNone,
-       kNone,
-       0,
-       {"1 devices, and the process sees 4 cores"}},
-      {"pjrt: an index beyond the list is no evidence",
-       pjrt(1, "1,1", "2"),
-       k,
-       kNone,
-       kNone,
-       0,
-       {"lists 2 processes"}},
-      {"pjrt: a malformed list is no evidence",
-       pjrt(1, "4,,4", "0"),
-       k,
-       kNone,
-       kNone,
-       0,
-       {"NEURON_PJRT_PROCESSES_NUM_DEVICES=4,,4 is ignored"}},
-      {"pjrt: a malformed index is no evidence",
-       pjrt(1, "4", "-1"),
-       k,
-       kNone,
-       kNone,
-       0,
-       {"NEURON_PJRT_PROCESS_INDEX=-1 is ignored"}},
+      Guess("pjrt: LNC2 with physical cores in the list is halved",
+            pjrt(64, "128,128,128", "2", {{"NEURON_RT_VIRTUAL_CORE_SIZE", "2"}}), k, 128, 191, 192,
+            {"physical cores"}),
+      Refused("pjrt: twice the cores without LNC2 is a contradiction",
+              pjrt(4, "8,8", "1", {{"NEURON_LOGICAL_NC_CONFIG", "1"}}), k,
+              "8 devices, and the process sees 4 cores"),
+      Refused("pjrt: fewer devices than cores is a contradiction", pjrt(4, "1,1", "1"), k,
+              "1 devices, and the process sees 4 cores"),
+      Refused("pjrt: an index beyond the list is no evidence", pjrt(1, "1,1", "2"), k,
+              "lists 2 processes"),
+      Refused("pjrt: a malformed list is no evidence", pjrt(1, "4,,4", "0"), k,
+              "NEURON_PJRT_PROCESSES_NUM_DEVICES=4,,4 is ignored"),
+      Refused("pjrt: a malformed index is no evidence", pjrt(1, "4", "-1"), k,
+              "NEURON_PJRT_PROCESS_INDEX=-1 is ignored"),
       {"pjrt: the list alone says nothing", Facts(1, {{"NEURON_PJRT_PROCESSES_NUM_DEVICES", "4"}}),
        k, kNone, kNone, 0},
   };
@@ -94,20 +100,12 @@ std::vector<Case> GlobalDeviceCases() {
       {"global device id",
        Facts(1, {{"NEURON_GLOBAL_DEVICE_ID", "35"}, {"NEURON_GLOBAL_DEVICE_COUNT", "64"}}), device,
        35, 35, 64},
-      {"global device id beyond its count is no evidence",
-       Facts(1, {{"NEURON_GLOBAL_DEVICE_ID", "64"}, {"NEURON_GLOBAL_DEVICE_COUNT", "64"}}),
-       device,
-       kNone,
-       kNone,
-       0,
-       {"not below the size"}},
-      {"global device id whose cores go beyond its count is no evidence",
-       Facts(4, {{"NEURON_GLOBAL_DEVICE_ID", "1"}, {"NEURON_GLOBAL_DEVICE_COUNT", "2"}}),
-       device,
-       kNone,
-       kNone,
-       0,
-       {"not below the job's 2"}},
+      Refused("global device id beyond its count is no evidence",
+              Facts(1, {{"NEURON_GLOBAL_DEVICE_ID", "64"}, {"NEURON_GLOBAL_DEVICE_COUNT", "64"}}),
+              device, "not below the size"),
+      Refused("global device id whose cores go beyond its count is no evidence",
+              Facts(4, {{"NEURON_GLOBAL_DEVICE_ID", "1"}, {"NEURON_GLOBAL_DEVICE_COUNT", "2"}}),
+              device, "not below the job's 2"),
   };
 }
 
@@ -116,75 +114,40 @@ std::vector<Case> TorchrunCases() {
   return {
       {"torchrun: a core a process", Facts(1, {{"RANK", "35"}, {"WORLD_SIZE", "64"}}), torchrun, 35,
        35, 64},
-      {"torchrun: several cores a process multiply, which is a guess",
-       Facts(4, {{"RANK", "3"},
-                 {"WORLD_SIZE", "8"},
-                 {"LOCAL_WORLD_SIZE", "2"},
-                 {"TORCHELASTIC_RUN_ID", "x"}}),
-       torchrun,
-       12,
-       15,
-       32,
-       {},
-       true},
-      {"torchrun: the first of its processes to arrive is not taken for one that counts cores",
-       Facts(4, {{"RANK", "4"},
-                 {"WORLD_SIZE", "8"},
-                 {"LOCAL_WORLD_SIZE", "4"},
-                 {"TORCHELASTIC_RUN_ID", "x"}}),
-       torchrun,
-       16,
-       19,
-       32,
-       {},
-       true},
+      Guess("torchrun: several cores a process multiply, which is a guess",
+            Facts(4, {{"RANK", "3"},
+                      {"WORLD_SIZE", "8"},
+                      {"LOCAL_WORLD_SIZE", "2"},
+                      {"TORCHELASTIC_RUN_ID", "x"}}),
+            torchrun, 12, 15, 32),
+      Guess("torchrun: the first of its processes to arrive is not taken for one that counts cores",
+            Facts(4, {{"RANK", "4"},
+                      {"WORLD_SIZE", "8"},
+                      {"LOCAL_WORLD_SIZE", "4"},
+                      {"TORCHELASTIC_RUN_ID", "x"}}),
+            torchrun, 16, 19, 32),
       {"torchrun: one process that is the whole job needs no guess",
        Facts(4, {{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"TORCHELASTIC_RUN_ID", "x"}}), torchrun, 0, 3,
        4},
-      {"nothing tells whether WORLD_SIZE counts processes or their cores",
-       Facts(8, {{"RANK", "1"}, {"WORLD_SIZE", "16"}}),
-       torchrun,
-       8,
-       15,
-       0,
-       {},
-       true},
-      {"torchrun: a rank beyond the world is no evidence",
-       Facts(2, {{"RANK", "4"}, {"WORLD_SIZE", "4"}}),
-       torchrun,
-       kNone,
-       kNone,
-       0,
-       {"rank is not below the size"}},
-      {"torchrun: text is no evidence",
-       Facts(1, {{"RANK", "three"}}),
-       torchrun,
-       kNone,
-       kNone,
-       0,
-       {"RANK=three is ignored"}},
+      Guess("nothing tells whether WORLD_SIZE counts processes or their cores",
+            Facts(8, {{"RANK", "1"}, {"WORLD_SIZE", "16"}}), torchrun, 8, 15, 0),
+      Refused("torchrun: a rank beyond the world is no evidence",
+              Facts(2, {{"RANK", "4"}, {"WORLD_SIZE", "4"}}), torchrun,
+              "rank is not below the size"),
+      Refused("torchrun: text is no evidence", Facts(1, {{"RANK", "three"}}), torchrun,
+              "RANK=three is ignored"),
       {"torchrun: an empty variable is none", Facts(1, {{"RANK", ""}}), torchrun, kNone, kNone, 0},
-      {"torchrun: a number beyond 2^31 is no evidence",
-       Facts(1, {{"RANK", "4294967296"}}),
-       torchrun,
-       kNone,
-       kNone,
-       0,
-       {"RANK=4294967296 is ignored"}},
+      Refused("torchrun: a number beyond 2^31 is no evidence", Facts(1, {{"RANK", "4294967296"}}),
+              torchrun, "RANK=4294967296 is ignored"),
   };
 }
 
 std::vector<Case> MpiCases() {
   const auto mpi = RankSource::kMpi;
   return {
-      {"mpi: rank times cores is a guess",
-       Facts(8, {{"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "4"}}),
-       mpi,
-       24,
-       31,
-       32,
-       {},
-       true},
+      Guess("mpi: rank times cores is a guess",
+            Facts(8, {{"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "4"}}), mpi, 24, 31,
+            32),
       {"mpi: PMI", Facts(1, {{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}}), mpi, 3, 3, 4},
   };
 }
@@ -204,28 +167,14 @@ std::vector<Case> PodCases() {
   return {
       {"pod: one process with all cores of its pod", pod(8, "1", "16", "8"), k, 8, 15, 16},
       {"pod: WORLD_SIZE may count pods", pod(8, "1", "2", "8"), k, 8, 15, 16},
-      {"pod: a process of several in the pod has no rank of its own",
-       pod(1, "1", "16", "8"),
-       k,
-       kNone,
-       kNone,
-       0,
-       {"is the index of a pod"}},
-      {"pod: one process a pod", pod(4, "1", "2", "1"), k, 4, 7, 8, {}, true},
-      {"pod: sizes that contradict each other",
-       pod(8, "1", "12", "8"),
-       k,
-       kNone,
-       kNone,
-       0,
-       {"make another size"}},
-      {"pod: indexes that contradict each other",
-       pod(8, "1", "16", "8", {{"PET_NODE_RANK", "0"}}),
-       k,
-       kNone,
-       kNone,
-       0,
-       {"PET_NODE_RANK=0 says something else"}},
+      Refused("pod: a process of several in the pod has no rank of its own", pod(1, "1", "16", "8"),
+              k, "is the index of a pod"),
+      Guess("pod: one process a pod", pod(4, "1", "2", "1"), k, 4, 7, 8),
+      Refused("pod: sizes that contradict each other", pod(8, "1", "12", "8"), k,
+              "make another size"),
+      Refused("pod: indexes that contradict each other",
+              pod(8, "1", "16", "8", {{"PET_NODE_RANK", "0"}}), k,
+              "PET_NODE_RANK=0 says something else"),
       {"pod: RANK was set again for each process of the pod",
        pod(1, "11", "16", "8", {{"PET_NODE_RANK", "1"}, {"LOCAL_RANK", "3"}}), k, 11, 11, 16},
       {"pod: torchrun in it sets RANK again", pod(1, "11", "16", "8", {{"GROUP_RANK", "1"}}), k, 11,
@@ -239,259 +188,90 @@ std::vector<Case> PodCases() {
   };
 }
 
+// One of eight tasks, each on a node of its own.
+Env OneANode(Env more = {}) {
+  more.merge(Env{
+      {"SLURM_PROCID", "3"}, {"SLURM_NTASKS", "8"}, {"SLURM_NNODES", "8"}, {"SLURM_STEP_ID", "0"}});
+  return more;
+}
+
 std::vector<Case> SlurmCases() {
   const auto k = RankSource::kSlurm;
-  const Env one_a_node = {
-      {"SLURM_PROCID", "3"}, {"SLURM_NTASKS", "8"}, {"SLURM_NNODES", "8"}, {"SLURM_STEP_ID", "0"}};
-  const auto with = [&](Env more) {
-    more.insert(one_a_node.begin(), one_a_node.end());
-    return more;
-  };
   return {
-      {"slurm: one process a node that owns all cores",
-       Facts(32, one_a_node),
-       k,
-       96,
-       127,
-       256,
-       {},
-       true},
-      {"slurm: a task a core", Facts(1, one_a_node), k, 3, 3, 8},
-      {"slurm: outside a step it may be the batch script's own number",
-       Facts(1, {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}),
-       k,
-       0,
-       0,
-       8,
-       {},
-       true},
+      Guess("slurm: one process a node that owns all cores", Facts(32, OneANode()), k, 96, 127,
+            256),
+      {"slurm: a task a core", Facts(1, OneANode()), k, 3, 3, 8},
+      Guess("slurm: outside a step it may be the batch script's own number",
+            Facts(1, {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}), k, 0, 0, 8),
       {"slurm: the step's tasks count, not the job's",
-       Facts(1, with({{"SLURM_STEP_NUM_TASKS", "4"}})), k, 3, 3, 4},
-      {"slurm: the trap shows by torchrun before the other workers are there",
-       Facts(1, with({{"LOCAL_WORLD_SIZE", "32"}})),
-       k,
-       kNone,
-       kNone,
-       0,
-       {"one task per node"}},
-      {"slurm: more workers than tasks of the node",
-       Facts(1, {{"SLURM_PROCID", "3"},
-                 {"SLURM_STEP_TASKS_PER_NODE", "2(x3),1"},
-                 {"LOCAL_WORLD_SIZE", "4"}}),
-       k,
-       kNone,
-       kNone,
-       0,
-       {"2 tasks per node"}},
+       Facts(1, OneANode({{"SLURM_STEP_NUM_TASKS", "4"}})), k, 3, 3, 4},
+      Refused("slurm: the trap shows by torchrun before the other workers are there",
+              Facts(1, OneANode({{"LOCAL_WORLD_SIZE", "32"}})), k, "one task per node"),
+      Refused("slurm: more workers than tasks of the node",
+              Facts(1, {{"SLURM_PROCID", "3"},
+                        {"SLURM_STEP_TASKS_PER_NODE", "2(x3),1"},
+                        {"LOCAL_WORLD_SIZE", "4"}}),
+              k, "2 tasks per node"),
+      Refused("slurm: a heterogeneous job", Facts(1, OneANode({{"SLURM_HET_SIZE", "2"}})), k,
+              "heterogeneous"),
+      Refused("slurm: an id beyond the tasks",
+              Facts(1, {{"SLURM_PROCID", "4"}, {"SLURM_NTASKS", "4"}}), k, "not below the size"),
+      Guess("slurm: a world of one process does not outweigh four tasks",
+            Facts(4, {{"SLURM_PROCID", "1"},
+                      {"SLURM_NTASKS", "4"},
+                      {"SLURM_NNODES", "4"},
+                      {"SLURM_STEP_NUM_TASKS", "4"},
+                      {"PMI_RANK", "0"},
+                      {"PMI_SIZE", "1"}}),
+            k, 4, 7, 16),
+      Warned("slurm: nor does a world of unknown size", Facts(1, OneANode({{"PMI_RANK", "0"}})), k,
+             3, 3, 8, {"PMI_RANK=0 is ignored"}),
+      Warned("slurm: torchrun's world of one is contradicted",
+             Facts(1, OneANode({{"RANK", "0"}, {"WORLD_SIZE", "1"}})), k, 3, 3, 8,
+             {"RANK=0 of 1 is ignored: it is a world of one process"}),
   };
 }
 
-std::vector<Case> SlurmContradictionCases() {
-  const auto k = RankSource::kSlurm;
-  const Env one_a_node = {
-      {"SLURM_PROCID", "3"}, {"SLURM_NTASKS", "8"}, {"SLURM_NNODES", "8"}, {"SLURM_STEP_ID", "0"}};
-  const auto with = [&](Env more) {
-    more.insert(one_a_node.begin(), one_a_node.end());
-    return more;
-  };
-  return {
-      {"slurm: a heterogeneous job",
-       Facts(1, with({{"SLURM_HET_SIZE", "2"}})),
-       k,
-       kNone,
-       kNone,
-       0,
-       {"heterogeneous"}},
-      {"slurm: an id beyond the tasks",
-       Facts(1, {{"SLURM_PROCID", "4"}, {"SLURM_NTASKS", "4"}}),
-       k,
-       kNone,
-       kNone,
-       0,
-       {"not below the size"}},
-      {"slurm: a world of one process does not outweigh four tasks",
-       Facts(4, {{"SLURM_PROCID", "1"},
-                 {"SLURM_NTASKS", "4"},
-                 {"SLURM_NNODES", "4"},
-                 {"SLURM_STEP_NUM_TASKS", "4"},
-                 {"PMI_RANK", "0"},
-                 {"PMI_SIZE", "1"}}),
-       k,
-       4,
-       7,
-       16,
-       {},
-       true},
-      {"slurm: nor does a world of unknown size",
-       Facts(1, with({{"PMI_RANK", "0"}})),
-       k,
-       3,
-       3,
-       8,
-       {"PMI_RANK=0 is ignored"}},
-      {"slurm: torchrun's world of one is contradicted",
-       Facts(1, with({{"RANK", "0"}, {"WORLD_SIZE", "1"}})),
-       k,
-       3,
-       3,
-       8,
-       {"RANK=0 of 1 is ignored: it is a world of one process"}},
-  };
+RankFacts VisibleCores(uint32_t count, std::string list, Env more = {}) {
+  more["NEURON_RT_VISIBLE_CORES"] = std::move(list);
+  return Facts(count, std::move(more));
 }
 
 std::vector<Case> ConfiguredCases() {
   const auto k = RankSource::kConfigured;
-  const auto by = [](std::optional<int64_t> start, std::optional<int64_t> per_node = {},
-                     std::optional<int64_t> count = {}) {
-    return ConfiguredRanks{start, per_node, count};
-  };
-  const auto cores = [](uint32_t count, std::string list, Env more = {}) {
-    more["NEURON_RT_VISIBLE_CORES"] = std::move(list);
-    return Facts(count, std::move(more));
-  };
   return {
-      {"configured: the place in the order of start is a guess",
-       Facts(2, {}),
-       k,
-       32,
-       33,
-       64,
-       {},
-       true,
-       by(32, 8, 64)},
-      {"configured: visible cores say which cores of the node these are",
-       cores(4, "8-11"),
-       k,
-       40,
-       43,
-       64,
-       {},
-       false,
-       by(32, 32, 64)},
-      {"configured: visible cores with holes and ranges",
-       cores(4, "0,2,4-5"),
-       k,
-       0,
-       5,
-       8,
-       {},
-       false,
-       by(0, 8, 8)},
-      {"configured: visible cores that are not as many as the process has",
-       cores(4, "0-7", {{"LOCAL_RANK", "0"}}),
-       k,
-       0,
-       3,
-       8,
-       {"lists 8 cores, and the process has 4"},
-       false,
-       by(0, 8, 8)},
-      {"configured: visible cores that repeat",
-       cores(2, "1,1"),
-       k,
-       0,
-       1,
-       8,
-       {"NEURON_RT_VISIBLE_CORES=1,1 is ignored"},
-       true,
-       by(0, 8, 8)},
-  };
-}
-
-std::vector<Case> ConfiguredWithoutListCases() {
-  const auto k = RankSource::kConfigured;
-  const auto by = [](std::optional<int64_t> start, std::optional<int64_t> per_node = {},
-                     std::optional<int64_t> count = {}) {
-    return ConfiguredRanks{start, per_node, count};
-  };
-  return {
-      {"configured: the local rank says it too",
-       Facts(1, {{"LOCAL_RANK", "2"}}),
-       k,
-       34,
-       34,
-       64,
-       {},
-       false,
-       by(32, 32, 64)},
-      {"configured: several cores a local rank multiply, which is a guess",
-       Facts(4, {{"LOCAL_RANK", "2"}}),
-       k,
-       40,
-       43,
-       64,
-       {},
-       true,
-       by(32, 32, 64)},
-      {"configured: the start alone", Facts(1, {}), k, 7, 7, 0, {}, true, by(7)},
-      {"configured: the count alone turns it on, the start is 0",
-       Facts(4, {}),
-       k,
-       0,
-       3,
-       4,
-       {},
-       true,
-       by({}, {}, 4)},
-  };
-}
-
-std::vector<Case> ConfiguredLimitCases() {
-  const auto k = RankSource::kConfigured;
-  const auto by = [](std::optional<int64_t> start, std::optional<int64_t> per_node = {},
-                     std::optional<int64_t> count = {}) {
-    return ConfiguredRanks{start, per_node, count};
-  };
-  const auto cores = [](uint32_t count, std::string list, Env more = {}) {
-    more["NEURON_RT_VISIBLE_CORES"] = std::move(list);
-    return Facts(count, std::move(more));
-  };
-  return {
-      {"configured: cores beyond the node's share get nothing",
-       Facts(4, {}),
-       k,
-       0,
-       kNone,
-       4,
-       {},
-       true,
-       by(0, 2, 4)},
-      {"configured: a worker beyond the node's share gets nothing",
-       cores(1, "2"),
-       k,
-       kNone,
-       kNone,
-       0,
-       {"--workers-per-node is 2"},
-       false,
-       by(0, 2, 4)},
-      {"configured: ranks beyond the count are refused",
-       Facts(4, {}),
-       k,
-       kNone,
-       kNone,
-       0,
-       {"not below the job's 64"},
-       false,
-       by(62, {}, 64)},
-      {"configured: malformed visible cores are told and passed over",
-       cores(1, "a"),
-       k,
-       8,
-       8,
-       0,
-       {"NEURON_RT_VISIBLE_CORES=a is ignored"},
-       true,
-       by(8)},
-      {"configured: the job's own variables replace the agent's options",
-       cores(1, "3", {{"NEURONTRACE_WORKER_START_ID", "16"}, {"NEURONTRACE_WORKER_COUNT", "32"}}),
-       k,
-       19,
-       19,
-       32,
-       {},
-       false,
-       by(0, 8, 8)},
+      ConfiguredGuess("configured: the place in the order of start is a guess", Facts(2, {}),
+                      {32, 8, 64}, 32, 33, 64),
+      Configured("configured: visible cores say which cores of the node these are",
+                 VisibleCores(4, "8-11"), {32, 32, 64}, 40, 43, 64),
+      Configured("configured: visible cores with holes and ranges", VisibleCores(4, "0,2,4-5"),
+                 {0, 8, 8}, 0, 5, 8),
+      Configured("configured: visible cores that are not as many as the process has",
+                 VisibleCores(4, "0-7", {{"LOCAL_RANK", "0"}}), {0, 8, 8}, 0, 3, 8,
+                 {"lists 8 cores, and the process has 4"}),
+      ConfiguredGuess("configured: visible cores that repeat", VisibleCores(2, "1,1"), {0, 8, 8}, 0,
+                      1, 8, {"NEURON_RT_VISIBLE_CORES=1,1 is ignored"}),
+      Configured("configured: the local rank says it too", Facts(1, {{"LOCAL_RANK", "2"}}),
+                 {32, 32, 64}, 34, 34, 64),
+      ConfiguredGuess("configured: several cores a local rank multiply, which is a guess",
+                      Facts(4, {{"LOCAL_RANK", "2"}}), {32, 32, 64}, 40, 43, 64),
+      ConfiguredGuess("configured: the start alone", Facts(1, {}), {7, {}, {}}, 7, 7, 0),
+      ConfiguredGuess("configured: the count alone turns it on, the start is 0", Facts(4, {}),
+                      {{}, {}, 4}, 0, 3, 4),
+      ConfiguredGuess("configured: cores beyond the node's share get nothing", Facts(4, {}),
+                      {0, 2, 4}, 0, kNone, 4),
+      Refused("configured: a worker beyond the node's share gets nothing", VisibleCores(1, "2"), k,
+              "--workers-per-node is 2", {0, 2, 4}),
+      Refused("configured: ranks beyond the count are refused", Facts(4, {}), k,
+              "not below the job's 64", {62, {}, 64}),
+      ConfiguredGuess("configured: malformed visible cores are told and passed over",
+                      VisibleCores(1, "a"), {8, {}, {}}, 8, 8, 0,
+                      {"NEURON_RT_VISIBLE_CORES=a is ignored"}),
+      Configured(
+          "configured: the job's own variables replace the agent's options",
+          VisibleCores(1, "3",
+                       {{"NEURONTRACE_WORKER_START_ID", "16"}, {"NEURONTRACE_WORKER_COUNT", "32"}}),
+          {0, 8, 8}, 19, 19, 32),
       {"configured: a guess yields to a launcher",
        Facts(1, {{"SLURM_PROCID", "5"}, {"SLURM_NTASKS", "8"}, {"SLURM_STEP_ID", "0"}}),
        RankSource::kSlurm,
@@ -500,7 +280,7 @@ std::vector<Case> ConfiguredLimitCases() {
        8,
        {"it is a guess"},
        false,
-       by(0, 8, 8)},
+       {0, 8, 8}},
   };
 }
 
@@ -536,13 +316,7 @@ INSTANTIATE_TEST_SUITE_P(Torchrun, RankResolverTable, ::testing::ValuesIn(Torchr
 INSTANTIATE_TEST_SUITE_P(Mpi, RankResolverTable, ::testing::ValuesIn(MpiCases()));
 INSTANTIATE_TEST_SUITE_P(Pods, RankResolverTable, ::testing::ValuesIn(PodCases()));
 INSTANTIATE_TEST_SUITE_P(Slurm, RankResolverTable, ::testing::ValuesIn(SlurmCases()));
-INSTANTIATE_TEST_SUITE_P(SlurmContradictions, RankResolverTable,
-                         ::testing::ValuesIn(SlurmContradictionCases()));
 INSTANTIATE_TEST_SUITE_P(Configured, RankResolverTable, ::testing::ValuesIn(ConfiguredCases()));
-INSTANTIATE_TEST_SUITE_P(ConfiguredWithoutList, RankResolverTable,
-                         ::testing::ValuesIn(ConfiguredWithoutListCases()));
-INSTANTIATE_TEST_SUITE_P(ConfiguredLimits, RankResolverTable,
-                         ::testing::ValuesIn(ConfiguredLimitCases()));
 
 std::vector<RankSource> Sources(const CoreInfo& core) {
   std::vector<RankSource> sources;

@@ -72,8 +72,8 @@ TEST_F(BandwidthTest, WhatIsTooLongWithoutSizeOrEndIsCounted) {
   const uint32_t core = AddStream(Core("i-a", 1, 0));
   Copy(core, "dmem_buf_copyin", kBase, kBase + Bandwidth::kSpreadMaxNs + 1, 77);
   script(core).Span("dmem_buf_copyin", kBase + 1, kBase + 2, 5000);
-  script(core).Add({"dmem_buf_copyout", Phase::kStart, kBase + 3, 5001, 7});
-  script(core).Add({"dmem_buf_copyout", Phase::kStop, kBase + 4, 5002, 7});
+  script(core).Start("dmem_buf_copyout", kBase + 3, 5001, 7);
+  script(core).Stop("dmem_buf_copyout", kBase + 4, 5002, 7);
   const auto samples = Find();
   ASSERT_EQ(samples.size(), 2u);
   EXPECT_EQ(samples[0].bytes, 77);

@@ -133,7 +133,7 @@ TEST_F(CollectivesTest, SaysWhoIsAbsent) {
     Collects(rank, Operation(1, 1, rank), kBase + rank, kBase + 100);
     if (rank != 1) Collects(rank, Operation(2, 1, rank), kBase + 1000 + rank, kBase + 1100);
   }
-  script(1).Add({"tick", Phase::kInstant, kBase + 5000});
+  script(1).Instant("tick", kBase + 5000);
   const auto done = Find();
   ASSERT_EQ(done.size(), 2u);
   EXPECT_EQ(done[0].absent_count, 0u);
@@ -156,7 +156,7 @@ TEST_F(CollectivesTest, EachAbsentCoreIsCountedThoughFewAreNamed) {
   AddRanks(kRanks);
   for (uint32_t rank = 0; rank < kRanks; ++rank) {
     Collects(rank, Operation(1, 1, rank), kBase + rank, kBase + 100);
-    script(rank).Add({"tick", Phase::kInstant, kBase + 5000});
+    script(rank).Instant("tick", kBase + 5000);
   }
   Collects(0, Operation(2, 1, 0), kBase + 1000, kBase + 1100);
   Collects(1, Operation(2, 1, 1), kBase + 1000, kBase + 1100);
@@ -176,12 +176,12 @@ TEST_F(CollectivesTest, EachAbsentCoreIsCountedThoughFewAreNamed) {
 
 TEST_F(CollectivesTest, WhoTakesPartOnlyLaterIsNotAbsent) {
   AddRanks(3);
-  script(2).Add({"tick", Phase::kInstant, kBase});
+  script(2).Instant("tick", kBase);
   for (uint32_t rank = 0; rank < 3; ++rank) {
     if (rank != 2) Collects(rank, Operation(1, 1, rank), kBase + 100, kBase + 200);
     Collects(rank, Operation(2, 1, rank), kBase + 300, kBase + 400);
     if (rank != 2) Collects(rank, Operation(3, 1, rank), kBase + 500, kBase + 600);
-    script(rank).Add({"tick", Phase::kInstant, kBase + 5000});
+    script(rank).Instant("tick", kBase + 5000);
   }
   const auto done = Find();
   ASSERT_EQ(done.size(), 3u);
@@ -196,7 +196,7 @@ TEST_F(CollectivesTest, FromACollectiveOfOneMemberNobodyIsAbsent) {
   for (uint32_t rank = 0; rank < 3; ++rank) {
     Collects(rank, Operation(1, 1, rank), kBase + rank, kBase + 100);
     Collects(rank, Operation(10 + rank, 1, rank), kBase + 1000 + rank, kBase + 1100);
-    script(rank).Add({"tick", Phase::kInstant, kBase + 5000});
+    script(rank).Instant("tick", kBase + 5000);
   }
   EXPECT_EQ(Find().size(), 4u);
   EXPECT_EQ(counts_.single, 3u);
@@ -210,7 +210,7 @@ TEST_F(CollectivesTest, BeyondTheLimitOfMembershipsACoreIsNeverAbsentAndCounted)
     Collects(rank, Operation(1, 1, rank), kBase + rank, kBase + 100);
     Collects(rank, Operation(2, 1, rank), kBase + 1000 + rank, kBase + 1100);
     if (rank < 2) Collects(rank, Operation(3, 1, rank), kBase + 2000 + rank, kBase + 2100);
-    script(rank).Add({"tick", Phase::kInstant, kBase + 5000});
+    script(rank).Instant("tick", kBase + 5000);
   }
   limits_.memberships_max = 3;
   const auto done = Find();
@@ -347,7 +347,7 @@ TEST_F(CollectivesTest, PartsWithoutIdsOrStartAreCounted) {
   Collects(0, {{"op_id", uint64_t{1}}}, kBase, kBase + 10);
   script(0).Span("enc_barrier", kBase + 20, kBase + 30, 500, 7,
                  {{"exec_id", uint64_t{1}}, {"peer_id", uint64_t{3}}});
-  script(0).Add({"cc_running", Phase::kStop, kBase + 40, 501, 7});
+  script(0).Stop("cc_running", kBase + 40, 501, 7);
   script(0).Span("enc_barrier", kBase + 50, kBase + 60, 502, 7,
                  {{"exec_id", uint64_t{1}}, {"peer_id", int64_t{-1}}});
   const auto done = Find();

@@ -136,10 +136,9 @@ TEST_F(ExecutionsTest, EachOfManyInOneBatchHasItsOwnPreparation) {
 
 TEST_F(ExecutionsTest, WhatHasNoStopIsOpenAndWhatHasNoStartIsCounted) {
   const uint32_t core = AddStream(Core("i-a", 1, 0));
-  script(core).Add({"nc_exec_running", Phase::kStop, kBase, 1000, 7});
-  script(core).Add(
-      {"nc_exec_running", Phase::kStart, kBase + 10, 1001, 7, {{"exec_id", uint64_t{8}}}});
-  script(core).Add({"tick", Phase::kInstant, kBase + 500});
+  script(core).Stop("nc_exec_running", kBase, 1000, 7);
+  script(core).Start("nc_exec_running", kBase + 10, 1001, 7, {{"exec_id", uint64_t{8}}});
+  script(core).Instant("tick", kBase + 500);
   const auto done = Find();
   ASSERT_EQ(done.size(), 1u);
   EXPECT_TRUE(done[0].is_open);
@@ -150,9 +149,9 @@ TEST_F(ExecutionsTest, WhatHasNoStopIsOpenAndWhatHasNoStartIsCounted) {
 
 TEST_F(ExecutionsTest, OldNamesTextIdsAndSpansOverChunksAreTheSame) {
   const uint32_t core = AddStream(Core("i-a", 1, 0));
-  script(core).Add({"device_exec", Phase::kStart, kBase, 1, 7, {{"exec_id", "12"}}});
+  script(core).Start("device_exec", kBase, 1, 7, {{"exec_id", "12"}});
   CloseChunk(core);
-  script(core).Add({"device_exec", Phase::kStop, kBase + 70, 1, 7});
+  script(core).Stop("device_exec", kBase + 70, 1, 7);
   script(core).Span("nrt_execute", kBase + 80, kBase + 95, 2);
   const auto done = Find();
   ASSERT_EQ(done.size(), 2u);

@@ -25,18 +25,14 @@ class FrameworkArrowsTest : public DeriveTest {
   void SetUp() override { stream_ = AddStream(Framework("i-a", 0)); }
 
   void Span(const std::string& name, uint64_t thread, uint64_t start, uint64_t end) {
-    script(stream_).Add(
-        {"cpu_op",
-         Phase::kComplete,
-         kBase + start,
-         0,
-         thread,
-         {{"name", name, KeyScope::kTop}, {"dur_ns", end - start, KeyScope::kTop}}});
+    script(stream_).Complete(
+        "cpu_op", kBase + start, 0, thread,
+        {{"name", name, KeyScope::kTop}, {"dur_ns", end - start, KeyScope::kTop}});
   }
   void Point(Phase phase, EventScript::Value id, uint64_t thread, uint64_t at,
              const std::string& category = "ac2g") {
-    script(stream_).Add(
-        {category, phase, kBase + at, 0, thread, {{"flow_id", std::move(id), KeyScope::kTop}}});
+    script(stream_).Add(category, phase, kBase + at, 0, thread,
+                        {{"flow_id", std::move(id), KeyScope::kTop}});
   }
   void Start(uint64_t id, uint64_t thread, uint64_t at) {
     Point(Phase::kFlowStart, id, thread, at);

@@ -30,14 +30,10 @@ class FrameworkLinksTest : public DeriveTest {
 
   void Operation(uint32_t stream, const std::string& name, EventScript::Value pid, uint64_t start,
                  uint64_t end, uint64_t thread = kThread) {
-    script(stream).Add({"cpu_op",
-                        Phase::kComplete,
-                        kBase + start,
-                        0,
-                        thread,
-                        {{"name", name, KeyScope::kTop},
-                         {"pid", std::move(pid), KeyScope::kTop},
-                         {"dur_ns", end - start, KeyScope::kTop}}});
+    script(stream).Complete("cpu_op", kBase + start, 0, thread,
+                            {{"name", name, KeyScope::kTop},
+                             {"pid", std::move(pid), KeyScope::kTop},
+                             {"dur_ns", end - start, KeyScope::kTop}});
   }
   void Call(uint32_t stream, const std::string& type, uint64_t start, uint64_t end,
             uint64_t thread = kThread, EventScript::Attributes about = {}) {
@@ -106,15 +102,11 @@ class FrameworkLinksTest : public DeriveTest {
   // An operation of process 11 with a number of the framework's.
   void Numbered(uint32_t stream, const std::string& name, EventScript::Value number, uint64_t start,
                 uint64_t end, uint64_t thread = kThread) {
-    script(stream).Add({"cpu_op",
-                        Phase::kComplete,
-                        kBase + start,
-                        0,
-                        thread,
-                        {{"name", name, KeyScope::kTop},
-                         {"pid", uint64_t{11}, KeyScope::kTop},
-                         {"dur_ns", end - start, KeyScope::kTop},
-                         {"Sequence number", std::move(number)}}});
+    script(stream).Complete("cpu_op", kBase + start, 0, thread,
+                            {{"name", name, KeyScope::kTop},
+                             {"pid", uint64_t{11}, KeyScope::kTop},
+                             {"dur_ns", end - start, KeyScope::kTop},
+                             {"Sequence number", std::move(number)}});
   }
   void Sequenced(uint32_t stream, const std::string& type, uint64_t nrta_seq_id, uint64_t start,
                  uint64_t end, uint64_t thread = kThread) {
@@ -154,17 +146,12 @@ TEST_F(FrameworkLinksTest, AnOperationMayBeWrittenAsABeginAndAnEnd) {
   const uint32_t framework = AddStream(Framework("i-a", 11));
   const uint32_t core = AddStream(Core("i-a", 11, 0));
   const auto begin = [&](const char* name, uint64_t at, uint64_t span) {
-    script(framework).Add(
-        {"op",
-         Phase::kBegin,
-         kBase + at,
-         span,
-         kThread,
-         {{"name", name, KeyScope::kTop}, {"pid", uint64_t{11}, KeyScope::kTop}}});
+    script(framework).Add("op", Phase::kBegin, kBase + at, span, kThread,
+                          {{"name", name, KeyScope::kTop}, {"pid", uint64_t{11}, KeyScope::kTop}});
   };
   begin("open", 0, 5);  // what it holds nobody knows
   begin("ended", 10, 6);
-  script(framework).Add({"op", Phase::kEnd, kBase + 100, 6, kThread});
+  script(framework).Add("op", Phase::kEnd, kBase + 100, 6, kThread);
   Call(core, "nrt_tensor_write", 20, 30);
   Call(core, "nrt_tensor_read", 120, 130);
   EXPECT_THAT(Join(LinkKind::kFrameworkCall),

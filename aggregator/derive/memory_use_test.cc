@@ -91,10 +91,10 @@ TEST_F(MemoryUseTest, CoresOfOneProcessSayWhatItHasInAll) {
 
 TEST_F(MemoryUseTest, AStopInAnotherChunkCountsAndOneThatNeverComesDoesNot) {
   const uint32_t core = AddStream(Core("i-a", 1, 0));
-  script(core).Add({"nrt_dma_mem_alloc", Phase::kStart, kBase, 1, 7, About(0, "dram_spill")});
-  script(core).Add({"nrt_dma_mem_alloc", Phase::kStart, kBase + 1, 2, 7, About(0, "io")});
+  script(core).Start("nrt_dma_mem_alloc", kBase, 1, 7, About(0, "dram_spill"));
+  script(core).Start("nrt_dma_mem_alloc", kBase + 1, 2, 7, About(0, "io"));
   CloseChunk(core);
-  script(core).Add({"nrt_dma_mem_alloc", Phase::kStop, kBase + 50, 1, 7, Totals(5, 6)});
+  script(core).Stop("nrt_dma_mem_alloc", kBase + 50, 1, 7, Totals(5, 6));
   const auto samples = Find();
   ASSERT_EQ(samples.size(), 1u);
   EXPECT_EQ(samples[0].time_ns, kBase + 50);

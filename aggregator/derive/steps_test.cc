@@ -38,25 +38,18 @@ class StepsTest : public DeriveTest {
   }
   void FrameworkStep(uint32_t stream, const std::string& category, const std::string& name,
                      uint64_t start_ns, uint64_t length_ns) {
-    script(stream).Add({category,
-                        Phase::kComplete,
-                        start_ns,
-                        0,
-                        7,
-                        {{"name", name, KeyScope::kTop}, {"dur_ns", length_ns, KeyScope::kTop}}});
+    script(stream).Complete(
+        category, start_ns, 0, 7,
+        {{"name", name, KeyScope::kTop}, {"dur_ns", length_ns, KeyScope::kTop}});
   }
 
   // JAX's: the number is an argument, in its JSON a text.
   void NumberedStep(uint32_t stream, const std::string& category, EventScript::Value number,
                     uint64_t start_ns, uint64_t length_ns) {
-    script(stream).Add({category,
-                        Phase::kComplete,
-                        start_ns,
-                        0,
-                        7,
-                        {{"name", std::string("train"), KeyScope::kTop},
-                         {"dur_ns", length_ns, KeyScope::kTop},
-                         {"step_num", std::move(number)}}});
+    script(stream).Complete(category, start_ns, 0, 7,
+                            {{"name", std::string("train"), KeyScope::kTop},
+                             {"dur_ns", length_ns, KeyScope::kTop},
+                             {"step_num", std::move(number)}});
   }
 
   ShapeFieldTable fields_;
@@ -109,16 +102,12 @@ TEST_F(StepsTest, AStepMayBeWrittenAsABeginAndAnEndAndNeedsALength) {
   const uint32_t framework = AddStream(Framework("i-a", 1));
   const uint32_t core = AddStream(Core("i-a", 1, 0));
   const EventScript::Attribute name{"name", "ProfilerStep#7", KeyScope::kTop};
-  script(framework).Add({"user_annotation", Phase::kBegin, kBase, 1, 7, {name}});
-  script(framework).Add({"user_annotation", Phase::kEnd, kBase + 100, 1, 7});
-  script(framework).Add({"user_annotation",
-                         Phase::kComplete,
-                         kBase + 200,
-                         0,
-                         7,
-                         {{"name", "ProfilerStep#8", KeyScope::kTop},
-                          {"dur_ns", uint64_t{0}, KeyScope::kTop},
-                          {std::string(kDurationMadeUpKey), "negative", KeyScope::kTop}}});
+  script(framework).Add("user_annotation", Phase::kBegin, kBase, 1, 7, {name});
+  script(framework).Add("user_annotation", Phase::kEnd, kBase + 100, 1, 7);
+  script(framework).Complete("user_annotation", kBase + 200, 0, 7,
+                             {{"name", "ProfilerStep#8", KeyScope::kTop},
+                              {"dur_ns", uint64_t{0}, KeyScope::kTop},
+                              {std::string(kDurationMadeUpKey), "negative", KeyScope::kTop}});
   Running(core, 1, 0, kBase + 10, kBase + 40);
   const auto steps = Find();
   ASSERT_EQ(steps.size(), 1u);
@@ -153,14 +142,11 @@ TEST_F(StepsTest, StepsThatBeginTogetherComeInTheOrderOfTheirNumbersAndEnds) {
   constexpr uint64_t kProcesses = 64;
   for (uint64_t pid = 1; pid <= kProcesses; ++pid) {
     const uint64_t place = pid * 37 % kProcesses;
-    script(framework).Add({"user_annotation",
-                           Phase::kComplete,
-                           kBase,
-                           0,
-                           7,
-                           {{"name", "ProfilerStep#" + std::to_string(place / 8), KeyScope::kTop},
-                            {"pid", pid, KeyScope::kTop},
-                            {"dur_ns", 100 + place % 8, KeyScope::kTop}}});
+    script(framework).Complete(
+        "user_annotation", kBase, 0, 7,
+        {{"name", "ProfilerStep#" + std::to_string(place / 8), KeyScope::kTop},
+         {"pid", pid, KeyScope::kTop},
+         {"dur_ns", 100 + place % 8, KeyScope::kTop}});
   }
   const auto steps = Find();
   ASSERT_EQ(steps.size(), kProcesses);
@@ -176,7 +162,7 @@ TEST_F(StepsTest, AFrameworkStepWaitsForWhatBeganInIt) {
   FrameworkStep(framework, "user_annotation", "ProfilerStep#1", kBase, 10 * kMs);
   Running(core, 1, 0, kBase + 9 * kMs, kBase + 900 * kMs);
   for (uint64_t i = 0; i < 100; ++i) {
-    script(core).Add({"tick", Phase::kInstant, kBase + (1 + i) * 100 * kMs});
+    script(core).Instant("tick", kBase + (1 + i) * 100 * kMs);
   }
   const auto steps = Find();
   ASSERT_EQ(steps.size(), 1u);

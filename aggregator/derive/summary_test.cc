@@ -186,14 +186,14 @@ TEST_F(DurationStatsTest, CountsByTypeAndStream) {
   const uint32_t b = AddStream(Core("i-a", 1, 1));
   script(a).Span("nrt_execute", kBase, kBase + 10, 1);
   script(a).Span("nrt_execute", kBase + 20, kBase + 50, 2);
-  script(a).Add({"nrt_execute", Phase::kStart, kBase + 60, 3, 7});
-  script(a).Add({"nrt_execute", Phase::kStop, kBase + 61, 4, 7});
-  script(a).Add({"hw_notify", Phase::kInstant, kBase + 70});
+  script(a).Start("nrt_execute", kBase + 60, 3, 7);
+  script(a).Stop("nrt_execute", kBase + 61, 4, 7);
+  script(a).Instant("hw_notify", kBase + 70);
   script(b).Span("nrt_execute", kBase, kBase + 7, 1);
   CloseChunk(b);
-  script(b).Add({"over", Phase::kStart, kBase + 100, 9, 7});
+  script(b).Start("over", kBase + 100, 9, 7);
   CloseChunk(b);
-  script(b).Add({"over", Phase::kStop, kBase + 140, 9, 7, {{"note", "x"}}});
+  script(b).Stop("over", kBase + 140, 9, 7, {{"note", "x"}});
   DurationStats stats;
   Read([](const TimelineReader&) {}, [&](const TimelineBatch& batch) { stats.Take(batch); });
   const auto rows = stats.Finish();
@@ -217,7 +217,7 @@ TEST_F(DurationStatsTest, LengthsThatCannotBeAreCountedApart) {
   const uint32_t a = AddStream(Core("i-a", 1, 0));
   const EventScript::Attribute mark{std::string(kDurationMadeUpKey), "negative", KeyScope::kTop};
   const auto complete = [&](uint64_t at_ns, EventScript::Attributes attributes) {
-    script(a).Add({"kernel", Phase::kComplete, kBase + at_ns, 0, 7, std::move(attributes)});
+    script(a).Complete("kernel", kBase + at_ns, 0, 7, std::move(attributes));
   };
   complete(0, {{"dur_ns", uint64_t{10}, KeyScope::kTop}});
   for (uint64_t i = 1; i < 5; ++i) {
@@ -225,8 +225,8 @@ TEST_F(DurationStatsTest, LengthsThatCannotBeAreCountedApart) {
   }
   // An argument of that name says nothing.
   complete(5, {{"dur_ns", uint64_t{10}, KeyScope::kTop}, {mark.name, "mine", KeyScope::kData}});
-  script(a).Add({"kernel", Phase::kBegin, kBase + 20, 1, 7});
-  script(a).Add({"kernel", Phase::kEnd, kBase + 20, 1, 7, {mark}});
+  script(a).Add("kernel", Phase::kBegin, kBase + 20, 1, 7);
+  script(a).Add("kernel", Phase::kEnd, kBase + 20, 1, 7, {mark});
   DurationStats stats;
   Read([](const TimelineReader&) {}, [&](const TimelineBatch& batch) { stats.Take(batch); });
   const auto rows = stats.Finish();
@@ -242,7 +242,7 @@ TEST_F(DurationStatsTest, TooManyTypesAreCountedTogether) {
   const uint32_t a = AddStream(Core("i-a", 1, 0));
   const size_t types = DurationStats::kTypesMax + 100;
   for (size_t i = 0; i < types; ++i) {
-    script(a).Add({"type" + std::to_string(i), Phase::kInstant, kBase + i});
+    script(a).Instant("type" + std::to_string(i), kBase + i);
     if (i % 1000 == 999) CloseChunk(a);
   }
   DurationStats stats;

@@ -108,8 +108,7 @@ TEST_F(DeviceTimesTest, OrderIsThatOfTheDevicesClockWhateverTheRuntimeMadeOfIt) 
     }
     size_t written = 0;
     for (const auto& [runtime_ns, device_ns] : events) {
-      script_.Add(
-          {"hw_notify", Phase::kInstant, runtime_ns, 0, 7, {{"nc_timestamp_ns", device_ns}}});
+      script_.Instant("hw_notify", runtime_ns, 0, 7, {{"nc_timestamp_ns", device_ns}});
       ++expected[Host(device_ns) + kHostOffset];
       if (++written % 500 == 0) Close(stream);
     }
@@ -134,12 +133,8 @@ TEST_F(DeviceTimesTest, AWindowShowsWhatTheDevicesClockPutsIntoIt) {
   AddDevice("i-a", {0});
   for (uint64_t i = 0; i < 10; ++i) {  // the runtime puts them 2 ms late
     const uint64_t device_ns = kDeviceBase + i * 1'000'000;
-    script_.Add({"hw_notify",
-                 Phase::kInstant,
-                 Host(device_ns) + 2'000'000,
-                 0,
-                 7,
-                 {{"nc_timestamp_ns", device_ns}}});
+    script_.Instant("hw_notify", Host(device_ns) + 2'000'000, 0, 7,
+                    {{"nc_timestamp_ns", device_ns}});
     Close(stream);
   }
   TimelineOptions options;
@@ -156,20 +151,12 @@ TEST_F(DeviceTimesTest, SpansBeginAndEndByTheClockOfTheirCore) {
   const uint64_t late_ns = 40'000;  // the synchronisation point of both was read late
   const auto at = [&](uint64_t device_ns) { return Host(kDeviceBase) + device_ns + late_ns; };
   const auto start = [&](uint64_t device_ns, uint64_t id) {
-    script_.Add({"nc_exec_running",
-                 Phase::kStart,
-                 at(device_ns),
-                 id,
-                 7,
-                 {{"device_core_idx", uint64_t{4}}, {"nc_timestamp_ns", kDeviceBase + device_ns}}});
+    script_.Start("nc_exec_running", at(device_ns), id, 7,
+                  {{"device_core_idx", uint64_t{4}}, {"nc_timestamp_ns", kDeviceBase + device_ns}});
   };
   const auto stop = [&](uint64_t device_ns, uint64_t id) {
-    script_.Add({"nc_exec_running",
-                 Phase::kStop,
-                 at(device_ns),
-                 id,
-                 7,
-                 {{"nc_timestamp_ns", kDeviceBase + device_ns}}});
+    script_.Stop("nc_exec_running", at(device_ns), id, 7,
+                 {{"nc_timestamp_ns", kDeviceBase + device_ns}});
   };
   start(1'000, 1);
   stop(900'000, 1);
@@ -197,12 +184,7 @@ TEST_F(DeviceTimesTest, WhatItsClockDoesNotKnowStaysWhereTheRuntimePutIt) {
   const uint32_t stream = AddStream("i-a", 0);
   AddDevice("i-a", {0, 4}, 1'000'000);
   const auto add = [&](const std::string& type, uint64_t core, uint64_t device_ns, uint64_t raw) {
-    script_.Add({type,
-                 Phase::kInstant,
-                 raw,
-                 0,
-                 7,
-                 {{"device_core_idx", core}, {"nc_timestamp_ns", device_ns}}});
+    script_.Instant(type, raw, 0, 7, {{"device_core_idx", core}, {"nc_timestamp_ns", device_ns}});
   };
   const uint64_t device_ns = kDeviceBase + 2'000'000;
   add("ambiguous", 4, kDeviceBase + 5, kHostBase + 5);
@@ -227,14 +209,10 @@ TEST_F(DeviceTimesTest, TheOrderOfTwoRecordsOfOneHostNeedsNoBoundOfItsClock) {
   for (const char* instance : {"i-a", "i-b"}) {
     const uint32_t stream = AddStream(instance, 0);
     AddDevice(instance, {0});
-    script_.Add({"nrt_execute", Phase::kInstant, kHostBase + 10'000, 0, 7});
-    script_.Add({"hw_notify",
-                 Phase::kInstant,
-                 Host(kDeviceBase + 20'000),
-                 0,
-                 7,
-                 {{"nc_timestamp_ns", kDeviceBase + 20'000}}});
-    script_.Add({"nrt_execute", Phase::kInstant, kHostBase + 30'000, 0, 7});
+    script_.Instant("nrt_execute", kHostBase + 10'000, 0, 7);
+    script_.Instant("hw_notify", Host(kDeviceBase + 20'000), 0, 7,
+                    {{"nc_timestamp_ns", kDeviceBase + 20'000}});
+    script_.Instant("nrt_execute", kHostBase + 30'000, 0, 7);
     Close(stream);
   }
   TimelineOptions options;

@@ -43,6 +43,33 @@ class EventScript {
 
   // Aborts where the builder refuses: a test's events are no hostile input.
   void Add(const Event& event);
+  void Add(const std::string& type, Phase phase, uint64_t timestamp_ns, uint64_t tracking_id = 0,
+           uint64_t thread_id = 0, Attributes attributes = {}, uint64_t id = 0,
+           std::optional<uint64_t> nrta_seq_id = {}) {
+    Add({type, phase, timestamp_ns, tracking_id, thread_id, std::move(attributes), id,
+         nrta_seq_id});
+  }
+  // Each adds one event of that phase.
+  void Start(const std::string& type, uint64_t timestamp_ns, uint64_t tracking_id = 0,
+             uint64_t thread_id = 0, Attributes attributes = {}, uint64_t id = 0,
+             std::optional<uint64_t> nrta_seq_id = {}) {
+    Add(type, Phase::kStart, timestamp_ns, tracking_id, thread_id, std::move(attributes), id,
+        nrta_seq_id);
+  }
+  void Stop(const std::string& type, uint64_t timestamp_ns, uint64_t tracking_id = 0,
+            uint64_t thread_id = 0, Attributes attributes = {}, uint64_t id = 0,
+            std::optional<uint64_t> nrta_seq_id = {}) {
+    Add(type, Phase::kStop, timestamp_ns, tracking_id, thread_id, std::move(attributes), id,
+        nrta_seq_id);
+  }
+  void Instant(const std::string& type, uint64_t timestamp_ns, uint64_t tracking_id = 0,
+               uint64_t thread_id = 0, Attributes attributes = {}) {
+    Add(type, Phase::kInstant, timestamp_ns, tracking_id, thread_id, std::move(attributes));
+  }
+  void Complete(const std::string& type, uint64_t timestamp_ns, uint64_t tracking_id = 0,
+                uint64_t thread_id = 0, Attributes attributes = {}) {
+    Add(type, Phase::kComplete, timestamp_ns, tracking_id, thread_id, std::move(attributes));
+  }
   // Adds a start and a stop, one after the other.
   void Span(const std::string& type, uint64_t start_ns, uint64_t end_ns, uint64_t tracking_id,
             uint64_t thread_id = 7, Attributes start = {}, Attributes stop = {}) {

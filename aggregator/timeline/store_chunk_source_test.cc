@@ -51,9 +51,9 @@ TEST_F(StoreChunkSourceTest, ReadsSpansThatCrossChunksFromTheStore) {
   constexpr uint64_t kChunks = 100;  // more than one read of the index
   for (uint64_t sequence = 0; sequence < kChunks; ++sequence) {
     const uint64_t at = kStoredBase + sequence * 1'000;
-    if (sequence > 0) script_.Add({"outer", Phase::kStop, at, sequence, 7});
+    if (sequence > 0) script_.Stop("outer", at, sequence, 7);
     script_.Span("inner", at + 10, at + 20, sequence + 1);
-    if (sequence + 1 < kChunks) script_.Add({"outer", Phase::kStart, at + 30, sequence + 1, 7});
+    if (sequence + 1 < kChunks) script_.Start("outer", at + 30, sequence + 1, 7);
     Put(0, sequence);
   }
   script_.Span("other", kStoredBase + 5, kStoredBase + 6, 1);
@@ -85,10 +85,9 @@ TEST_F(StoreChunkSourceTest, ReadsSpansThatCrossChunksFromTheStore) {
 
 TEST_F(StoreChunkSourceTest, TheIndexNamesTheEventTypesOfAChunk) {
   script_.Span("inner", kStoredBase, kStoredBase + 1, 1);
-  script_.Add({"outer", Phase::kStop, kStoredBase + 2, 2, 7});
+  script_.Stop("outer", kStoredBase + 2, 2, 7);
   Put(0, 0);
-  script_.Add({std::string(ForeignStops::kListedTypesBytesMax + 1, 'x'), Phase::kInstant,
-               kStoredBase + 3, 3, 7});
+  script_.Instant(std::string(ForeignStops::kListedTypesBytesMax + 1, 'x'), kStoredBase + 3, 3, 7);
   Put(0, 1);
   StoreChunkSource source(store_->OpenCapture(TestCaptureId(1)), TestCapture(1));
   std::vector<ChunkEntry> entries;

@@ -59,13 +59,13 @@ class TimeWindowTest : public ::testing::Test {
         const std::string& type = kTypes[random() % kTypes.size()];
         at += 1 + random() % 1'000'000;
         if (!open.empty() && random() % 3 == 0) {
-          script_.Add({open.back().first, Phase::kStop, at, open.back().second, 7});
+          script_.Stop(open.back().first, at, open.back().second, 7);
           open.pop_back();
         } else if (random() % 2 == 0) {
-          script_.Add({type, Phase::kStart, at, ++tracking_id, 7});
+          script_.Start(type, at, ++tracking_id, 7);
           open.emplace_back(type, tracking_id);
         } else {
-          script_.Add({type, Phase::kInstant, at, ++tracking_id, 7});
+          script_.Instant(type, at, ++tracking_id, 7);
         }
       }
       source_.AddChunk(stream, builder_);
@@ -141,11 +141,11 @@ TEST_F(TimeWindowTest, OfChunksWithoutASelectedTypeNothingIsRead) {
   const uint32_t stream = AddCore(0);
   Fill(stream, 0, 9);
   const auto at = [](uint64_t second) { return kStart + second * kNsPerSecond; };
-  script_.Add({"rare", Phase::kStart, at(10), 1, 7});
+  script_.Start("rare", at(10), 1, 7);
   script_.Span("span", at(10) + 1, at(10) + 2, 1'001);
   source_.AddChunk(stream, builder_);
   Fill(stream, 11, 19);
-  script_.Add({"rare", Phase::kStop, at(20), 1, 7});
+  script_.Stop("rare", at(20), 1, 7);
   source_.AddChunk(stream, builder_);
   Fill(stream, 21, 29);
   source_.Lose(stream, 5);
@@ -204,20 +204,20 @@ TEST_F(TimeWindowTest, WhatTheIndexKnowsOfTypesChangesNothingThatIsShown) {
 TEST_F(TimeWindowTest, WhatReachesIntoTheWindowIsThereWithItsOwnTimes) {
   const uint32_t stream = AddCore(0);
   const auto at = [](uint64_t ms) { return kStart + ms * 1'000'000; };
-  script_.Add({"far", Phase::kStart, at(1'000), 2, 7});
+  script_.Start("far", at(1'000), 2, 7);
   source_.AddChunk(stream, builder_);
   script_.Span("before", at(8'100), at(8'200), 1);
-  script_.Add({"near", Phase::kStart, at(8'500), 3, 7});
-  script_.Add({"through", Phase::kStart, at(8'600), 4, 7});
+  script_.Start("near", at(8'500), 3, 7);
+  script_.Start("through", at(8'600), 4, 7);
   source_.AddChunk(stream, builder_);
   script_.Span("inside", at(10'200), at(10'300), 5);
-  script_.Add({"leaves", Phase::kStart, at(10'900), 6, 7});
+  script_.Start("leaves", at(10'900), 6, 7);
   source_.AddChunk(stream, builder_);
-  script_.Add({"near", Phase::kStop, at(10'400), 3, 7});
-  script_.Add({"far", Phase::kStop, at(10'500), 2, 7});
+  script_.Stop("near", at(10'400), 3, 7);
+  script_.Stop("far", at(10'500), 2, 7);
   source_.AddChunk(stream, builder_);
-  script_.Add({"leaves", Phase::kStop, at(11'500), 6, 7});
-  script_.Add({"through", Phase::kStop, at(12'000), 4, 7});
+  script_.Stop("leaves", at(11'500), 6, 7);
+  script_.Stop("through", at(12'000), 4, 7);
   script_.Span("after", at(12'100), at(12'200), 7);
   source_.AddChunk(stream, builder_);
   const auto ns = [](uint64_t ms) { return ms * 1'000'000; };

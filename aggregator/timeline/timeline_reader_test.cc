@@ -97,12 +97,12 @@ TEST_F(TimelineReaderTest, AnEmptyCaptureHasNoRecord) {
 
 TEST_F(TimelineReaderTest, PairsInsideAChunkAndAcrossChunks) {
   const uint32_t stream = source_.AddStream(Core("i-a", 1, 0));
-  script_.Add({"outer", Phase::kStart, kBase, 1, 7});
+  script_.Start("outer", kBase, 1, 7);
   script_.Span("inner", kBase + 10, kBase + 20, 2);
   Close(stream);
   script_.Span("inner", kBase + 30, kBase + 40, 3);
   Close(stream);
-  script_.Add({"outer", Phase::kStop, kBase + 50, 1, 7});
+  script_.Stop("outer", kBase + 50, 1, 7);
   Close(stream);
   EXPECT_THAT(Read(), ElementsAre(Seen{"outer", kBase, kBase + 50, 7, kSpanKind, kStopFollows},
                                   Seen{"inner", kBase + 10, kBase + 20, 7, kSpanKind, 0},
@@ -113,13 +113,13 @@ TEST_F(TimelineReaderTest, PairsInsideAChunkAndAcrossChunks) {
 
 TEST_F(TimelineReaderTest, PairsTheEndsOfAFrameworksSpansAlike) {
   const uint32_t stream = source_.AddStream(Core("i-a", 1, 0));
-  script_.Add({"step", Phase::kBegin, kBase, 1, 7});
-  script_.Add({"step", Phase::kBegin, kBase + 10, 2, 7});
-  script_.Add({"step", Phase::kEnd, kBase + 20, 2, 7});
-  script_.Add({"step", Phase::kBegin, kBase + 25, 3, 7});
+  script_.Add("step", Phase::kBegin, kBase, 1, 7);
+  script_.Add("step", Phase::kBegin, kBase + 10, 2, 7);
+  script_.Add("step", Phase::kEnd, kBase + 20, 2, 7);
+  script_.Add("step", Phase::kBegin, kBase + 25, 3, 7);
   Close(stream);
-  script_.Add({"step", Phase::kEnd, kBase + 50, 1, 7});
-  script_.Add({"step", Phase::kEnd, kBase + 60, 9, 7});
+  script_.Add("step", Phase::kEnd, kBase + 50, 1, 7);
+  script_.Add("step", Phase::kEnd, kBase + 60, 9, 7);
   Close(stream);
   EXPECT_THAT(Read(), ElementsAre(Seen{"step", kBase, kBase + 50, 7, kSpanKind, kStopFollows},
                                   Seen{"step", kBase + 10, kBase + 20, 7, kSpanKind, 0},
@@ -132,9 +132,9 @@ TEST_F(TimelineReaderTest, PairsTheEndsOfAFrameworksSpansAlike) {
 
 TEST_F(TimelineReaderTest, KeepsWhatHasNoPartner) {
   const uint32_t stream = source_.AddStream(Core("i-a", 1, 0));
-  script_.Add({"lost", Phase::kStop, kBase + 5, 1, 7});
-  script_.Add({"open", Phase::kStart, kBase + 10, 2, 7});
-  script_.Add({"tick", Phase::kInstant, kBase + 90, 0, 7});
+  script_.Stop("lost", kBase + 5, 1, 7);
+  script_.Start("open", kBase + 10, 2, 7);
+  script_.Instant("tick", kBase + 90, 0, 7);
   Close(stream);
   EXPECT_THAT(Read(), ElementsAre(Seen{"lost", kBase + 5, kBase + 5, 7, kSpanKind, kStartLost},
                                   Seen{"open", kBase + 10, kBase + 90, 7, kSpanKind, kOpen},
@@ -146,9 +146,9 @@ TEST_F(TimelineReaderTest, KeepsWhatHasNoPartner) {
 
 TEST_F(TimelineReaderTest, YieldsTheStopsAttributesWhenTheyComeInALaterChunk) {
   const uint32_t stream = source_.AddStream(Core("i-a", 1, 0));
-  script_.Add({"load", Phase::kStart, kBase, 9, 7});
+  script_.Start("load", kBase, 9, 7);
   Close(stream);
-  script_.Add({"load", Phase::kStop, kBase + 8, 9, 7, {{"model_id", uint64_t{4}}}});
+  script_.Stop("load", kBase + 8, 9, 7, {{"model_id", uint64_t{4}}});
   Close(stream);
   auto reader = TimelineReader::Open(source_, {});
   ASSERT_TRUE(reader.ok());
@@ -289,7 +289,7 @@ TEST_F(TimelineReaderTest, MapsTimeThroughTheClockOfTheStreamsMachine) {
 TEST_F(TimelineReaderTest, ManyEventsAtOneInstantDoNotStopIt) {
   for (uint32_t core = 0; core < 20; ++core) {
     const uint32_t stream = source_.AddStream(Core("i-a", 1, core));
-    for (uint64_t i = 0; i < 300; ++i) script_.Add({"tick", Phase::kInstant, kBase, 0, 7});
+    for (uint64_t i = 0; i < 300; ++i) script_.Instant("tick", kBase, 0, 7);
     Close(stream);
   }
   TimelineOptions options;
@@ -303,7 +303,7 @@ TEST_F(TimelineReaderTest, ManyEventsAtOneInstantDoNotStopIt) {
 TEST_F(TimelineReaderTest, TimesAtTheEndsOfTheScaleComeThrough) {
   const uint32_t stream = source_.AddStream(Core("i-a", 1, 0));
   script_.Span("span", 0, UINT64_MAX, UINT64_MAX);
-  script_.Add({"tick", Phase::kInstant, UINT64_MAX, 0, UINT64_MAX});
+  script_.Instant("tick", UINT64_MAX, 0, UINT64_MAX);
   Close(stream);
   const auto seen = Read();
   ASSERT_EQ(seen.size(), 2u);

@@ -59,7 +59,7 @@ std::string MadeCapture::ColumnsOf(uint64_t sequence) const {
   EventChunkBuilder builder;
   EventScript script(builder);
   const uint64_t begin_ns = kBaseNs + sequence * kChunkNs;
-  script.Add({CrossingType(), Phase::kStop, begin_ns + kMarginNs, sequence, 7});
+  script.Stop(CrossingType(), begin_ns + kMarginNs, sequence, 7);
   const uint64_t step_ns = (kChunkNs - 4 * kMarginNs) / (spans + 1);
   for (uint64_t i = 0; i < spans; ++i) {
     const MadeKind& kind = kKinds[i % std::size(kKinds)];
@@ -67,7 +67,7 @@ std::string MadeCapture::ColumnsOf(uint64_t sequence) const {
     script.Span(kind.type, at, at + step_ns / 2, sequence * spans + i + 1, 7 + i % 3,
                 {{kind.first_key, sequence * spans + i}, {kind.second_key, i % 17}});
   }
-  script.Add({CrossingType(), Phase::kStart, begin_ns + kChunkNs - kMarginNs, sequence + 1, 7});
+  script.Start(CrossingType(), begin_ns + kChunkNs - kMarginNs, sequence + 1, 7);
   return builder.Finish().bytes;
 }
 

@@ -15,8 +15,7 @@ import time
 BUILD = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build/release")
 os.environ.update(NT_TAP_LIBRARY=f"{BUILD}/lib/libneurontrace_tap.so",
                   NT_TAP_HOST=f"{BUILD}/tests/integration/tap_host",
-                  NT_FAKE_NRT_DIR=f"{BUILD}/tests/fake_nrt",
-                  NT_FAKE_NRT_OLD_DIR=f"{BUILD}/tests/fake_nrt/libnrt_nosystrace")
+                  NT_FAKE_NRT_DIR=f"{BUILD}/tests/fake_nrt")
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
 
 from tap_agent import STOPPED, Agent  # noqa: E402

@@ -33,8 +33,7 @@ OPTIONS = parse()
 BUILD = os.path.abspath(OPTIONS.build)
 os.environ.update(NT_TAP_LIBRARY=f"{BUILD}/lib/libneurontrace_tap.so",
                   NT_TAP_HOST=f"{BUILD}/tests/integration/tap_host",
-                  NT_FAKE_NRT_DIR=f"{BUILD}/tests/fake_nrt",
-                  NT_FAKE_NRT_OLD_DIR=f"{BUILD}/tests/fake_nrt/libnrt_nosystrace")
+                  NT_FAKE_NRT_DIR=f"{BUILD}/tests/fake_nrt")
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
 
 from tap_agent import Agent  # noqa: E402

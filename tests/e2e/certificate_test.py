@@ -130,6 +130,7 @@ class CertificateTest(FleetCase):
         shown = self.fleet.cli("captures", "show", capture_id, "--brief", codes=(3,)).stdout
         self.assertIn(words, shown)
         self.assertRegex(shown, r"(?m)^llama +2 +2  1 of 8 +0 +1 +0 +[0-9,]+ +0$")
+        self.check_whole(capture_id)  # none is taken for the other
 
     def check_parts(self, capture, steady, lossy, idle, busy, alone):
         certificate = capture["certificate"]

@@ -2,12 +2,9 @@
 """A fleet that is recorded for several times as long as its capture keeps: what is stored stays of one size, the last
 seconds come out whole, and certificates say what has expired, also when the aggregator is killed in the middle."""
 
-import os
 import signal
-import subprocess
 import time
 from collections import Counter
-from pathlib import Path
 
 import suite
 from fleet import wait_until
@@ -20,16 +17,10 @@ SECOND = 1_000_000_000
 
 
 class ContinuousTest(FleetCase):
-    def drive(self, *words):
-        done = subprocess.run([Path(os.environ["NT_BUILD_DIR"]) / "tests" / "continuous_driver", self.fleet.address,
-                               *map(str, words)], capture_output=True, text=True, check=False, timeout=120)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stdout.splitlines()
-
     def show(self, capture_id):
-        numbers, verdict = self.drive("show", capture_id)
-        events, expired, lost, size = map(int, numbers.split())
-        return {"events": events, "expired": expired, "lost": lost, "bytes": size, "verdict": verdict}
+        capture = self.fleet.show_capture(capture_id)
+        return {"events": int(capture["events"]), "expired": int(capture["events_expired"]),
+                "lost": int(capture["events_lost"]), "bytes": int(capture["bytes"])}
 
     def wait_for(self, capture_id, condition, what, seconds=60):
         seen = {}
@@ -47,12 +38,13 @@ class ContinuousTest(FleetCase):
     def is_window_whole(self, capture_id, workers):
         """Fails if an event is missing or exported twice; false if the export took so long that nothing was surely in it."""
         file = self.fleet.dir / "window.jsonl"
-        words = self.drive("export", capture_id, WINDOW_SECONDS, file)
+        done = self.fleet.cli_json("export", capture_id, "--format", "events", "--from", f"-{WINDOW_SECONDS}s", "--to", "now",
+                                   "-o", file, codes=(0, 3))
         end = time.time_ns()
-        self.assertIn("provisional", words[0])
-        self.assertTrue(any("known" in note for note in words[1:]), words)
+        self.assertIn("provisional", done["verdict"])
+        self.assertTrue(any("known" in note for note in done["notes"]), done)
         stored, _ = read_store(file)
-        self.assertGreater(sum(map(len, stored.values())), 0, words)
+        self.assertGreater(sum(map(len, stored.values())), 0, done)
         for worker in workers:
             # Between the two moments the window's ends lie somewhere; what is surely in it has to be there.
             truth = {}
@@ -72,7 +64,7 @@ class ContinuousTest(FleetCase):
 
     def test_what_is_kept_stays_of_one_size_and_whole(self):
         workers = self.start_fleet(instances=2, workers=1, cores=2)
-        capture_id = self.drive("start", KEEP_SECONDS)[0]
+        capture_id = self.start_capture("--continuous", "--keep", f"{KEEP_SECONDS}s", "--all-events")
         first = self.wait_for(capture_id, lambda c: c["expired"] > c["events"] > 0, "as much to expire as is kept")
         self.check_window(capture_id, workers)
 
@@ -86,7 +78,7 @@ class ContinuousTest(FleetCase):
         self.assertEqual(later["lost"], 0)
         self.check_window(capture_id, workers)
 
-        verdict = self.drive("stop", capture_id)[0]
+        verdict = self.stop_capture(capture_id)["certificate"]["verdict"]
         self.assertIn("complete: ", verdict)
         self.assertNotIn("incomplete", verdict)
         self.assertRegex(verdict, r"expired: \d+ events before \d{4}-")

@@ -133,15 +133,6 @@ class DeliveryTest(DeliveryCase):
         self.assertIn(f"artifact {name} is damaged", done.stdout + done.stderr)
         self.check_whole(self.root, capture_id)
 
-    def test_a_volume_without_rename_has_the_same(self):
-        plain = pathlib.Path(self.fleet.dir, "plain")
-        plain.mkdir()
-        self.start("--export-root-without-rename", plain)
-        capture_id = self.capture()
-        self.fleet.cli("export", capture_id, "--to", plain / "a", "--format", "perfetto")
-        manifest = self.check_whole(plain / "a", capture_id)
-        self.assertEqual({step["name"] for step in manifest["steps"]}, {"perfetto", "workers"})
-
     def test_a_standing_export_writes_what_ends_and_survives_a_restart(self):
         rule = f'{{name = "all", to = "{self.root}/standing", formats = ["perfetto", "summary-json"]}}'
         self.start("--standing-export", rule)

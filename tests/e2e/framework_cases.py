@@ -51,12 +51,6 @@ def damaged_name(name, at_us=20):
     return json.dumps(complete("@", at_us, 10, category="python_function")).replace('"@"', f'"{name}"')
 
 
-def control_characters(folder):
-    return write(folder / "control.pt.trace.json", lines([
-        json.dumps(complete("load_batch", 0, 10)), damaged_name("\x01S(1): <module>"), damaged_name("tab\there", 40),
-        json.dumps(complete("forward", 60, 10)), json.dumps(complete("backward", 80, 10))]))
-
-
 def quotes_in_a_name(folder, name):
     """52 elements; the second one's name is `name` as it is."""
     good = [json.dumps(complete(f"op_{i:02}", 40 + 20 * i, 10)) for i in range(50)]
@@ -80,20 +74,6 @@ def plain_cut(data):
 def packed_cut(data):
     packed = gzip.compress(data, mtime=0)
     return packed[:len(packed) // 2]
-
-
-def second_member_cut(data):
-    half = len(data) // 2
-    second = gzip.compress(data[half:], mtime=0)
-    return gzip.compress(data[:half], mtime=0) + second[:len(second) - 200]
-
-
-def garbage_behind(data):
-    return gzip.compress(data, mtime=0) + bytes(512)
-
-
-def packed_twice(data):
-    return gzip.compress(gzip.compress(data, mtime=0), mtime=0)
 
 
 def text_file(folder, name, text):

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Framework trace files as they are found outside: damaged, cut, replaced while they are read, oddly named. Nothing of
-them is lost or left out without a word, and no element costs another."""
+them is lost or left out without a word, and no element costs another.
+
+One case of each kind, through a whole fleet. The other cases are in the tests of agent/source/framework.
+"""
 
 import gzip
-import json
-import os
 
 import suite
 import framework_cases as cases
@@ -15,43 +16,15 @@ def names_of_operations(count, prefix="op_"):
     return sorted(f"{prefix}{i}" for i in range(count))
 
 
-class Damaged(FrameworkCases):
-    """Elements that are no JSON cost nothing but themselves, and are named."""
-
-    def check_damaged(self, result, lost, words):
-        self.check_lost(result, stored=51, lost=lost)
-        self.assertEqual(result.names(), sorted(["load_batch"] + [f"op_{i:02}" for i in range(50)]))
-        self.assertIn(words, result.said)
-        self.check_exports(result)
-
-    @file_case(cases.control_characters)
-    def test_control_characters_are_kept(self, result):
-        self.check_whole(result, 5)
-        self.assertEqual(result.names(), sorted(["load_batch", "\x01S(1): <module>", "tab\there", "forward", "backward"]))
-        self.check_exports(result)
+class Files(FrameworkCases):
+    """Files that were damaged, cut or packed, and one that is no trace."""
 
     @file_case(cases.quotes_in_a_name, '{"device": "npu", "index": 3}(12): run')
-    def test_quotation_marks_in_pairs(self, result):
-        self.check_damaged(result, 1, "quotes.pt.trace.json: element 1, to byte ")
-
-    @file_case(cases.quotes_in_a_name, '5" disk(3): read')
-    def test_an_odd_quotation_mark(self, result):
-        self.check_damaged(result, 1, "quotes.pt.trace.json: element 1, to byte ")
-
-    @file_case(cases.quotes_in_a_name, '","args":[{"x":1},{"y":[2')
-    def test_brackets_that_do_not_match(self, result):
-        self.check_damaged(result, 1, "element 1, to byte ")
-
-    @file_case(cases.text_file, "a.trace.json",
-               '[\n{"ph":"X","name":"two\nlines","pid":1,"tid":1,"ts":1790000000000000,"dur":1},\n'
-               '{"ph":"X","name":"ok","pid":1,"tid":1,"ts":1790000000000005,"dur":1}\n]')
-    def test_a_line_feed_in_a_name(self, result):
-        self.check_whole(result, 2)
-        self.assertEqual(result.names(), ["ok", "two\nlines"])
-
-
-class NotWhole(FrameworkCases):
-    """Files that were cut or packed."""
+    def test_an_element_that_is_no_json(self, result):
+        self.check_lost(result, stored=51, lost=1)
+        self.assertEqual(result.names(), sorted(["load_batch"] + [f"op_{i:02}" for i in range(50)]))
+        self.assertIn("quotes.pt.trace.json: element 1, to byte ", result.said)
+        self.check_exports(result)
 
     @file_case(cases.thousand, "plain.pt.trace.json")
     def test_a_whole_file(self, result):
@@ -72,15 +45,6 @@ class NotWhole(FrameworkCases):
         self.check_lost(result, stored=result.stored)
         self.assertEqual(result.names(), names_of_operations(result.stored))
 
-    @file_case(cases.thousand, "members.pt.trace.json.gz", cases.second_member_cut)
-    def test_second_gzip_member_is_cut(self, result):
-        self.assertGreater(result.stored, 500)
-        self.check_lost(result, stored=result.stored)
-
-    @file_case(cases.thousand, "garbage.pt.trace.json.gz", cases.garbage_behind)
-    def test_zeros_behind_the_gzip_data(self, result):
-        self.check_whole(result, 1000)
-
     @file_case(cases.thousand, "plain.pt.trace.json.gz")
     def test_name_of_a_packed_file_that_is_not(self, result):
         self.check_whole(result, 1000)
@@ -89,62 +53,18 @@ class NotWhole(FrameworkCases):
     def test_name_of_a_plain_file_that_is_packed(self, result):
         self.check_whole(result, 1000)
 
-
-class NoTraces(FrameworkCases):
-    """What is no trace is refused, with its reason."""
-
-    def check_refused(self, result, words):
-        self.check_lost(result, stored=0)
-        self.assertIn(words, result.said)
-
-    @file_case(cases.thousand, "twice.pt.trace.json.gz", cases.packed_twice)
-    def test_packed_twice(self, result):
-        self.check_refused(result, "gzip data inside gzip data")
-
     @file_case(cases.text_file, "a.trace.json", "<html><body>404 Not Found</body></html>")
-    def test_html(self, result):
-        self.check_refused(result, "no trace: HTML or XML")
-
-    @file_case(cases.text_file, "a.trace.json", "")
-    def test_an_empty_file(self, result):
-        self.check_refused(result, "the file is empty")
-
-    @file_case(cases.text_file, "a.trace.json", "[")
-    def test_a_bracket_alone(self, result):
-        self.check_refused(result, "the file ends before its first event")
-
-    @file_case(cases.text_file, "a.trace.json", '{"model_type":"llama"}')
-    def test_json_that_is_no_trace(self, result):
-        self.check_refused(result, "JSON without a list")
-
-    @file_case(cases.text_file, "a.trace.json", json.dumps(
-        {"traceEvents": {"traceEvents": [cases.complete("inside", 0)]}}))
-    def test_a_list_inside_an_object_of_its_name(self, result):
-        self.check_whole(result, 1)
+    def test_no_trace(self, result):
+        self.check_lost(result, stored=0)
+        self.assertIn("no trace: HTML or XML", result.said)
 
 
-def copy_versions(run, replace):
+def copy_versions(run):
     """A file of rank 0, and one of rank 1 in its place."""
-    path = run.folder / "trace.trace.json"
-    texts = [cases.document(cases.operations(100, f"rank{rank}_op_", pid=5500 + rank), rank, 2) for rank in range(2)]
-    cases.write(path, texts[0])
-    run.wait_for_events(100)
-    before = path.stat()
-    if replace == "rename":
-        cases.write(run.folder / "other", texts[1]).rename(path)
-    else:
-        cases.write(path, texts[1])
-    if replace == "unseen":
-        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    run.wait_for_events(200)
-
-
-def pack_in_place(run):
-    path = cases.thousand(run.folder, "worker0.pt.trace.json")
-    run.wait_for_events(1000)
-    cases.write(path.with_name(path.name + ".gz"), path.read_bytes())
-    path.unlink()
-    run.wait_for_remark("SAME_CONTENT")
+    for rank in range(2):
+        events = cases.operations(100, f"rank{rank}_op_", pid=5500 + rank)
+        cases.write(run.folder / "trace.trace.json", cases.document(events, rank, 2))
+        run.wait_for_events(100 * (rank + 1))
 
 
 def copy_names(run):
@@ -158,7 +78,8 @@ def copy_names(run):
 class Watched(FrameworkCases):
     """A directory that is watched while a capture runs."""
 
-    def check_versions(self, result):
+    @directory_case(copy_versions)
+    def test_overwritten(self, result):
         self.check_whole(result, 200)
         streams = result.streams()
         self.assertEqual({name: int(stream["worker_gid"]) for name, stream in streams.items()},
@@ -166,23 +87,6 @@ class Watched(FrameworkCases):
         for row in result.events:
             self.assertTrue(row["event"]["name"].startswith(f"rank{row['worker_gid']}_"), row)
         self.assertIn("REMARK_KIND_FILE_REWRITTEN", result.said)
-
-    @directory_case(copy_versions, "in place")
-    def test_overwritten(self, result):
-        self.check_versions(result)
-
-    @directory_case(copy_versions, "rename")
-    def test_replaced(self, result):
-        self.check_versions(result)
-
-    @directory_case(copy_versions, "unseen")
-    def test_overwritten_with_the_same_size_and_time(self, result):
-        self.check_versions(result)
-
-    @directory_case(pack_in_place)
-    def test_packed_in_place(self, result):
-        self.check_whole(result, 1000)
-        self.assertIn("worker0.pt.trace.json.gz: the content of worker0.pt.trace.json", result.said)
 
     @directory_case(copy_names)
     def test_names_of_other_programs(self, result):

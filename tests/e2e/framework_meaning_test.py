@@ -98,11 +98,6 @@ def ranks(folder, info):
     return write(folder / "ranks.pt.trace.json", json.dumps({**head, "traceEvents": operations(10)}))
 
 
-def base(folder, value):
-    return write(folder / "base.pt.trace.json", json.dumps({
-        "baseTimeNanoseconds": value, "distributedInfo": {"rank": 0, "world_size": 1},
-        "traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "op", "pid": 10, "tid": 1, "ts": 1.5, "dur": 2}]}))
-
 class MeaningCases(FrameworkCases):
     def check_spans(self, result, spans, instants=()):
         """(name, ns after T, length) of all spans and (name, ns after T) of instants: in JSON, Perfetto's, Chrome's."""
@@ -192,16 +187,6 @@ class Times(MeaningCases):
             self.assertIn(f"({name})", result.said)
         self.check_exports(result)
 
-    @file_case(base, 1.79e18)
-    def test_a_base_with_an_exponent(self, result):
-        self.check_whole(result, 1)
-        self.check_spans(result, [("op", 1_500, 2_000)])
-
-    @file_case(base, "today")
-    def test_a_base_that_is_no_number(self, result):
-        self.assertEqual((result.stored, result.lost_unknown, result.exit_code), (0, True, 3), result.said)
-        self.assertIn('"baseTimeNanoseconds" is "today", which is no number of nanoseconds', result.shown)
-
 
 class Values(MeaningCases):
     """Counters, and ranks."""
@@ -225,18 +210,6 @@ class Values(MeaningCases):
         if said:
             self.assertIn(said, result.shown)
 
-    @file_case(ranks, None)
-    def test_no_rank(self, result):
-        self.check_rank(result, None)
-
-    @file_case(ranks, {})
-    def test_an_empty_rank(self, result):
-        self.check_rank(result, None)
-
-    @file_case(ranks, {"backend": "nccl", "rank": -1, "world_size": -1})
-    def test_rank_minus_one(self, result):
-        self.check_rank(result, None)
-
     @file_case(ranks, {"rank": "3", "world_size": "8"})
     def test_a_rank_as_text(self, result):
         self.check_rank(result, 3)
@@ -244,10 +217,6 @@ class Values(MeaningCases):
     @file_case(ranks, {"rank": "three", "world_size": 8})
     def test_a_rank_that_is_none(self, result):
         self.check_rank(result, None, 'rank is "three"')
-
-    @file_case(ranks, {"rank": 8, "world_size": 8})
-    def test_a_rank_beyond_its_world(self, result):
-        self.check_rank(result, None, "rank is 8 and world_size 8")
 
 
 def copy_replicas(run):

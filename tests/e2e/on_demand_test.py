@@ -128,12 +128,15 @@ class OnDemandTest(FleetCase):
     def test_of_two_operators_the_second_is_told_of_the_first(self):
         self.start_fleet()
         first = self.start_capture("--name", "first")
+        self.wait_for_events(first, 500)
         second = self.capture("--duration", "500ms", code=1)
         self.assertEqual(second["state"], "CAPTURE_STATE_NOT_BEGUN")
         self.assertEqual(set(self.obstacles(second).values()), {"OTHER_CAPTURE"})
         self.assertIn(first, second["workers"][0]["detail"])
         self.check_table(second, {pid: "other capture" for pid in self.obstacles(second)})
+        self.wait_for_events(first, int(self.fleet.show_capture(first)["events"]) + 500)
         self.assertEqual(self.stop_capture(first)["state"], "CAPTURE_STATE_COMPLETE")
+        self.check_whole(first)
 
     def test_what_matches_nothing_is_told_with_what_there_is(self):
         worker, = self.start_fleet()

@@ -48,23 +48,6 @@ class Ranks(FleetCase):
         self.assertEqual(self.worlds(), {8})
         self.assertEqual([worker.get("warnings", []) for worker in self.listed()], [[], []])
 
-    def test_children_of_one_task_have_no_rank_from_it(self):
-        task = {"SLURM_JOB_ID": "4711", "SLURM_PROCID": "0", "SLURM_NTASKS": "8", "SLURM_NNODES": "2"}
-        self.start([(1, {**task, "LOCAL_RANK": str(local)}) for local in range(4)])
-        self.expect([[None]] * 4)
-        for worker in self.listed():
-            self.assertEqual(len(worker["warnings"]), 1, worker["warnings"])
-            self.assertIn("SLURM_PROCID=0 of 8 is ignored", worker["warnings"][0])
-
-    def test_torchrun_under_one_task_a_node_counts(self):
-        # Node order and rank order differ.
-        self.start(*[[(1, {"SLURM_JOB_ID": "4711", "SLURM_PROCID": str(node), "SLURM_NTASKS": "2",
-                           "SLURM_NNODES": "2", "LOCAL_RANK": str(local), "RANK": str(first + local),
-                           "WORLD_SIZE": "4", "GROUP_RANK": str(1 - node)}) for local in range(2)]
-                     for node, first in ((0, 2), (1, 0))])
-        self.expect([[2], [3], [0], [1]])
-        self.assertEqual([worker.get("warnings", []) for worker in self.listed()], [[]] * 4)
-
     def test_a_world_of_one_process_does_not_outweigh_slurms_tasks(self):
         self.start(*[[(2, {"SLURM_JOB_ID": "4712", "SLURM_PROCID": str(node), "SLURM_NTASKS": "3",
                            "SLURM_NNODES": "3", "SLURM_STEP_NUM_TASKS": "3", "PMI_RANK": "0", "PMI_SIZE": "1"})]

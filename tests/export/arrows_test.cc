@@ -77,15 +77,11 @@ class ArrowFile {
     EventScript script(builder);
     const EventScript::Attribute pid{"pid", kPid, KeyScope::kTop};
     for (const DrawnSpan& span : spans_) {
-      script.Add({"cpu_op",
-                  Phase::kComplete,
-                  kBegin + span.start,
-                  0,
-                  span.thread,
-                  {{"name", fmt::format("span {}", span.id), KeyScope::kTop},
-                   pid,
-                   {"dur_ns", span.end - span.start, KeyScope::kTop},
-                   {"p.id", span.id}}});
+      script.Complete("cpu_op", kBegin + span.start, 0, span.thread,
+                      {{"name", fmt::format("span {}", span.id), KeyScope::kTop},
+                       pid,
+                       {"dur_ns", span.end - span.start, KeyScope::kTop},
+                       {"p.id", span.id}});
     }
     for (const DrawnPoint& point : points_) {
       script.Add({"ac2g",

@@ -103,10 +103,10 @@ TEST_F(ChromeTest, MoreOverlapThanLanesBecomesAsynchronous) {
   const uint32_t stream = AddCore("i-a", 1, 0, 0);
   const uint64_t spans = Lanes::kLanesMax + 3;
   for (uint64_t i = 0; i < spans; ++i) {
-    script_.Add({"span", Phase::kStart, kBase + i, i + 1, 7});
+    script_.Start("span", kBase + i, i + 1, 7);
   }
   for (uint64_t i = 0; i < spans; ++i) {
-    script_.Add({"span", Phase::kStop, kBase + 10'000 + i, i + 1, 7});
+    script_.Stop("span", kBase + 10'000 + i, i + 1, 7);
   }
   Close(stream);
   ExportChrome();
@@ -136,11 +136,11 @@ TEST_F(ChromeTest, LosesNoDigitAndSurvivesAnyText) {
 
 TEST_F(ChromeTest, TakesAttributesFromAStopInALaterChunk) {
   const uint32_t stream = AddCore("i-a", 1, 0, 0);
-  script_.Add({"nrt_load", Phase::kStart, kBase, 1, 7});
-  script_.Add({"open", Phase::kStart, kBase + 1, 2, 7});
+  script_.Start("nrt_load", kBase, 1, 7);
+  script_.Start("open", kBase + 1, 2, 7);
   Close(stream);
-  script_.Add({"nrt_load", Phase::kStop, kBase + 80, 1, 7, {{"model_id", uint64_t{4}}}});
-  script_.Add({"lost", Phase::kStop, kBase + 90, 3, 7});
+  script_.Stop("nrt_load", kBase + 80, 1, 7, {{"model_id", uint64_t{4}}});
+  script_.Stop("lost", kBase + 90, 3, 7);
   Close(stream);
   EXPECT_THAT(ExportChrome(), AllOf(HasSubstr("\"dur\":0.080,\"args\":{\"model_id\":4}}"),
                                     HasSubstr("\"args\":{\"open\":true}"),
@@ -158,15 +158,11 @@ TEST_F(ChromeTest, ArrowsJoinWhatBelongsTogether) {
   const uint32_t file = AddFile("i-a", "worker0.pt.trace.json");
   const auto pid = Top("pid", uint64_t{1});
   for (const uint64_t at_ns : {kBase, kBase + 6}) {
-    script_.Add({"cpu_op",
-                 Phase::kComplete,
-                 at_ns,
-                 0,
-                 5,
-                 {pid, Top("name", std::string("op")), Top("dur_ns", uint64_t{5})}});
+    script_.Complete("cpu_op", at_ns, 0, 5,
+                     {pid, Top("name", std::string("op")), Top("dur_ns", uint64_t{5})});
   }
-  script_.Add({"ac2g", Phase::kFlowStart, kBase, 0, 5, {pid, Top("flow_id", uint64_t{3})}});
-  script_.Add({"ac2g", Phase::kFlowEnd, kBase + 6, 0, 5, {pid, Top("flow_id", uint64_t{3})}});
+  script_.Add("ac2g", Phase::kFlowStart, kBase, 0, 5, {pid, Top("flow_id", uint64_t{3})});
+  script_.Add("ac2g", Phase::kFlowEnd, kBase + 6, 0, 5, {pid, Top("flow_id", uint64_t{3})});
   Close(file);
   const std::string text = ExportChrome();
   auto starts = Events("s");
@@ -193,12 +189,8 @@ TEST_F(ChromeTest, CountersLossesAndTheVerdictAreThere) {
       {LossPlace::kRuntimeRing, LossReason::kOverwritten, 17, false, kBase, kBase, ""}};
   Close(stream, "span");
   const uint32_t file = AddFile("i-a", "worker0.pt.trace.json");
-  script_.Add({"",
-               Phase::kCounter,
-               kBase,
-               0,
-               5,
-               {Top("name", std::string("memory")), {"bytes", uint64_t{1}}, {"peak", 2.5}}});
+  script_.Add("", Phase::kCounter, kBase, 0, 5,
+              {Top("name", std::string("memory")), {"bytes", uint64_t{1}}, {"peak", 2.5}});
   Close(file);
   Certificate certificate;
   certificate.verdict = "the verdict";

@@ -235,12 +235,8 @@ TEST_F(ClockTest, ManyFindingsAreThinnedToTheWorst) {
 TEST_F(ClockTest, TimesThatTheRuntimeMadeOfADevicesAreMarked) {
   const uint32_t stream = AddCore("i-a", 1, 0, 0);
   script_.Span("cc_running", kBase, kBase + 100, 1, 7, {{"nc_timestamp_ns", uint64_t{5}}});
-  script_.Add({"timestamp_sync_point",
-               Phase::kInstant,
-               kBase + 200,
-               0,
-               7,
-               {{"cpu_timestamp_ns", kBase}, {"nc_timestamp_ns", uint64_t{6}}}});
+  script_.Instant("timestamp_sync_point", kBase + 200, 0, 7,
+                  {{"cpu_timestamp_ns", kBase}, {"nc_timestamp_ns", uint64_t{6}}});
   Close(stream);
   AddClock("i-a", {{kBase, kBase + 1, 0, 40}}, 40);
   const Report report = ExportAndCheck(Aligned());

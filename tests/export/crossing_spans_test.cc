@@ -21,14 +21,14 @@ class CrossingSpans : public ExportFixture {
   // Enough of them, and over a long enough time, that they are of several batches.
   void AddTicks(uint32_t stream) {
     for (uint64_t i = 0; i < 40'000; ++i) {
-      script_.Add({"tick", Phase::kInstant, kBase + 200 + i * 1'000, 0, 8});
+      script_.Instant("tick", kBase + 200 + i * 1'000, 0, 8);
       if (i % 4'000 == 3'999) Close(stream);
     }
   }
   void AddCrossing(uint32_t stream) {
-    script_.Add({"crossing", Phase::kStart, kBase, 9, 7});
+    script_.Start("crossing", kBase, 9, 7);
     Close(stream);
-    script_.Add({"crossing", Phase::kStop, kBase + 100, 9, 7});
+    script_.Stop("crossing", kBase + 100, 9, 7);
     Close(stream);
   }
   static void ExpectAmongTheTicks(const std::string& text) {
@@ -82,17 +82,17 @@ TEST_F(CrossingSpans, WithBareStopsTakeNobodysRoom) {
   for (uint64_t chunk = 0; chunk <= kChunks; ++chunk) {
     const uint64_t at_ns = kBase + chunk * 10'000'000;
     for (uint64_t i = kAtOnce; chunk > 0 && i > 0; --i) {
-      script_.Add({"bare", Phase::kStop, at_ns - i, chunk * kAtOnce - i + 1, 7});
+      script_.Stop("bare", at_ns - i, chunk * kAtOnce - i + 1, 7);
     }
     for (uint64_t i = 0; chunk < kChunks && i < kAtOnce; ++i) {
-      script_.Add({"bare", Phase::kStart, at_ns + i, (chunk + 1) * kAtOnce - i, 7});
+      script_.Start("bare", at_ns + i, (chunk + 1) * kAtOnce - i, 7);
     }
     Close(stream);
   }
   const uint64_t end_ns = kBase + (kChunks + 1) * 10'000'000;
-  script_.Add({"last", Phase::kStart, end_ns, 1, 7});
+  script_.Start("last", end_ns, 1, 7);
   Close(stream);
-  script_.Add({"last", Phase::kStop, end_ns + 5, 1, 7, {{"said_at_last", uint64_t{1}}}});
+  script_.Stop("last", end_ns + 5, 1, 7, {{"said_at_last", uint64_t{1}}});
   Close(stream);
   for (const char* format : {"json", "chrome-json", "xspace"}) {
     EXPECT_NE(Export(format).find("said_at_last"), std::string::npos) << format;

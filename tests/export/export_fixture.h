@@ -114,23 +114,15 @@ class ExportFixture : public ::testing::Test {
     identity.kind = StreamKind::kHost;
     const uint32_t stream = source_.AddStream(identity);
     for (const char* cpu : {"0", "average"}) {
-      script_.Add({std::string(kHostCpuEventType),
-                   Phase::kCounter,
-                   kBase,
-                   0,
-                   0,
-                   {{std::string(kHostCpuIdKey), std::string(cpu)},
-                    {std::string(kHostUtilPercentKey), 12.5},
-                    {std::string(kHostDurationNsKey), uint64_t{1'000'000'000}}}});
+      script_.Add(std::string(kHostCpuEventType), Phase::kCounter, kBase, 0, 0,
+                  {{std::string(kHostCpuIdKey), std::string(cpu)},
+                   {std::string(kHostUtilPercentKey), 12.5},
+                   {std::string(kHostDurationNsKey), uint64_t{1'000'000'000}}});
     }
-    script_.Add({std::string(kHostMemoryEventType),
-                 Phase::kCounter,
-                 kBase + 1'000'000'000,
-                 0,
-                 0,
-                 {{std::string(kHostUsedBytesKey), uint64_t{1'024}},
-                  {std::string(kHostUsedPercentKey), 50.0},
-                  {std::string(kHostTotalBytesKey), uint64_t{2'048}}}});
+    script_.Add(std::string(kHostMemoryEventType), Phase::kCounter, kBase + 1'000'000'000, 0, 0,
+                {{std::string(kHostUsedBytesKey), uint64_t{1'024}},
+                 {std::string(kHostUsedPercentKey), 50.0},
+                 {std::string(kHostTotalBytesKey), uint64_t{2'048}}});
     Close(stream);
     return stream;
   }

@@ -80,13 +80,13 @@ TEST_F(ExportTest, AWindowThatIsNoneIsRefused) {
 TEST_F(ExportTest, EveryFormatSaysThatAWindowDoesNotShowWhatBeganLongBefore) {
   const uint32_t stream = AddCore("i-a", 1, 0, 5);
   const auto at = [](uint64_t second) { return kBase + second * 1'000'000'000; };
-  script_.Add({"long", Phase::kStart, at(0), 1, 7});
+  script_.Start("long", at(0), 1, 7);
   Close(stream);
   for (uint64_t second = 1; second < 10; ++second) {
     script_.Span("span", at(second), at(second) + 50, second + 1);
     Close(stream);
   }
-  script_.Add({"long", Phase::kStop, at(10), 1, 7});
+  script_.Stop("long", at(10), 1, 7);
   Close(stream);
   constexpr std::string_view kSaid = "began more than 2 s before the time window";
   for (const ExportFormat& format : ExportFormats()) {

@@ -31,13 +31,8 @@ class GoldenFixture : public ExportFixture {
   void AddExecution(uint32_t stream, uint64_t first_core) {
     const EventScript::Attributes execution = {{"exec_id", uint64_t{1}},
                                                {"model_id", uint64_t{10001}}};
-    script_.Add({"nrt_execute",
-                 Phase::kStart,
-                 kBase + 100,
-                 1,
-                 7,
-                 {{"model_id", uint64_t{10001}}, {"model_name", std::string("llama")}},
-                 1});
+    script_.Start("nrt_execute", kBase + 100, 1, 7,
+                  {{"model_id", uint64_t{10001}}, {"model_name", std::string("llama")}}, 1);
     script_.Span("kbl_exec_pre", kBase + 110, kBase + 120, 2, 7,
                  {{"exec_id", uint64_t{1}}, {"model_name", std::string("llama")}});
     Close(stream);
@@ -51,15 +46,11 @@ class GoldenFixture : public ExportFixture {
     script_.Span("cc_running", kBase + 200, kBase + 300, 3, 7, {{"op_id", UINT64_MAX}});
     script_.Span("kbl_exec_wait", kBase + 120, kBase + 950, 4, 7, execution);
     script_.Span("nrt_tensor_read", kBase + 600, kBase + 1'200, 5, 7, {{"size", uint64_t{64}}});
-    script_.Add({"timestamp_sync_point",
-                 Phase::kInstant,
-                 kBase + 960,
-                 0,
-                 7,
-                 {{"cpu_timestamp_ns", kBase + 955}, {"nc_timestamp_ns", uint64_t{5'800}}}});
-    script_.Add({"nrt_execute", Phase::kStop, kBase + 1'000, 1, 7, {{"status", uint64_t{0}}}});
-    script_.Add({"nrt_load", Phase::kStart, kBase + 1'100, 6, 8});
-    script_.Add({"nrt_tensor_write", Phase::kStop, kBase + 50, 9, 7});
+    script_.Instant("timestamp_sync_point", kBase + 960, 0, 7,
+                    {{"cpu_timestamp_ns", kBase + 955}, {"nc_timestamp_ns", uint64_t{5'800}}});
+    script_.Stop("nrt_execute", kBase + 1'000, 1, 7, {{"status", uint64_t{0}}});
+    script_.Start("nrt_load", kBase + 1'100, 6, 8);
+    script_.Stop("nrt_tensor_write", kBase + 50, 9, 7);
     Close(stream);
   }
 
@@ -69,26 +60,14 @@ class GoldenFixture : public ExportFixture {
       return EventScript::Attribute{name, std::move(value), KeyScope::kTop};
     };
     const auto pid = top("pid", uint64_t{4711});
-    script_.Add({"M",
-                 Phase::kMetadata,
-                 kBase,
-                 0,
-                 5,
-                 {top("name", std::string("thread_name")), pid, {"name", std::string("main ")}}});
-    script_.Add({"cpu_op",
-                 Phase::kComplete,
-                 kBase + 10,
-                 0,
-                 5,
-                 {top("name", std::string("aten::mm")), pid, top("dur_ns", uint64_t{80})}});
-    script_.Add({"ac2g", Phase::kFlowStart, kBase + 10, 0, 5, {pid, top("flow_id", uint64_t{3})}});
-    script_.Add({"kernel",
-                 Phase::kComplete,
-                 kBase + 60,
-                 0,
-                 6,
-                 {top("name", std::string("gemm")), pid, top("dur_ns", uint64_t{40})}});
-    script_.Add({"ac2g", Phase::kFlowEnd, kBase + 60, 0, 6, {pid, top("flow_id", uint64_t{3})}});
+    script_.Add("M", Phase::kMetadata, kBase, 0, 5,
+                {top("name", std::string("thread_name")), pid, {"name", std::string("main ")}});
+    script_.Complete("cpu_op", kBase + 10, 0, 5,
+                     {top("name", std::string("aten::mm")), pid, top("dur_ns", uint64_t{80})});
+    script_.Add("ac2g", Phase::kFlowStart, kBase + 10, 0, 5, {pid, top("flow_id", uint64_t{3})});
+    script_.Complete("kernel", kBase + 60, 0, 6,
+                     {top("name", std::string("gemm")), pid, top("dur_ns", uint64_t{40})});
+    script_.Add("ac2g", Phase::kFlowEnd, kBase + 60, 0, 6, {pid, top("flow_id", uint64_t{3})});
     Close(stream);
   }
 

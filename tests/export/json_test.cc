@@ -44,20 +44,15 @@ TEST_F(JsonTest, HasTheVendorsKeysWhateverThereIs) {
 
 TEST_F(JsonTest, WritesASpanAsTheVendorDoes) {
   const uint32_t stream = AddCore("i-0f20", 1113579, 3, 35);
-  script_.Add({"nc_exec_running",
-               Phase::kStart,
-               kBase,
-               1,
-               7,
-               {{"device_core_idx", uint64_t{4}},
-                {"exec_id", uint64_t{9}},
-                {"nc_timestamp_ns", uint64_t{1000}},
-                {"model_id", uint64_t{10001}},
-                {"model_name", std::string("llama")},
-                {"name", std::string("x")}},
-               3377699720529031});
-  script_.Add(
-      {"nc_exec_running", Phase::kStop, kBase + 80, 1, 7, {{"nc_timestamp_ns", uint64_t{1080}}}});
+  script_.Start("nc_exec_running", kBase, 1, 7,
+                {{"device_core_idx", uint64_t{4}},
+                 {"exec_id", uint64_t{9}},
+                 {"nc_timestamp_ns", uint64_t{1000}},
+                 {"model_id", uint64_t{10001}},
+                 {"model_name", std::string("llama")},
+                 {"name", std::string("x")}},
+                3377699720529031);
+  script_.Stop("nc_exec_running", kBase + 80, 1, 7, {{"nc_timestamp_ns", uint64_t{1080}}});
   Close(stream);
   EXPECT_THAT(
       ExportJson(),
@@ -87,16 +82,11 @@ TEST_F(JsonTest, LosesNoDigitAndSurvivesAnyText) {
 
 TEST_F(JsonTest, TakesAttributesFromAStopInALaterChunk) {
   const uint32_t stream = AddCore("i-a", 1, 0, 0);
-  script_.Add({"nrt_load", Phase::kStart, kBase, 1, 7, {{"size", uint64_t{5}}}});
-  script_.Add({"open", Phase::kStart, kBase + 1, 2, 7});
+  script_.Start("nrt_load", kBase, 1, 7, {{"size", uint64_t{5}}});
+  script_.Start("open", kBase + 1, 2, 7);
   Close(stream);
-  script_.Add({"nrt_load",
-               Phase::kStop,
-               kBase + 80,
-               1,
-               7,
-               {{"model_id", uint64_t{4}}, {"size", uint64_t{6}}}});
-  script_.Add({"lost", Phase::kStop, kBase + 90, 3, 7});
+  script_.Stop("nrt_load", kBase + 80, 1, 7, {{"model_id", uint64_t{4}}, {"size", uint64_t{6}}});
+  script_.Stop("lost", kBase + 90, 3, 7);
   Close(stream);
   const std::string text = ExportJson();
   EXPECT_EQ(Events().values_size(), 3);
@@ -142,23 +132,14 @@ TEST_F(JsonTest, WritesFrameworkSpansAndInstantsAlone) {
   const auto top = [](const std::string& name, EventScript::Value value) {
     return EventScript::Attribute{name, std::move(value), KeyScope::kTop};
   };
-  script_.Add({"cpu_op",
-               Phase::kComplete,
-               kBase,
-               0,
-               5,
-               {top("name", std::string("aten::mm")),
-                top("pid", std::string("Spans")),
-                top("dur_ns", uint64_t{30}),
-                {"name", uint64_t{3}}}});
-  script_.Add({"ac2g", Phase::kFlowStart, kBase, 0, 5, {top("flow_id", uint64_t{1})}});
-  script_.Add({"", Phase::kCounter, kBase, 0, 5, {{"bytes", uint64_t{1}}}});
-  script_.Add({"cpu_instant_event",
-               Phase::kInstant,
-               kBase + 5,
-               0,
-               5,
-               {top("name", std::string("[memory]"))}});
+  script_.Complete("cpu_op", kBase, 0, 5,
+                   {top("name", std::string("aten::mm")),
+                    top("pid", std::string("Spans")),
+                    top("dur_ns", uint64_t{30}),
+                    {"name", uint64_t{3}}});
+  script_.Add("ac2g", Phase::kFlowStart, kBase, 0, 5, {top("flow_id", uint64_t{1})});
+  script_.Add("", Phase::kCounter, kBase, 0, 5, {{"bytes", uint64_t{1}}});
+  script_.Instant("cpu_instant_event", kBase + 5, 0, 5, {top("name", std::string("[memory]"))});
   Close(stream);
   const std::string text = ExportJson();
   EXPECT_EQ(Events().values_size(), 2);
@@ -174,12 +155,8 @@ TEST_F(JsonTest, TellsWhatHostsWereDoing) {
   AddHost("i-a");
   AddHost("i-b");
   const uint32_t broken = AddHost("i-c");
-  script_.Add({std::string(kHostCpuEventType),
-               Phase::kCounter,
-               kBase,
-               0,
-               0,
-               {{std::string(kHostUtilPercentKey), std::string("much")}}});
+  script_.Add(std::string(kHostCpuEventType), Phase::kCounter, kBase, 0, 0,
+              {{std::string(kHostUtilPercentKey), std::string("much")}});
   Close(broken);
   const std::string text = ExportJson();
   EXPECT_EQ(Events().values_size(), 0);
@@ -233,21 +210,12 @@ TEST_F(JsonMemoryTest, TellsWhatIsInUseOfEachDeviceMemory) {
   Allocate(kBase + 1'000, 5, "Tensors", 4'096, 4'096);
   Close(stream);
   // Its stop is in another chunk, and the last of all.
-  script_.Add({"nrt_dma_mem_dealloc",
-               Phase::kStart,
-               kBase + 2'000,
-               6,
-               7,
-               {{"hbm_idx", uint64_t{1}},
-                {"mla_idx", uint64_t{3}},
-                {"usage_type", std::string("weights")}}});
+  script_.Start(
+      "nrt_dma_mem_dealloc", kBase + 2'000, 6, 7,
+      {{"hbm_idx", uint64_t{1}}, {"mla_idx", uint64_t{3}}, {"usage_type", std::string("weights")}});
   Close(stream);
-  script_.Add({"nrt_dma_mem_dealloc",
-               Phase::kStop,
-               kBase + 9'000,
-               6,
-               7,
-               {{"total_bytes", UINT64_MAX}, {"usage_type_total_bytes", uint64_t{7}}}});
+  script_.Stop("nrt_dma_mem_dealloc", kBase + 9'000, 6, 7,
+               {{"total_bytes", UINT64_MAX}, {"usage_type_total_bytes", uint64_t{7}}});
   Close(stream);
   const std::string text = ExportJson();
   ASSERT_EQ(Usage().values_size(), 2);

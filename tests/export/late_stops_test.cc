@@ -27,7 +27,7 @@ class PftraceLateStops : public ExportFixture {
   // Enough events that what follows is in another batch.
   void AddTicks(uint32_t stream, uint64_t from_ns) {
     for (uint64_t i = 0; i < 20'000; ++i) {
-      script_.Add({"tick", Phase::kInstant, from_ns + i * 1'000, 0, 8, {{"number", i}}});
+      script_.Instant("tick", from_ns + i * 1'000, 0, 8, {{"number", i}});
       if (i % 4'000 == 3'999) Close(stream);
     }
   }
@@ -38,12 +38,12 @@ TEST_F(PftraceLateStops, OfASqueezedSpanIsAnInstant) {
   const uint32_t stream = AddCore("i-a", 11, 0, 4);
   // None encloses another: each needs a lane of its own, and there is none for two.
   for (uint64_t i = 0; i < kSpans; ++i) {
-    script_.Add({"span", Phase::kStart, kBase + i, i + 1, 7, {}, 1'000 + i});
+    script_.Start("span", kBase + i, i + 1, 7, {}, 1'000 + i);
   }
   Close(stream);
   AddTicks(stream, kBase + 10'000);
   for (uint64_t i = 0; i < kSpans; ++i) {
-    script_.Add({"span", Phase::kStop, kBase + 100'000'000 + i, i + 1, 7, {{"freed_bytes", i}}});
+    script_.Stop("span", kBase + 100'000'000 + i, i + 1, 7, {{"freed_bytes", i}});
   }
   Close(stream);
   const std::string trace = Export("perfetto");
@@ -72,11 +72,11 @@ TEST_F(PftraceLateStops, WithoutAttributesIsNothingToShow) {
   constexpr uint64_t kSpans = Lanes::kLanesMax + 2;
   const uint32_t stream = AddCore("i-a", 11, 0, 4);
   for (uint64_t i = 0; i < kSpans; ++i) {
-    script_.Add({"span", Phase::kStart, kBase + i, i + 1, 7, {}, 1'000 + i});
+    script_.Start("span", kBase + i, i + 1, 7, {}, 1'000 + i);
   }
   Close(stream);
   for (uint64_t i = 0; i < kSpans; ++i) {
-    script_.Add({"span", Phase::kStop, kBase + 100'000'000 + i, i + 1, 7});
+    script_.Stop("span", kBase + 100'000'000 + i, i + 1, 7);
   }
   Close(stream);
   const Report report = pftrace_check::Check(Export("perfetto"));
@@ -90,12 +90,12 @@ TEST_F(PftraceLateStops, WithoutAttributesIsNothingToShow) {
 TEST_F(PftraceLateStops, InALaterPartIsCounted) {
   const uint32_t stream = AddCore("i-a", 11, 0, 4);
   for (uint64_t i = 0; i < 3; ++i) {
-    script_.Add({"span", Phase::kStart, kBase + i, i + 1, 7, {}, 1'000 + i});
+    script_.Start("span", kBase + i, i + 1, 7, {}, 1'000 + i);
   }
   Close(stream);
   AddTicks(stream, kBase + 10'000);
   for (uint64_t i = 0; i < 3; ++i) {
-    script_.Add({"span", Phase::kStop, kBase + 100'000'000 + i, i + 1, 7, {{"freed_bytes", i}}});
+    script_.Stop("span", kBase + 100'000'000 + i, i + 1, 7, {{"freed_bytes", i}});
   }
   Close(stream);
   StringFiles files;

@@ -32,15 +32,11 @@ class OwnTimeTest : public ExportFixture {
   void AddOwnFile(const std::string& instance) {
     const uint32_t file = AddFile(instance, "host.trace.json");
     for (uint64_t step = 0; step < 3; ++step) {
-      script_.Add({"",
-                   Phase::kComplete,
-                   kOwnNs + step * 500'000,
-                   0,
-                   1,
-                   {{"name", fmt::format("train_step {}", step), KeyScope::kTop},
-                    {"pid", uint64_t{701}, KeyScope::kTop},
-                    {"dur_ns", uint64_t{400'000}, KeyScope::kTop},
-                    {"step_num", std::to_string(step)}}});
+      script_.Complete("", kOwnNs + step * 500'000, 0, 1,
+                       {{"name", fmt::format("train_step {}", step), KeyScope::kTop},
+                        {"pid", uint64_t{701}, KeyScope::kTop},
+                        {"dur_ns", uint64_t{400'000}, KeyScope::kTop},
+                        {"step_num", std::to_string(step)}});
     }
     Close(file);
     source_.stream(file).clock_domain = ClockDomain::kOwn;

@@ -105,18 +105,13 @@ TEST_F(ParquetTest, AMistakeInARowIsAnError) {
 
 TEST_F(ParquetTest, WritesASpanInTheVendorsColumns) {
   const uint32_t stream = AddCore("i-0f20", 1113579, 3, 35);
-  script_.Add({"nc_exec_running",
-               Phase::kStart,
-               kBase,
-               1,
-               7,
-               {{"device_core_idx", uint64_t{4}},
-                {"exec_id", uint64_t{9}},
-                {"nc_timestamp_ns", uint64_t{1000}},
-                {"model_name", std::string("llama")}},
-               3377699720529031});
-  script_.Add(
-      {"nc_exec_running", Phase::kStop, kBase + 80, 1, 7, {{"nc_timestamp_ns", uint64_t{1080}}}});
+  script_.Start("nc_exec_running", kBase, 1, 7,
+                {{"device_core_idx", uint64_t{4}},
+                 {"exec_id", uint64_t{9}},
+                 {"nc_timestamp_ns", uint64_t{1000}},
+                 {"model_name", std::string("llama")}},
+                3377699720529031);
+  script_.Stop("nc_exec_running", kBase + 80, 1, 7, {{"nc_timestamp_ns", uint64_t{1080}}});
   Close(stream);
   const auto events = ExportTable(kSystemProfileEvents);
   ASSERT_EQ(events->num_rows(), 1);
@@ -171,9 +166,9 @@ TEST_F(ParquetTest, SurvivesAnyTextAndNumber) {
 
 TEST_F(ParquetTest, OpenSpansAndLostStartsAreMarked) {
   const uint32_t stream = AddCore("i-a", 1, 0, 0);
-  script_.Add({"nrt_execute", Phase::kStop, kBase, 5});
-  script_.Add({"nrt_load", Phase::kStart, kBase + 10, 6});
-  script_.Add({"mark", Phase::kInstant, kBase + 20});
+  script_.Stop("nrt_execute", kBase, 5);
+  script_.Start("nrt_load", kBase + 10, 6);
+  script_.Instant("mark", kBase + 20);
   Close(stream);
   const auto events = ExportTable(kSystemProfileEvents);
   ASSERT_EQ(events->num_rows(), 3);
@@ -185,9 +180,9 @@ TEST_F(ParquetTest, OpenSpansAndLostStartsAreMarked) {
 
 TEST_F(ParquetTest, AStopInALaterChunkBringsItsAttributes) {
   const uint32_t stream = AddCore("i-a", 1, 0, 0);
-  script_.Add({"nrt_execute", Phase::kStart, kBase, 5, 7, {{"rc", uint64_t{1}}}});
+  script_.Start("nrt_execute", kBase, 5, 7, {{"rc", uint64_t{1}}});
   Close(stream);
-  script_.Add({"nrt_execute", Phase::kStop, kBase + 90, 5, 7, {{"rc", uint64_t{2}}}});
+  script_.Stop("nrt_execute", kBase + 90, 5, 7, {{"rc", uint64_t{2}}});
   Close(stream);
   const auto events = ExportTable(kSystemProfileEvents);
   ASSERT_EQ(events->num_rows(), 1);
@@ -197,9 +192,9 @@ TEST_F(ParquetTest, AStopInALaterChunkBringsItsAttributes) {
 
 TEST_F(ParquetTest, SpansOfBareStopsStandWhereTheyStop) {
   const uint32_t stream = AddCore("i-a", 1, 0, 0);
-  script_.Add({"crossing", Phase::kStart, kBase, 5, 7});
+  script_.Start("crossing", kBase, 5, 7);
   Close(stream);
-  script_.Add({"crossing", Phase::kStop, kBase + 90, 5, 7});
+  script_.Stop("crossing", kBase + 90, 5, 7);
   Close(stream);
   script_.Span("after", kBase + 100, kBase + 110, 6);
   Close(stream);
@@ -230,40 +225,30 @@ TEST_F(ParquetTest, FlowsGoFromThePreparationToTheDevice) {
 TEST_F(ParquetTest, FlowsAreTheChainsThatAllFormatsHave) {
   const uint32_t file = AddFile("i-a", "rank0.json");
   const auto operation = [&](const char* name, uint64_t number, uint64_t at, uint64_t length) {
-    script_.Add({"cpu_op",
-                 Phase::kComplete,
-                 kBase + at,
-                 0,
-                 7,
-                 {{"name", std::string(name), KeyScope::kTop},
-                  {"dur_ns", length, KeyScope::kTop},
-                  {"pid", uint64_t{1}, KeyScope::kTop},
-                  {"Sequence number", number}}});
+    script_.Complete("cpu_op", kBase + at, 0, 7,
+                     {{"name", std::string(name), KeyScope::kTop},
+                      {"dur_ns", length, KeyScope::kTop},
+                      {"pid", uint64_t{1}, KeyScope::kTop},
+                      {"Sequence number", number}});
   };
   operation("submits", 5, 0, 10);
   operation("holds", 6, 20, 200);
   Close(file);
-  script_.Add({std::string(kFrameworkMappingEventType),
-               Phase::kMetadata,
-               kBase - 1'000'000,
-               0,
-               0,
-               {{std::string(kMappingSequenceKey), std::string("[5]")}},
-               0,
-               70});
+  script_.Add(std::string(kFrameworkMappingEventType), Phase::kMetadata, kBase - 1'000'000, 0, 0,
+              {{std::string(kMappingSequenceKey), std::string("[5]")}}, 0, 70);
   Close(AddFile("i-a", "framework_mapping_20251121_101530_042.json"));
   const uint32_t core = AddCore("i-a", 1, 0, 0);
   const auto call = [&](const char* name, uint64_t at, uint64_t end, uint64_t thread,
                         std::optional<uint64_t> sequence) {
-    script_.Add({name, Phase::kStart, kBase + at, at, thread, {}, 0, sequence});
-    script_.Add({name, Phase::kStop, kBase + end, at, thread, {}, 0, {}});
+    script_.Start(name, kBase + at, at, thread, {}, 0, sequence);
+    script_.Stop(name, kBase + end, at, thread, {}, 0, {});
   };
   call("nrta_execute_schedule", 30, 40, 9, 70);
-  script_.Add({"nrt_execute", Phase::kStart, kBase + 50, 1, 7, {}, 0, 71});
+  script_.Start("nrt_execute", kBase + 50, 1, 7, {}, 0, 71);
   script_.Span("kbl_exec_pre", kBase + 55, kBase + 60, 2, 7, {{"exec_id", uint64_t{4}}});
   script_.Span("nc_exec_running", kBase + 65, kBase + 80, 3, 7, {{"exec_id", uint64_t{4}}});
   script_.Span("nc_exec_running", kBase + 66, kBase + 81, 4, 7, {{"exec_id", uint64_t{4}}});
-  script_.Add({"nrt_execute", Phase::kStop, kBase + 100, 1, 7});
+  script_.Stop("nrt_execute", kBase + 100, 1, 7);
   call("nrt_tensor_read", 110, 120, 7, 71);
   Close(core);
 
@@ -294,23 +279,14 @@ TEST_F(ParquetTest, FlowsAreTheChainsThatAllFormatsHave) {
 TEST_F(ParquetTest, ArrowsOfFrameworksGoBetweenTheSpansThatTheyLieIn) {
   const uint32_t stream = AddFile("i-a", "rank0.json");
   const auto span = [&](const char* name, uint64_t at, uint64_t length, uint64_t tid) {
-    script_.Add({"cpu_op",
-                 Phase::kComplete,
-                 kBase + at,
-                 0,
-                 tid,
-                 {{"name", std::string(name), KeyScope::kTop},
-                  {"dur_ns", length, KeyScope::kTop},
-                  {"pid", uint64_t{12}, KeyScope::kTop}}});
+    script_.Complete("cpu_op", kBase + at, 0, tid,
+                     {{"name", std::string(name), KeyScope::kTop},
+                      {"dur_ns", length, KeyScope::kTop},
+                      {"pid", uint64_t{12}, KeyScope::kTop}});
   };
   const auto point = [&](Phase phase, uint64_t at, uint64_t tid) {
-    script_.Add(
-        {"ac2g",
-         phase,
-         kBase + at,
-         0,
-         tid,
-         {{"flow_id", uint64_t{3}, KeyScope::kTop}, {"pid", uint64_t{12}, KeyScope::kTop}}});
+    script_.Add("ac2g", phase, kBase + at, 0, tid,
+                {{"flow_id", uint64_t{3}, KeyScope::kTop}, {"pid", uint64_t{12}, KeyScope::kTop}});
   };
   span("step", 0, 100, 1);
   span("launch", 10, 5, 1);

@@ -82,14 +82,10 @@ TEST_F(PftraceDerived, AnArrowFromAFrameworksOperationToItsCallAndOnToTheDevice)
   AddExecution(1, kBase + 20);
   Close(stream);
   const uint32_t file = AddFile("i-a", "worker0.pt.trace.json");
-  script_.Add({"cpu_op",
-               Phase::kComplete,
-               kBase,
-               0,
-               7,
-               {{"name", std::string("aten::mm"), KeyScope::kTop},
-                {"pid", uint64_t{11}, KeyScope::kTop},
-                {"dur_ns", uint64_t{100}, KeyScope::kTop}}});
+  script_.Complete("cpu_op", kBase, 0, 7,
+                   {{"name", std::string("aten::mm"), KeyScope::kTop},
+                    {"pid", uint64_t{11}, KeyScope::kTop},
+                    {"dur_ns", uint64_t{100}, KeyScope::kTop}});
   Close(file);
   const Report report = ExportAndCheck();
   EXPECT_EQ(report.flow_points, 6u) << "of the call both";
@@ -139,7 +135,7 @@ TEST_F(PftraceDerived, ACollectiveThatIsCutOffIsOpen) {
     if (rank == 0) {
       script_.Span("cc_running", kBase, kBase + 100, 1, 7, about);
     } else {
-      script_.Add({"cc_running", Phase::kStart, kBase + 10, 2, 7, about});
+      script_.Start("cc_running", kBase + 10, 2, 7, about);
       script_.Span("nrt_execute", kBase + 20, kBase + 90, 3);
     }
     Close(stream);
@@ -221,7 +217,7 @@ TEST_F(PftraceDerived, ACertificateOfAWindowStandsInTheWindow) {
 TEST_F(PftraceDerived, HardwareEventsAloneHaveNoRowsOfTheRuntime) {
   const uint32_t stream = AddCore("i-a", 11, 0, 4);
   AddExecution(1, kBase);
-  script_.Add({"timestamp_sync_point", Phase::kInstant, kBase + 50, 0, 7});
+  script_.Instant("timestamp_sync_point", kBase + 50, 0, 7);
   Close(stream);
   ExportRequest request;
   request.filter.event_types = *EventFilter::Parse({"hardware"});
@@ -259,22 +255,14 @@ TEST_F(PftraceDerived, AnArgumentHasOneTypeInAllEvents) {
 
 TEST_F(PftraceDerived, AFrameworksStepsHaveNoProcessOfTheirOwn) {
   const uint32_t file = AddFile("i-a", "node-1.pt.trace.json");
-  script_.Add({"user_annotation",
-               Phase::kComplete,
-               kBase,
-               0,
-               7,
-               {{"name", std::string("ProfilerStep#3"), KeyScope::kTop},
-                {"pid", uint64_t{4'711}, KeyScope::kTop},
-                {"dur_ns", uint64_t{100}, KeyScope::kTop}}});
-  script_.Add({"X",
-               Phase::kComplete,
-               kBase + 10,
-               0,
-               7,
-               {{"name", std::string("plain"), KeyScope::kTop},
-                {"pid", uint64_t{4'711}, KeyScope::kTop},
-                {"dur_ns", uint64_t{10}, KeyScope::kTop}}});
+  script_.Complete("user_annotation", kBase, 0, 7,
+                   {{"name", std::string("ProfilerStep#3"), KeyScope::kTop},
+                    {"pid", uint64_t{4'711}, KeyScope::kTop},
+                    {"dur_ns", uint64_t{100}, KeyScope::kTop}});
+  script_.Complete("X", kBase + 10, 0, 7,
+                   {{"name", std::string("plain"), KeyScope::kTop},
+                    {"pid", uint64_t{4'711}, KeyScope::kTop},
+                    {"dur_ns", uint64_t{10}, KeyScope::kTop}});
   Close(file);
   const Report report = ExportAndCheck();
   EXPECT_THAT(report.processes, ElementsAre("i-a-pid4711 (node-1.pt.trace.json)"));
@@ -364,7 +352,7 @@ TEST_F(PftraceDerived, SamplesOfAHostAreCounters) {
   identity.nc_idx = limits::kNoNcIdx;
   const uint32_t stream = source_.AddStream(identity);
   const auto sample = [&](std::string_view type, uint64_t at_ns, EventScript::Attributes values) {
-    script_.Add({std::string(type), Phase::kCounter, at_ns, 0, 0, std::move(values)});
+    script_.Add(std::string(type), Phase::kCounter, at_ns, 0, 0, std::move(values));
   };
   sample(kHostCpuEventType, kBase, {{"cpu_id", std::string("average")}, {"util_percent", 12.5}});
   sample(kHostCpuEventType, kBase, {{"cpu_id", std::string("0")}, {"util_percent", 25.0}});

@@ -67,7 +67,7 @@ class PftracePartSize : public ExportFixture {
                      {{"path", std::string(Below(3'000), static_cast<char>('a' + id % 26))}});
         return;
       case 5:
-        script_.Add({"nrt_never_ends", Phase::kStart, at_ns, id, 7 + Below(3), {}});
+        script_.Start("nrt_never_ends", at_ns, id, 7 + Below(3), {});
         return;
       default:
         script_.Span("nrt_execute", at_ns, end_ns, id, 7 + Below(3),

@@ -59,12 +59,7 @@ TEST_F(PftraceTest, NamesRowsAsTheVendorDoes) {
   const uint32_t stream = AddCore("i-0f207fb2a99bd2d08", 1113579, 3, 35);
   script_.Span("nrt_execute", kBase, kBase + 100, 1, 7);
   script_.Span("cc_running", kBase + 10, kBase + 50, 2, 7);
-  script_.Add({"timestamp_sync_point",
-               Phase::kInstant,
-               kBase + 60,
-               0,
-               7,
-               {{"cpu_timestamp_ns", kBase + 59}}});
+  script_.Instant("timestamp_sync_point", kBase + 60, 0, 7, {{"cpu_timestamp_ns", kBase + 59}});
   Close(stream);
   const Report report = ExportAndCheck();
   EXPECT_THAT(report.processes, ElementsAre("i-0f207fb2a99bd2d08-pid1113579"));
@@ -80,19 +75,15 @@ TEST_F(PftraceTest, NamesRowsAsTheVendorDoes) {
 
 TEST_F(PftraceTest, TellsTheVendorsArguments) {
   const uint32_t stream = AddCore("i-a", 11, 3, 35);
-  script_.Add({"nrt_execute",
-               Phase::kStart,
-               kBase,
-               1,
-               7,
-               {{"model_id", uint64_t{UINT64_MAX}},
-                {"model_name", std::string("llama \xc3\xa9")},
-                {"delta", int64_t{-5}},
-                {"ratio", 0.25},
-                {"hot", true},
-                {"name", std::string("x")}},
-               3377699720529031});
-  script_.Add({"nrt_execute", Phase::kStop, kBase + 100, 1, 7, {{"status", uint64_t{0}}}});
+  script_.Start("nrt_execute", kBase, 1, 7,
+                {{"model_id", uint64_t{UINT64_MAX}},
+                 {"model_name", std::string("llama \xc3\xa9")},
+                 {"delta", int64_t{-5}},
+                 {"ratio", 0.25},
+                 {"hot", true},
+                 {"name", std::string("x")}},
+                3377699720529031);
+  script_.Stop("nrt_execute", kBase + 100, 1, 7, {{"status", uint64_t{0}}});
   Close(stream);
   const Report report = ExportAndCheck();
   const auto slices = report.SlicesOfRow("gid35-nc3-tid7-neuron_rt");
@@ -208,11 +199,11 @@ TEST_F(PftraceTest, SplitsOverlapsIntoLanes) {
 
 TEST_F(PftraceTest, ShowsOpenAndStartLostSpansAndStopsOfLaterChunks) {
   const uint32_t stream = AddCore("i-a", 1, 0, 0);
-  script_.Add({"lost", Phase::kStop, kBase + 1, 1, 7});
-  script_.Add({"open", Phase::kStart, kBase + 2, 2, 7});
-  script_.Add({"load", Phase::kStart, kBase + 3, 3, 7});
+  script_.Stop("lost", kBase + 1, 1, 7);
+  script_.Start("open", kBase + 2, 2, 7);
+  script_.Start("load", kBase + 3, 3, 7);
   Close(stream);
-  script_.Add({"load", Phase::kStop, kBase + 30, 3, 7, {{"model_id", uint64_t{4}}}});
+  script_.Stop("load", kBase + 30, 3, 7, {{"model_id", uint64_t{4}}});
   Close(stream);
   const Report report = ExportAndCheck();
   const auto slices = report.SlicesOfRow("gid0-nc0-tid7-neuron_rt");
@@ -326,30 +317,18 @@ TEST_F(PftraceTest, ShowsFrameworkTraces) {
     return EventScript::Attribute{name, std::move(value), KeyScope::kTop};
   };
   const auto pid = top("pid", uint64_t{0});
-  script_.Add({"M",
-               Phase::kMetadata,
-               kBase,
-               0,
-               7,
-               {top("name", std::string("thread_name")), pid, {"name", std::string("stream 7")}}});
-  script_.Add({"M",
-               Phase::kMetadata,
-               kBase,
-               0,
-               0,
-               {top("name", std::string("process_name")), pid, {"name", std::string("python")}}});
+  script_.Add("M", Phase::kMetadata, kBase, 0, 7,
+              {top("name", std::string("thread_name")), pid, {"name", std::string("stream 7")}});
+  script_.Add("M", Phase::kMetadata, kBase, 0, 0,
+              {top("name", std::string("process_name")), pid, {"name", std::string("python")}});
   const auto span = [&](const std::string& category, const std::string& name, uint64_t at,
                         uint64_t length, uint64_t tid) {
-    script_.Add({category,
-                 Phase::kComplete,
-                 at,
-                 0,
-                 tid,
-                 {top("name", name), pid, top("dur_ns", length), {"bytes", uint64_t{12}}}});
+    script_.Complete(category, at, 0, tid,
+                     {top("name", name), pid, top("dur_ns", length), {"bytes", uint64_t{12}}});
   };
   const auto flow = [&](Phase phase, uint64_t at, uint64_t tid, uint64_t id) {
-    script_.Add(
-        {"ac2g", phase, at, 0, tid, {top("name", std::string("ac2g")), pid, top("flow_id", id)}});
+    script_.Add("ac2g", phase, at, 0, tid,
+                {top("name", std::string("ac2g")), pid, top("flow_id", id)});
   };
   span("cuda_runtime", "launch", kBase + 10, 20, 1);
   flow(Phase::kFlowStart, kBase + 10, 1, 5);
@@ -357,12 +336,8 @@ TEST_F(PftraceTest, ShowsFrameworkTraces) {
   flow(Phase::kFlowEnd, kBase + 40, 7, 5);
   flow(Phase::kFlowEnd, kBase + 45, 7, 6);  // nobody started it
   flow(Phase::kFlowEnd, kBase + 90, 7, 8);  // nor this, and nothing is there
-  script_.Add({"",
-               Phase::kCounter,
-               kBase + 50,
-               0,
-               0,
-               {top("name", std::string("memory")), pid, {"bytes", 1.5}}});
+  script_.Add("", Phase::kCounter, kBase + 50, 0, 0,
+              {top("name", std::string("memory")), pid, {"bytes", 1.5}});
   Close(stream);
   const Report report = ExportAndCheck();
   EXPECT_THAT(report.processes, ElementsAre("i-a-pid0 python (worker0.pt.trace.json)"));
@@ -455,12 +430,8 @@ TEST_F(PftraceTest, StartsTheSequenceOverWhenTooManyTextsAreInterned) {
 TEST_F(PftraceTest, BeyondTheLimitTheFirstCountersGoOn) {
   const uint32_t stream = AddFile("i-a", "worker0.pt.trace.json");
   const auto count = [&](uint64_t at, uint64_t number, uint64_t value) {
-    script_.Add({"",
-                 Phase::kCounter,
-                 kBase + at,
-                 0,
-                 0,
-                 {{"name", fmt::format("c{}", number), KeyScope::kTop}, {"bytes", value}}});
+    script_.Add("", Phase::kCounter, kBase + at, 0, 0,
+                {{"name", fmt::format("c{}", number), KeyScope::kTop}, {"bytes", value}});
   };
   const uint64_t counters = RowModel::kRowsMax + 2;
   for (uint64_t i = 0; i < counters; ++i) {

@@ -87,9 +87,9 @@ TEST_F(XSpaceTest, StopsOfLaterChunksOverlapsAndFlowsAreThere) {
   script_.Span("nc_exec_running", kBase + 10, kBase + 20, 2, 7, {{"exec_id", uint64_t{9}}});
   script_.Span("a", kBase + 100, kBase + 200, 3);
   script_.Span("b", kBase + 150, kBase + 250, 4);
-  script_.Add({"nrt_load", Phase::kStart, kBase + 300, 5, 7, {{"size", uint64_t{1}}}});
+  script_.Start("nrt_load", kBase + 300, 5, 7, {{"size", uint64_t{1}}});
   Close(stream);
-  script_.Add({"nrt_load", Phase::kStop, kBase + 380, 5, 7, {{"size", uint64_t{2}}}});
+  script_.Stop("nrt_load", kBase + 380, 5, 7, {{"size", uint64_t{2}}});
   Close(stream);
   const auto spaces = ExportSpaces();
   const XPlane& plane = spaces.at("i-a.xplane.pb").planes.at(0);

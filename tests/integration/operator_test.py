@@ -70,17 +70,6 @@ class Captures(FleetCase):
         self.fleet.start_aggregator()
         self.assertEqual(self.fleet.cli_json("captures").get("captures", []), [])
 
-    def test_nothing_matches(self):
-        """Exit code 1, and what there is instead."""
-        self.start_fleet(instances=2)
-        done = self.fleet.cli("capture", "--duration", "300ms", "--instance", "i-ffff", check=False)
-        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
-        for word in ("i-0001", "i-0002"):
-            self.assertIn(word, done.stdout + done.stderr)
-        done = self.fleet.cli("capture", "--duration", "300ms", "--job", "no-such-job", check=False)
-        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
-        self.assertIn("i-0001", done.stdout + done.stderr)
-
     def test_no_agent_at_all(self):
         self.fleet.start_aggregator()
         done = self.fleet.cli("capture", "--duration", "200ms", check=False)
@@ -107,20 +96,6 @@ class SideBySide(FleetCase):
             self.assertEqual(capture["state"], "CAPTURE_STATE_COMPLETE")
             self.assertEqual({w["worker"]["instance_id"] for w in capture["workers"]}, {name})
             self.check_whole(capture["capture_id"], [w for w in self.fleet.workers if w.instance_id == name])
-
-    def test_two_operators_on_the_same_workers(self):
-        """The runtime has one trace: the second is refused with a message, and the first is whole."""
-        worker, = self.start_fleet()
-        first = self.start_capture("--name", "first")
-        self.wait_for_events(first, 500)
-        second = self.start_capture("--name", "second")
-        capture = self.fleet.wait_for_capture(second, lambda c: c["state"] == "CAPTURE_STATE_NOT_BEGUN",
-                                              "the second to be refused")
-        self.assertEqual(self.outcomes(capture), {("i-0001", worker.pid): "REFUSED"})
-        self.assertIn(first, capture["workers"][0]["detail"])
-        self.wait_for_events(first, int(self.fleet.show_capture(first)["events"]) + 500)
-        self.assertEqual(self.stop_capture(first)["state"], "CAPTURE_STATE_COMPLETE")
-        self.check_whole(first)
 
 
 class Filters(FleetCase):

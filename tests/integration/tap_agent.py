@@ -175,9 +175,8 @@ class Connection:
     def send(self, packet):
         self.sock.send(packet)
 
-    def start(self, capture, events=65536, bitmap=(0, 0, 0, 0), rule=0, names=()):
-        tail = b"".join(name.encode() + b"\0" for name in names)
-        body = struct.pack("<16sQ4QIIIIQ", capture, events, *bitmap, rule, len(names), 0, len(tail), 0) + tail
+    def start(self, capture, events=65536):
+        body = struct.pack("<16sQ4QIIIIQ", capture, events, 0, 0, 0, 0, 0, 0, 0, 0, 0)
         self.send(HEADER.pack(MAGIC, VERSION, START, HEADER.size + len(body), 0) + body)
 
     def hold(self, capture, events=65536, begin_at_ns=0):

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A worker process on a string: linked against libnrt.so.1 as a real one would be, it does what the
 // lines of its standard input say and answers each with one line. It knows nothing of the tap.
-#include <dlfcn.h>
 #include <errno.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,7 +8,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <iostream>
 #include <sstream>
 #include <string>
@@ -20,12 +18,6 @@
 namespace {
 
 using std::chrono::steady_clock;
-
-// A runtime without the trace functions is to be linked against, too.
-template <typename Function>
-Function* Optional(const char* name) {
-  return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
-}
 
 uint64_t NowNs() {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -53,16 +45,6 @@ std::string Emit(uint32_t core, uint64_t count) {
     if (fake_nrt_emit(&event, nullptr)) ++accepted;
   }
   return std::to_string(accepted) + " " + std::to_string(MsSince(begin));
-}
-
-std::string StartOwnTrace() {
-  auto* allocate = Optional<NRT_STATUS(nrt_sys_trace_config_t**)>("nrt_sys_trace_config_allocate");
-  auto* release = Optional<void(nrt_sys_trace_config_t*)>("nrt_sys_trace_config_free");
-  nrt_sys_trace_config_t* config = nullptr;
-  allocate(&config);
-  const NRT_STATUS status = nrt_sys_trace_start(config);
-  release(config);
-  return std::to_string(status);
 }
 
 std::string RunInChild(const std::string& rest);
@@ -94,10 +76,6 @@ std::string Run(const std::string& line) {
     words >> core >> id >> count;
     return std::to_string(nrt_build_global_comm(core, id, count));
   }
-  if (command == "own_start") return StartOwnTrace();
-  if (command == "own_stop") return std::to_string(nrt_sys_trace_stop());
-  if (command == "inspect_begin") return std::to_string(nrt_inspect_begin());
-  if (command == "inspect_stop") return std::to_string(nrt_inspect_stop());
   if (command == "misuses") return std::to_string(fake_nrt_misuse_count());
   if (command == "buffers") return std::to_string(fake_nrt_live_buffers());
   if (command == "fork") {

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tap in real worker processes: the life of the runtime, other profilers, fork, and death."""
+"""The tap in real worker processes: the life of the runtime, fork, and signals. What a whole fleet shows as well is in the
+fleets' tests: worker_kinds_test, operator_test and restart_test."""
 
 import os
 import signal
@@ -7,7 +8,7 @@ import struct
 import unittest
 
 from tap_agent import DOCUMENT, LOSS, STARTED, STOPPED, sequence_numbers, wait_for
-from tap_worker import CAPTURE, OLD_RUNTIME_DIR, OTHER_CAPTURE, TapTestCase
+from tap_worker import CAPTURE, OTHER_CAPTURE, TapTestCase
 
 
 def reasons(records):
@@ -29,16 +30,6 @@ class Lifecycle(TapTestCase):
             self.assertEqual(seen[core][-1] - seen[core][0], 4999)
         self.assertTrue(all(r.capture_id == CAPTURE for r in records if r.type in (DOCUMENT, STARTED)))
         self.assertEqual(worker.ask("buffers"), ["0"])
-        self.assertEqual(worker.exit(), 0)
-
-    def test_64_cores_in_one_process(self):
-        _, worker, connection = self.streaming(NEURON_RT_NUM_CORES="64")
-        for core in range(64):
-            self.assertEqual(worker.emit(core, 200)[0], 200)
-        connection.stop(CAPTURE)
-        connection.answer(3)
-        seen = sequence_numbers(connection.buffer.read())
-        self.assertEqual({core: len(numbers) for core, numbers in seen.items()}, dict.fromkeys(range(64), 200))
         self.assertEqual(worker.exit(), 0)
 
     def test_close_drains_what_is_left_and_a_second_init_goes_on(self):
@@ -68,43 +59,6 @@ class Lifecycle(TapTestCase):
         self.assertEqual(reasons(records), [3])
         self.assertEqual(connection.buffer.state, "exited")
 
-    def test_what_a_killed_worker_wrote_stays_readable(self):
-        _, worker, connection = self.streaming()
-        worker.emit(0, 1000)
-        wait_for(lambda: connection.buffer.counters["documents"] > 0, "a document")
-        worker.kill()
-        connection.wait_ended()
-        seen = sequence_numbers(connection.buffer.read())
-        self.assertGreater(len(seen[0]), 0)
-
-    def test_without_init_there_is_no_tap(self):
-        agent = self.agent()
-        worker = self.worker()
-        self.assertEqual(worker.ask("misuses"), ["0"])
-        self.assertEqual(worker.threads(), ["tap_host"])
-        agent.listener.settimeout(0.3)
-        with self.assertRaises(TimeoutError):
-            agent.accept_raw()
-        self.assertEqual(worker.exit(), 0)
-
-    def test_a_failed_init_is_passed_on_and_starts_nothing(self):
-        worker = self.worker(FAKE_NRT_INIT_STATUS="4")
-        self.assertEqual(worker.ask("init"), ["4", "42"])
-        self.assertEqual(worker.threads(), ["tap_host"])
-
-    def test_a_runtime_without_the_trace_functions_is_left_alone(self):
-        agent = self.agent()
-        worker = self.worker(runtime=OLD_RUNTIME_DIR)
-        self.assertEqual(worker.ask("init"), ["0", "42"])
-        connection = agent.accept()
-        connection.wait_state("too_old")
-        connection.start(CAPTURE)
-        answer = connection.answer(2)
-        self.assertEqual(answer["result"], "unsupported")
-        self.assertIn("nrt_sys_trace_fetch_events", answer["detail"])
-        worker.ask("close")
-        self.assertEqual(worker.exit(), 0)
-
     def test_facts_say_who_the_worker_is(self):
         agent = self.agent()
         worker = self.worker(RANK="3", SLURM_PROCID="1", SLURM_JWT="secret", NEURONTRACE_JOB="llama")
@@ -121,50 +75,6 @@ class Lifecycle(TapTestCase):
         self.assertEqual(facts["runtime.visible_cores"], "4")
         self.assertIn("nc_exec_running", facts["runtime.event_types"].split(","))
         self.assertIn("tap_host", facts["process.command_line"])
-
-
-class OtherProfilers(TapTestCase):
-    def test_the_applications_own_trace_comes_first(self):
-        _, worker, connection = self.streaming()
-        worker.emit(0, 100)
-        self.assertEqual(worker.ask("own_start"), ["0"])
-        connection.wait_state("busy")
-        fetches = connection.buffer.counters["fetches"]
-        worker.emit(0, 100)
-        self.assertEqual(connection.buffer.counters["fetches"], fetches)
-        self.assertEqual(worker.ask("own_stop"), ["0"])
-        connection.wait_state("streaming")
-        worker.emit(0, 7)
-        connection.stop(CAPTURE)
-        connection.answer(3)
-        records = connection.buffer.read()
-        self.assertEqual(len(sequence_numbers(records)[0]), 107)
-        self.assertEqual(reasons(records), [4, 1])
-        self.assertEqual(worker.exit(), 0)
-
-    def test_inspect_comes_first(self):
-        _, worker, connection = self.streaming()
-        os.mkdir(os.path.join(self.directory, "inspect"))
-        self.assertEqual(worker.ask("inspect_begin"), ["0"])
-        connection.wait_state("busy")
-        worker.emit(0, 100)
-        self.assertEqual(worker.ask("inspect_stop"), ["0"])
-        connection.wait_state("streaming")
-        self.assertEqual(worker.exit(), 0)
-
-    def test_a_runtime_that_inspects_itself_is_never_touched(self):
-        agent = self.agent()
-        worker = self.worker(NEURON_RT_INSPECT_ENABLE="1",
-                             NEURON_RT_INSPECT_OUTPUT_DIR=os.path.join(self.directory, "out"))
-        worker.ask("init")
-        connection = agent.accept()
-        connection.start(CAPTURE)
-        self.assertEqual(connection.answer(2)["result"], "accepted")
-        connection.wait_state("busy")
-        worker.emit(0, 100)
-        worker.ask("close")
-        self.assertEqual(connection.buffer.counters["fetches"], 0)
-        self.assertEqual(worker.exit(), 0)
 
 
 class Fork(TapTestCase):

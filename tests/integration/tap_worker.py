@@ -15,7 +15,6 @@ from tap_agent import Agent
 TAP_LIBRARY = os.environ["NT_TAP_LIBRARY"]
 HOST = os.environ["NT_TAP_HOST"]
 RUNTIME_DIR = os.environ["NT_FAKE_NRT_DIR"]
-OLD_RUNTIME_DIR = os.environ["NT_FAKE_NRT_OLD_DIR"]
 CAPTURE = bytes(range(1, 17))
 OTHER_CAPTURE = bytes(range(2, 18))
 
@@ -23,10 +22,10 @@ OTHER_CAPTURE = bytes(range(2, 18))
 class Worker:
     """tests/integration/tap_host.cc, or another command that speaks as it does."""
 
-    def __init__(self, socket_path, preload=True, runtime=RUNTIME_DIR, command=None, **environment):
+    def __init__(self, socket_path, preload=True, command=None, **environment):
         env = {key: value for key, value in os.environ.items()
                if not key.startswith(("NEURON", "LD_", "FAKE_NRT"))}
-        env.update(LD_LIBRARY_PATH=runtime, NEURON_RT_NUM_CORES="4", FAKE_NRT_MISUSE_FATAL="1",
+        env.update(LD_LIBRARY_PATH=RUNTIME_DIR, NEURON_RT_NUM_CORES="4", FAKE_NRT_MISUSE_FATAL="1",
                    NEURONTRACE_AGENT_SOCKET=socket_path)
         if preload:
             env["LD_PRELOAD"] = TAP_LIBRARY

@@ -176,35 +176,6 @@ class Ranks(FleetCase):
         self.assertEqual(len(result.cores), 2)
         self.assertEqual(worker.report()["misuse"], 0)
 
-    def test_ranks_from_torchrun_alone(self):
-        self.start_instances("i-0001")
-        for rank in range(2):
-            self.fleet.start_worker("i-0001", "--cores", 1, "--communicator", "none", env={
-                "RANK": str(rank + 10), "LOCAL_RANK": str(rank), "WORLD_SIZE": "16", "LOCAL_WORLD_SIZE": "2"})
-        self.fleet.wait_for_workers(2)
-        capture_id = self.start_capture()
-        self.wait_for_events(capture_id, 500)
-        capture = self.stop_capture(capture_id)
-        self.assertEqual(sorted(int(s["worker_gid"]) for s in capture["streams"]), [10, 11])
-        self.assertEqual({s["evidence"]["source"] for s in capture["streams"]}, {"RANK_SOURCE_TORCHRUN"})
-        self.check_whole(capture_id, check_ranks=False)
-
-    def test_two_claims_to_one_rank_are_kept_apart(self):
-        self.start_instances("i-0001", "i-0002")
-        for instance in ("i-0001", "i-0002"):
-            self.fleet.start_worker(instance, "--cores", 1, "--rank-start", 7, "--world-size", 8)
-        self.fleet.wait_for_workers(2)
-        capture_id = self.start_capture()
-        self.fleet.wait_for_capture(
-            capture_id, lambda c: len(c["streams"]) == 2 and all(int(s["events"]) for s in c["streams"]),
-            "events of both")
-        capture = self.stop_capture(capture_id, code=None)
-        self.assertEqual([int(s["worker_gid"]) for s in capture["streams"]], [7, 7])
-        findings = "\n".join(capture["certificate"]["findings"])
-        for word in ("7", "i-0001", "i-0002"):
-            self.assertIn(word, findings)
-        self.check_whole(capture_id)
-
 
 @unittest.skipUnless(may_make_pid_namespaces(),
                      "needs to make pid namespaces (unshare --pid): run as root or in a container that may")

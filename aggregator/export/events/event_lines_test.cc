@@ -50,7 +50,7 @@ class EventLinesTest : public ::testing::Test {
   }
 
   void AddInstant(const std::string& type, uint64_t timestamp_ns) {
-    script_.Add({type, Phase::kInstant, timestamp_ns});
+    script_.Instant(type, timestamp_ns);
   }
 
   FakeChunkSource source_;
@@ -91,7 +91,7 @@ TEST_F(EventLinesTest, WhereTheClockIsKnownALineSaysTheTimeByTheReferenceAndItsB
   const uint32_t known = source_.AddStream(Core("i-a", 1, 0));
   const uint32_t unknown = source_.AddStream(Core("i-b", 1, 0));
   AddInstant("nrt_execute", 1'000);
-  script_.Add({"hw_notify", Phase::kInstant, 1'005, 0, 7, {{"nc_timestamp_ns", uint64_t{3}}}});
+  script_.Instant("hw_notify", 1'005, 0, 7, {{"nc_timestamp_ns", uint64_t{3}}});
   source_.AddChunk(known, builder_);
   AddInstant("nrt_execute", 1'000);
   source_.AddChunk(unknown, builder_);

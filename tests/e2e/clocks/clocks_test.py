@@ -7,7 +7,8 @@ from clock_case import INSTANCES, SECOND, ClockCase
 
 
 class Clocks(ClockCase):
-    def test_seconds_apart(self):
+    def merge(self, path):
+        """`path`: the way that probes take, as `neurontrace clocks` calls it."""
         self.start_instances(*INSTANCES)
         self.start_job()
         self.fleet.wait_for_clocks(len(INSTANCES))
@@ -18,6 +19,18 @@ class Clocks(ClockCase):
         self.check_within_bounds(alignment)
         report = self.check_barriers(alignment)
         self.assertGreater(report.raw_apart_ns, 5 * SECOND)
+        for clock in self.fleet.cli_json("clocks", "--capture", capture_id)["clocks"]:
+            self.assertIn(path, clock["sources"])
+        for agent in self.fleet.agents.values():
+            self.assertEqual(agent.metric("neurontrace_agent_clock_batches_dropped_total"), 0)
+            self.assertEqual(agent.metric("neurontrace_agent_clock_probes_in_call"), path == "grpc")
+
+    def test_seconds_apart(self):
+        self.merge("udp")
+
+    def test_seconds_apart_with_probes_in_calls(self):
+        self.fleet.start_aggregator("--no-udp-probes")
+        self.merge("grpc")
 
 
 if __name__ == "__main__":

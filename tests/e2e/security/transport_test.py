@@ -96,21 +96,6 @@ class TransportTest(SecureCase):
         named = (*self.admin, "--tls-server-name", "aggregator.neurontrace")
         self.assertEqual(self.cli_as(named, "status").returncode, 0)
 
-    def test_bad_files_are_named_before_anything_begins(self):
-        server = list(self.fleet.server_security)
-        cases = {
-            "has no certificate": {1: self.fleet.dir / "empty.pem"},
-            "no such file": {3: self.fleet.dir / "none.pem"},
-            "does not match the certificate": {5: self.agent[5]},
-        }
-        (self.fleet.dir / "empty.pem").write_text("")
-        for words, changes in cases.items():
-            options = [changes.get(i, option) for i, option in enumerate(server)]
-            done = self.run_program("neurontrace-aggregator", "--listen", "127.0.0.1:0", "--store",
-                                    self.fleet.dir / "store", *options)
-            self.assertEqual(done.returncode, 1)
-            self.assertIn(words, done.stderr)
-
 
 if __name__ == "__main__":
     suite.main()

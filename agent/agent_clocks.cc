@@ -3,6 +3,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <cassert>
 #include <utility>
 
 #include "agent/grpc_streams.h"
@@ -33,6 +34,7 @@ AgentClocks::~AgentClocks() {
 }
 
 void AgentClocks::Start(const AgentConfig& config, const AgentInfo& info) {
+  assert(loop_.RunsTasksOnCurrentThread() && collector_ == nullptr);
   const auto on_exchange = [this](const ClockExchange& exchange) { collector_->Add(exchange); };
   udp_ = std::make_unique<UdpProber>(host_clocks_, loop_, on_exchange);
   // A connection each, so that probes wait behind nothing.
@@ -64,6 +66,7 @@ void AgentClocks::Start(const AgentConfig& config, const AgentInfo& info) {
 }
 
 void AgentClocks::Publish() {
+  assert(loop_.RunsTasksOnCurrentThread());
   Stats stats{.collector = collector_->counters(),
               .utc = collector_->utc_counters(),
               .snapshots_let_go = collector_->snapshots_let_go(),

@@ -3,6 +3,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <cassert>
 #include <utility>
 
 #include "lib/base/status.h"
@@ -41,6 +42,7 @@ std::string Spool::DirectoryOf(const CaptureId& capture_id) const {
 }
 
 absl::Status Spool::Recover(const SpoolRecovery::Visitor& visitor) {
+  assert(runner_.RunsTasksOnCurrentThread());
   // Until it is read there is none.
   health_ = Read(visitor);
   if (health_.ok()) KickLater(0);
@@ -109,6 +111,7 @@ absl::Status Spool::Read(const SpoolRecovery::Visitor& visitor) {
 
 void Spool::Append(const CaptureId& capture_id, const SpoolTicket& ticket,
                    const std::shared_ptr<const v1::ChunkEnvelope>& chunk) {
+  assert(chunk != nullptr && runner_.RunsTasksOnCurrentThread());
   if (!readable_) return;
   pending_[capture_id].push_back({capture_id, ticket, chunk, false});
   KickLater(0);
@@ -116,15 +119,18 @@ void Spool::Append(const CaptureId& capture_id, const SpoolTicket& ticket,
 
 void Spool::AppendFirst(const CaptureId& capture_id, const SpoolTicket& ticket,
                         const std::shared_ptr<const v1::ChunkEnvelope>& chunk) {
+  assert(chunk != nullptr && runner_.RunsTasksOnCurrentThread());
   if (!readable_) return;
   pending_[capture_id].push_front({capture_id, ticket, chunk, true});
   KickLater(0);
 }
 
 void Spool::Release(const SpoolPlace& place) {
+  assert(runner_.RunsTasksOnCurrentThread());
   const auto it = segments_.find(place.segment);
   if (it == segments_.end()) return;  // gone with its capture, or to make room
   Segment& segment = it->second;
+  assert(segment.chunks > 0 && chunks_ > 0);
   --segment.chunks;
   --chunks_;
   const auto capture = captures_.find(segment.capture_id);
@@ -140,15 +146,18 @@ void Spool::NoteCursor(const CaptureId& capture_id) {
 }
 
 void Spool::Forget(const CaptureId& capture_id) {
+  assert(runner_.RunsTasksOnCurrentThread());
   pending_.erase(capture_id);
   running_.erase(capture_id);
   const auto it = captures_.find(capture_id);
   if (it != captures_.end()) {
     for (const uint64_t number : it->second.segments) {
       const auto segment = segments_.find(number);
+      assert(segment != segments_.end() && chunks_ >= segment->second.chunks);
       chunks_ -= segment->second.chunks;
       segments_.erase(segment);
     }
+    assert(bytes_ >= it->second.bytes);
     bytes_ -= it->second.bytes;
     captures_.erase(it);
   }
@@ -160,6 +169,7 @@ void Spool::Forget(const CaptureId& capture_id) {
 }
 
 void Spool::Load(const CaptureId& capture_id, std::vector<SpoolPlace> places, Loaded done) {
+  assert(!places.empty() && runner_.RunsTasksOnCurrentThread());
   io_.PostTask([disk = disk_, directory = DirectoryOf(capture_id), places = std::move(places),
                 done = weak_tasks_.Wrap(std::move(done)), &runner = runner_] {
     runner.PostTask(
@@ -185,6 +195,7 @@ void Spool::SetAside(const CaptureId& capture_id, uint64_t sequence,
 }
 
 void Spool::Finish(std::function<void()> done) {
+  assert(done != nullptr && runner_.RunsTasksOnCurrentThread());
   for (auto& [capture_id, capture] : captures_) capture.cursor_dirty = true;
   finishing_.push_back(std::move(done));
   next_tidy_ns_ = next_try_ns_ = 0;
@@ -204,6 +215,7 @@ void Spool::KickLater(uint64_t delay_ns) {
 }
 
 void Spool::Kick() {
+  assert(runner_.RunsTasksOnCurrentThread());
   if (job_running_ || listener_ == nullptr) return;
   const bool may_try = readable_ && clock_.MonotonicNs() >= next_try_ns_;
   SpoolJob job;
@@ -227,6 +239,7 @@ void Spool::Kick() {
 }
 
 SpoolJob Spool::MakeJob() {
+  assert(!job_running_ && in_job_.empty() && touched_.empty());
   SpoolJob job;
   PutRunningLeft(job);
   job.directories = std::exchange(directories_, {});
@@ -253,11 +266,13 @@ void Spool::TidyInto(SpoolJob& job) {
 }
 
 void Spool::PutCursor(const CaptureId& capture_id, bool create, SpoolJob& job) {
+  assert(listener_ != nullptr);
   SpoolCursor cursor;
   cursor.streams = listener_->StreamsOf(capture_id);
   const auto capture = captures_.find(capture_id);
   // Behind what is being written now nothing is known yet.
   if (capture != captures_.end() && capture->second.active != 0 && !capture->second.in_job) {
+    assert(segments_.contains(capture->second.active));
     cursor.synced_segment = capture->second.active;
     cursor.synced_bytes = segments_[capture->second.active].bytes;
   }
@@ -265,6 +280,7 @@ void Spool::PutCursor(const CaptureId& capture_id, bool create, SpoolJob& job) {
 }
 
 void Spool::OnDone(const SpoolJobResult& result) {
+  assert(job_running_ && runner_.RunsTasksOnCurrentThread());
   if (listener_ == nullptr) return;  // its user is gone, and so is the agent
   const bool wrote = !in_job_.empty();
   for (const SpoolJob::Removal& removal : result.not_removed) removals_.push_back(removal);
@@ -304,6 +320,7 @@ void Spool::TakeAppended(bool well) {
     const auto segment = segments_.find(number);
     if (segment == segments_.end()) continue;
     Capture& capture = captures_[segment->second.capture_id];
+    assert(capture.in_job);
     capture.in_job = false;
     if (!well && capture.active == number) capture.active = 0;  // nothing more goes there
   }
@@ -357,6 +374,7 @@ void Spool::TakePending(SpoolJob& job) {
 
 Spool::Taken Spool::TakeOne(const CaptureId& capture_id, std::deque<Pending>& pending,
                             SpoolJob& job) {
+  assert(!pending.empty());
   const Pending next = pending.front();
   const auto chunk = next.chunk.lock();
   if (chunk == nullptr) {  // nobody waits for it any more
@@ -404,6 +422,7 @@ bool Spool::Put(const Pending& pending, const std::shared_ptr<const v1::ChunkEnv
   if (!capture.in_job) {
     if (!fits && capture.active != 0) {
       const uint64_t closed = std::exchange(capture.active, 0);
+      assert(segments_.contains(closed));
       if (segments_[closed].chunks == 0) Retire(closed, false);
     }
     append = &job.appends.emplace_back();
@@ -427,11 +446,14 @@ bool Spool::Put(const Pending& pending, const std::shared_ptr<const v1::ChunkEnv
     capture.in_job = true;
     touched_.push_back(capture.active);
   } else {
-    append = &*std::find_if(job.appends.begin(), job.appends.end(), [&](const auto& known) {
+    const auto at = std::find_if(job.appends.begin(), job.appends.end(), [&](const auto& known) {
       return known.segment.segment == capture.active;
     });
+    assert(at != job.appends.end());
+    append = &*at;
   }
   Segment& segment = segments_[capture.active];
+  assert(segment.capture_id == pending.capture_id && segment.bytes <= UINT32_MAX);
   const SpoolPlace place{capture.active, static_cast<uint32_t>(segment.bytes),
                          static_cast<uint32_t>(chunk->header().size()),
                          static_cast<uint32_t>(chunk->columns().size())};
@@ -491,6 +513,7 @@ Spool::Capture* Spool::Victim(const CaptureId& wanting, bool over_share) {
 }
 
 void Spool::DropSegment(uint64_t segment) {
+  assert(segments_.contains(segment));
   const CaptureId capture_id = segments_[segment].capture_id;
   ++counters_.segments_dropped;
   Retire(segment, true);
@@ -499,12 +522,15 @@ void Spool::DropSegment(uint64_t segment) {
 
 void Spool::Retire(uint64_t number, bool given_up) {
   const auto it = segments_.find(number);
+  assert(it != segments_.end());
   const Segment segment = it->second;
   segments_.erase(it);
+  assert(chunks_ >= segment.chunks && bytes_ >= segment.bytes);
   chunks_ -= segment.chunks;
   bytes_ -= segment.bytes;
   Capture& capture = captures_[segment.capture_id];
   capture.segments.erase(number);
+  assert(capture.bytes >= segment.bytes);
   capture.bytes -= segment.bytes;
   if (capture.active == number) capture.active = 0;
   capture.cursor_dirty = true;
@@ -603,6 +629,7 @@ void Spool::PutRunning(SpoolJob& job) {
 
 void Spool::TakeRunning(const SpoolJobResult& result) {
   using Running = SpoolJobResult::Running;
+  assert(recorded_in_job_.size() <= limits::kSpoolRunningMax);
   const bool was_stuck = std::exchange(running_stuck_, result.running == Running::kStuck);
   if (running_stuck_ && !was_stuck) {
     spdlog::error("spool: {} cannot be removed, although it no longer holds",

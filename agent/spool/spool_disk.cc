@@ -3,6 +3,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <cassert>
 #include <set>
 #include <utility>
 
@@ -134,6 +135,7 @@ absl::Status SpoolDisk::AppendAll(const SpoolJob& job) {
   std::set<std::string> changed;  // directories
   for (const SpoolJob::Append& append : job.appends) {
     auto& file = open_[append.segment.segment];
+    assert(append.segment.segment != 0 && !append.chunks.empty());
     if (append.create) {
       RETURN_IF_ERROR(files_.MakeDirectory(append.directory));
       ASSIGN_OR_RETURN(file,
@@ -154,6 +156,7 @@ absl::Status SpoolDisk::AppendAll(const SpoolJob& job) {
 }
 
 absl::Status SpoolDisk::Write(const SpoolJob::Append& append, FileSystem::File& file) {
+  assert(append.offset > 0);  // behind the segment's header
   std::string buffer;
   for (const auto& chunk : append.chunks) {
     RecordHead head;
@@ -173,6 +176,7 @@ absl::Status SpoolDisk::Write(const SpoolJob::Append& append, FileSystem::File& 
 }
 
 void SpoolDisk::SetAside(const SpoolJob::Aside& aside) {
+  assert(!aside.name.empty() && aside.chunk != nullptr);
   const std::string directory = QuarantineOf(root_);
   const absl::Status status = [&]() -> absl::Status {
     RETURN_IF_ERROR(files_.MakeDirectory(directory));

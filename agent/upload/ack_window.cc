@@ -20,6 +20,7 @@ std::optional<AckWindow::Turn> AckWindow::TakeTurn() {
     if (it == streams_.end()) continue;
     Stream& stream = it->second;
     stream.in_round = false;
+    assert(stream.in_flight <= stream.queued);
     if (stream.paused || stream.in_flight == stream.queued) continue;
     const Turn turn{number, stream.in_flight};
     ++stream.in_flight;
@@ -39,6 +40,7 @@ void AckWindow::NoteBytes(StreamNumber number, uint32_t bytes) {
 
 void AckWindow::ForgetBytes(Stream& stream, size_t from) {
   while (stream.bytes.size() > from) {
+    assert(bytes_in_flight_ >= stream.bytes.back());
     bytes_in_flight_ -= stream.bytes.back();
     stream.bytes.pop_back();
   }
@@ -56,9 +58,11 @@ void AckWindow::PopFront(StreamNumber number) {
   Stream& stream = it->second;
   --stream.queued;
   if (stream.in_flight > 0) {
+    assert(in_flight_ > 0);
     --stream.in_flight;
     --in_flight_;
     if (!stream.bytes.empty()) {
+      assert(bytes_in_flight_ >= stream.bytes.front());
       bytes_in_flight_ -= stream.bytes.front();
       stream.bytes.pop_front();
     }
@@ -68,6 +72,7 @@ void AckWindow::PopFront(StreamNumber number) {
 void AckWindow::Rewind(StreamNumber number, size_t index) {
   const auto it = streams_.find(number);
   if (it == streams_.end() || it->second.in_flight <= index) return;
+  assert(in_flight_ >= it->second.in_flight - index);
   in_flight_ -= it->second.in_flight - index;
   it->second.in_flight = index;
   ForgetBytes(it->second, index);
@@ -99,6 +104,7 @@ void AckWindow::Resume(StreamNumber number) {
 void AckWindow::Remove(StreamNumber number) {
   const auto it = streams_.find(number);
   if (it == streams_.end()) return;
+  assert(in_flight_ >= it->second.in_flight);
   in_flight_ -= it->second.in_flight;
   ForgetBytes(it->second, 0);
   streams_.erase(it);
@@ -111,6 +117,7 @@ size_t AckWindow::in_flight(StreamNumber number) const {
 
 void AckWindow::JoinRound(StreamNumber number, Stream& stream) {
   if (stream.in_round || stream.paused || stream.in_flight == stream.queued) return;
+  assert(stream.in_flight < stream.queued);
   stream.in_round = true;
   round_.push_back(number);
 }

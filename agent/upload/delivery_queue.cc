@@ -38,6 +38,7 @@ Chunk MakeLossChunk(ChunkHeader header, LossPlace place, LossReason reason, std:
 
 DeliveryQueue::DeliveryQueue(Spool* spool, size_t bytes_max)
     : spool_(spool), bytes_max_(bytes_max) {
+  assert(bytes_max_ > 0);
   if (spool_ != nullptr) spool_->SetListener(this);
 }
 
@@ -85,6 +86,7 @@ void DeliveryQueue::Submit(Chunk chunk, Done done) {
 void DeliveryQueue::Add(StreamNumber number, Entry entry, Chunk chunk, bool first) {
   Stream& stream = streams_[number];
   const CaptureId capture_id = std::get<CaptureId>(stream.key);
+  assert(stream.entries.empty() || stream.entries.back().sequence < entry.sequence);
   stream.next_sequence = entry.sequence + 1;
   SetEnvelope(number, entry, std::move(chunk));
   stream.last_header = entry.envelope->header();
@@ -104,6 +106,7 @@ void DeliveryQueue::Add(StreamNumber number, Entry entry, Chunk chunk, bool firs
 }
 
 void DeliveryQueue::SetEnvelope(StreamNumber number, Entry& entry, Chunk chunk) {
+  assert(number != 0);
   DropEnvelope(entry);
   entry.envelope = std::make_shared<v1::ChunkEnvelope>();
   ToEnvelope(std::move(chunk), StreamRef(number), entry.envelope.get());
@@ -116,7 +119,9 @@ void DeliveryQueue::SetEnvelope(StreamNumber number, Entry& entry, Chunk chunk) 
 // The memory goes with the last who holds it: a write that is under way may.
 void DeliveryQueue::DropEnvelope(Entry& entry) {
   if (entry.envelope == nullptr) return;
-  (entry.place.segment == 0 ? unkept_bytes_ : cached_bytes_) -= entry.envelope_bytes;
+  size_t& bytes = entry.place.segment == 0 ? unkept_bytes_ : cached_bytes_;
+  assert(bytes >= entry.envelope_bytes);
+  bytes -= entry.envelope_bytes;
   entry.envelope.reset();
 }
 
@@ -139,6 +144,8 @@ void DeliveryQueue::OnKept(const SpoolTicket& ticket, const SpoolPlace& place) {
   Stream& stream = streams_[ticket.stream];
   Entry& entry = stream.entries[index];
   const bool sent = index < stream.ready;  // while the disk failed: refusals are about this copy
+  assert(entry.place.segment == 0 && place.segment != 0 && entry.envelope != nullptr);
+  assert(unkept_bytes_ >= entry.envelope_bytes && unkept_chunks_ > 0);
   unkept_bytes_ -= entry.envelope_bytes;
   --unkept_chunks_;
   entry.place = place;
@@ -169,6 +176,7 @@ void DeliveryQueue::OnSegmentDropped(const CaptureId& capture_id, uint64_t segme
       if (listener_ != nullptr) listener_->OnFirstDropped(number);
       Entry entry = std::move(stream.entries.front());
       stream.entries.pop_front();
+      assert(stream.ready > 0);
       --stream.ready;
       ++counters_.chunks_dropped;
       TakeOut(entry);
@@ -187,6 +195,7 @@ void DeliveryQueue::OnSegmentDropped(const CaptureId& capture_id, uint64_t segme
 // So that what a stream lost last, and that it has ended, is told though nothing follows.
 void DeliveryQueue::StandInForLast(StreamNumber number, const PrecedingGap& gone) {
   auto header = ParseChunkHeader(streams_[number].last_header);
+  assert(header.ok());
   if (!header.ok()) return;  // never: it was written by this class, or read by the spool
   Chunk chunk = MakeLossChunk(*std::move(header), gone.place, gone.reason, "");
   Entry entry;
@@ -259,6 +268,7 @@ bool DeliveryQueue::PopStored(StreamNumber number) {
   assert(it != streams_.end() && it->second.ready > 0);
   Stream& stream = it->second;
   Entry entry = std::move(stream.entries.front());
+  assert(entry.sequence >= stream.stored_before);
   stream.entries.pop_front();
   --stream.ready;
   stream.stored_before = entry.sequence + 1;
@@ -297,6 +307,7 @@ void DeliveryQueue::Drop(StreamNumber number, const std::string& reason) {
 }
 
 void DeliveryQueue::Replace(StreamNumber stream, Entry& entry, Chunk chunk) {
+  assert(!entry.replaced && entry.envelope != nullptr);
   CountLost(LossPlace::kWireRefusal, LossReason::kRefused, entry.events);
   entry.replaced = true;
   if (spool_ != nullptr) {
@@ -337,6 +348,7 @@ void DeliveryQueue::GiveReceipt(Entry& entry, const Receipt& receipt) {
 }
 
 void DeliveryQueue::TakeOut(Entry& entry) {
+  assert(chunks_ > 0 && (entry.place.segment != 0 || unkept_chunks_ > 0));
   if (entry.place.segment == 0) --unkept_chunks_;
   DropEnvelope(entry);
   --chunks_;
@@ -359,6 +371,7 @@ void DeliveryQueue::CountLost(LossPlace place, LossReason reason, uint64_t event
 
 void DeliveryQueue::Forget(StreamNumber number) {
   const auto it = streams_.find(number);
+  assert(it != streams_.end());
   LearnFrom(it->second);
   const auto capture = by_capture_.find(std::get<CaptureId>(it->second.key));
   if (capture != by_capture_.end()) capture->second.erase(number);
@@ -396,6 +409,7 @@ absl::Status DeliveryQueue::Recover() {
 
 void DeliveryQueue::TakeFound(const SpoolCursor& cursor, const ChunkHeader& header,
                               const SpoolPlace& place) {
+  assert(spool_ != nullptr && place.segment != 0);
   const PrecedingGap damaged{LossPlace::kSpool, LossReason::kMalformed};
   const StreamNumber number = NumberOf(header);
   Stream& stream = streams_[number];
@@ -425,6 +439,7 @@ void DeliveryQueue::TakeFound(const SpoolCursor& cursor, const ChunkHeader& head
     spool_->Release(stream.entries[index].place);
   }
   Entry& entry = stream.entries[index];
+  assert(entry.sequence == header.sequence);
   entry.events = header.event_count;
   entry.end_of_stream = header.end_of_stream;
   entry.replaced = header.replaced.has_value();
@@ -442,6 +457,7 @@ void DeliveryQueue::Load(StreamNumber number, size_t index) {
   for (; index < it->second.ready && places.size() < kLoadChunks && bytes < kLoadBytes; ++index) {
     Entry& entry = it->second.entries[index];
     if (entry.envelope != nullptr || entry.loading) break;
+    assert(spool_ != nullptr && entry.place.segment != 0);
     entry.loading = true;
     sequences.push_back(entry.sequence);
     places.push_back(entry.place);
@@ -457,6 +473,7 @@ void DeliveryQueue::Load(StreamNumber number, size_t index) {
 
 void DeliveryQueue::TakeLoaded(StreamNumber number, const std::vector<uint64_t>& sequences,
                                const std::vector<LoadedChunk>& loaded) {
+  assert(loaded.size() == sequences.size());
   bool all = true;
   for (size_t i = 0; i < sequences.size(); ++i) {
     all = TakeOneLoaded(number, sequences[i], loaded[i]) && all;
@@ -499,6 +516,7 @@ bool DeliveryQueue::TakeOneLoaded(StreamNumber number, uint64_t sequence,
 void DeliveryQueue::LoseUnreadable(StreamNumber number, size_t index, const absl::Status& why) {
   Stream& stream = streams_[number];
   const PrecedingGap gone{LossPlace::kSpool, LossReason::kMalformed};
+  assert(index < stream.entries.size() && index < stream.ready);
   spdlog::error("spool: a chunk of {} is lost: {}", ToString(std::get<StreamIdentity>(stream.key)),
                 std::string(why.message()));
   if (listener_ != nullptr) listener_->OnUnsentDropped(number);

@@ -43,6 +43,7 @@ Uploader::Uploader(DeliveryQueue& queue, UploadConnector connector, TaskRunner& 
 Uploader::~Uploader() { queue_.SetListener(nullptr); }
 
 void Uploader::SetEnabled(bool enabled) {
+  assert(runner_.RunsTasksOnCurrentThread());
   if (enabled_ == enabled) return;
   enabled_ = enabled;
   if (enabled) {
@@ -94,6 +95,7 @@ void Uploader::ForgetAllBut(const std::set<CaptureId>& captures) {
 }
 
 void Uploader::Connect() {
+  assert(runner_.RunsTasksOnCurrentThread());
   if (!enabled_ || stream_ != nullptr) return;
   ++counters_.calls;
   ++call_number_;
@@ -119,6 +121,7 @@ void Uploader::WatchForSilence(uint64_t answers_before) {
 }
 
 void Uploader::OnClosed(const absl::Status& status) {
+  assert(runner_.RunsTasksOnCurrentThread());
   spdlog::info("upload: the call ended: {}", status.ToString());
   stream_.reset();
   writing_ = false;
@@ -132,6 +135,7 @@ void Uploader::OnClosed(const absl::Status& status) {
 }
 
 void Uploader::Pump() {
+  assert(runner_.RunsTasksOnCurrentThread());
   while (stream_ != nullptr && !writing_) {
     const auto turn = window_.TakeTurn();
     if (!turn) return;
@@ -150,6 +154,7 @@ void Uploader::Pump() {
 }
 
 void Uploader::Send(StreamNumber stream, DeliveryQueue::Entry& entry) {
+  assert(stream_ != nullptr && !writing_ && entry.envelope != nullptr);
   if (entry.sent_ns < call_begun_ns_) entry.sent_ns = clock_.MonotonicNs();
   window_.NoteBytes(stream, entry.envelope_bytes);
   writing_ = true;
@@ -167,6 +172,7 @@ void Uploader::OnWritten() {
 }
 
 void Uploader::OnAck(const v1::UploadAck& ack) {
+  assert(runner_.RunsTasksOnCurrentThread());
   const StreamNumber stream = ack.stream_ref();
   ++counters_.answers;
   TakeStored(stream, ack.next_sequence());
@@ -252,6 +258,7 @@ void Uploader::Replace(StreamNumber stream, const v1::UploadAck& ack) {
 }
 
 void Uploader::TakeGap(StreamNumber stream, const v1::UploadAck& ack) {
+  assert(queue_.ready(stream) > 0);
   const auto known = going_back_.find(stream);
   DeliveryQueue::Entry& first = queue_.at(stream, 0);
   if (known != going_back_.end() && known->second.asked_for == ack.next_sequence()) {

@@ -2,6 +2,7 @@
 #include "aggregator/access/call_rates.h"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include "lib/base/status.h"
@@ -21,6 +22,7 @@ CallRates::CallRates(const Clock& clock, Rate rate, std::string whose,
 
 CallRates::Account& CallRates::AccountOf(const std::string& caller, uint64_t now_ns) {
   const auto known = by_caller_.find(caller);
+  assert(by_caller_.size() == accounts_.size());
   if (known != by_caller_.end()) {
     accounts_.splice(accounts_.begin(), accounts_, known->second);
     return accounts_.front();

@@ -3,6 +3,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <cassert>
 #include <utility>
 
 #include "aggregator/access/token_review.h"
@@ -89,6 +90,7 @@ absl::StatusOr<std::string> TokenReviews::Review(const std::string& token) {
     ++waiting_;
     ++known->waiting;
     answered_.Wait(mutex_, [known] { return !known->is_asked; });
+    assert(known->waiting > 0 && waiting_ > 0);
     --known->waiting;
     --waiting_;
     return ToAccount(known->answer);
@@ -104,6 +106,7 @@ absl::StatusOr<std::string> TokenReviews::Review(const std::string& token) {
   lock.Unlock();
   Answer answer = ask_(token);
   lock.Lock();
+  assert(known->is_asked && asking_[kind] > 0);
   --asking_[kind];
   known->is_asked = false;
   Keep(*known, std::move(answer));
@@ -115,6 +118,7 @@ absl::StatusOr<std::string> TokenReviews::Review(const std::string& token) {
 
 TokenReviews::Known* TokenReviews::Find(const std::string& hash) {
   const auto found = by_hash_.find(hash);
+  assert(by_hash_.size() == tokens_.size());
   if (found == by_hash_.end()) return nullptr;
   tokens_.splice(tokens_.begin(), tokens_, found->second);
   return &tokens_.front();

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cassert>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -79,6 +80,7 @@ class ClockModelCache::Turn {
   ~Turn() {
     {
       const MutexLock lock(book_.mutex_);
+      assert(book_.busy_.contains(id_));
       book_.busy_.erase(id_);
     }
     book_.turn_ended_.NotifyAll();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/export/batch_pipe.h"
 
+#include <cassert>
 #include <utility>
 
 namespace neurontrace {
@@ -40,6 +41,7 @@ void BatchPipe::Read() {
       const MutexLock lock(mutex_);
       if (!more.ok()) status_ = more.status();
       ++held_;
+      assert(held_ <= kBatchesMax);
       (prepare_ != nullptr ? read_ : ready_).push_back(std::move(entry));
     }
     changed_.NotifyAll();
@@ -48,6 +50,7 @@ void BatchPipe::Read() {
 }
 
 void BatchPipe::PrepareAll() {
+  assert(prepare_ != nullptr);
   bool is_last = false;
   while (!is_last) {
     Entry entry;
@@ -77,6 +80,7 @@ absl::StatusOr<bool> BatchPipe::Take(TimelineBatch& batch) {
   changed_.Wait(mutex_, [this]() NT_REQUIRES(mutex_) { return !ready_.empty(); });
   Entry entry = std::move(ready_.front());
   ready_.pop_front();
+  assert(held_ > 0);
   --held_;
   const absl::Status status = entry.is_last ? status_ : absl::OkStatus();
   lock.Unlock();

@@ -3,6 +3,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <cassert>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -28,6 +29,7 @@ class BidiExchange {
 
   void OnWriteDone(bool ok) {
     Change([this, ok]() NT_REQUIRES(mutex_) {
+      assert(writing_);
       writing_ = false;
       if (!ok) cancelled_ = true;
     });

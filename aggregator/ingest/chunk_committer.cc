@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cassert>
 #include <iterator>
 #include <string_view>
 #include <utility>
@@ -92,8 +93,10 @@ ChunkCommitter::ChunkCommitter(ChunkStore& store, IngestBudget& budget, IngestMe
       on_conflict_(std::move(on_conflict)) {}
 
 void ChunkCommitter::Commit(Group& group) {
+  assert(group.dones.size() == group.chunks.size());
   const uint64_t begin_ns = clock_.MonotonicNs();
   const auto results = store_.PutBatch(group.chunks);
+  assert(!results.ok() || results->size() == group.chunks.size());
   const uint64_t end_ns = clock_.MonotonicNs();
   const uint64_t realtime_ns = clock_.RealtimeNs();
   metrics_.commit_seconds.Observe(static_cast<double>(end_ns - begin_ns) * 1e-9);

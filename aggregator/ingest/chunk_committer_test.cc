@@ -26,7 +26,10 @@ class ChunkCommitterTest : public ::testing::Test {
     ChunkCommitter::Group group;
     group.chunks.push_back(TestChunk(1, TestStream(0), sequence));
     group.dones.push_back([](const absl::StatusOr<PutResult>&) {});
+    const ReceivedChunk& chunk = group.chunks.front();
+    budget_.Take(chunk.header.stream.agent_id, chunk.bytes());
     committer_.Commit(group);
+    EXPECT_EQ(budget_.bytes(), 0u);
   }
 
   const TemporaryDirectory directory_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/ingest/chunk_writer.h"
 
+#include <cassert>
 #include <chrono>
 #include <utility>
 
@@ -47,6 +48,7 @@ void ChunkWriter::Run() {
                          [this]() NT_REQUIRES(mutex_) { return closing_; });
       next_begin = std::chrono::steady_clock::now() + kGroupInterval;
       std::swap(group, gathering_);
+      assert(!group.chunks.empty() && gathering_.chunks.empty());
     }
     committer_.Commit(group);
   }

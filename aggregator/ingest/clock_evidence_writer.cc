@@ -3,6 +3,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <cassert>
 #include <chrono>
 #include <utility>
 
@@ -73,6 +74,7 @@ void ClockEvidenceWriter::Run() {
       submitted_.WaitFor(mutex_, kGatherTime, [this]() NT_REQUIRES(mutex_) { return closing_; });
       batches.swap(batches_);
       dones.swap(dones_);
+      assert(batches.size() == dones.size());
     }
     const absl::Status status = store_.Put(batches);
     if (status.ok()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/ingest/ingest_budget.h"
 
+#include <cassert>
 #include <utility>
 
 #include "lib/trace/limits.h"
@@ -42,10 +43,13 @@ void IngestBudget::Release(const std::string& agent_id, size_t bytes) {
   std::vector<std::function<void()>> ready;
   {
     const MutexLock lock(mutex_);
+    Agent& agent = agents_[agent_id];
+    assert(bytes_ >= bytes && agent.bytes >= bytes);
     bytes_ -= bytes;
-    agents_[agent_id].bytes -= bytes;
+    agent.bytes -= bytes;
     DropIdle(agent_id);
     ready = TakeReady();
+    assert(waiting_ >= ready.size());
     waiting_ -= ready.size();
     Tell();
   }
@@ -71,6 +75,7 @@ std::vector<std::function<void()>> IngestBudget::TakeReady() {
     }
     passed_over = 0;
     coming += kMessageBytes;
+    assert(!agent.waiting.empty());  // or it would have no turn
     ready.push_back(std::move(agent.waiting.front()));
     agent.waiting.pop_front();
     if (!agent.waiting.empty()) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include "lib/base/clean_text.h"
@@ -91,6 +92,7 @@ void UploadAcks::Refuse(uint32_t stream_ref, uint64_t sequence, v1::RefusalCode 
 }
 
 v1::UploadAck UploadAcks::Take() {
+  assert(pending() > 0);
   v1::UploadAck ack;
   if (!moved_.empty()) {
     Stream& stream = streams_[moved_.front()];
@@ -193,6 +195,7 @@ void UploadExchange::OnResult(uint32_t stream_ref, uint64_t sequence,
                               const absl::StatusOr<PutResult>& result) {
   CountRefusal(result);
   Change([&]() NT_REQUIRES(mutex_) {
+    assert(at_writer_ > 0);
     --at_writer_;
     acks_.OnResult(stream_ref, sequence, result);
   });

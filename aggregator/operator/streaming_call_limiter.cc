@@ -2,6 +2,7 @@
 #include "aggregator/operator/streaming_call_limiter.h"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include "lib/base/status.h"
@@ -15,6 +16,7 @@ StreamingCallLimiter::Call::~Call() {
 }
 
 bool StreamingCallLimiter::Call::Write(const std::function<bool()>& write) {
+  assert(writing_since_ns_ == 0);  // one write at a time
   writing_since_ns_ = std::max<uint64_t>(owner_.options_.clock.MonotonicNs(), 1);
   const bool was_taken = write();
   writing_since_ns_ = 0;
@@ -46,6 +48,7 @@ absl::StatusOr<std::unique_ptr<StreamingCallLimiter::Call>> StreamingCallLimiter
   }
   auto call = std::unique_ptr<Call>(new Call(*this, caller, std::move(cancel)));
   calls_.push_back(call.get());
+  assert(calls_.size() <= options_.at_once_max);
   return call;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/retention/export_leases.h"
 
+#include <cassert>
 #include <map>
 
 #include "lib/base/mutex.h"
@@ -24,6 +25,7 @@ ExportLeases::Lease ExportLeases::Take(const CaptureId& id) {
   return {it->first.bytes().data(), [state = state_, id](const void*) {
             const MutexLock lock(state->mutex);
             const auto it = state->held.find(id);
+            assert(it != state->held.end() && it->second > 0);
             if (--it->second == 0) state->held.erase(it);
           }};
 }
@@ -34,7 +36,9 @@ ExportLeases::Claim ExportLeases::ClaimForDeletion(const CaptureId& id) {
   if (!is_new) return nullptr;
   return {it->first.bytes().data(), [state = state_, id](const void*) {
             const MutexLock lock(state->mutex);
-            state->held.erase(id);
+            const auto it = state->held.find(id);
+            assert(it != state->held.end() && it->second == State::kClaimed);
+            state->held.erase(it);
           }};
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 #include <vector>
 
@@ -89,6 +90,7 @@ void Finalize(CaptureWorkerStatus& status) {
     status.obstacle = CaptureObstacle::kAgentLost;
     status.detail = "it and its agent ended before all its data was stored";
   }
+  assert(IsFinal(status.state));
 }
 
 // Returns whether every worker has delivered what it read; adds a warning for each that has not.

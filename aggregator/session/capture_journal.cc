@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cassert>
 #include <string>
 #include <utility>
 
@@ -19,6 +20,7 @@ absl::Status CaptureJournal::Put(const CaptureRecord& record, bool durable) {
 }
 
 absl::Status CaptureJournal::Commit(TrackedCapture& capture, CaptureSession next) {
+  assert(next.record().id == capture.session.record().id);
   const uint64_t before_ns = clock_.MonotonicNs();
   absl::Status status = Put(next.record(), /*durable=*/true);
   const uint64_t now_ns = clock_.MonotonicNs();

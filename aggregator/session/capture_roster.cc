@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 
 #include "lib/trace/capture_limits.h"
 #include "lib/trace/capture_obstacle.h"
@@ -63,7 +64,9 @@ CaptureRoster::CaptureRoster(CaptureRecord record) : record_(std::move(record)) 
 
 CaptureAgentPart* CaptureRoster::FindPart(std::string_view agent_id) {
   const auto it = part_at_.find(agent_id);
-  return it == part_at_.end() ? nullptr : &record_.agents[it->second];
+  if (it == part_at_.end()) return nullptr;
+  assert(it->second < record_.agents.size() && record_.agents[it->second].agent_id == agent_id);
+  return &record_.agents[it->second];
 }
 
 const CaptureAgentPart* CaptureRoster::FindPart(std::string_view agent_id) const {
@@ -76,6 +79,7 @@ const CaptureAgentPart* CaptureRoster::PartOf(const WorkerIdentity& worker) cons
 }
 
 CaptureAgentPart& CaptureRoster::AddPart(const AgentInfo& agent) {
+  assert(!part_at_.contains(agent.agent_id));
   part_at_[agent.agent_id] = record_.agents.size();
   agent_of_[agent.instance_id] = agent.agent_id;
   CaptureAgentPart& part = record_.agents.emplace_back();
@@ -95,7 +99,11 @@ void CaptureRoster::IndexWorkers() {
 
 CaptureWorkerStatus* CaptureRoster::FindWorker(const WorkerIdentity& worker, bool framework) {
   const auto it = worker_at_.find({worker, framework});
-  return it == worker_at_.end() ? nullptr : &record_.workers[it->second];
+  if (it == worker_at_.end()) return nullptr;
+  assert(it->second < record_.workers.size());
+  CaptureWorkerStatus& status = record_.workers[it->second];
+  assert(status.worker == worker && status.framework == framework);
+  return &status;
 }
 
 CaptureWorkerStatus* CaptureRoster::AddWorker(CaptureWorkerStatus status) {
@@ -127,7 +135,9 @@ void CaptureRoster::ForgetLost(std::string_view instance_id) {
 
 NonParticipant* CaptureRoster::FindNonParticipant(const WorkerIdentity& worker) {
   const auto it = bystander_at_.find(worker);
-  return it == bystander_at_.end() ? nullptr : &record_.bystanders[it->second];
+  if (it == bystander_at_.end()) return nullptr;
+  assert(it->second < record_.bystanders.size() && record_.bystanders[it->second].worker == worker);
+  return &record_.bystanders[it->second];
 }
 
 void CaptureRoster::AddNonParticipant(NonParticipant bystander) {
@@ -145,6 +155,7 @@ WorkerState CaptureRoster::RemoveNonParticipant(const WorkerIdentity& worker) {
   const auto it = bystander_at_.find(worker);
   if (it == bystander_at_.end()) return WorkerState::kUnspecified;
   const size_t index = it->second;
+  assert(index < record_.bystanders.size() && record_.bystanders[index].worker == worker);
   const WorkerState state = record_.bystanders[index].state;
   bystander_at_.erase(it);
   if (index + 1 != record_.bystanders.size()) {

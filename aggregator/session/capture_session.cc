@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include "aggregator/session/capture_end.h"
@@ -125,6 +126,12 @@ const CaptureSession::Presence* CaptureSession::PresenceOf(const WorkerIdentity&
   return it == presence_.end() ? nullptr : &it->second;
 }
 
+CaptureSession::Presence& CaptureSession::PresenceOf(std::string_view agent_id) {
+  const auto it = presence_.find(agent_id);
+  assert(it != presence_.end());
+  return it->second;
+}
+
 bool CaptureSession::Awaits(std::string_view agent_id) const {
   const CaptureAgentPart* const part = roster_.FindPart(agent_id);
   return part != nullptr && !part->finished && !part->given_up;
@@ -186,7 +193,7 @@ bool CaptureSession::Join(const AgentInfo& agent, const SessionTime& now) {
 bool CaptureSession::Leave(std::string_view agent_id, const SessionTime& now) {
   CaptureAgentPart* const part = roster_.FindPart(agent_id);
   if (part == nullptr) return false;
-  Presence& presence = presence_.find(agent_id)->second;
+  Presence& presence = PresenceOf(agent_id);
   presence.connected = false;
   presence.changed_monotonic_ns = now.monotonic_ns;
   part->away_since_realtime_ns = now.realtime_ns;
@@ -206,7 +213,7 @@ bool CaptureSession::OnWorkerStatus(std::string_view agent_id, const CaptureWork
   const CaptureAgentPart* const part = roster_.FindPart(agent_id);
   if (part == nullptr || status.worker.instance_id != part->instance_id) return false;
   if (ended() && !Awaits(agent_id)) return false;
-  presence_.find(agent_id)->second.heard_monotonic_ns = now.monotonic_ns;
+  PresenceOf(agent_id).heard_monotonic_ns = now.monotonic_ns;
   CaptureWorkerStatus* const known = roster_.FindWorker(status.worker, status.framework);
   if (known == nullptr) {
     CaptureWorkerStatus* const added = roster_.AddWorker(status);
@@ -238,7 +245,7 @@ bool CaptureSession::OnAgentStatus(std::string_view agent_id, uint32_t matched_w
                                    bool finished, const SessionTime& now) {
   CaptureAgentPart* const part = roster_.FindPart(agent_id);
   if (part == nullptr || (ended() && !Awaits(agent_id))) return false;
-  Presence& presence = presence_.find(agent_id)->second;
+  Presence& presence = PresenceOf(agent_id);
   presence.heard_monotonic_ns = now.monotonic_ns;
   if (presence.answered_monotonic_ns == 0) presence.answered_monotonic_ns = now.monotonic_ns;
   const CaptureAgentPart before = *part;
@@ -320,6 +327,7 @@ ArmingTally CaptureSession::Judge() {
 }
 
 void CaptureSession::Begin(const CaptureBegin& begin, const SessionTime& now) {
+  assert(record().state == CaptureState::kArming);
   roster_.record().begin = begin;
   roster_.record().begin->host_raw_ns = 0;  // it differs from host to host
   roster_.record().state = CaptureState::kRecording;
@@ -328,6 +336,7 @@ void CaptureSession::Begin(const CaptureBegin& begin, const SessionTime& now) {
 }
 
 void CaptureSession::NotBegin(const SessionTime& now, std::string why) {
+  assert(record().state == CaptureState::kArming);
   roster_.record().state = CaptureState::kNotBegun;
   roster_.record().armed_realtime_ns = roster_.record().ended_realtime_ns = now.realtime_ns;
   // No agent has anything to deliver.

@@ -134,6 +134,7 @@ class CaptureSession {
   bool CountsFromExecution() const;
   void RecordExecution(const CaptureWorkerStatus& status, const SessionTime& now);
   const Presence* PresenceOf(const WorkerIdentity& worker) const;  // of its instance's agent
+  Presence& PresenceOf(std::string_view agent_id);                 // of an agent that has a part
   bool IsGivenUp(const CaptureAgentPart& part, const SessionTime& now) const;
 
   CaptureRoster roster_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/session/late_captures.h"
 
+#include <cassert>
 #include <iterator>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 namespace neurontrace {
 
 void LateCaptures::Keep(std::unique_ptr<TrackedCapture> capture) {
+  assert(capture != nullptr && capture->session.IsOpen());
   const CaptureRecord& record = capture->session.record();
   for (const CaptureAgentPart& part : record.agents) {
     if (!capture->session.Awaits(part.agent_id)) continue;
@@ -23,10 +25,15 @@ void LateCaptures::Keep(std::unique_ptr<TrackedCapture> capture) {
   }
   const CaptureId id = record.id;
   captures_[id] = std::move(capture);
-  if (captures_.size() > limits::kLateCapturesMax) {
-    captures_.begin()->second->session.GiveUpOnAll();
-    captures_.begin()->second->unsaved = true;
+  // Those that were given up before stay until the next Tick.
+  std::vector<TrackedCapture*> open;
+  for (const auto& [other_id, other] : captures_) {
+    if (other->session.IsOpen()) open.push_back(other.get());
   }
+  if (open.size() <= limits::kLateCapturesMax) return;
+  assert(open.size() == limits::kLateCapturesMax + 1);
+  open.front()->session.GiveUpOnAll();
+  open.front()->unsaved = true;
 }
 
 void LateCaptures::Tick(const SessionTime& now, CaptureJournal& journal) {

@@ -2,6 +2,7 @@
 #include "aggregator/session/order_dispatcher.h"
 
 #include <algorithm>
+#include <cassert>
 #include <optional>
 #include <utility>
 
@@ -42,6 +43,7 @@ void OrderDispatcher::SendToAll(const CaptureRecord& record, const CaptureOrder&
 }
 
 void OrderDispatcher::SendBegin(const CaptureRecord& record, uint64_t in_ns) {
+  assert(record.begin.has_value());
   for (const CaptureAgentPart& part : record.agents) {
     const KnownAgent* const agent = FindConnected(deps_.registry, part.agent_id);
     if (agent == nullptr) continue;
@@ -55,6 +57,7 @@ void OrderDispatcher::SendBegin(const CaptureRecord& record, uint64_t in_ns) {
 }
 
 void OrderDispatcher::SendExecutions(const CaptureRecord& record) {
+  assert(record.begin.has_value());
   for (const CaptureAgentPart& part : record.agents) {
     const KnownAgent* const agent = FindConnected(deps_.registry, part.agent_id);
     if (agent == nullptr) continue;
@@ -106,11 +109,13 @@ ResumedCapture OrderDispatcher::ResumeFor(const CaptureSession& session, const A
 }
 
 void OrderDispatcher::Delay(uint64_t in_ns, DelayedOrder order) {
+  assert(deps_.sequence == nullptr || deps_.sequence->RunsTasksOnCurrentThread());
   delayed_.emplace(deps_.clock.MonotonicNs() + in_ns, std::move(order));
   if (deps_.sequence != nullptr) deps_.sequence->PostDelayedTask([this] { SendDue(); }, in_ns);
 }
 
 void OrderDispatcher::SendDue() {
+  assert(deps_.sequence == nullptr || deps_.sequence->RunsTasksOnCurrentThread());
   const uint64_t now_ns = deps_.clock.MonotonicNs();
   while (!delayed_.empty() && delayed_.begin()->first <= now_ns) {
     const DelayedOrder order = std::move(delayed_.begin()->second);
@@ -122,6 +127,7 @@ void OrderDispatcher::SendDue() {
     if (order.is_stop) {
       deps_.sender.SendOrder(order.agent_id, *agent->connection, StopOrder{record->id});
     } else {
+      assert(record->begin.has_value());
       deps_.sender.SendOrder(order.agent_id, *agent->connection,
                              BeginOrder{record->id, BeginFor(agent->info, *record->begin)});
     }

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cassert>
+
 #include "aggregator/session/capture_request.h"
 
 namespace neurontrace {
@@ -13,6 +15,7 @@ void SnapshotCuts::Remember(const CaptureRecord& record) {
   if (cut.reference_ns < record.begin->reference_ns) {
     cut = {record.spec, record.begin->reference_ns};
   }
+  assert(cut.reference_ns >= record.begin->reference_ns);
 }
 
 void SnapshotCuts::WarnOfEarlier(const CaptureBegin& begin, CaptureSession& snapshot) const {

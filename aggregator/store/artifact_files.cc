@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cassert>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -135,6 +136,7 @@ size_t ArtifactFiles::size() const {
 void ArtifactFiles::Forget(const std::string& sha256) {
   const auto partial = partials_.find(sha256);
   if (partial == partials_.end()) return;
+  assert(bytes_ >= partial->second.bytes);
   bytes_ -= std::min(bytes_, partial->second.bytes);
   partials_.erase(partial);
   env_.DeleteFile(PartialOf(sha256)).PermitUncheckedError();  // or it was never made
@@ -152,9 +154,9 @@ void ArtifactFiles::RemoveStalePartials() {
     return std::pair(a.second.receiving, a.second.used_us) <
            std::pair(b.second.receiving, b.second.used_us);
   };
-  const std::string oldest =
-      std::min_element(partials_.begin(), partials_.end(), rests_longer)->first;
-  Forget(oldest);
+  const auto oldest = std::min_element(partials_.begin(), partials_.end(), rests_longer);
+  assert(!oldest->second.receiving);
+  Forget(std::string(oldest->first));
 }
 
 absl::Status ArtifactFiles::Reserve(const std::string& sha256, uint64_t bytes) {
@@ -168,6 +170,7 @@ absl::Status ArtifactFiles::Reserve(const std::string& sha256, uint64_t bytes) {
     return Unavailable("{}", is_taken ? "it is being received" : "too many are being received");
   }
   const uint64_t before = known == partials_.end() ? 0 : known->second.bytes;
+  assert(bytes_ >= before);
   const uint64_t kept = bytes_ - std::min(bytes_, before);
   if (bytes > bytes_max_ || kept > bytes_max_ - bytes) {
     return ResourceExhausted("artifacts have {} of {} bytes", kept, bytes_max_);
@@ -216,6 +219,7 @@ absl::Status ArtifactFiles::Remove(const std::string& sha256) {
   if (content == contents_.end()) return absl::OkStatus();
   const std::string path = PlaceOf(sha256);
   if (env_.FileExists(path).ok()) RETURN_IF_ERROR(DiskStatus(env_.DeleteFile(path)));
+  assert(bytes_ >= content->second);
   bytes_ -= std::min(bytes_, content->second);
   contents_.erase(content);
   return absl::OkStatus();
@@ -238,19 +242,22 @@ ArtifactFiles::Upload::Upload(ArtifactFiles& files, std::string sha256, uint64_t
 ArtifactFiles::Upload::~Upload() {
   if (file_ != nullptr) file_->Close().PermitUncheckedError();
   file_.reset();
+  if (is_settled_) return;  // the entry may be another upload's by now
   const MutexLock lock(files_.mutex_);
   const auto partial = files_.partials_.find(sha256_);
-  if (partial == files_.partials_.end()) return;
+  assert(partial != files_.partials_.end() && partial->second.receiving);
   if (offset_ == 0) {
     files_.Forget(sha256_);
     return;
   }
+  assert(offset_ <= bytes_ && files_.bytes_ >= partial->second.bytes - offset_);
   // Only what has come takes room, or who reports much and sends little would take all of it.
   files_.bytes_ -= std::min(files_.bytes_, partial->second.bytes - offset_);
   partial->second = {.bytes = offset_, .used_us = files_.env_.NowMicros(), .receiving = false};
 }
 
 absl::Status ArtifactFiles::Upload::Append(std::string_view bytes) {
+  assert(file_ != nullptr && offset_ <= bytes_);
   if (bytes.size() > bytes_ - offset_) {
     return absl::Status(absl::StatusCode::kOutOfRange, "more bytes than were told");
   }
@@ -261,12 +268,14 @@ absl::Status ArtifactFiles::Upload::Append(std::string_view bytes) {
 }
 
 absl::Status ArtifactFiles::Upload::Finish() {
+  assert(file_ != nullptr && offset_ <= bytes_);
   if (offset_ < bytes_) return FailedPrecondition("{} of {} bytes have come", offset_, bytes_);
   if (hash_.Finish() != sha256_) {
     file_->Close().PermitUncheckedError();
     file_.reset();
     const MutexLock lock(files_.mutex_);
     files_.Forget(sha256_);
+    is_settled_ = true;
     return DataLoss("the bytes that came have another hash");
   }
   RETURN_IF_ERROR(DiskStatus(file_->Sync()));
@@ -279,8 +288,12 @@ absl::Status ArtifactFiles::Upload::Finish() {
   RETURN_IF_ERROR(files_.SyncDirectory(folder));
   RETURN_IF_ERROR(files_.SyncDirectory(files_.directory_));
   const MutexLock lock(files_.mutex_);
+  is_settled_ = true;
   files_.partials_.erase(sha256_);  // its bytes are the content's now
-  files_.contents_[sha256_] = bytes_;
+  uint64_t& stored_bytes = files_.contents_[sha256_];
+  assert(files_.bytes_ >= stored_bytes + bytes_);
+  files_.bytes_ -= stored_bytes;  // of what another call has stored meanwhile
+  stored_bytes = bytes_;
   return absl::OkStatus();
 }
 

@@ -48,6 +48,7 @@ class ArtifactFiles {
     const std::string sha256_;
     const uint64_t bytes_;
     uint64_t offset_ = 0;
+    bool is_settled_ = false;  // Finish has stored or removed the bytes
     Sha256 hash_;
     std::unique_ptr<rocksdb::WritableFile> file_;
   };

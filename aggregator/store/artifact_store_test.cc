@@ -163,6 +163,25 @@ TEST_F(ArtifactStoreTest, BytesOfAnotherHashAreNotKept) {
   EXPECT_EQ(files().bytes(), 0u);
 }
 
+TEST_F(ArtifactStoreTest, UploadThatIsOverLeavesTheNextOneOfItsHashAlone) {
+  const std::string sha256 = HashOfText("right");
+  auto wrong = files().Receive(sha256, 5).value();
+  ASSERT_TRUE(wrong->Append("wrong").ok());
+  EXPECT_EQ(wrong->Finish().code(), absl::StatusCode::kDataLoss);
+  auto right = files().Receive(sha256, 5).value();
+  wrong.reset();
+  EXPECT_EQ(files().Receive(sha256, 5).status().code(), absl::StatusCode::kUnavailable);
+  ASSERT_TRUE(right->Append("right").ok());
+  ASSERT_TRUE(right->Finish().ok());
+  auto again = files().Receive(sha256, 5).value();
+  right.reset();
+  EXPECT_EQ(files().Receive(sha256, 5).status().code(), absl::StatusCode::kUnavailable);
+  ASSERT_TRUE(again->Append("right").ok());
+  ASSERT_TRUE(again->Finish().ok());
+  again.reset();
+  EXPECT_EQ(files().bytes(), 5u);
+}
+
 TEST_F(ArtifactStoreTest, WhatDoesNotFitIsRefused) {
   files().SetBytesMax(10);
   Keep(Reference(1, "i-1_pid_7", "ntrace.pb", "seven b"), "seven b");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/store/chunk_store.h"
 
+#include <cassert>
 #include <tuple>
 
 #include "aggregator/store/chunk_frame.h"
@@ -36,6 +37,7 @@ struct ChunkStore::CaptureStreams {
     if (records.size() >= limits::kStreamsPerCaptureMax) return nullptr;
     StreamRecord record;
     record.number = records.empty() ? 0 : records.rbegin()->first + 1;
+    assert(!records.contains(record.number));
     record.identity = identity;
     const uint32_t number = record.number;
     Insert(std::move(record));
@@ -66,6 +68,7 @@ class ChunkStore::Batch {
     } else if (chunk.header.sequence > record.next_sequence && !chunk.gone_before) {
       result.outcome = PutOutcome::kGap;
     } else {
+      assert(chunk.header.sequence == record.next_sequence || chunk.gone_before);
       PutChunk(chunk, record.number);
       if (chunk.header.is_canary() && record.canary_realtime_ns != 0) {
         // One canary a stream is enough to tell its end by; they are not to pile up.
@@ -74,6 +77,7 @@ class ChunkStore::Batch {
       }
       record.Add(chunk.header, chunk.bytes(), chunk.gone_before);
       result.next_sequence = record.next_sequence;
+      assert(result.next_sequence == chunk.header.sequence + 1);
     }
     return result;
   }
@@ -82,6 +86,8 @@ class ChunkStore::Batch {
   // what they say is lost.
   absl::Status Commit(Durability durability, CaptureSizes& sizes, LossTable& lost) {
     for (const Staged& staged : staged_) {
+      assert(staged.record.number == staged.live->number);
+      assert(staged.record.next_sequence >= staged.live->next_sequence);
       if (staged.record.next_sequence == staged.live->next_sequence) continue;
       const std::string key = keys::Stream(staged.capture, staged.record.number);
       batch_.Put(database_.family(Family::kStreams), key, EncodeStreamRecord(staged.record));
@@ -107,6 +113,7 @@ class ChunkStore::Batch {
   StreamRecord& StagedCopy(StreamRecord& live, const CaptureId& capture) {
     const auto [it, is_new] = staged_at_.try_emplace(&live, staged_.size());
     if (is_new) staged_.push_back({&live, capture, live});
+    assert(staged_at_.size() == staged_.size());
     return staged_[it->second].record;
   }
 
@@ -204,6 +211,7 @@ absl::StatusOr<std::vector<PutResult>> ChunkStore::PutBatch(std::span<const Rece
     scratch_->batch = rocksdb::WriteBatch();
   }
   RETURN_IF_ERROR(status);
+  assert(results.size() == chunks.size());
   const MutexLock losses_lock(losses_mutex_);
   losses_.Add(lost);
   return results;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cassert>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -47,7 +48,9 @@ class CaptureSizes {
   // From one size of a part of it to another.
   void Move(const CaptureId& capture, uint64_t from, uint64_t to) {
     const MutexLock lock(mutex_);
-    bytes_[capture] += to - from;
+    uint64_t& bytes = bytes_[capture];
+    assert(bytes >= from);
+    bytes += to - from;
   }
   void Erase(const CaptureId& capture) {
     const MutexLock lock(mutex_);

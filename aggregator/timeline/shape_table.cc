@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/timeline/shape_table.h"
 
+#include <cassert>
 #include <string_view>
 #include <utility>
 
@@ -41,6 +42,7 @@ const SharedShape* ShapeTable::Share(const Shape& shape, ChunkNames& names) {
   const SharedShape* result = shared.get();
   if (is_kept) {
     bytes_ += bytes + key_.size();
+    assert(bytes_ <= kBytesMax);
     shapes_.emplace(key_, std::move(shared));
   } else {
     names.bytes += bytes;
@@ -63,6 +65,7 @@ std::shared_ptr<const SharedShape> ShapeTable::Copy(const Shape& shape, uint64_t
   };
   shared->shape.event_type = copy(shape.event_type);
   for (ShapeKey& key : shared->shape.keys) key.name = copy(key.name);
+  assert(shared->text.size() == NameBytes(shape));
   return shared;
 }
 

@@ -2,6 +2,7 @@
 #include "aggregator/timeline/stream_index.h"
 
 #include <algorithm>
+#include <cassert>
 
 #include "lib/base/status.h"
 
@@ -29,8 +30,10 @@ StreamIndex::StreamIndex(ChunkSource& source, const StreamDescription& stream,
 
 // A short answer means the end, so that the index is not asked once more for nothing.
 absl::Status StreamIndex::FillBuffer() {
+  assert(buffer_at_ <= buffer_.size());
   if (buffer_at_ < buffer_.size() || fetched_all_) return absl::OkStatus();
   RETURN_IF_ERROR(source_.ReadIndex(stream_, position_, kIndexEntriesPerRead, buffer_));
+  assert(buffer_.size() <= kIndexEntriesPerRead);
   buffer_at_ = 0;
   fetched_all_ = buffer_.size() < kIndexEntriesPerRead;
   if (!buffer_.empty()) {
@@ -92,6 +95,7 @@ absl::Status StreamIndex::Settle() {
 }
 
 void StreamIndex::Pop() {
+  assert(!upcoming_.empty());
   popped_raw_ns_ = upcoming_.front().first_timestamp_ns;
   std::pop_heap(upcoming_.begin(), upcoming_.end(), ComesLater);
   upcoming_.pop_back();
@@ -138,6 +142,7 @@ std::optional<uint64_t> StreamIndex::CarriedEnd(const SpanKey& key, uint64_t sto
 }
 
 std::optional<uint64_t> StreamIndex::TakeCarried(const SpanKey& key) {
+  assert(carried_.size() <= kCarriedSpansMax);
   const auto it = carried_.find(key);
   if (it == carried_.end()) return std::nullopt;
   const uint64_t span_id = it->second.span_id;

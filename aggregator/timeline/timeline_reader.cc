@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include "aggregator/timeline/framework_names.h"
@@ -118,6 +119,7 @@ absl::Status TimelineReader::SelectStreams() {
   }
   capture_.streams.clear();
   auto bindings = BindRanks(selected, warnings_);
+  assert(bindings.size() == selected.size());
   uint64_t events = 0;
   uint64_t end_ns = 0;
   for (size_t i = 0; i < selected.size(); ++i) {
@@ -152,6 +154,9 @@ absl::Status TimelineReader::SelectStreams() {
 
 absl::Status TimelineReader::OpenStream(uint32_t stream) {
   TimelineStream& opened = streams_[stream];
+  assert(opened.clock != nullptr && contexts_.size() == stream);
+  // Contexts point into it.
+  assert(indexes_.size() == stream && indexes_.size() < indexes_.capacity());
   const ClockMap& clock = *opened.clock;
   const uint64_t start_ns = options_.filter.window_start_ns;
   const uint64_t from_ns = start_ns > options_.lookback_ns ? start_ns - options_.lookback_ns : 0;
@@ -184,6 +189,7 @@ absl::Status TimelineReader::OpenStream(uint32_t stream) {
 }
 
 absl::Status TimelineReader::PushNextChunk(uint32_t stream) {
+  assert(stream < indexes_.size());
   RETURN_IF_ERROR(indexes_[stream].Settle());
   const StreamIndex::Chunk* next = indexes_[stream].next();
   if (next == nullptr) return absl::OkStatus();
@@ -207,6 +213,7 @@ size_t TimelineReader::WindowEventsMax() const {
                                           kWindowEventsMin, limits::kChunkEventsMax);
   // As few windows as that allows, all of equal size: a last one of few events would cost decoding
   // the whole chunk once more.
+  assert(share > 0);
   const size_t windows = (chunk_events + share - 1) / share;
   return (chunk_events + windows - 1) / windows;
 }
@@ -228,6 +235,7 @@ absl::Status TimelineReader::LoadWindow(Cursor& cursor) {
     range.until_ns = AddSaturating(now_ns_, is_beyond ? 1 : slice_ns_);
   }
   ASSIGN_OR_RETURN(auto window, extractor_.Extract(contexts_[cursor.stream], cursor.names, range));
+  assert(window->next_event >= range.first && window->next_event <= extractor_.events());
   cursor.next_event = window->next_event;
   cursor.limit_ns = window->next_event < extractor_.events()
                         ? EarliestNs(cursor.stream, extractor_.raw_timestamp_ns(window->next_event))
@@ -275,11 +283,13 @@ absl::Status TimelineReader::Extend(Cursor& cursor, uint64_t& end_ns) {
 }
 
 absl::Status TimelineReader::ActivateChunk() {
+  assert(!next_chunks_.empty());
   std::pop_heap(next_chunks_.begin(), next_chunks_.end(), [](const auto& a, const auto& b) {
     return ComesLater(a.first_ns, a.stream, b.first_ns, b.stream);
   });
   const NextChunk next = next_chunks_.back();
   next_chunks_.pop_back();
+  assert(indexes_[next.stream].next() != nullptr);
   const StreamIndex::Chunk& chunk = *indexes_[next.stream].next();
   if (chunk.is_selected) {
     cursors_.push_back(
@@ -329,6 +339,7 @@ void TimelineReader::GatherFrom(Cursor& cursor, TimelineBatch& batch) {
       batch.records.push_back(&records[open.next_record++]);
     }
     if (open.next_record > first) batch.windows.push_back(open.window);
+    assert(open.next_record <= records.size());
   }
   std::erase_if(cursor.windows, [](const OpenWindow& open) { return open.is_exhausted(); });
 }
@@ -353,6 +364,7 @@ void TimelineReader::ForgetNames() {
   for (Cursor& cursor : cursors_) {
     if (cursor.names == nullptr || !cursor.windows.empty()) continue;
     if (!AreNamesTooMany(*cursor.names)) continue;
+    assert(name_bytes_ >= cursor.names->bytes);
     name_bytes_ -= cursor.names->bytes;
     cursor.names = nullptr;
   }
@@ -365,6 +377,7 @@ void TimelineReader::Gather(TimelineBatch& batch) {
   std::erase_if(cursors_, [this](const Cursor& cursor) {
     // The windows in the batch keep their names alive; only the reader's account ends here.
     if (cursor.limit_ns != UINT64_MAX || !cursor.windows.empty()) return false;
+    assert(cursor.names == nullptr || name_bytes_ >= cursor.names->bytes);
     if (cursor.names != nullptr) name_bytes_ -= cursor.names->bytes;
     return true;
   });
@@ -377,6 +390,8 @@ void TimelineReader::Gather(TimelineBatch& batch) {
     ++counts_.moved;
   }
   order_.Sort(batch.records);
+  assert(batch.records.empty() || (batch.records.front()->start_ns >= batch.begin_ns &&
+                                   batch.records.back()->start_ns < batch.end_ns));
   std::erase_if(batch.records, [this](TimelineRecord* record) {
     return RecordExtractor::IsUnresolved(*record) &&
            !extractor_.Resolve(*record, indexes_[record->stream]);
@@ -415,6 +430,7 @@ absl::StatusOr<bool> TimelineReader::Next(TimelineBatch& batch) {
     RETURN_IF_ERROR(ExtendCursors(*end));
     RETURN_IF_ERROR(ActivateChunks(*end));
   }
+  assert(end_ns >= now_ns_ && end_ns <= slice_end_ns);
   batch.begin_ns = now_ns_;
   batch.end_ns = end_ns;
   const bool has_name_room = HasNameRoom(end_ns);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -45,8 +46,15 @@ EventLoop::~EventLoop() {
 void EventLoop::Run() {
   {
     const MutexLock lock(mutex_);
+    assert(thread_ == std::thread::id());  // one thread at a time
     thread_ = std::this_thread::get_id();
   }
+  RunUntilQuit();
+  const MutexLock lock(mutex_);
+  thread_ = std::thread::id();
+}
+
+void EventLoop::RunUntilQuit() {
   std::vector<Task> due;
   for (;;) {
     due.clear();
@@ -80,6 +88,7 @@ void EventLoop::Quit() {
 }
 
 void EventLoop::PostTask(Task task) {
+  assert(task != nullptr);
   {
     const MutexLock lock(mutex_);
     tasks_.push_back(std::move(task));
@@ -88,6 +97,7 @@ void EventLoop::PostTask(Task task) {
 }
 
 void EventLoop::PostDelayedTask(Task task, uint64_t delay_ns) {
+  assert(task != nullptr);
   {
     const MutexLock lock(mutex_);
     delayed_tasks_.emplace(SystemClock().MonotonicNs() + delay_ns, std::move(task));
@@ -96,6 +106,7 @@ void EventLoop::PostDelayedTask(Task task, uint64_t delay_ns) {
 }
 
 void EventLoop::AddReadableWatch(int fd, Task task) {
+  assert(task != nullptr && RunsTasksOnCurrentThread());
   // EEXIST is not an error: a second call replaces the task of a descriptor.
   watches_[fd] = std::make_shared<Task>(std::move(task));
   epoll_event event{};
@@ -109,12 +120,13 @@ void EventLoop::AddReadableWatch(int fd, Task task) {
 }
 
 void EventLoop::RemoveReadableWatch(int fd) {
+  assert(RunsTasksOnCurrentThread());
   if (watches_.erase(fd) != 0) epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, fd, nullptr);
 }
 
 bool EventLoop::RunsTasksOnCurrentThread() const {
   const MutexLock lock(mutex_);
-  return thread_ == std::this_thread::get_id();
+  return thread_ == std::thread::id() || thread_ == std::this_thread::get_id();
 }
 
 void EventLoop::Wake() {

@@ -32,9 +32,11 @@ class EventLoop final : public TaskRunner {
   void PostDelayedTask(Task task, uint64_t delay_ns) override;
   void AddReadableWatch(int fd, Task task) override;
   void RemoveReadableWatch(int fd) override;
+  // Also true on every thread before Run and after it, as nothing runs tasks then.
   bool RunsTasksOnCurrentThread() const override;
 
  private:
+  void RunUntilQuit();
   // Makes epoll_wait return.
   void Wake();
   // Moves what is due to `out` and returns how long epoll may sleep, in ms (-1: until woken).
@@ -50,7 +52,7 @@ class EventLoop final : public TaskRunner {
   std::vector<Task> tasks_ NT_GUARDED_BY(mutex_);
   std::multimap<uint64_t, Task> delayed_tasks_ NT_GUARDED_BY(mutex_);  // by CLOCK_MONOTONIC ns
   bool quit_ NT_GUARDED_BY(mutex_) = false;
-  std::thread::id thread_ NT_GUARDED_BY(mutex_);
+  std::thread::id thread_ NT_GUARDED_BY(mutex_);  // in Run; else none
 };
 
 }  // namespace neurontrace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/base/json_writer.h"
 
+#include <cassert>
 #include <utility>
 
 #include "lib/base/json_string.h"
@@ -15,12 +16,14 @@ void JsonWriter::Begin() {
 }
 
 JsonWriter& JsonWriter::Open(char bracket) {
+  assert(bracket == '{' || bracket == '[');
   Begin();
   text_ += bracket;
   return *this;
 }
 
 JsonWriter& JsonWriter::Close(char bracket) {
+  assert(bracket == '}' || bracket == ']');
   text_ += std::exchange(space_, {});
   text_ += bracket;
   follows_ = true;
@@ -48,6 +51,7 @@ JsonWriter& JsonWriter::Value(const std::vector<std::string>& texts) {
 }
 
 JsonWriter& JsonWriter::Json(std::string_view json) {
+  assert(!json.empty());
   Begin();
   text_ += json;
   follows_ = true;

@@ -3,6 +3,7 @@
 
 #include <openssl/evp.h>
 
+#include <cassert>
 #include <cstdlib>
 
 namespace neurontrace {
@@ -32,14 +33,17 @@ Sha256::Sha256(Sha256&&) noexcept = default;
 Sha256& Sha256::operator=(Sha256&&) noexcept = default;
 
 void Sha256::Update(std::string_view bytes) {
+  assert(state_ != nullptr);  // not moved from
   Insist(EVP_DigestUpdate(state_->context, bytes.data(), bytes.size()));
 }
 
 std::string Sha256::Finish() {
+  assert(state_ != nullptr);
   std::string digest(kSha256Bytes, '\0');
   unsigned size = 0;
   Insist(
       EVP_DigestFinal_ex(state_->context, reinterpret_cast<unsigned char*>(digest.data()), &size));
+  assert(size == kSha256Bytes);
   // EVP_DigestFinal_ex leaves a context that must be initialised again before the next update.
   state_->Begin();
   return digest;

@@ -61,6 +61,7 @@ absl::Status UncompressColumns(std::string_view compressed, uint32_t columns_byt
   }
   static thread_local const std::unique_ptr<ZSTD_DCtx, FreeContext> context(ZSTD_createDCtx());
   out.resize(columns_bytes);
+  assert(out.size() == content);
   const size_t size = ZSTD_decompressDCtx(context.get(), out.data(), out.size(), compressed.data(),
                                           compressed.size());
   if (ZSTD_isError(size) || size != columns_bytes) {

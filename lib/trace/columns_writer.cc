@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <cstring>
 #include <numeric>
 
@@ -20,6 +21,7 @@ constexpr size_t kDigits = size_t{1} << kDigitBits;
 
 // One stable pass over the digit that starts at `shift`.
 void SortByDigit(const std::vector<uint64_t>& from, std::vector<uint64_t>& to, int shift) {
+  assert(from.size() == to.size());
   std::array<uint32_t, kDigits> starts{};
   for (const uint64_t key : from) ++starts[(key >> shift) & (kDigits - 1)];
   std::exclusive_scan(starts.begin(), starts.end(), starts.begin(), 0u);
@@ -39,12 +41,14 @@ void Gather(std::span<const uint32_t> order, const std::vector<Value>& from, std
     std::copy_n(from.begin(), to.size(), to.begin());
     return;
   }
+  assert(order.size() == to.size());
   for (size_t i = 0; i < to.size(); ++i) to[i] = from[order[i]];
 }
 
 }  // namespace
 
 std::span<const uint32_t> TimestampOrder::Sort(std::span<const uint64_t> timestamps) {
+  assert(timestamps.size() <= limits::kChunkEventsMax);  // a position has kPositionBits
   if (std::is_sorted(timestamps.begin(), timestamps.end())) return {};
   const auto [min, max] = std::minmax_element(timestamps.begin(), timestamps.end());
   const uint64_t base = *min;
@@ -81,6 +85,8 @@ void ChunkRows::Reserve(uint32_t events) {
 }
 
 void ChunkRows::Put(uint16_t shape, const EventFields& event, uint32_t first_value) {
+  assert(shape < shapes.size() && count < shape_of.size());
+  assert(first_value + shapes[shape].key_count <= values.size());
   shape_of[count] = shape;
   timestamps[count] = event.timestamp_ns;
   fields[0][count] = event.id;
@@ -104,6 +110,8 @@ void ChunkRows::Clear() {
 
 absl::StatusOr<size_t> CheckValues(const ChunkRows& rows, const ChunkShape& shape,
                                    std::span<const AttributeValue> values) {
+  assert(values.size() == shape.key_count);
+  assert(shape.first_key + shape.key_count <= rows.keys.size());
   size_t text_bytes = 0;
   for (size_t i = 0; i < values.size(); ++i) {
     const ValueType type = rows.keys[shape.first_key + i].type;
@@ -136,13 +144,16 @@ void ColumnsWriter::PutVarint(uint64_t value) {
 
 void ColumnsWriter::PutColumn(const uint8_t* end) {
   const size_t size = end - bytes_.data();
+  assert(size <= bytes_.size());  // Room was given for it
   PutVarint(size);
   out_.append(reinterpret_cast<const char*>(bytes_.data()), size);
 }
 
 void ColumnsWriter::PutIntegers(std::span<const uint64_t> values, IntegerEncoding encoding) {
   uint8_t* const room = Room(IntegerColumnBytesMax(values.size()));
-  PutColumn(EncodeIntegers(values, encoding, room));
+  const uint8_t* const end = EncodeIntegers(values, encoding, room);
+  assert(end >= room && end <= room + IntegerColumnBytesMax(values.size()));
+  PutColumn(end);
 }
 
 void ColumnsWriter::PutStrings(const StringTable& strings) {
@@ -154,9 +165,11 @@ void ColumnsWriter::PutStrings(const StringTable& strings) {
 }
 
 void ColumnsWriter::PutShapes(const ChunkRows& rows) {
+  assert(rows.shapes.size() <= limits::kChunkShapesMax);
   uint8_t* at = Room(rows.shapes.size() * 16 + rows.keys.size() * 8);
   for (const ChunkShape& shape : rows.shapes) {
     at = WriteVarint(shape.event_type, at);
+    assert(shape.first_key + shape.key_count <= rows.keys.size());
     *at++ = static_cast<uint8_t>(shape.phase);
     *at++ = shape.present;
     *at++ = shape.quoted;
@@ -184,6 +197,7 @@ void ColumnsWriter::PutShapeOf(const ChunkRows& rows) {
 }
 
 void ColumnsWriter::PutField(const ChunkRows& rows, size_t column) {
+  assert(column < chunk_format::kFieldColumns.size() && shape_of_.size() == rows.count);
   const Field field = chunk_format::kFieldColumns[column];
   const std::vector<uint64_t>& from = rows.fields[column];
   const auto has = [field](const ChunkShape& shape) {
@@ -206,6 +220,7 @@ void ColumnsWriter::PutField(const ChunkRows& rows, size_t column) {
 }
 
 void ColumnsWriter::GroupByShape(const ChunkRows& rows) {
+  assert(shape_of_.size() == rows.count);
   shape_ends_.assign(rows.shapes.size() + 1, 0);
   for (const uint16_t shape : shape_of_) ++shape_ends_[shape + 1];
   for (size_t s = 1; s <= rows.shapes.size(); ++s) shape_ends_[s] += shape_ends_[s - 1];
@@ -215,6 +230,7 @@ void ColumnsWriter::GroupByShape(const ChunkRows& rows) {
     const uint32_t event = order_.empty() ? static_cast<uint32_t>(i) : order_[i];
     values_at_[shape_ends_[shape_of_[i]]++] = rows.values_at[event];
   }
+  assert(shape_ends_.back() == rows.count);
 }
 
 void ColumnsWriter::PutAttribute(ValueType type, std::span<const uint32_t> values_at, uint32_t key,
@@ -243,6 +259,7 @@ void ColumnsWriter::PutAttributes(const ChunkRows& rows) {
   uint32_t begin = 0;
   for (size_t s = 0; s < rows.shapes.size(); ++s) {
     const ChunkShape& shape = rows.shapes[s];
+    assert(begin <= shape_ends_[s] && shape_ends_[s] <= values_at_.size());
     const auto values_at = std::span(values_at_).subspan(begin, shape_ends_[s] - begin);
     begin = shape_ends_[s];
     for (uint32_t k = 0; k < shape.key_count; ++k) {
@@ -255,6 +272,7 @@ void ColumnsWriter::PutAttributes(const ChunkRows& rows) {
 EncodedColumns ColumnsWriter::Write(const StringTable& strings, const ChunkRows& rows) {
   EncodedColumns encoded;
   if (rows.count == 0) return encoded;
+  assert(rows.count <= limits::kChunkEventsMax && rows.count <= rows.timestamps.size());
   order_ = sorter_.Sort(std::span(rows.timestamps).first(rows.count));
   out_.clear();
   out_.push_back(static_cast<char>(chunk_format::kVersion));
@@ -266,6 +284,7 @@ EncodedColumns ColumnsWriter::Write(const StringTable& strings, const ChunkRows&
   PutShapeOf(rows);
   column_.resize(rows.count);
   Gather(order_, rows.timestamps, std::span(column_));
+  assert(column_.front() <= column_.back());
   encoded.first_timestamp_ns = column_.front();
   encoded.last_timestamp_ns = column_.back();
   PutIntegers(column_, IntegerEncoding::kDeltaOfDelta);

@@ -72,6 +72,7 @@ struct DecodedChunk::Impl {
 bool DecodedChunk::Impl::TakeVarint(uint64_t& value) {
   const uint8_t* const after = ReadVarint(Begin(rest), Begin(rest) + rest.size(), value);
   if (after == nullptr) return false;
+  assert(after <= Begin(rest) + rest.size());
   rest.remove_prefix(after - Begin(rest));
   return true;
 }
@@ -85,6 +86,7 @@ bool DecodedChunk::Impl::TakeColumn(std::string_view& column) {
 }
 
 absl::Status DecodedChunk::Impl::ReadCounts() {
+  assert(!rest.empty());
   const auto version = static_cast<uint8_t>(rest.front());
   if (version != chunk_format::kVersion) {
     return InvalidArgument("columns: format version {}, this program reads {}", version,
@@ -219,6 +221,7 @@ absl::Status DecodedChunk::Impl::ReadTimestamps() {
 }
 
 absl::Status DecodedChunk::Impl::ReadField(size_t column) {
+  assert(column < kFieldColumns.size());
   const uint32_t bit = FieldBit(kFieldColumns[column]);
   std::string_view bytes;
   if (!TakeColumn(bytes)) {
@@ -241,6 +244,7 @@ absl::Status DecodedChunk::Impl::ReadField(size_t column) {
     for (size_t i = 0; i < count; ++i) {
       out[i] = shapes[shape_of[i]].present & bit ? scratch[at++] : 0;
     }
+    assert(at == present);
   }
   return absl::OkStatus();
 }
@@ -294,6 +298,7 @@ absl::Status DecodedChunk::Impl::ReadAttributes(Attributes attributes) {
       }
       column = at;
       at += rows[s];
+      assert(at <= values.data() + values.size());
     }
   }
   return absl::OkStatus();
@@ -325,6 +330,7 @@ DecodedChunk::DecodedChunk(DecodedChunk&&) noexcept = default;
 DecodedChunk& DecodedChunk::operator=(DecodedChunk&&) noexcept = default;
 
 absl::Status DecodedChunk::Decode(std::string_view columns, Attributes attributes) {
+  assert(impl_ != nullptr);  // not moved from
   impl_->Clear();
   absl::Status status = impl_->Decode(columns, attributes);
   if (status.ok() && attributes == Attributes::kDecode) status = CheckChunkText(*this);
@@ -376,6 +382,7 @@ std::span<const uint64_t> DecodedChunk::column(uint32_t shape, uint32_t key) con
 }
 
 EventFields DecodedChunk::fields(size_t event) const {
+  assert(event < impl_->count);
   const auto& fields = impl_->fields;
   return {impl_->timestamps[event],
           fields[0][event],
@@ -387,8 +394,11 @@ EventFields DecodedChunk::fields(size_t event) const {
 }
 
 AttributeValue DecodedChunk::value(size_t event, uint32_t key) const {
+  assert(event < impl_->count);
   const uint16_t shape = impl_->shape_of[event];
+  assert(impl_->row_of[event] < column(shape, key).size());  // decoded with its attributes
   const uint64_t bits = column(shape, key)[impl_->row_of[event]];
+  assert(!IsText(impl_->shapes[shape].keys[key].type) || bits < impl_->string_count);
   if (IsText(impl_->shapes[shape].keys[key].type)) return {0, impl_->strings[bits]};
   return {bits, {}};
 }

@@ -100,6 +100,7 @@ struct EventChunkBuilder::Impl {
 
 // Counts bytes against the bound. False when they are too many.
 bool EventChunkBuilder::Impl::Reserve(size_t bytes) {
+  assert(bytes_max <= kBuilderBytesMax);
   if (bytes_max + bytes > kBuilderBytesMax) return false;
   bytes_max += bytes;
   return true;
@@ -108,6 +109,7 @@ bool EventChunkBuilder::Impl::Reserve(size_t bytes) {
 // False when the chunk cannot take it.
 bool EventChunkBuilder::Impl::InternText(std::string_view text, uint32_t& number) {
   const uint32_t before = strings.size();
+  assert(bytes_max <= kBuilderBytesMax);
   const size_t room = kBuilderBytesMax - bytes_max;
   number = strings.Intern(text, room < kStringLengthBytes ? 0 : room - kStringLengthBytes);
   if (number == StringTable::kFull) return false;
@@ -142,6 +144,7 @@ EventChunkBuilder::ShapeId EventChunkBuilder::Impl::FindShape(const Shape& shape
   const auto found = shape_by_hash.find(hash);
   ShapeId id = found == shape_by_hash.end() ? kNoShape : found->second;
   for (; id != kNoShape; id = rows.shapes[id].next_same_hash) {
+    assert(id < rows.shapes.size());
     const ChunkShape& known = rows.shapes[id];
     if (known.event_type != candidate[0] || known.phase != shape.phase ||
         known.present != (shape.present | FieldBit(Field::kTimestamp)) ||
@@ -162,6 +165,8 @@ EventChunkBuilder::ShapeId EventChunkBuilder::Impl::FindShape(const Shape& shape
 
 EventChunkBuilder::ShapeId EventChunkBuilder::Impl::AddShape(const Shape& shape, uint64_t hash) {
   const auto id = static_cast<ShapeId>(rows.shapes.size());
+  assert(id < limits::kChunkShapesMax && candidate.size() == 1 + shape.keys.size());
+  assert(last_text.size() == rows.keys.size());
   ChunkShape added;
   added.event_type = candidate[0];
   added.phase = shape.phase;
@@ -187,11 +192,13 @@ void EventChunkBuilder::Impl::Grow() {
   capacity =
       std::min<uint32_t>(std::max<uint32_t>(kEventsInitial, capacity * 2), limits::kChunkEventsMax);
   rows.Reserve(capacity);
+  assert(rows.count < capacity);
 }
 
 // Appends the values of a shape that has text or doubles. False when the chunk cannot take them.
 bool EventChunkBuilder::Impl::AppendTexts(const ChunkShape& shape,
                                           std::span<const AttributeValue> values) {
+  assert(values.size() == shape.key_count);
   for (size_t i = 0; i < values.size(); ++i) {
     if (!IsText(rows.keys[shape.first_key + i].type)) {
       rows.values.push_back(values[i].bits);
@@ -221,6 +228,7 @@ absl::StatusOr<EventChunkBuilder::ShapeId> EventChunkBuilder::InternShape(const 
   const size_t bytes = kShapeBytes + kKeyBytes * shape.keys.size();
   if (!impl.Reserve(bytes)) return ResourceExhausted("chunk: no room for a further shape");
   if (!impl.InternNames(shape)) {
+    assert(impl.bytes_max >= kChunkBytes + bytes);
     impl.bytes_max -= bytes;
     return ResourceExhausted("chunk: no room for the names of a further shape");
   }
@@ -259,6 +267,7 @@ absl::Status EventChunkBuilder::Append(ShapeId shape, const EventFields& fields,
     for (const AttributeValue& value : values) rows.values.push_back(value.bits);
   } else if (!impl.AppendTexts(at, values)) {
     rows.values.resize(values_before);
+    assert(impl.bytes_max >= kChunkBytes + bytes);
     impl.bytes_max -= bytes;
     return ResourceExhausted("chunk: no room for further strings after {} events", rows.count);
   }
@@ -277,10 +286,12 @@ size_t EventChunkBuilder::approximate_bytes() const {
 }
 
 EncodedColumns EventChunkBuilder::Finish() {
+  assert(impl_ != nullptr);  // not moved from
   // One for all builders of a thread: what it works in, some 200 KiB, stays in the processor's
   // cache and is not there once for each of hundreds of streams.
   static thread_local ColumnsWriter writer;
   EncodedColumns encoded = writer.Write(impl_->strings, impl_->rows);
+  assert(encoded.event_count == impl_->rows.count);
   assert(encoded.bytes.size() <= impl_->bytes_max);
   impl_->Reset();
   return encoded;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 
 #include "lib/trace/varint.h"
 
@@ -48,6 +49,7 @@ uint8_t* WriteDictionary(std::span<const uint64_t> values, uint8_t* out) {
         dictionary[distinct++] = value;
       }
     }
+    assert(hit < distinct && distinct <= distinct_max);
     indexes[i] = static_cast<uint8_t>(hit);
   }
   out = WriteVarint(distinct, out);
@@ -87,6 +89,7 @@ ColumnError ReadDictionary(const uint8_t* in, const uint8_t* end, std::span<uint
   if (distinct == 0 || distinct > kDictionaryValuesMax) return ColumnError::kIndex;
   std::array<uint64_t, kDictionaryValuesMax> dictionary;
   in = ReadDeltas(in, end, std::span(dictionary).first(distinct));
+  assert(in == nullptr || in <= end);
   if (in == nullptr || static_cast<size_t>(end - in) < out.size()) return ColumnError::kTruncated;
   if (static_cast<size_t>(end - in) > out.size()) return ColumnError::kTrailing;
   if (*std::max_element(in, end) >= distinct) return ColumnError::kIndex;

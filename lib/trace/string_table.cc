@@ -2,6 +2,8 @@
 #include "lib/trace/string_table.h"
 
 #include <algorithm>
+#include <bit>
+#include <cassert>
 #include <cstring>
 
 #include "absl/hash/hash.h"
@@ -28,6 +30,7 @@ StringTable::StringTable() : ends_(1, 0), slots_(kSlotsInitial) {}
 
 uint32_t StringTable::Intern(std::string_view text, size_t room) {
   const uint32_t hash = Hash(text);
+  assert(std::has_single_bit(slots_.size()) && size_t{size()} * 2 <= slots_.size());
   size_t at = hash & (slots_.size() - 1);
   for (; slots_[at].number != 0; at = (at + 1) & (slots_.size() - 1)) {
     if (slots_[at].hash != hash) continue;
@@ -36,6 +39,7 @@ uint32_t StringTable::Intern(std::string_view text, size_t room) {
   }
   if (size() >= limits::kChunkStringsMax || text.size() > room) return kFull;
   const uint32_t index = size();
+  assert(slots_[at].number == 0 && ends_.back() == bytes_.size());
   bytes_.append(text);
   ends_.push_back(static_cast<uint32_t>(bytes_.size()));
   slots_[at] = {hash, index + 1};
@@ -44,6 +48,7 @@ uint32_t StringTable::Intern(std::string_view text, size_t room) {
 }
 
 void StringTable::Grow() {
+  assert(!slots_.empty());
   std::vector<Slot> old(slots_.size() * 2);
   old.swap(slots_);
   for (const Slot& slot : old) {
@@ -58,6 +63,7 @@ void StringTable::Clear() {
   bytes_.clear();
   if (bytes_.capacity() > kBytesKept) bytes_.shrink_to_fit();
   ends_.resize(1);
+  assert(ends_.front() == 0);
   if (slots_.size() > kSlotsKept) {
     std::vector<Slot>(kSlotsInitial).swap(slots_);
     ends_.shrink_to_fit();

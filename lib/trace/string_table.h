@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -23,6 +24,7 @@ class StringTable {
   uint32_t Intern(std::string_view text, size_t room);
 
   std::string_view operator[](uint32_t index) const {
+    assert(index < size());
     const uint32_t begin = ends_[index];
     return {bytes_.data() + begin, ends_[index + 1] - begin};
   }

@@ -4,6 +4,7 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/support/client_callback.h>
 
+#include <cassert>
 #include <functional>
 #include <memory>
 #include <string>
@@ -39,6 +40,7 @@ class BidiCall {
   BidiCall(TaskRunner& runner, std::unique_ptr<grpc::ClientContext> context, const Start& start,
            Events events)
       : call_(std::make_shared<Call>(runner, std::move(context), std::move(events))) {
+    assert(runner.RunsTasksOnCurrentThread());
     call_->self = call_;
     start(call_->context.get(), call_.get());
     call_->AddHold();  // Writes come from outside gRPC's callbacks; released when reading ends.
@@ -49,6 +51,7 @@ class BidiCall {
   BidiCall& operator=(const BidiCall&) = delete;
 
   ~BidiCall() {
+    assert(call_->runner.RunsTasksOnCurrentThread());
     call_->listening = false;
     call_->context->TryCancel();
     {
@@ -64,6 +67,7 @@ class BidiCall {
 
   // One at a time: on_written comes between two, or on_closed instead.
   void Write(std::shared_ptr<const Request> request) {
+    assert(call_->runner.RunsTasksOnCurrentThread() && request != nullptr);
     const MutexLock lock(call_->mutex);
     if (call_->reading_ended) return;  // on_closed is on its way.
     call_->writing = std::move(request);

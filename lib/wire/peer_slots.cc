@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 
 #include <algorithm>
+#include <cassert>
 #include <iterator>
 
 namespace neurontrace {
@@ -46,6 +47,7 @@ size_t PeerSlots::Assign(const std::string& host,
                          const std::function<bool(const std::string& host)>& is_connected) {
   const MutexLock lock(mutex_);
   size_t best = 0;
+  assert(!slots_.empty());
   for (size_t i = 0; i < slots_.size(); ++i) {
     if (slots_[i].contains(host)) return i;
     if (slots_[i].size() < slots_[best].size()) best = i;
@@ -62,6 +64,7 @@ size_t PeerSlots::Assign(const std::string& host,
 
 std::string PeerSlots::Describe(size_t slot) const {
   const MutexLock lock(mutex_);
+  assert(slot < slots_.size());
   return DescribeOneOf({slots_[slot].begin(), slots_[slot].end()});
 }
 

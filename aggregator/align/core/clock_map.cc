@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 
 #include "aggregator/align/core/clock_reading.h"
 #include "aggregator/align/core/wide.h"
@@ -45,6 +46,7 @@ uint64_t ClockMap::Apply(const Piece& piece, uint64_t raw_ns) {
 }
 
 size_t ClockMap::PieceIndex(uint64_t raw_ns) const {
+  assert(!pieces_.empty());
   const auto after =
       std::upper_bound(pieces_.begin(), pieces_.end(), raw_ns,
                        [](uint64_t raw, const Piece& piece) { return raw < piece.raw_begin_ns; });
@@ -67,6 +69,7 @@ uint64_t ClockMap::ToRaw(uint64_t reference_ns) const {
 }
 
 void ClockMapCursor::Seek(uint64_t raw_ns) {
+  assert(map_ != nullptr);
   const auto& pieces = map_->pieces_;
   piece_ = map_->PieceIndex(raw_ns);
   begin_ = piece_ == 0 ? 0 : pieces[piece_].raw_begin_ns;
@@ -78,6 +81,7 @@ void ClockMapCursor::Seek(uint64_t raw_ns) {
                            (UINT64_MAX - piece.reference_begin_ns) / 2);
   reference_begin_ = piece.reference_begin_ns;
   rate_ = piece.rate;
+  assert(raw_ns >= begin_ && raw_ns <= end_);
 }
 
 uint64_t ClockMapCursor::ToReferenceBeyond(uint64_t raw_ns) {

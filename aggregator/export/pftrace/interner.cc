@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/export/pftrace/interner.h"
 
+#include <cassert>
+
 #include <protozero/pbf_writer.hpp>
 
 #include "absl/strings/string_view.h"
@@ -28,6 +30,7 @@ uint32_t Interner::Intern(Table& table, uint32_t field, std::string_view text) {
   const auto iid = static_cast<uint32_t>(table.size() + 1);  // 0 is no number
   table.emplace(std::string(text), iid);
   ++texts_;
+  assert(iid == table.size());
   text_bytes_ += text.size();
   protozero::pbf_writer data(pending_);
   protozero::pbf_writer entry(data, field);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cstdint>
 #include <protozero/pbf_writer.hpp>
 #include <string>
@@ -109,6 +110,7 @@ GroupLevels::GroupLevels(const Grouping& grouping, std::span<const TimelineStrea
 
 // Where in the tree the level of a stream's cores is, threads aside.
 std::string GroupLevels::CorePath(uint32_t stream) const {
+  assert(stream < streams_.size());
   std::string path = grouping_.ProcessLabel(streams_[stream], 0);
   for (const Part part : parts_) {
     if (part == Part::kLncIdx) break;
@@ -130,6 +132,7 @@ std::string GroupLevels::NameOf(Part part, const TimelineStream& stream, uint64_
 }
 
 std::vector<std::string> GroupLevels::Of(uint32_t stream, std::optional<uint64_t> thread_id) const {
+  assert(stream < streams_.size() && has_core_level_.size() == streams_.size());
   std::vector<std::string> names;
   for (const Part part : parts_) {
     if (part == Part::kThreadId && !thread_id) break;
@@ -167,6 +170,7 @@ void TrackTable::Begin(const TimelineHeader& header) {
   // No thread shall have its process's number: that would make it the main thread.
   next_tid_ = 100;
   while (next_tid_ <= next_pid_) next_tid_ *= 10;
+  assert(next_tid_ > next_pid_);
   next_pid_ = kLatePid;
 }
 
@@ -187,6 +191,7 @@ void TrackTable::DescribeNew() {
 }
 
 void TrackTable::DescribeProcess(uint32_t process) {
+  assert(process == processes_.size());
   const ExportProcess& about = model_.process(process);
   const Process& added = processes_.emplace_back(Process{next_uuid_++, next_pid_++});
   std::string name = about.label;
@@ -209,11 +214,13 @@ void TrackTable::DescribeProcess(uint32_t process) {
 
 const TrackTable::Process& TrackTable::ProcessAt(uint32_t process) {
   if (process >= processes_.size()) DescribeNew();
+  assert(process < processes_.size());
   return processes_[process];
 }
 
 uint32_t TrackTable::GroupUuid(uint32_t process, uint32_t stream,
                                std::optional<uint64_t> thread_id) {
+  assert(levels_.has_value());  // after Begin
   uint32_t parent_uuid = ProcessAt(process).uuid;
   std::string path = fmt::format("{}", process);
   for (std::string& name : levels_->Of(stream, thread_id)) {
@@ -231,6 +238,7 @@ uint32_t TrackTable::GroupUuid(uint32_t process, uint32_t stream,
 }
 
 void TrackTable::DescribeThread(const ExportRow& about, TraceRow& row) {
+  assert(about.process < processes_.size() && row.lane_uuids.empty());
   row.lane_uuids.push_back(next_uuid_++);
   row.lane_parent_uuid = row.lane_uuids.front();
   const int64_t tid = next_tid_++;
@@ -249,6 +257,7 @@ void TrackTable::DescribeThread(const ExportRow& about, TraceRow& row) {
 }
 
 void TrackTable::DescribeTrack(const ExportRow& about, TraceRow& row) {
+  assert(row.lane_uuids.empty());
   row.lane_parent_uuid = GroupUuid(about.process, about.stream, about.thread_id);
   RowCounts& counts = row_counts_[row.lane_parent_uuid];
   row.rank = about.source == RowSource::kHardware
@@ -263,11 +272,13 @@ void TrackTable::DescribeTrack(const ExportRow& about, TraceRow& row) {
 
 uint32_t TrackTable::DescribeChild(const Child& child) {
   const uint32_t uuid = next_uuid_++;
+  assert(uuid != 0 && child.parent_uuid < uuid);
   out_.TrackDescriptor(SerializeTrack(uuid, child));
   return uuid;
 }
 
 uint32_t TrackTable::LaneUuid(uint32_t row, uint32_t lane) {
+  assert(row < rows_.size() && !rows_[row].lane_uuids.empty());
   TraceRow& about = rows_[row];
   while (lane >= about.lane_uuids.size()) {
     const size_t number = about.lane_uuids.size();
@@ -327,6 +338,7 @@ uint32_t TrackTable::HostCpuUuid(uint32_t stream, const std::string& cpu) {
 }
 
 uint32_t TrackTable::StreamUuid(uint32_t stream) {
+  assert(header_ != nullptr && stream < header_->streams.size());
   const StreamKind kind = header_->streams[stream].description.identity.kind;
   const uint32_t process = model_.ProcessOf(stream);
   if (kind == StreamKind::kFramework || kind == StreamKind::kHost) return ProcessAt(process).uuid;
@@ -334,6 +346,7 @@ uint32_t TrackTable::StreamUuid(uint32_t stream) {
 }
 
 uint32_t TrackTable::LossUuid(uint32_t stream) {
+  assert(header_ != nullptr && stream < header_->streams.size());
   const auto [known, is_new] = losses_.try_emplace(stream, 0);
   if (!is_new) return known->second;
   const TimelineStream& about = header_->streams[stream];
@@ -352,6 +365,7 @@ uint32_t TrackTable::LossUuid(uint32_t stream) {
 
 template <typename Predicate>
 std::optional<uint32_t> TrackTable::FirstStream(Predicate has) const {
+  assert(header_ != nullptr);
   for (const uint32_t stream : model_.streams()) {
     if (has(header_->streams[stream].description.identity.worker)) return stream;
   }

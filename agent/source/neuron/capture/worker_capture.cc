@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <utility>
 
@@ -82,6 +83,7 @@ WorkerCapture::WorkerCapture(const StreamSetup& surroundings, SourceListener& li
 
 WorkerAction WorkerCapture::Apply(WorkerEvent event) {
   const WorkerTransition transition = FindTransition(phase_, event);
+  assert(transition.from == phase_ && transition.event == event);
   phase_ = transition.to;
   return transition.action;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 
 namespace neurontrace {
 namespace {
@@ -159,6 +160,18 @@ constexpr bool IsEachPairOnce() {
   return true;
 }
 static_assert(IsEachPairOnce(), "two rows for one pair of phase and event");
+
+// Whether every phase but kEnded ends, and nothing leaves kEnded.
+constexpr bool EndsFromEveryPhase() {
+  size_t ends = 0;
+  for (const WorkerTransition& row : kTransitions) {
+    if (row.from == WorkerPhase::kEnded) return false;
+    if ((row.event == WorkerEvent::kEnd) != (row.to == WorkerPhase::kEnded)) return false;
+    ends += row.event == WorkerEvent::kEnd ? 1 : 0;
+  }
+  return ends == kWorkerPhases - 1;
+}
+static_assert(EndsFromEveryPhase(), "a phase that does not end, or a row from kEnded");
 static_assert(static_cast<size_t>(WorkerPhase::kEnded) + 1 == kWorkerPhases);
 static_assert(static_cast<size_t>(WorkerEvent::kEnd) + 1 == kWorkerEvents);
 static_assert(static_cast<size_t>(WorkerAction::kEndStreams) + 1 == kWorkerActions);
@@ -184,6 +197,10 @@ TraceState NextTraceState(TraceState from, TraceSign sign) {
   return found == kTraceTransitions.end() ? from : found->to;
 }
 
-std::string_view ToString(WorkerPhase phase) { return kPhaseNames[static_cast<size_t>(phase)]; }
+std::string_view ToString(WorkerPhase phase) {
+  const auto index = static_cast<size_t>(phase);
+  assert(index < kPhaseNames.size() && !kPhaseNames[index].empty());
+  return kPhaseNames[index];
+}
 
 }  // namespace neurontrace

@@ -3,6 +3,7 @@
 
 #include <sys/socket.h>
 
+#include <cassert>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
@@ -51,6 +52,7 @@ void PeerCloser::Work(State& state) {
     fd.Close();
     lock.Lock();
   }
+  assert(state.threads > 0);
   --state.threads;
 }
 

@@ -29,6 +29,7 @@ namespace neurontrace {
 namespace {
 
 constexpr uint64_t kPublishNs = 1'000'000'000;
+// Short against the time of an acknowledgement, so that polling does not prolong a clean stop.
 constexpr uint64_t kDrainLookNs = 20'000'000;
 constexpr char kAggregatorCondition[] = "aggregator";
 constexpr char kSocketCondition[] = "socket";
@@ -39,10 +40,14 @@ constexpr char kSequenceCondition[] = "sequence";
 // An aggregator that answers nothing for so long is called slow.
 constexpr uint64_t kAnswerWaitMaxNs = 10'000'000'000;
 constexpr uint64_t kSpoolAgainNs = 1'000'000'000;
+// How long a stop waits for the last clock evidence. Without it the aggregator aligns the last
+// seconds of a capture by extrapolation, with wider bounds, so it is worth one second but no more.
 constexpr uint64_t kLastEvidenceNs = 1'000'000'000;
+// How long a stop waits for the spool's last write. A disk that hangs must not keep the process
+// alive; the cursors that are lost with it cost only that chunks are sent twice.
 constexpr uint64_t kLastCursorsNs = 2'000'000'000;
 
-// Sources may not look at agent/ranks, so the two meet here.
+// agent/source must not include agent/ranks (tools/layers.txt), so the two are connected here.
 RankResolver MakeRankResolver(const ConfiguredRanks& configured) {
   return
       [configured](std::span<const RankFacts> workers) { return ResolveNode(workers, configured); };
@@ -70,6 +75,7 @@ std::unique_ptr<Spool> MakeSpool(const AgentConfig& config, const AgentInfo& inf
   if (config.spool == "none") return nullptr;
   Spool::Options options;
   options.directory = config.spool;
+  // The spool makes paths by appending to this; a trailing slash would make one directory two.
   while (options.directory.size() > 1 && options.directory.back() == '/') {
     options.directory.pop_back();
   }
@@ -87,7 +93,9 @@ std::unique_ptr<DiskRoom> MakeSpoolRoom(const AgentConfig& config, TaskRunner& i
   return config.spool == "none" ? nullptr : std::make_unique<DiskRoom>(config.spool, io);
 }
 
-// Where it lies beside the agent, as it is installed; else its name.
+// The path to suggest for LD_PRELOAD in messages about untapped workers: the library as it is
+// installed beside this program (bin/ and lib/ under one prefix), or only its name where it is
+// elsewhere and the dynamic linker has to find it.
 std::string FindTapLibrary() {
   constexpr std::string_view kName = "libneurontrace_tap.so";
   std::error_code error;
@@ -111,8 +119,11 @@ std::unique_ptr<UntappedWorkers> MakeUntappedWorkers(const AgentConfig& config,
       [&taps](uint32_t pid, uint64_t start) { return taps.HasWorker(pid, start); });
 }
 
+// A few stat(2) calls each time; an operator who changes the file does not wait longer than this.
 constexpr uint64_t kLookAtConfigNs = 2'000'000'000;
 
+// "0 1 (rank 33)": the logical cores of a worker, each with the rank by its best evidence, which is
+// the first one.
 std::string CoresOf(const WorkerInfo& worker) {
   std::string cores;
   for (const CoreInfo& core : worker.cores) {
@@ -152,8 +163,12 @@ StatusTable CapturesTable(const ControlSession& control) {
   return table;
 }
 
+// How long an HTTP request may wait for the sequence. It is answered with 503 and "retry" after
+// that, as a caller such as a training script must not hang because the agent is busy.
 constexpr std::chrono::milliseconds kPostPatience{5'000};
 
+// Maps outcomes to HTTP codes that clients already know how to handle: 429 and 503 carry
+// Retry-After in seconds, rounded up so that a retry is never early.
 PostAnswer AnswerOf(const AgentTriggers::PostOutcome& outcome) {
   using Posted = AgentTriggers::Posted;
   switch (outcome.posted) {
@@ -174,13 +189,14 @@ PostAnswer AnswerOf(const AgentTriggers::PostOutcome& outcome) {
 
 }  // namespace
 
-// Everything of an agent that is about pods: builds it, connects it and owns it. The kubelet is
-// asked on a thread of its own. On the agent's sequence.
+// Builds, connects and owns everything of an agent that concerns pods. The kubelet is asked on a
+// thread of its own because the call blocks. Constructed, used and destroyed on the agent's
+// sequence.
 // thread: pods: asks the kubelet, if --pod-resources names its socket
 class AgentPods {
  public:
-  // Begins to work once the sequence runs. All but the strings outlive it; the registry owns the
-  // metrics.
+  // Starts the first look once the sequence runs. `taps`, `runner` and `clock` outlive this; the
+  // registry owns the metrics.
   AgentPods(const std::string& kubelet_socket, TapSource& taps, TaskRunner& runner,
             const Clock& clock, prometheus::Registry& registry, const std::string& instance_id)
       : kubelet_(kubelet_socket),
@@ -204,7 +220,8 @@ class AgentPods {
     AddMetrics(registry, instance_id);
     attribution_.Start();
   }
-  // Ends at once; a question that is under way is given up.
+  // Returns promptly: Cancel ends the call that is under way, so that join() never waits for the
+  // kubelet.
   ~AgentPods() {
     kubelet_.Cancel();
     io_.PostTask([this] { io_.Quit(); });
@@ -236,6 +253,8 @@ class AgentPods {
     }
   }
 
+  // Called with each look, every few seconds, rather than by AgentMetrics: the counters are atomics
+  // because the kubelet's thread raises them.
   void Publish() {
     for (const auto& [metric, counter] : metrics_) {
       RaiseCounter(*metric, static_cast<double>(counter->load(std::memory_order_relaxed)));
@@ -259,6 +278,8 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info, const Process& pr
       spool_(MakeSpool(config, info, FilesOf(config, files_, unsynced_files_), io_loop_, loop_,
                        clock_, random_)),
       queue_(spool_.get()),
+      // With one HTTP/2 connection, flow control would let full chunk windows delay the control
+      // messages.
       // Control and upload have a connection each, so that reports never wait behind chunks.
       uploader_(queue_,
                 MakeGrpcUploadConnector(MakeChannel(config.aggregator, config.security),
@@ -368,6 +389,7 @@ ControlSession::Hooks Agent::MakeControlHooks() {
 }
 
 Agent::~Agent() {
+  // First: a request that arrives later would read components that are already destroyed.
   process_.StopPages();
   if (!io_thread_.joinable()) return;
   io_loop_.PostTask([this] { io_loop_.Quit(); });
@@ -407,6 +429,7 @@ void Agent::Run(int signal_fd) {
 }
 
 void Agent::OpenSpool() {
+  // A signal may arrive while the spool is being waited for.
   if (ending_) return;
   turns_.Rest();  // which reads all of it
   const absl::Status status = queue_.Recover();
@@ -426,6 +449,7 @@ void Agent::OpenSpool() {
                  spool_->bytes());
   }
   started_ = true;
+  // Not earlier: what the spool holds is added to the cursors of every welcome (on_resume above).
   control_.Start();
   loop_.PostDelayedTask([this] { ResumeOffline(); }, ControlSession::kGoOnAloneAfterNs);
 }
@@ -471,6 +495,7 @@ void Agent::OnSignal(int signal_fd) {
   health_.Set(kSocketCondition, false, "shutting down");
   clocks_.Flush();
   clocks_deadline_ns_ = clock_.MonotonicNs() + kLastEvidenceNs;
+  // From here on sources find no room and read no further, so that the queue can only shrink.
   queue_.Close();
   taps_.Flush();
   framework_.Flush();
@@ -482,6 +507,8 @@ void Agent::Drain(uint64_t deadline_ns) {
   const bool drained = queue_.chunks() == 0;
   // Without an aggregator there is nobody to wait for but the disk.
   const bool keeps = spool_ != nullptr && spool_->health().ok() && queue_.unkept_chunks() > 0;
+  // Chunks that are on the disk already are safe, so a node whose aggregator is gone stops at once
+  // instead of using up the whole drain time.
   const bool wait = !drained && (uploader_.connected() || keeps);
   const uint64_t now_ns = clock_.MonotonicNs();
   const bool clocks_wait = !clocks_.settled() && now_ns < clocks_deadline_ns_;
@@ -514,6 +541,7 @@ void Agent::PublishMetrics() {
   metrics_.Publish();
   process_.Publish();
   delivery_metrics_.Publish();
+  // Canaries travel the whole way of the events, so this condition sees a stall at any stage.
   const auto stall = DescribeStall(source_metrics_.canary_watch, clock_.MonotonicNs());
   health_.Set(kDataFlowCondition, !stall, stall.value_or(""));
   if (started_ && spool_ != nullptr) {

@@ -43,60 +43,96 @@ namespace neurontrace {
 
 class AgentPods;
 
-// Builds everything of one agent, connects it and owns it. All of it lives on one sequence, the
-// thread that calls Run; the spool's disk, gRPC and HTTP have threads of their own.
+// The composition root of neurontrace-agent: builds every component of one agent, connects them by
+// the hooks that the Make... functions below return, and owns them all. There is one agent per
+// process.
+//
+// All components live on one sequence, the thread that calls Run, and use no locks among each
+// other. Only what may block is elsewhere: the spool's disk (io_thread_), clock measurements
+// (AgentClocks), the kubelet (AgentPods), gRPC and the HTTP server of DaemonProcess. Those hand
+// their results back as tasks on loop_.
+//
+// Every problem that can occur at the start is the status of Create. Later problems (aggregator
+// unreachable, disk full, a tap that misbehaves) never end the agent: they become a condition of
+// /readyz and a metric, and the work is tried again.
 // thread: main: sources, ranks, control and the uploader, on one event loop
 // thread: spool: writes and syncs the disk of the spool
 class Agent {
  public:
-  // The process that it is in.
+  // What main() provides: the process that this agent runs in.
   struct Process {
     ProgramLog& log;  // outlives the agent
-    // The configuration as the command line and the files say it now.
+    // Reads the configuration again, from the command line, the environment and the files as they
+    // are now. Called on the agent's sequence when a file changed or on SIGHUP; an error keeps the
+    // configuration that is in force.
     std::function<absl::StatusOr<AgentConfig>()> read_config;
   };
-  // Errors of the socket and of the health address, as they are said to people.
+  // Builds the agent and opens its socket and its health address. Fails with the errors of
+  // CheckAgentConfig, and if either address cannot be used; the message names the option for the
+  // person who reads it. Nothing is recorded before Run.
   static absl::StatusOr<std::unique_ptr<Agent>> Create(const AgentConfig& config,
                                                        const AgentInfo& info,
                                                        const Process& process);
+  // Stops the HTTP pages, then joins the spool's thread. To be called after Run has returned, as no
+  // component may receive a task while it is being destroyed.
   ~Agent();
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 
-  // Works until one of the signals that `signal_fd` (signalfd(2)) reports. Then sources are read no
-  // further, and what they gave is sent for as long as the drain time allows; what is left stays in
-  // the spool, or, where there is none, with the workers, and the next agent continues with it.
-  // SIGHUP ends nothing: the file of the configuration is read again.
+  // Works until a signal that `signal_fd` (signalfd(2), owned by the caller) reports. The first
+  // SIGTERM or SIGINT stops reading from the sources and sends what they have given for up to the
+  // drain time (--drain-seconds). What is left stays in the spool, or, without a spool, in the
+  // buffers of the workers' taps, where the next agent continues. A second signal ends Run at once.
+  // SIGHUP reads the configuration file again and ends nothing.
   void Run(int signal_fd);
 
+  // The TCP port of the health address; differs from the configured one if that was 0.
   int health_port() const { return process_.health_port(); }
 
  private:
   Agent(const AgentConfig& config, const AgentInfo& info, const Process& process);
   ControlSession::Hooks MakeControlHooks();
   absl::Status Start(const AgentConfig& config);
-  // Begins to work once the spool is read; a directory that cannot be read, or that another agent
-  // uses, is waited for.
+  // Reads the spool's directory and then connects to the aggregator. Tries again every second while
+  // the directory may hold chunks and cannot be read, or another agent uses it: what lies there
+  // must be known before streams continue.
   void OpenSpool();
-  // Resumes the captures that the spool lists as running, unless an aggregator has listed them.
+  // Resumes the captures that the spool lists as running, so that an agent that restarts while the
+  // aggregator is unreachable continues to record. Does nothing once an aggregator has sent its own
+  // list.
   void ResumeOffline();
-  // Anything but OK: what lies in the spool is for an aggregator with another store.
+  // Fails with FAILED_PRECONDITION if the spool holds chunks for an aggregator with another store
+  // and --spool-adopt is not given. Otherwise records `aggregator_id` as the owner of the spool.
   absl::Status CheckAggregator(const std::string& aggregator_id);
+  // Handles one signal; see Run.
   void OnSignal(int signal_fd);
+  // Waits until every chunk is acknowledged or in the spool, at most until `deadline_ns`
+  // (monotonic), then stops control, upload and spool, and ends the loop. Polls, as three
+  // independent parties have to become ready.
   void Drain(uint64_t deadline_ns);
+  // Sets the condition "upload": fails if chunks wait and no acknowledgement has arrived for a
+  // while.
   void LookAtUpload();
+  // Copies all counters into the Prometheus registry and sets the conditions of /readyz. Once a
+  // second. Also proves to LoopWatchdog that the sequence is alive.
   void PublishMetrics();
+  // The page POST /triggers/NAME. Its handler runs on the HTTP server's thread and waits for the
+  // sequence.
   PostPage MakeTriggerPage(const AgentConfig& config);
   static DaemonProcess::Options ProcessOptions(const AgentConfig& config, const AgentInfo& info);
   ConfigReload::Hooks MakeReloadHooks(const Process& process);
+  // The tables of the status page, made on the sequence.
   std::vector<StatusTable> StatusTables(const AgentInfo& info);
   void LookAtConfig();
+  // Declares the conditions of /readyz and /healthz before the pages are served, so that a probe
+  // that comes early is answered with "not yet" rather than with success.
   void DeclareConditions();
 
   uint64_t drain_ns_;
   const bool spool_adopts_;
 
-  // In the order in which they are built.
+  // In the order in which they are built: each may refer to those above it, and destruction in
+  // reverse order ends the users first.
   SystemClock clock_;
   SystemRandom random_;
   EventLoop loop_;

@@ -12,6 +12,7 @@
 namespace neurontrace {
 namespace {
 
+// Metrics are read once a second, so five copies a second are fresh enough and cost nothing.
 constexpr uint64_t kBeatsPerPublish = 4;
 
 }  // namespace
@@ -22,6 +23,8 @@ AgentClocks::AgentClocks(const AgentConfig& config, const AgentInfo& info) {
 }
 
 AgentClocks::~AgentClocks() {
+  // In reverse order of construction, on the sequence, as each part has watches and timers there.
+  // The collector is first, since it calls all others.
   loop_.PostTask([this] {
     collector_.reset();
     link_.reset();
@@ -35,6 +38,8 @@ AgentClocks::~AgentClocks() {
 
 void AgentClocks::Start(const AgentConfig& config, const AgentInfo& info) {
   assert(loop_.RunsTasksOnCurrentThread() && collector_ == nullptr);
+  // The probers are made before the collector but answer only after Start of the link, by which
+  // time collector_ is set.
   const auto on_exchange = [this](const ClockExchange& exchange) { collector_->Add(exchange); };
   udp_ = std::make_unique<UdpProber>(host_clocks_, loop_, on_exchange);
   // A connection each, so that probes wait behind nothing.
@@ -82,6 +87,7 @@ void AgentClocks::Publish() {
   stats_ = stats;
 }
 
+// flushing_ is set before the task is posted: settled() must not answer with the state from before.
 void AgentClocks::Flush() {
   {
     const MutexLock lock(mutex_);

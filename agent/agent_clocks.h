@@ -18,12 +18,18 @@
 
 namespace neurontrace {
 
-// Everything of an agent that is about clocks, on a thread of its own, as nothing there may wait
-// for anything: builds it, connects it and owns it.
+// Builds, connects and owns everything of an agent that concerns clocks, on a thread of its own:
+// HostClockWatch takes a late wakeup for a machine that stood still, so nothing on this thread may
+// wait for a disk, a lock that is held for long, or the agent's sequence. The probers and the
+// evidence link each have a gRPC channel of their own, so that a probe waits behind nothing.
+//
+// The measurements are described in docs/formats; the aggregator computes the alignment from them.
+// Kernel timers that cannot be created are logged and leave this agent without measurements;
+// captures run regardless.
 // thread: clocks: reads clocks and exchanges probes; nothing on it may wait
 class AgentClocks {
  public:
-  // What has been counted, as of a moment ago.
+  // Counters of all parts, as the clock thread copied them last: at most 200 ms old.
   struct Stats {
     ClockCollector::Counters collector;
     UtcSources::Counters utc;
@@ -38,16 +44,19 @@ class AgentClocks {
     bool uses_stream = false;
   };
 
-  // Begins to work at once.
+  // Starts the thread and begins to measure. Both arguments are copied.
   AgentClocks(const AgentConfig& config, const AgentInfo& info);
-  // Ends at once.
+  // Destroys the parts on their own sequence and joins the thread. Evidence that was not sent is
+  // lost; call Flush and wait for settled() to avoid that.
   ~AgentClocks();
   AgentClocks(const AgentClocks&) = delete;
   AgentClocks& operator=(const AgentClocks&) = delete;
 
-  // Any thread: has what was measured so far sent, with how the clocks are now.
+  // Takes a snapshot of the clocks and closes the open batch, so that the aggregator gets evidence
+  // up to this moment. Any thread; does not wait.
   void Flush();
-  // Any thread: nothing waits that an aggregator could take.
+  // Returns true once what was flushed has been received by the aggregator, or no aggregator is
+  // connected that could receive it. Any thread.
   bool settled() const;
   Stats stats() const;
 

@@ -21,6 +21,7 @@ void DiskRoom::Ask() {
     std::error_code error;
     const auto space = std::filesystem::space(directory, error);
     if (!error) answer->bytes = space.available;
+    // bytes is written before is_known, which free_bytes() reads first.
     answer->is_known = !error;
     answer->is_awaited = false;
   });
@@ -113,6 +114,7 @@ void DeliveryMetrics::PublishLosses() {
 
 void DeliveryMetrics::PublishAckTimes() {
   const AckTimes& now = watched_.uploader.ack_times();
+  // The histogram takes what is new since the last time; the uploader keeps totals.
   std::vector<double> more;
   more.reserve(now.counts.size());
   for (size_t i = 0; i < now.counts.size(); ++i) {
@@ -241,7 +243,7 @@ void AgentMetrics::AddSourceCounters() {
            [this] { return watched_.sources.workers.load(std::memory_order_relaxed); });
 }
 
-// Of sources other than taps.
+// Counters of sources other than taps.
 void AgentMetrics::AddHostCounters() {
   const AgentSourceMetrics& sources = watched_.sources;
   const auto add = [this](const char* name, const char* help,
@@ -448,6 +450,8 @@ void AgentMetrics::AddSpoolMetrics(const Spool& spool) {
 }
 
 void AgentMetrics::Publish() {
+  // First: the readers that AddClockMetrics made refer to this copy, as the clock thread's own
+  // counters must not be read from here.
   clock_stats_ = watched_.clocks.stats();
   for (const auto& counter : counters_) RaiseCounter(*counter.metric, counter.read());
   for (const auto& gauge : gauges_) gauge.metric->Set(gauge.read());

@@ -35,16 +35,20 @@
 
 namespace neurontrace {
 
-// What the disk under a directory has left for this process. Asks on a thread that may wait for the
-// disk; whoever wants to know gets what it last said. One thread but for that.
+// Asks how much of the disk under a directory is free for this process. statfs(2) on a broken
+// network volume blocks, so the question is put on the spool's thread and free_bytes() returns the
+// latest answer. Used from the agent's sequence; the answer crosses by atomics.
 class DiskRoom {
  public:
-  // `io` outlives this or is at its end; tasks that are left there do no harm.
+  // `io` outlives this. A task that runs after this was destroyed does no harm, as it shares
+  // answer_.
   DiskRoom(std::string directory, TaskRunner& io) : directory_(std::move(directory)), io_(io) {}
 
-  // Has the disk asked, unless it has yet to answer the last time.
+  // Starts a query on `io`, unless one is still running, so that a disk that hangs collects no
+  // tasks.
   void Ask();
-  // Bytes; nothing before the first answer, and while the disk gives none.
+  // Bytes available to an unprivileged process. Empty before the first answer and after a failed
+  // one.
   std::optional<uint64_t> free_bytes() const;
 
  private:
@@ -59,8 +63,8 @@ class DiskRoom {
   const std::shared_ptr<Answer> answer_ = std::make_shared<Answer>();
 };
 
-// What each worker costs and what is left out of it, as Prometheus gauges by pid; one that is not
-// known is not there. On the agent's sequence.
+// Publishes what tracing costs each worker and what detail is omitted, as gauges labelled by pid. A
+// worker whose value is not known has no gauge, as 0 would read as "free". On the agent's sequence.
 class WorkerLoadMetrics {
  public:
   // The registry owns the metrics.
@@ -69,17 +73,18 @@ class WorkerLoadMetrics {
   void Publish(const std::map<uint32_t, TapWorker::Load>& loads);
 
  private:
+  // By pid.
   GaugesByLabel<uint32_t> core_ppm_;
   GaugesByLabel<uint32_t> bytes_per_second_;
   GaugesByLabel<uint32_t> fidelity_;
 };
 
-// Whether what is recorded gets through, as Prometheus metrics: what is lost where and why, how
-// long acknowledgements take, what room the spool's disk has, and until when the agent's
-// certificate is good. On the agent's sequence.
+// Publishes whether recorded data reaches the aggregator: losses by place and reason, the latency
+// of acknowledgements, free space of the spool's disk, and the expiry of the agent's certificates.
+// On the agent's sequence. docs/operator/metrics.md describes each metric.
 class DeliveryMetrics {
  public:
-  // All of it outlives this.
+  // All objects outlive this.
   struct Watched {
     const AgentSourceMetrics& sources;
     const DeliveryQueue& queue;
@@ -91,6 +96,7 @@ class DeliveryMetrics {
   DeliveryMetrics(prometheus::Registry& registry, const prometheus::Labels& labels,
                   const Watched& watched, ChannelSecurity security);
 
+  // Once a second. Files of certificates and the disk are read only in every tenth call.
   void Publish();
 
  private:
@@ -110,12 +116,13 @@ class DeliveryMetrics {
   uint32_t turn_ = 0;
 };
 
-// What the agent counts, as Prometheus metrics; docs/operator/metrics.md describes them.
-// Components count in plain numbers on the agent's sequence, and Publish, on that sequence, copies
-// them.
+// Publishes what the agent counts as Prometheus metrics; docs/operator/metrics.md describes them.
+// Components count in plain numbers on the agent's sequence, and Publish, called there once a
+// second, copies them into the registry, so that a scrape on the HTTP thread never touches a
+// component.
 class AgentMetrics {
  public:
-  // What is looked at; all of it outlives this.
+  // The objects that are read; all of them outlive this.
   struct Watched {
     const AgentSourceMetrics& sources;
     const DeliveryQueue& queue;
@@ -129,14 +136,17 @@ class AgentMetrics {
     const AgentTriggers& triggers;
   };
 
-  // The registry owns the metrics.
+  // Registers all metrics, so that each exists with the value 0 from the first scrape on. The
+  // registry owns them; every one has the label `instance_id`.
   AgentMetrics(prometheus::Registry& registry, const std::string& instance_id,
                const Watched& watched);
 
+  // Copies all values; to be called once a second.
   void Publish();
   const prometheus::Labels& labels() const { return labels_; }  // of all of them
 
  private:
+  // Reads one value of a component; called in Publish.
   using Read = std::function<double()>;
   void AddCounter(const char* name, const char* help, Read read);
   void AddGauge(const char* name, const char* help, Read read);
@@ -154,6 +164,7 @@ class AgentMetrics {
   OptionalGauge MakeOptionalGauge(const char* name, const char* help);
 
   template <typename Metric>
+  // A metric of the registry with the function that reads its value.
   struct Published {
     Metric* metric;
     Read read;

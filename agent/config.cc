@@ -40,6 +40,7 @@ constexpr char kFooter[] =
     "agent that starts with the same spool resumes where this one stopped. SIGHUP reloads "
     "--config.";
 constexpr size_t kIdentifierBytesMax = 200;
+// As EnvironmentReader::kNumberMax, so that options and environment variables have one range.
 constexpr int64_t kRankMax = (int64_t{1} << 31) - 1;
 
 std::string CheckSocketPath(const std::string& path) {
@@ -50,7 +51,8 @@ std::string CheckSocketPath(const std::string& path) {
   return "";
 }
 
-// Owner, group and others, each as chmod(1) writes them; the agent itself must get in.
+// Checks owner, group and others as chmod(1) writes them. The owner must keep access, as the agent
+// itself has to get in.
 std::string CheckSocketMode(const std::string& text) {
   uint32_t mode = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), mode, 8);
@@ -135,7 +137,7 @@ void AddSourceOptions(CLI::App& app, AgentConfig& config) {
       ->check(count);
 }
 
-// Options of the spool whose words stand for something else.
+// Options of the spool that are typed as words and stored as booleans.
 struct SpoolWords {
   std::string when_full = "drop-oldest";
   std::string durability = "synced";
@@ -225,7 +227,8 @@ void AddDaemonOptions(CLI::App& app, AgentConfig& config) {
       ->capture_default_str();
 }
 
-// Throws CLI::ParseError.
+// Throws CLI::ParseError for everything that is wrong, the checks after app.parse included, so that
+// all errors look alike. No exception leaves this file.
 AgentConfig Parse(CLI::App& app, int argc, char** argv) {
   AgentConfig config;
   app.set_version_flag("--version",
@@ -247,6 +250,7 @@ AgentConfig Parse(CLI::App& app, int argc, char** argv) {
   if (const absl::Status texts = CheckEffectiveOptions(app, {}); !texts.ok()) {
     throw CLI::ParseError(std::string(texts.message()), kExitUsage);
   }
+  // Not required by CLI11 itself: --spool-check works without an aggregator.
   if (config.aggregator.empty() && config.spool_check.empty()) {
     throw CLI::RequiredError("--aggregator");
   }
@@ -255,6 +259,7 @@ AgentConfig Parse(CLI::App& app, int argc, char** argv) {
     throw CLI::ValidationError("--spool-capture-bytes", "must not exceed --spool-bytes");
   }
   if (config.spool_capture_bytes == 0) {
+    // Half, so that one capture that nobody collects leaves room for the next.
     config.spool_capture_bytes = std::max(config.spool_bytes / 2, limits::kSpoolBytesMin);
   }
   config.spool_drops_oldest = words.when_full == "drop-oldest";

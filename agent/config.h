@@ -19,7 +19,9 @@
 
 namespace neurontrace {
 
-// What the command line and the environment of neurontrace-agent say.
+// The configuration of neurontrace-agent, from the command line, the environment and the file of
+// --config. A plain value; docs/operator/configuration.md describes each option. Sizes are in bytes
+// unless the name has a unit.
 struct AgentConfig {
   std::string aggregator;  // HOST:PORT
   ChannelSecurity security;
@@ -56,23 +58,27 @@ struct AgentConfig {
   EffectiveOptions options;      // all of this, as texts
 };
 
-// Options that an agent takes from a changed file without a restart.
+// Names of the options that a running agent applies when its configuration file changes. All others
+// take effect after a restart, which the metric neurontrace_agent_options_after_restart shows.
 std::set<std::string> AgentOptionsAtOnce();
 
-// Reads the command line. Nothing when the program is to end at once, with `exit_code`: help and
-// version were printed (0), or what is wrong (2).
+// Parses the command line. Returns nothing if the program is to exit with `exit_code`: 0 after
+// --help or --version, 2 after a wrong option, which has been described on stderr.
 std::optional<AgentConfig> ParseAgentConfig(int argc, char** argv, int& exit_code);
 
-// The same command line, with the environment and the file as they are now: INVALID_ARGUMENT says
-// what is wrong.
+// Parses the same command line with the environment and the file as they are now, and prints
+// nothing. Fails with INVALID_ARGUMENT and the text that ParseAgentConfig would print. Used for
+// reloads.
 absl::StatusOr<AgentConfig> ReadAgentConfig(int argc, char** argv);
 
-// Whether what the configuration names is there and fits together, as far as can be seen without
-// beginning to work: FAILED_PRECONDITION names the option, and what to do.
+// Checks what can be checked without starting: that options fit together and that the files of
+// certificates can be used. Fails with FAILED_PRECONDITION and a message that names the option and
+// the fix. Used by --validate-config and by Agent::Create.
 absl::Status CheckAgentConfig(const AgentConfig& config);
 
-// Why `id` cannot name an instance or an agent; empty if it can. Such names travel in HTTP headers,
-// file names and metrics.
+// Returns why `id` cannot name an instance or an agent, or an empty string if it can: 1 to 200 of
+// letters, digits and - _ . : are allowed. Such names appear unescaped in HTTP headers, file names
+// and metric labels.
 std::string CheckIdentifier(const std::string& id);
 
 }  // namespace neurontrace

@@ -44,6 +44,8 @@ absl::StatusOr<Welcome> FromMessage(const v1::Welcome& message) {
   return welcome;
 }
 
+// The count is checked before anything is decoded, so that a message cannot make the agent allocate
+// more than the limit allows.
 absl::StatusOr<std::vector<TriggerRule>> FromMessage(const v1::SetTriggersOrder& order) {
   if (order.rules_size() > static_cast<int>(limits::kTriggerRulesMax)) {
     return InvalidArgument("{} trigger rules; the limit is {}", order.rules_size(),

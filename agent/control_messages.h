@@ -7,11 +7,16 @@
 
 namespace neurontrace {
 
-// Between what a control session says and hears and the messages of a Control call. Any thread.
+// Conversions between the values of agent/control and the protobuf messages of the Control call
+// (proto/). They are here because agent/control does not depend on protobuf. Pure; any thread.
+//
+// Encodes one report.
 v1::AgentReport ToMessage(const AgentReport& report);
 
-// Checks an order and tells the listener of it; what a later version orders is passed over.
-// INVALID_ARGUMENT, with nothing told, for one that makes no sense.
+// Checks an order completely, then calls the listener's function for it. Fails with
+// INVALID_ARGUMENT, without any call, if a field is missing or out of range. An order of a kind
+// that this version does not know is ignored, so that a newer aggregator can talk to an older
+// agent.
 absl::Status TellOrder(const v1::AgentOrder& order, ControlStream::Listener& listener);
 
 }  // namespace neurontrace

@@ -15,6 +15,7 @@
 namespace neurontrace {
 namespace {
 
+// One Upload call. Only forwards: delivery logic is in agent/upload, so that tests need no gRPC.
 class GrpcUploadStream final : public UploadStream {
  public:
   using Call = BidiCall<v1::ChunkEnvelope, v1::UploadAck>;
@@ -43,6 +44,8 @@ class GrpcUploadStream final : public UploadStream {
   Call call_;
 };
 
+// One Control call. An invalid order ends it from this side; on_closed of the call that follows is
+// then dropped, as the listener has been told already.
 class GrpcControlStream final : public ControlStream {
  public:
   using Call = BidiCall<v1::AgentReport, v1::AgentOrder>;
@@ -70,7 +73,7 @@ class GrpcControlStream final : public ControlStream {
     const absl::Status status = TellOrder(order, listener_);
     if (status.ok()) return;
     closed_ = true;
-    // Nothing of this object may be touched behind this: the listener lets go of it.
+    // Nothing of this object may be touched after this call: the listener destroys the stream.
     listener_.OnClosed(status);
   }
 
@@ -81,6 +84,8 @@ class GrpcControlStream final : public ControlStream {
 
 using StubPointer = std::shared_ptr<v1::ClockGateway::Stub>;
 
+// One Report call. The first message identifies this agent. Access is announced only when both the
+// hello has been written and the aggregator has answered, in whichever order that happens.
 class GrpcEvidenceStream final : public EvidenceStream {
  public:
   using Call = BidiCall<v1::ClockReport, v1::ClockOrder>;
@@ -126,6 +131,8 @@ class GrpcEvidenceStream final : public EvidenceStream {
       closed_ = true;
       return events_.on_closed(grant.status());
     }
+    // Probes go to the machine that this call reached, not to a name that is resolved again: behind
+    // a load balancer that could be another aggregator with another timescale.
     const auto address = ProbeAddressOfPeer(call_.peer(), grant->udp_port);
     has_access_ = true;
     if (grant->udp_port != 0 && address.ok()) {
@@ -147,6 +154,8 @@ class GrpcEvidenceStream final : public EvidenceStream {
   Call call_;
 };
 
+// One Ask call. The time of arrival is read on gRPC's thread, before the message waits for the
+// sequence, as the difference would widen the measured interval.
 class GrpcProbeStream final : public ProbeStream {
  public:
   using Call = BidiCall<v1::ClockQuestion, v1::ClockAnswer>;
@@ -183,6 +192,7 @@ class GrpcProbeStream final : public ProbeStream {
                      .reference_epoch = answer.reference_epoch()};
     {
       const MutexLock lock(mutex_);
+      // on_arrival and on_message come in pairs and in order, so the front belongs to this answer.
       reply.receive_raw_ns = arrivals_.front();
       arrivals_.pop_front();
     }

@@ -16,18 +16,22 @@
 
 namespace neurontrace {
 
-// Upload calls over `channel`, in the name of `agent_id`. `runner` outlives every stream made.
+// Returns a function that starts Upload calls over `channel` with `agent_id` in the metadata. All
+// callbacks of a stream are tasks on `runner`, which outlives every stream made; gRPC's own threads
+// never reach a component.
 UploadConnector MakeGrpcUploadConnector(std::shared_ptr<grpc::Channel> channel,
                                         std::string agent_id, TaskRunner& runner);
 
-// Control calls over `channel`; orders are checked before a session hears of them, and one that
-// makes no sense ends the call. `runner` outlives every stream made.
+// Returns a function that starts Control calls over `channel`. Orders are checked by TellOrder
+// before the session sees them; an invalid one closes the stream with that status. `runner`
+// outlives every stream made.
 ControlConnector MakeGrpcControlConnector(std::shared_ptr<grpc::Channel> channel,
                                           TaskRunner& runner);
 
-// Calls of the ClockGateway over `channel`. Messages of the aggregator are checked before anybody
-// hears of it, and what makes no sense ends the call. The others outlive every stream made; streams
-// are made, used and destroyed on the sequence of `runner`.
+// Return functions that start the calls of the ClockGateway over `channel`: Report, which carries
+// evidence to the aggregator, and Ask, which carries probes where UDP is blocked. Messages of the
+// aggregator are checked first, and an invalid one closes the stream. `runner` and `clocks` outlive
+// every stream made; streams are made, used and destroyed on the sequence of `runner`.
 EvidenceConnector MakeGrpcEvidenceConnector(std::shared_ptr<grpc::Channel> channel,
                                             const AgentInfo& info, TaskRunner& runner);
 ProbeConnector MakeGrpcProbeConnector(std::shared_ptr<grpc::Channel> channel, TaskRunner& runner,

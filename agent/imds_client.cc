@@ -21,6 +21,7 @@ constexpr size_t kTextBytesMax = 255;
 
 using TimePoint = std::chrono::steady_clock::time_point;
 
+// Closes on every return; the functions below have many.
 class Socket {
  public:
   Socket() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) {}
@@ -35,6 +36,8 @@ class Socket {
   int fd_;
 };
 
+// All waits of one request share one deadline, so that a server that sends a byte at a time cannot
+// hold up the start.
 absl::Status WaitFor(int fd, short events, TimePoint deadline) {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
       deadline - std::chrono::steady_clock::now());
@@ -95,6 +98,7 @@ absl::StatusOr<std::string> ImdsText(std::string_view answer) {
   if (text.empty() || text.size() > kTextBytesMax) {
     return FailedPrecondition("the answer has {} bytes", text.size());
   }
+  // The result becomes part of file names and metric labels.
   for (const char c : text) {
     if (c <= ' ' || c > '~') return FailedPrecondition("the answer is not plain text");
   }
@@ -104,6 +108,8 @@ absl::StatusOr<std::string> ImdsText(std::string_view answer) {
 absl::StatusOr<std::string> ImdsClient::Get(const std::string& name) {
   if (token_.empty()) {
     ASSIGN_OR_RETURN(token_,
+                     // HTTP/1.0 has neither chunks nor keep-alive: the answer ends where the
+                     // connection does.
                      Request("PUT /latest/api/token HTTP/1.0\r\n"
                              "X-aws-ec2-metadata-token-ttl-seconds: 60\r\nContent-Length: 0"));
   }

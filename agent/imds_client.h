@@ -9,15 +9,18 @@
 
 namespace neurontrace {
 
-// The body of a whole HTTP answer of the service: 1 to 255 printable characters without spaces.
-// FAILED_PRECONDITION for every other answer, and for a status that is not 200.
+// Returns the body of a complete HTTP/1.x answer of the metadata service: 1 to 255 printable ASCII
+// characters without spaces. Fails with FAILED_PRECONDITION for a status other than 200 and for
+// anything else, such as the page of a captive proxy. Pure; has a fuzzer.
 absl::StatusOr<std::string> ImdsText(std::string_view answer);
 
-// EC2's instance metadata service, version 2: a token first, then what is asked for. Blocks for at
-// most about `timeout_ms` for each of the two requests; to be used before the agent runs.
+// Client of EC2's instance metadata service, version 2 (IMDSv2): a PUT gets a session token, which
+// each GET presents. Each request blocks for at most about `timeout_ms`, so this is used only at
+// the start, before the agent's sequence runs. One thread.
 class ImdsClient {
  public:
   struct Options {
+    // The link-local address that AWS documents for IPv4.
     std::string host = "169.254.169.254";  // an IPv4 address
     uint16_t port = 80;
     int timeout_ms = 300;
@@ -25,8 +28,8 @@ class ImdsClient {
 
   explicit ImdsClient(Options options) : options_(std::move(options)) {}
 
-  // The text at /latest/meta-data/`name`, with the errors of ImdsText(), and UNAVAILABLE where
-  // nobody answers in time.
+  // Returns the text at /latest/meta-data/`name`. Fails with UNAVAILABLE if nobody answers in time,
+  // as outside EC2, and with the errors of ImdsText. The token is fetched once and kept.
   absl::StatusOr<std::string> Get(const std::string& name);
 
  private:

@@ -18,7 +18,8 @@ std::string FirstLineOf(const std::string& path) {
   return line;
 }
 
-// FNV-1a, 64 bits: the same on every machine and in every version.
+// FNV-1a, 64 bits (Fowler, Noll and Vo; the constants are theirs). std::hash may differ between
+// builds, but this value names the agent across versions.
 uint64_t Fingerprint(std::string_view text) {
   uint64_t hash = 0xcbf29ce484222325;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
@@ -44,6 +45,7 @@ void FindInstanceId(const AgentConfig& config, const IdentityPlaces& places, Age
   spdlog::info("the EC2 metadata service does not provide the instance id: {}",
                id.ok() ? "no instance id" : std::string(id.status().message()));
   info.instance_id_source = "hostname";
+  // A host name may hold characters that an identifier must not; the start does not fail for that.
   info.instance_id = CheckIdentifier(info.host_name).empty() ? info.host_name : "unnamed-host";
 }
 

@@ -9,7 +9,7 @@
 
 namespace neurontrace {
 
-// Where an agent looks to find out who it is.
+// The files and the service that identify this machine; tests give others.
 struct IdentityPlaces {
   std::string host_name_file = "/proc/sys/kernel/hostname";
   std::string boot_id_file = "/proc/sys/kernel/random/boot_id";
@@ -17,10 +17,11 @@ struct IdentityPlaces {
   ImdsClient::Options imds;
 };
 
-// Who this agent is. The instance id is what the command line or the environment says, else EC2's,
-// else the host's name; `instance_id_source` tells which. An agent id that is not given is derived
-// from the instance, the machine and the socket, so that it is the same after each restart. Blocks
-// for up to 600 ms where nobody answers for EC2.
+// Determines who this agent is. The instance id is the configured one, else EC2's, else the host
+// name; `instance_id_source` reports which ("flag", "environment", "imds", "hostname"). An agent id
+// that is not configured is derived from the instance, /etc/machine-id and the socket's path, so
+// that it stays the same across restarts and differs between two agents of one machine. Never
+// fails; blocks for up to 600 ms outside EC2.
 AgentInfo ResolveIdentity(const AgentConfig& config, const IdentityPlaces& places);
 
 }  // namespace neurontrace

@@ -19,6 +19,8 @@ namespace {
 
 using neurontrace::AgentConfig;
 
+// The command --spool-check; returns nothing if it was not given. Reads only, so a running agent
+// may use the directory at the same time.
 std::optional<int> RunCheckSpool(const AgentConfig& config) {
   if (config.spool_check.empty()) return std::nullopt;
   neurontrace::SystemFileSystem files;
@@ -40,6 +42,7 @@ absl::StatusOr<int> Work(const neurontrace::RunningDaemon<AgentConfig>& daemon) 
                info.instance_id_source, info.agent_id, config.aggregator);
   ASSIGN_OR_RETURN(const auto agent,
                    neurontrace::Agent::Create(config, info, {daemon.log, daemon.read_config}));
+  // On stdout and flushed, for scripts and tests that wait until the socket is open.
   std::printf("listening on %s, health on port %d\n", config.socket.c_str(), agent->health_port());
   std::fflush(stdout);
   agent->Run(signals.get());

@@ -13,6 +13,7 @@ namespace neurontrace {
 namespace {
 
 constexpr size_t kReplyBytesMax = 1'024;
+// The port is open to every process of the machine, so one wakeup reads a bounded number.
 constexpr int kRepliesAtOnceMax = 16;
 
 bool FillAddress(const std::string& path, sockaddr_un& address) {
@@ -53,10 +54,11 @@ bool ChronyClient::ConnectUnix() {
   }
   UniqueFd fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return false;
+  // A process of the same pid may have died without removing it.
   unlink(own_path.c_str());
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&own), sizeof(own)) != 0) return false;
   own_path_ = own_path;
-  // chronyd runs as a user of its own.
+  // chronyd runs as a user of its own and needs write permission to answer.
   if (chmod(own_path.c_str(), 0666) != 0 ||
       connect(fd.get(), reinterpret_cast<const sockaddr*>(&peer), sizeof(peer)) != 0) {
     Disconnect();
@@ -95,6 +97,7 @@ bool ChronyClient::Ask() {
     Disconnect();
   }
   if (!Connect()) return false;
+  // Random, so that another process cannot guess it and forge an answer.
   sequence_ = static_cast<uint32_t>(random_.Next64());
   const std::string packet = EncodeTrackingRequest(sequence_);
   const bool sent = send(socket_.get(), packet.data(), packet.size(), MSG_NOSIGNAL) ==
@@ -112,7 +115,8 @@ void ChronyClient::OnReadable() {
   for (int i = 0; i < kRepliesAtOnceMax; ++i) {
     const ssize_t length = recv(socket_.get(), bytes, sizeof(bytes), 0);
     if (length < 0) {
-      // An error is told once and thereby gone, as that nobody listens at the port.
+      // A socket error, such as "nobody listens at the port", is reported once and then cleared.
+      // waiting_ makes the next Ask take the other way.
       if (errno != EAGAIN && errno != EINTR) waiting_ = true;
       return;
     }

@@ -12,23 +12,27 @@
 
 namespace neurontrace {
 
-// Where chronyd listens; others are for tests.
+// Where chronyd listens; tests give other places.
 struct ChronyPaths {
   std::string directory = "/run/chrony";  // its socket chronyd.sock, and ours beside it
   uint16_t port = 323;                    // on 127.0.0.1; 0: not tried
 };
 
-// Asks chronyd, over its unix socket where that is allowed and over UDP on this machine otherwise.
-// Lives on the sequence of its runner, which outlives it; nothing blocks.
+// Asks chronyd for its tracking report, over its Unix socket where permissions allow that, and over
+// UDP to 127.0.0.1 otherwise. If one way gives no answer, the next question takes the other. Lives
+// on the sequence of `runner`, which outlives it; nothing blocks. Has no timer: the caller asks
+// periodically, and a question without an answer is found out by the next one.
 class ChronyClient {
  public:
+  // Called on the sequence with each valid answer.
   using OnAnswer = std::function<void(const ChronyTracking&)>;
   ChronyClient(ChronyPaths paths, TaskRunner& runner, Random& random, OnAnswer on_answer);
   ~ChronyClient();
   ChronyClient(const ChronyClient&) = delete;
   ChronyClient& operator=(const ChronyClient&) = delete;
 
-  // Puts the question; the answer comes by on_answer, or never. False where there is nobody to ask.
+  // Sends a question; the answer arrives by on_answer, or never. Returns false if nobody can be
+  // asked, as where chronyd does not run.
   bool Ask();
 
   uint64_t refused() const { return refused_; }  // packets that were no answer

@@ -10,7 +10,8 @@
 namespace neurontrace {
 namespace {
 
-// Numbers are big endian. Of the request all else is zero.
+// Offsets and values of chrony's candm.h. Numbers are big endian; all other bytes of the request
+// are zero.
 constexpr uint8_t kChronyVersion = 6;
 constexpr uint8_t kRequest = 1;
 constexpr uint8_t kReply = 2;
@@ -18,7 +19,7 @@ constexpr uint16_t kTrackingCommand = 33;
 constexpr uint16_t kTrackingReply = 5;
 constexpr size_t kRequestCommandAt = 4;
 constexpr size_t kRequestSequenceAt = 8;
-// Of the reply; behind the head stand reference id, address, stratum and the rest.
+// Offsets in the reply. Its head is followed by the reference id, address, stratum and so on.
 constexpr size_t kReplyCommandAt = 4;
 constexpr size_t kReplyKindAt = 6;
 constexpr size_t kReplyStatusAt = 8;
@@ -31,8 +32,8 @@ constexpr size_t kRootDelayAt = 92;
 constexpr size_t kRootDispersionAt = 96;
 static_assert(kRootDispersionAt + 8 == kChronyPacketBytes);
 
-// chronyd takes the clock's own error to grow by 1 ppm unless it is told otherwise, which is an
-// estimate; 50 ppm is a bound for what a machine's oscillator does.
+// chronyd assumes that the clock's own error grows by 1 ppm unless configured otherwise, which is
+// an estimate; 50 ppm is a bound for the oscillators of machines.
 constexpr double kOscillatorErrorMax = 50e-6;
 
 template <typename T>
@@ -51,7 +52,8 @@ T Get(std::string_view packet, size_t at) {
   return value;
 }
 
-// chrony's own floating point: seven bits of exponent, 25 of coefficient, both in two's complement.
+// Decodes chrony's own floating point format: 7 bits of exponent and 25 bits of coefficient, both
+// in two's complement.
 double GetFloat(std::string_view packet, size_t at) {
   const auto bits = static_cast<int32_t>(Get<uint32_t>(packet, at));
   const int32_t exponent = bits >> 25;
@@ -90,7 +92,7 @@ absl::StatusOr<ChronyTracking> DecodeTrackingReply(std::string_view packet, uint
   const auto seconds_high = Get<uint32_t>(packet, kReferenceTimeAt);
   const auto seconds = Get<uint32_t>(packet, kReferenceTimeAt + 4);
   const auto nanoseconds = Get<uint32_t>(packet, kReferenceTimeAt + 8);
-  // The upper half is zero until 2106; 0x7fffffff stands for an unknown one.
+  // The upper half is zero until 2106, and 0x7fffffff if chronyd does not know it.
   if ((seconds_high != 0 && seconds_high != 0x7fffffff) || nanoseconds >= 1'000'000'000) {
     return InvalidArgument("chronyd's reference time is invalid");
   }

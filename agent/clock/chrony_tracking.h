@@ -10,11 +10,12 @@
 #include "lib/clock/host_clocks.h"
 #include "lib/trace/clock_evidence.h"
 
-// The one question that is put to chronyd: how well it keeps CLOCK_REALTIME ("tracking", protocol 6
-// of its commands). Pure functions, any thread.
+// Encodes and decodes the one command that is sent to chronyd, "tracking" of command protocol 6,
+// which reports how well it keeps CLOCK_REALTIME. The layout is that of chrony's candm.h. Pure
+// functions; any thread.
 namespace neurontrace {
 
-// What of its answer matters, in seconds.
+// The fields of the answer that are used. Times are in seconds.
 struct ChronyTracking {
   uint16_t stratum = 0;
   uint16_t leap_status = 0;        // 0 normal, 1 and 2 a leap second is near, 3 not synchronised
@@ -26,14 +27,17 @@ struct ChronyTracking {
 
 inline constexpr size_t kChronyPacketBytes = 104;
 
-// As long as the answer: chronyd answers nothing shorter.
+// Returns a request. It is padded to the length of the answer: chronyd does not answer shorter
+// ones, so that it cannot be used to amplify traffic.
 std::string EncodeTrackingRequest(uint32_t sequence);
-// INVALID_ARGUMENT for what is no answer to the question with this number; UNAVAILABLE where
-// chronyd refuses.
+// Decodes an answer to the request with this sequence number. Fails with INVALID_ARGUMENT for any
+// other packet, and with UNAVAILABLE if chronyd refuses.
 absl::StatusOr<ChronyTracking> DecodeTrackingReply(std::string_view packet, uint32_t sequence);
 
-// What it says of UTC at `now`, a snapshot taken as the answer came; nullopt where it promises
-// nothing: not synchronised, or near a leap second.
+// Returns the interval that contains UTC at `now`, a snapshot taken as the answer arrived. The
+// bound is |correction| + root dispersion + root delay / 2, as chrony's documentation states for
+// the clock error, plus 50 ppm for the time since the last update. Returns nothing if chronyd is
+// not synchronised or a leap second is near.
 std::optional<UtcReading> UtcFromChrony(const ChronyTracking& tracking, const ClockSnapshot& now);
 
 }  // namespace neurontrace

@@ -9,7 +9,8 @@
 namespace neurontrace {
 namespace {
 
-// The shared memory: numbers in the machine's own byte order.
+// The segment as ClockBound's protocol document describes it; numbers in the byte order of the
+// machine.
 struct Memory {
   uint32_t magic[2];
   uint32_t bytes;
@@ -30,7 +31,9 @@ static_assert(sizeof(Memory) == 80);
 constexpr uint32_t kClockBoundMagic[2] = {0x414d5a4e, 0x43420200};
 constexpr uint16_t kShmVersion = 2;
 constexpr int32_t kSynchronized = 1;
+// Writes take microseconds, so a few attempts suffice; the next poll comes in seconds anyway.
 constexpr int kClockBoundTriesMax = 8;
+// About the year 2242; keeps the product in Nanoseconds below 2^64.
 constexpr int64_t kSecondsMax = int64_t{1} << 33;
 
 // Nanoseconds of a timespec; nullopt for what is none.
@@ -40,6 +43,8 @@ std::optional<uint64_t> Nanoseconds(int64_t seconds, int64_t nanoseconds) {
   return static_cast<uint64_t>(seconds) * 1'000'000'000u + static_cast<uint64_t>(nanoseconds);
 }
 
+// Reads a consistent copy. The segment is a sequence lock, so two reads must be equal, with an even
+// generation.
 absl::StatusOr<Memory> ReadMemory(FileSystem& files, const std::string& path) {
   // Opened again each time: a daemon that starts again makes a new file.
   ASSIGN_OR_RETURN(const std::unique_ptr<FileSystem::File> file, files.OpenForReading(path));

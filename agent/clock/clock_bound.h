@@ -12,8 +12,8 @@
 
 namespace neurontrace {
 
-// What the ClockBound daemon (github.com/aws/clock-bound) promises of CLOCK_REALTIME, from its
-// shared memory of version 2. Any thread.
+// An error bound of CLOCK_REALTIME that the ClockBound daemon (github.com/aws/clock-bound)
+// promises, read from its shared memory segment of version 2. A plain value.
 struct ClockBoundPromise {
   uint64_t as_of_ns = 0;  // CLOCK_MONOTONIC_COARSE
   uint64_t void_after_ns = 0;
@@ -24,16 +24,19 @@ struct ClockBoundPromise {
   std::optional<uint64_t> disruption_marker;
 };
 
+// Reads the shared memory of the ClockBound daemon as a file, without its client library. Any
+// thread.
 class ClockBoundMemory {
  public:
   static constexpr char kPath[] = "/var/run/clockbound/shm0";
-  // NOT_FOUND where there is none; INVALID_ARGUMENT for what is no such memory, or another version;
-  // UNAVAILABLE while it is being written.
+  // Fails with NOT_FOUND if there is no segment, with INVALID_ARGUMENT for a file that is none or
+  // of another version, and with UNAVAILABLE while the daemon is writing it.
   static absl::StatusOr<ClockBoundPromise> Read(FileSystem& files, const std::string& path);
 
-  // What it says of UTC at `now`; nullopt where it promises nothing: not synchronized, expired, or
-  // of before the disruption that `disruption_marker` (of the vmclock, where there is one) stands
-  // for.
+  // Returns the interval that contains UTC at `now`: the promised bound, plus the promised drift
+  // since it was made. Returns nothing if the promise does not hold: not synchronised, expired, or
+  // made before the disruption that `disruption_marker` (the vmclock's, where there is one)
+  // reports.
   static std::optional<UtcReading> Utc(const ClockBoundPromise& promise, const ClockSnapshot& now,
                                        std::optional<uint64_t> disruption_marker);
 };

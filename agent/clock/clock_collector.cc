@@ -15,6 +15,7 @@
 #include "lib/base/unique_fd.h"
 #include "lib/trace/clock_evidence_codec.h"
 
+// Older C libraries do not define this flag of <linux/timerfd.h>, which the kernel has since 3.0.
 #ifndef TFD_TIMER_CANCEL_ON_SET
 #define TFD_TIMER_CANCEL_ON_SET (1 << 1)
 #endif
@@ -22,19 +23,21 @@
 namespace neurontrace {
 namespace {
 
+// Arms a timer that never expires: only its cancellation is of interest.
 bool Arm(int timer) {
   itimerspec never{};
   never.it_value.tv_sec = std::numeric_limits<time_t>::max();  // the kernel makes it its own end
   return timerfd_settime(timer, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, nullptr) == 0;
 }
 
-// A network card that was not there may be looked for again after so many questions.
+// A network card that was not found is searched for again after this many questions (5 minutes).
 constexpr int kAsksPerSearch = 60;
 
 constexpr uint64_t kBeatsPerLook = HostClockWatch::kBeatsPerSnapshot;
 constexpr uint64_t kBeatsPerUtc = UtcSources::kIntervalNs / HostClockWatch::kBeatNs;
 constexpr uint64_t kBeatsPerBatch = ClockCollector::kBatchNs / HostClockWatch::kBeatNs;
-// The first are worth most: who captures right after the start knows the clocks by them alone.
+// The first batches are sent early: a capture that starts right after the agent is aligned by them
+// alone.
 constexpr uint64_t kBatchesAtFirst = 4;
 constexpr uint64_t kBeatsPerFirstBatch = kBeatsPerBatch / 4;
 constexpr size_t kClockSourceBytesMax = 64;
@@ -64,6 +67,7 @@ void UtcSources::Take(const std::optional<UtcReading>& reading, uint64_t& counte
   out_.utc.push_back(*reading);
 }
 
+// The search lists a directory and opens files, so it is repeated rarely; a reading is one ioctl.
 void UtcSources::AskPhc() {
   if (!phc_ && asks_ % kAsksPerSearch == 0) {
     auto phc = PhcReader::Open(deps_.files, paths_.phc);
@@ -79,6 +83,7 @@ void UtcSources::AskPhc() {
 
 void UtcSources::AskClockBound(std::optional<uint64_t> disruption_marker) {
   const auto promise = ClockBoundMemory::Read(deps_.files, paths_.clock_bound);
+  // The normal case on most machines, so it is not counted as refused.
   if (absl::IsNotFound(promise.status())) return;
   if (!promise.ok()) {
     ++counters_.refused;
@@ -92,7 +97,8 @@ void UtcSources::OnChrony(const ChronyTracking& tracking) {
   Take(UtcFromChrony(tracking, ReadHostClocks(deps_.clocks)), counters_.chrony);
 }
 
-// A timerfd that calls back on the sequence of `runner`, which outlives it.
+// A timerfd (timerfd_create(2)) whose expirations call back on the sequence of `runner`, which
+// outlives it. TaskRunner's delayed tasks would do for beats, but not for TFD_TIMER_CANCEL_ON_SET.
 class ClockCollector::KernelTimer {
  public:
   KernelTimer(TaskRunner& runner, UniqueFd timer, std::function<void()> on_readable)
@@ -130,7 +136,8 @@ absl::Status ClockCollector::Start() {
   return StartBeat();
 }
 
-// Beats that were missed are not made up for.
+// Starts the periodic timer. Expirations that were missed are not made up for: a beat judges by the
+// clock how late it is.
 absl::Status ClockCollector::StartBeat() {
   UniqueFd timer(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
   if (!timer.valid()) return Unavailable("timerfd_create: {}", strerror(errno));
@@ -148,8 +155,9 @@ absl::Status ClockCollector::StartBeat() {
   return absl::OkStatus();
 }
 
-// Tells at once when somebody sets CLOCK_REALTIME, by whatever call: a timer for the end of time
-// that the kernel cancels then (timerfd_create(2), TFD_TIMER_CANCEL_ON_SET). Needs no privilege.
+// Arms a timer at the end of time that the kernel cancels whenever somebody sets CLOCK_REALTIME, by
+// whatever call (timerfd_create(2), TFD_TIMER_CANCEL_ON_SET). It needs no privilege and reports a
+// step immediately, where a poll would only find it between two snapshots.
 absl::Status ClockCollector::WatchRealtime() {
   UniqueFd timer(timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK));
   if (!timer.valid() || !Arm(timer.get())) {
@@ -167,6 +175,7 @@ absl::Status ClockCollector::WatchRealtime() {
 
 void ClockCollector::Beat() {
   const size_t events = batch_.events.size();
+  // Before anything else: reading files and asking takes time, and would make the beat look late.
   const bool broke = watch_.Beat();
   for (size_t i = events; i < batch_.events.size(); ++i) {
     ++(batch_.events[i].kind == ClockEventKind::kPause ? counters_.pauses : counters_.suspends);
@@ -240,6 +249,7 @@ void ClockCollector::Flush() {
   batch_beat_ = beats_;
   if (CountClockEvidence(batch_) == 0) return;
   // Answers overtake each other, and events are told when they end.
+  // on_batch promises each list in order of raw.
   std::ranges::stable_sort(batch_.exchanges, {}, &ClockExchange::send_raw_ns);
   std::ranges::stable_sort(batch_.events, {}, &ClockEvent::raw_begin_ns);
   std::ranges::stable_sort(batch_.utc, {}, &UtcReading::raw_ns);

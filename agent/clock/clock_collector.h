@@ -21,16 +21,17 @@
 
 namespace neurontrace {
 
-// Where the sources of UTC are looked for.
+// Where the sources of UTC are found; tests give other places.
 struct UtcPaths {
   PhcPaths phc;
   std::string clock_bound = ClockBoundMemory::kPath;
   ChronyPaths chrony;
 };
 
-// Asks whoever promises to know UTC on this machine: a PHC, ClockBound, chronyd. Each is looked for
-// at run time and again later, as it may come and go; none is needed. Lives on the sequence of its
-// runner.
+// Reads UTC with an error bound from whatever provides it on this machine: a PTP hardware clock
+// (PHC), the ClockBound daemon, chronyd. Each may appear and disappear while the agent runs, and
+// none is required: the aggregator aligns hosts by probes alone, and UTC only anchors them. Lives
+// on the sequence of its runner.
 class UtcSources {
  public:
   static constexpr uint64_t kIntervalNs = 5'000'000'000;
@@ -51,8 +52,9 @@ class UtcSources {
   // Everything in `deps`, and `out`, outlive this.
   UtcSources(const Deps& deps, UtcPaths paths, ClockEvidence& out);
 
-  // Every kIntervalNs; what is known at once goes into the evidence, chronyd's answer a moment
-  // later. `disruption_marker` is the vmclock's, where there is one.
+  // To be called every kIntervalNs. Readings of the PHC and of ClockBound are appended to the
+  // evidence at once, chronyd's when its answer arrives. `disruption_marker` is the vmclock's,
+  // where there is one.
   void Ask(std::optional<uint64_t> disruption_marker);
 
   const Counters& counters() const { return counters_; }
@@ -72,17 +74,17 @@ class UtcSources {
   Counters counters_;
 };
 
-// Where a host shows what is watched; other places are for tests.
+// Where this host shows what is watched; tests give other places.
 struct ClockPaths {
   UtcPaths utc;
   std::string vm_clock = VmClock::kPath;
   std::string clock_source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 };
 
-// Collects the evidence about the clocks of this host, in batches: snapshots, what happens to the
-// clocks, promises of UTC, and the exchanges that others bring. Lives on the sequence of its
-// runner, which should do nothing that blocks: a late heartbeat is taken for a machine that stood
-// still.
+// Collects the evidence about this host's clocks, in batches: snapshots, breaks (pauses, suspends,
+// migrations, steps), readings of UTC, and the exchanges that the probers add.
+// docs/formats/clock.md describes the evidence. Lives on the sequence of its runner, which must not
+// do anything that blocks: a late heartbeat is taken for a machine that stood still.
 class ClockCollector {
  public:
   static constexpr uint64_t kBatchNs = 2'000'000'000;
@@ -105,6 +107,7 @@ class ClockCollector {
     FileSystem& files;
     Random& random;
   };
+  // Called on the sequence.
   struct Hooks {
     // Every kBatchNs, at first more often, and when there is a lot; never empty, each list in
     // order of raw.
@@ -114,20 +117,22 @@ class ClockCollector {
     std::function<void()> on_beat;  // every HostClockWatch::kBeatNs; or null
   };
 
-  // What is in `deps` outlives this.
+  // Everything in `deps` outlives this.
   ClockCollector(const Deps& deps, ClockPaths paths, Hooks hooks);
   ~ClockCollector();
 
-  // On the sequence, as is all the rest. UNAVAILABLE where the kernel gives no timers: then nothing
-  // is collected.
+  // Starts the heartbeat. Fails with UNAVAILABLE if the kernel provides no timers; nothing is
+  // collected then. A missing vmclock, or no notification of steps, only makes breaks less exact
+  // and is logged. As all functions, to be called on the sequence.
   absl::Status Start();
+  // Adds a probe's exchange to the batch.
   void Add(const ClockExchange& exchange);
-  // Gives what there is now, if there is anything.
+  // Hands the open batch to on_batch, unless it is empty.
   void Flush();
-  // The same, with how the clocks are at this moment.
+  // Takes a snapshot that is kept, then flushes: the evidence then reaches up to this moment.
   void FlushNow();
 
-  // What a beat does; public for tests, which have no kernel that beats.
+  // One heartbeat. Public for tests, which have no kernel timer.
   void Beat();
 
   const Counters& counters() const { return counters_; }
@@ -135,11 +140,14 @@ class ClockCollector {
   uint64_t snapshots_let_go() const { return watch_.snapshots_let_go(); }
 
  private:
+  // A timerfd watched by the runner.
   class KernelTimer;
 
   absl::Status StartBeat();
   absl::Status WatchRealtime();
   void OnRealtimeSet();
+  // Compare the vmclock's marker and the kernel's clock source with what they were, and record a
+  // break since the last look if they differ.
   void LookAtVmClock();
   void LookAtClockSource();
   void Broke() {

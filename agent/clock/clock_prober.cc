@@ -9,6 +9,7 @@
 namespace neurontrace {
 namespace {
 
+// An older answer gives an interval too wide to be of use.
 constexpr uint64_t kAnswerMaxNs = 1'000'000'000;
 
 }  // namespace
@@ -71,7 +72,8 @@ void StreamProber::OnReply(const ProbeReply& reply) {
   Pump();
 }
 
-// A callback of the call cannot end the call itself: the next Send begins another.
+// Destroys the call from a task, as its own callback must not. The next Send starts another one,
+// unless one has been started by then.
 void StreamProber::OnClosed() {
   runner_.PostTask(weak_tasks_.Wrap([this, call = counters_.calls] {
     if (call == counters_.calls) Disconnect();
@@ -110,7 +112,7 @@ void ClockProber::OnLost() {
   stream_.Disconnect();
 }
 
-// Looks whether UDP gets answers.
+// Changes between UDP and gRPC by whether UDP has been answered since the last beat.
 void ClockProber::Choose() {
   if (mode_ != ProbeMode::kAuto || !udp_.connected()) return;
   if (udp_.counters().answered != answered_) {
@@ -136,6 +138,8 @@ void ClockProber::Beat() {
   if (probes == 0) return;
   if (!use_stream_) return udp_.Send(probes);
   stream_.Send(probes);
+  // One burst goes over UDP as well, so that Choose can notice that the network lets it through
+  // now.
   if (udp_.connected() && beats_ % kRetryBeats < ProbeSchedule::kBeatsPerBurst) udp_.Send(probes);
 }
 

@@ -18,9 +18,10 @@
 
 namespace neurontrace {
 
-// Asks an aggregator for the time in a gRPC call of its own, one question after the answer to the
-// other, so that none waits behind another. Wider than UDP, as neither end knows when the kernel
-// had a packet. Lives on the sequence of its runner, which outlives it.
+// Probes the aggregator's time in a gRPC call of its own, one question after the answer to the
+// previous one, so that none waits behind another. Its intervals are wider than those over UDP,
+// since neither end sees kernel timestamps. Lives on the sequence of `runner`; connector's objects,
+// `clocks` and `runner` outlive it.
 class StreamProber {
  public:
   struct Counters {
@@ -29,15 +30,17 @@ class StreamProber {
     uint64_t answered = 0;
     uint64_t refused = 0;  // answers that make no sense
   };
+  // Called on the sequence with each answered question.
   using OnExchange = std::function<void(const ClockExchange&)>;
 
   StreamProber(ProbeConnector connector, const HostClocks& clocks, TaskRunner& runner,
                OnExchange on_exchange);
   ~StreamProber();
 
-  // Asks so many times, in a call that is begun where there is none. What is still to be asked when
-  // more comes is not asked any more.
+  // Asks `probes` times, in a call that is started if none is open. Questions that are still to be
+  // asked from an earlier Send are replaced, not added. An answer later than a second is ignored.
   void Send(int probes);
+  // Ends the call. Send starts another one.
   void Disconnect();
   bool connected() const { return stream_ != nullptr; }
 
@@ -62,9 +65,10 @@ class StreamProber {
   WeakTasks weak_tasks_;
 };
 
-// When to probe: small bursts, as the fastest of a few is worth more than their mean, twice a
-// second; and at the beginning, and whenever the clocks may have changed, 64 probes in half a
-// second, so that a timeline is good from its start. In beats of 50 ms; a plain value.
+// Decides when to probe, in beats of 50 ms. Regularly 4 probes twice a second: the exchange with
+// the smallest round trip bounds the offset best (Mills, RFC 5905, clock filter), so a few are
+// worth more than their mean. After a start, and whenever the clocks may have changed, 64 probes in
+// half a second, so that a timeline is good from its beginning. A plain value.
 class ProbeSchedule {
  public:
   static constexpr int kBeatsPerBurst = 10;
@@ -77,12 +81,14 @@ class ProbeSchedule {
                     4 * kProbesPerRush <= int{limits::kProbesAtOnceMax},
                 "far below what an aggregator answers");
 
-  // `phase`: anything; of many agents, so that they do not all ask at once.
+  // `phase` is any number, different for each agent, so that the agents of a fleet do not ask in
+  // step.
   explicit ProbeSchedule(uint64_t phase)
       : beats_to_burst_(1 + static_cast<int>(phase % kBeatsPerBurst)) {}
 
+  // Starts a rush; one that is under way starts again.
   void Rush() { rush_ = kProbesPerRush; }
-  // How many probes to send in this beat.
+  // Returns how many probes to send in this beat.
   int Beat() {
     const bool burst = --beats_to_burst_ <= 0;
     if (burst) beats_to_burst_ = kBeatsPerBurst;
@@ -99,7 +105,7 @@ class ProbeSchedule {
   int rush_ = 0;
 };
 
-// How an agent asks its aggregator for the time.
+// How an agent probes the time of its aggregator; the option --clock-probes.
 enum class ProbeMode : uint8_t {
   kAuto,  // over UDP, and in a gRPC call for as long as that gets no answers
   kUdp,
@@ -107,21 +113,27 @@ enum class ProbeMode : uint8_t {
   kOff
 };
 
-// Decides when and how the aggregator is probed. Lives on one sequence, on which Beat is called
-// every 50 ms; the probers outlive it.
+// Decides when and by which way the aggregator is probed. Lives on one sequence, on which Beat is
+// called every 50 ms; the probers outlive it. Nothing fails: without answers the aggregator widens
+// its bounds.
 class ClockProber {
  public:
-  // Without a UDP answer for so long, although there were questions, the other way is taken; UDP is
-  // tried again every kRetryBeats.
+  // In kAuto, probes change to gRPC after this many beats without an answer over UDP, although
+  // there were questions. UDP is tried again every kRetryBeats and is taken back with its first
+  // answer.
   static constexpr int kUnansweredBeatsMax = 30;
   static constexpr int kRetryBeats = 600;
 
   ClockProber(ProbeMode mode, UdpProber& udp, StreamProber& stream, Random& random);
 
-  // An aggregator is there. Without access there is no UDP to be had from it.
+  // An aggregator has accepted this agent. Without `access` it answers no probes over UDP.
   void OnWelcome(const std::optional<ProbeAccess>& access);
+  // The aggregator is gone; probing stops until the next OnWelcome.
   void OnLost();
+  // The clocks may have changed: older exchanges no longer bound the offset, so new ones are
+  // urgent.
   void OnBreak() { schedule_.Rush(); }
+  // Sends what is due.
   void Beat();
 
   // True while answers are sought in a gRPC call.

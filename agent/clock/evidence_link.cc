@@ -14,9 +14,13 @@ namespace {
 
 constexpr uint64_t kReconnectFirstNs = 200'000'000;
 constexpr uint64_t kReconnectLongestNs = 15'000'000'000;
+// More would fill the connection's buffers with batches that a lost connection repeats.
 constexpr uint64_t kUnansweredMax = 8;  // batches on their way
+// Charged for each batch, so that many small ones are limited too.
 constexpr size_t kBatchOverheadBytes = 64;
 
+// The time of the latest entry, from which a batch's age is computed when it is sent. Ages rather
+// than times are sent because raw starts at zero with each boot.
 uint64_t LastRaw(const ClockEvidence& evidence) {
   uint64_t raw_ns = 0;
   for (const auto& s : evidence.snapshots) raw_ns = std::max(raw_ns, s.raw_end_ns);
@@ -89,6 +93,7 @@ void EvidenceLink::Put(const ClockEvidence& batch) {
                       .raw_ns = LastRaw(batch),
                       .observations = EncodeClockEvidence(batch)});
   backlog_bytes_ += backlog_.back().observations.size() + kBatchOverheadBytes;
+  // The newest batch always stays: the present matters more than the past.
   while (backlog_.size() > 1 && (backlog_bytes_ > limits::kClockBacklogBytesMax ||
                                  backlog_.size() > limits::kClockBacklogBatchesMax)) {
     backlog_bytes_ -= backlog_.front().observations.size() + kBatchOverheadBytes;
@@ -101,6 +106,7 @@ void EvidenceLink::Put(const ClockEvidence& batch) {
 void EvidenceLink::Pump() {
   if (stream_ == nullptr || !has_access_ || writing_ || backlog_.empty()) return;
   const uint64_t first = backlog_.front().number;
+  // After a reconnect sent_number_ is 0, so all that is not acknowledged is sent again in order.
   const uint64_t next = std::max(sent_number_ + 1, first);
   if (next > backlog_.back().number || next >= first + kUnansweredMax) return;
   const Kept& kept = backlog_[next - first];

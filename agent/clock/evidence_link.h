@@ -19,12 +19,14 @@
 
 namespace neurontrace {
 
-// Brings evidence to the aggregator: keeps every batch until its receipt is there, and keeps trying
-// to reach the aggregator for as long as it lives. While there is none the backlog grows to
-// limits::kClockBacklogBytesMax; beyond, the oldest batches are dropped. Lives on the sequence of
-// its runner, which outlives it.
+// Delivers clock evidence to the aggregator: keeps every batch until it is acknowledged, and
+// reconnects with a growing delay for as long as it lives. Delivery is at least once: after a
+// reconnect, batches without a receipt are sent again. While no aggregator is reached the backlog
+// grows to limits::kClockBacklogBytesMax or kClockBacklogBatchesMax; then the oldest batches are
+// dropped and counted. Lives on the sequence of `runner`; all references outlive it.
 class EvidenceLink {
  public:
+  // Called on the sequence.
   struct Hooks {
     std::function<void(const std::optional<ProbeAccess>&)> on_access;
     std::function<void()> on_lost;  // of the aggregator that gave access
@@ -41,9 +43,12 @@ class EvidenceLink {
                Random& random, Hooks hooks);
   ~EvidenceLink();
 
+  // Connects. To be called once.
   void Start();
+  // Appends a batch and sends what may be sent.
   void Put(const ClockEvidence& batch);
 
+  // True while an aggregator accepts evidence.
   bool connected() const { return has_access_; }
   size_t backlog_batches() const { return backlog_.size(); }
   size_t backlog_bytes() const { return backlog_bytes_; }

@@ -16,6 +16,7 @@
 namespace neurontrace {
 namespace {
 
+// About what a reading of a clock costs, so below the noise of any bracket.
 constexpr double kToleranceNs = 50;
 constexpr uint64_t kBootGrowthNs =
     1'000;  // of BOOTTIME against MONOTONIC: they go alike but for suspends
@@ -33,11 +34,12 @@ bool SteeredAlike(const ClockSnapshot& a, const ClockSnapshot& b) {
          a.tai_offset_s == b.tai_offset_s;
 }
 
-// BOOTTIME beyond MONOTONIC by which a suspend is told: nothing sleeps for less.
+// Growth of BOOTTIME over MONOTONIC that is reported as a suspend: no machine sleeps for less.
 constexpr int64_t kSuspendMinNs = 1'000'000;
-// From one beat to the next REALTIME is not slewed further than this by the kernel's own means, at
-// 500 ppm; a smaller step is taken for one between the last two readings.
+// The kernel's own means slew REALTIME by at most 500 ppm, so less than this from one beat to the
+// next. A smaller step is attributed to the last two readings.
 constexpr int64_t kStepMinNs = 40'000;
+// Covers the delay with which the kernel's notification of a step may be handled (1.6 s).
 constexpr size_t kReadingsMax = 32;
 
 }  // namespace
@@ -66,6 +68,7 @@ bool SnapshotFilter::SaysSomething(const ClockSnapshot& snapshot) const {
                              static_cast<int64_t>(HalfBracket(snapshot) + HalfBracket(*last_))) {
     return true;
   }
+  // Last, as it is the only costly test.
   const Slopes slopes = SlopesTo(snapshot);
   return !realtime_.Holds(slopes.realtime) || !monotonic_.Holds(slopes.monotonic);
 }
@@ -81,6 +84,7 @@ void SnapshotFilter::Add(const ClockSnapshot& snapshot, std::vector<ClockSnapsho
   const double passed_s = static_cast<double>(Middle(snapshot) - Middle(*last_)) * 1e-9;
   allowance_ = std::min(allowance_ + passed_s * kKeptPerSecond, kKeptAtOnceMax);
   if (SaysSomething(snapshot)) {
+    // A token bucket: a snapshot that carries information costs two, itself and the one before it.
     if (allowance_ >= 2) return Keep(snapshot, kept);
     ++let_go_;
   } else if (kept_at_first_ + 1 < kKeptAtFirst ||
@@ -152,6 +156,8 @@ bool HostClockWatch::Beat() {
   if (last_ns != 0 && now.raw_begin_ns > last_ns + kBeatNs + kLateMaxNs) {
     uint64_t late_ns = now.raw_begin_ns - last_ns - kBeatNs;
     const uint64_t waited_ns = waited_ns_ ? waited_ns_() - waited_at_snapshot_ns_ : 0;
+    // A busy machine makes this thread late too, and its clocks are fine: time spent waiting for a
+    // processor is no pause of the machine.
     late_ns -= std::min(late_ns, waited_ns);
     paused = late_ns > kLateMaxNs;
     if (paused) {
@@ -175,7 +181,9 @@ void HostClockWatch::OnRealtimeSet() {
     return after.realtime_minus_raw - before.realtime_minus_raw -
            static_cast<int64_t>(std::llround(passed_ns * rate));
   };
-  // The kernel's word may come behind a beat that saw the step; and behind several steps.
+  // The kernel's notification may arrive after a beat that already saw the step, and after several
+  // steps. So all readings since the last report are searched, and if none shows a large jump the
+  // last pair is taken.
   bool found = false;
   for (size_t at = 1; at < readings_.size(); ++at) {
     const bool is_last = at + 1 == readings_.size();

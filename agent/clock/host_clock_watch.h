@@ -12,12 +12,13 @@
 
 namespace neurontrace {
 
-// Of many snapshots those that say something: what was between two kept ones lies on the straight
-// line from one to the other, to within its own bracket and 50 ns, and the kernel steered the same
-// way all the time. The first are kept, then at least one every second of raw: who reads them does
-// not know of those let go, and trusts REALTIME only as far as a slew that nobody saw can have
-// taken it between two kept ones. At most kKeptPerSecond on average; what is let go beyond that is
-// counted. A plain value.
+// Keeps, of many clock snapshots, those that carry information: what lies between two kept ones is
+// on the straight line from one to the other, to within its own bracket and 50 ns, and the kernel
+// steered the same way all the time. This is the swinging door algorithm for data compression
+// (Bristol, 1990): a cone of slopes narrows with each point and a point outside ends the line. The
+// first snapshots are kept, then at least one every second of raw: a reader does not see the
+// others, and may trust REALTIME only as far as an unseen slew could have taken it between two kept
+// ones. At most kKeptPerSecond on average; more are dropped and counted. A plain value.
 class SnapshotFilter {
  public:
   static constexpr double kKeptPerSecond = 2;
@@ -25,18 +26,19 @@ class SnapshotFilter {
   static constexpr uint64_t kIntervalMaxNs = 1'000'000'000;
   static constexpr uint64_t kKeptAtFirst = 3;  // a rate is known by its neighbours
 
-  // Appends to `kept` what is worth it now that `snapshot` is there: nothing, it, or the one before
-  // and it.
+  // Appends to `kept` what has to be kept now that `snapshot` is known: nothing, it, or the one
+  // before and it.
   void Add(const ClockSnapshot& snapshot, std::vector<ClockSnapshot>& kept);
-  // The same for one that must be kept, and the one before it: something happened between them.
+  // Appends `snapshot` and the one before it unconditionally: something happened between them.
   void Keep(const ClockSnapshot& snapshot, std::vector<ClockSnapshot>& kept);
 
-  // The one before; nullptr at the beginning.
+  // The previous snapshot; nullptr before the first.
   const ClockSnapshot* last() const { return last_ ? &*last_ : nullptr; }
   uint64_t let_go() const { return let_go_; }
 
  private:
-  // The slopes, against raw, of lines from the kept snapshot that meet all that came after it.
+  // The slopes, against raw, of all lines from the last kept snapshot that pass within tolerance of
+  // every snapshot since.
   struct Cone {
     double least = -1e9;
     double greatest = 1e9;
@@ -61,34 +63,34 @@ class SnapshotFilter {
   uint64_t let_go_ = 0;
 };
 
-// Watches the clocks of the host: a heartbeat that finds out when nothing ran, snapshots that are
-// worth keeping, suspends, and how far REALTIME went when somebody set it. What it finds goes into
-// the evidence that it was given. One thread.
+// Watches the clocks of the host: a heartbeat detects when the machine did not run, snapshots are
+// taken and filtered, suspends are recognised by BOOTTIME against MONOTONIC, and steps of REALTIME
+// are located and measured. Findings are appended to the evidence that it was given. One thread.
 class HostClockWatch {
  public:
-  // To be woken costs more than all that is done then: 4 us, and ten times that on a busy virtual
-  // machine, which at this beat is less than a thousandth of a processor.
+  // To be woken costs more than all the work of a beat: 4 us, and ten times that on a busy virtual
+  // machine, which at this interval is below a thousandth of a processor.
   static constexpr uint64_t kBeatNs = 50'000'000;
   static constexpr int kBeatsPerSnapshot = 2;
   // A beat that is late by more than this, beyond what the thread had to wait for a processor,
   // was late because the machine stood still.
   static constexpr uint64_t kLateMaxNs = 100'000'000;
 
-  // `waited_ns`: for how long this thread has waited for a processor in all, or null where nobody
-  // knows. The others outlive this.
+  // `waited_ns` returns for how long this thread has waited for a processor in total
+  // (MakeProcessorWait), or is null where that is not known. The others outlive this.
   HostClockWatch(const HostClocks& clocks, std::function<uint64_t()> waited_ns, ClockEvidence& out);
 
-  // Every kBeatNs. Returns true when the clocks may not be what they were: after a pause or a
+  // To be called every kBeatNs. Returns true if the clocks may have changed: after a pause or a
   // suspend.
   bool Beat();
-  // One that is kept, whatever it says.
+  // Takes a snapshot that is kept regardless of the filter.
   void KeepSnapshot() { TakeSnapshot(/*keep=*/true); }
-  // REALTIME was set a moment ago.
+  // REALTIME was set a moment ago: locates the step between two readings, with the amount.
   void OnRealtimeSet();
-  // Something happened to raw itself since `since_raw_ns`: a snapshot is kept now.
+  // Records that something happened to raw itself after `since_raw_ns`, and keeps a snapshot now.
   void OnBreak(ClockEventKind kind, uint64_t since_raw_ns);
 
-  // Of the last beat.
+  // CLOCK_MONOTONIC_RAW of the last beat, in ns.
   uint64_t raw_ns() const { return readings_.empty() ? 0 : readings_.back().raw_begin_ns; }
   uint64_t snapshots_let_go() const { return filter_.let_go(); }
 
@@ -110,8 +112,10 @@ class HostClockWatch {
   uint64_t waited_at_snapshot_ns_ = 0;
 };
 
-// For HostClockWatch: what /proc says the thread has waited for a processor that calls it, always
-// the same one; 0 where it does not say.
+// Returns a function for HostClockWatch: the total time in ns that the calling thread, always the
+// same one, has been runnable without a processor, from /proc/thread-self/schedstat
+// (Documentation/scheduler/sched-stats.rst of the kernel). It returns 0 where the kernel does not
+// provide that.
 std::function<uint64_t()> MakeProcessorWait();
 
 }  // namespace neurontrace

@@ -20,8 +20,9 @@ constexpr size_t kPhcsMax = 64;
 constexpr size_t kBoundTextBytesMax = 64;
 constexpr uint64_t kBoundMaxNs = 1'000'000'000;  // the driver shows all ones where it has none
 constexpr unsigned kSamples = 5;
-// How far REALTIME may go from raw while samples are taken.
+// How far REALTIME may move against raw while samples are taken; more means that it was set.
 constexpr int64_t kStrayNs = 5'000;
+// Descheduled in between: the interval would be too wide to be of use.
 constexpr uint64_t kReadingMaxNs = 100'000'000;
 
 std::optional<uint64_t> Nanoseconds(const ptp_clock_time& time) {
@@ -62,7 +63,9 @@ std::optional<UtcReading> UtcFromPhc(const ptp_sys_offset_extended& samples,
     if (!realtime_begin || !phc || !realtime_end) continue;
     if (*realtime_begin > *realtime_end || *realtime_end > after.realtime_ns) continue;
     if (after.realtime_ns - *realtime_begin > kReadingMaxNs) continue;
-    // The interval on raw in which the clock was read, seen from the snapshot after it.
+    // The interval on raw in which the clock was read, computed backwards from the snapshot after
+    // it. The rate of REALTIME against raw is only known within `rate`, so each end is moved
+    // outwards.
     const double age_begin_ns = static_cast<double>(after.realtime_ns - *realtime_begin);
     const double age_end_ns = static_cast<double>(after.realtime_ns - *realtime_end);
     const auto raw_begin =
@@ -101,7 +104,7 @@ absl::StatusOr<UtcReading> PhcReader::Read(const HostClocks& clocks) {
     return Unavailable("{}: PTP_SYS_OFFSET_EXTENDED: {}", name_, strerror(errno));
   }
   const ClockSnapshot after = ReadHostClocks(clocks);
-  // In this order: the driver's bound is of the reading before.
+  // In this order: the driver's bound belongs to the reading before it.
   ASSIGN_OR_RETURN(const std::string text, ReadText(*files_, bound_path_));
   const std::optional<uint64_t> bound_ns = ParsePhcErrorBound(text);
   if (!bound_ns) return Unavailable("{}: no error bound now", name_);

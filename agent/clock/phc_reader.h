@@ -16,21 +16,23 @@
 
 namespace neurontrace {
 
-// Where the hardware clocks of network cards are shown; other directories are for tests.
+// Where the hardware clocks of network cards are found; tests give other directories.
 struct PhcPaths {
   std::string shown = "/sys/class/ptp";
   std::string devices = "/dev";
 };
 
-// A hardware clock that keeps UTC and says how well: /dev/ptpN with an error bound in sysfs, as the
-// ENA driver shows it (phc_error_bound, in ns). A clock without such a word may keep any time at
-// all and is not used. One thread; a reading takes tens of microseconds.
+// Reads a PTP hardware clock that keeps UTC with a known error: /dev/ptpN with an error bound in
+// sysfs, as Amazon's ENA driver provides it (phc_error_bound, in ns). A clock without such a bound
+// may keep any time and is not used. One thread; a reading takes tens of microseconds. `files`
+// outlives it.
 class PhcReader {
  public:
-  // The first such clock that may be opened. NOT_FOUND where there is none.
+  // Opens the first such clock that this process may open. Fails with NOT_FOUND if there is none.
   static absl::StatusOr<PhcReader> Open(FileSystem& files, const PhcPaths& paths);
 
-  // UNAVAILABLE where the card does not answer or gives no bound now.
+  // Returns UTC as an interval on raw. Fails with UNAVAILABLE if the card does not answer, gives no
+  // bound at the moment, or gives an implausible reading.
   absl::StatusOr<UtcReading> Read(const HostClocks& clocks);
 
   const std::string& name() const { return name_; }
@@ -48,11 +50,13 @@ class PhcReader {
   std::string bound_path_;
 };
 
-// The error bound as sysfs shows it, in ns; nullopt for what is none, or one beyond a second.
+// Parses the error bound as sysfs shows it, in ns. Returns nothing for other text and for a bound
+// over a second, which the driver shows if it has none. Pure.
 std::optional<uint64_t> ParsePhcErrorBound(std::string_view text);
 
-// The tightest of the samples of PTP_SYS_OFFSET_EXTENDED, put onto raw by snapshots taken before
-// and after; nullopt where no sample makes sense, or REALTIME was set meanwhile.
+// Returns the narrowest of the samples of PTP_SYS_OFFSET_EXTENDED (linux/ptp_clock.h: REALTIME,
+// PHC, REALTIME), mapped onto raw by snapshots taken before and after. Returns nothing if no sample
+// is plausible, or if REALTIME was set in between. Pure.
 std::optional<UtcReading> UtcFromPhc(const ptp_sys_offset_extended& samples,
                                      const ClockSnapshot& before, const ClockSnapshot& after,
                                      uint64_t error_bound_ns);

@@ -26,6 +26,7 @@ absl::StatusOr<ProbeAddress> ProbeAddressOfPeer(std::string_view peer, uint16_t 
   const bool is_v6 = peer.starts_with("ipv6:");
   if (!is_v6 && !peer.starts_with("ipv4:")) return bad();
   std::string host(peer.substr(5));
+  // gRPC percent-encodes the characters that a URI must not contain.
   for (const auto& [from, to] : {std::pair{"%5B", "["}, {"%5D", "]"}, {"%25", "%"}}) {
     ReplaceAll(host, from, to);
   }
@@ -47,6 +48,7 @@ absl::StatusOr<ProbeAddress> ProbeAddressOfPeer(std::string_view peer, uint16_t 
   six.sin6_family = AF_INET6;
   six.sin6_port = htons(port);
   address.length = sizeof(six);
+  // A link-local address needs the interface that it is valid on; inet_pton(3) does not parse it.
   if (const size_t scope = host.find('%'); scope != std::string::npos) {
     six.sin6_scope_id = if_nametoindex(host.c_str() + scope + 1);
     host.resize(scope);

@@ -9,7 +9,7 @@
 
 namespace neurontrace {
 
-// What comes back on a probe stream: by the reference timescale, and by raw when it was there.
+// An answer: two times of the aggregator's reference timescale, and when it arrived by raw, in ns.
 struct ProbeReply {
   uint64_t sequence = 0;
   uint64_t reference_receive_ns = 0;
@@ -18,9 +18,9 @@ struct ProbeReply {
   uint64_t receive_raw_ns = 0;
 };
 
-// One Probe call to the aggregator, for where its UDP port is not reached. Abstract so tests play
-// the aggregator. Everything happens on one sequence; destroying it ends the call, and nothing is
-// told any more.
+// One Ask call of the ClockGateway, used where the aggregator's UDP port is not reached. Abstract
+// so that tests play the aggregator. All calls and events happen on one sequence; destroying the
+// stream ends the call, and no event follows.
 class ProbeStream {
  public:
   struct Events {
@@ -32,7 +32,7 @@ class ProbeStream {
   virtual void Send(uint64_t sequence) = 0;  // one at a time
 };
 
-// Begins a call; nothing is told before this returns.
+// Starts a call; no event occurs before it returns.
 using ProbeConnector = std::function<std::unique_ptr<ProbeStream>(ProbeStream::Events)>;
 
 }  // namespace neurontrace

@@ -10,6 +10,8 @@
 namespace neurontrace {
 namespace {
 
+// Together these bound one wakeup, so that a flood at this port cannot keep the thread from its
+// heartbeat.
 constexpr int kAtOnceMax = 16;
 constexpr int kReadsMax = 8;
 constexpr size_t kPacketBytesMax = kProbePacketBytes + 1;  // so that a longer one shows
@@ -31,12 +33,13 @@ absl::Status UdpProber::Connect(const ProbeAccess& access) {
   Disconnect();
   UniqueFd fd(
       socket(access.address.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  // Connected: the kernel lets nothing through that comes from elsewhere.
+  // A connected socket: the kernel drops packets from other addresses.
   if (!fd.valid() || connect(fd.get(), reinterpret_cast<const sockaddr*>(&access.address.storage),
                              access.address.length) != 0) {
     return Unavailable("a socket for clock probes: {}", strerror(errno));
   }
-  // Without the kernel's stamps the moment of looking serves, only later.
+  // Without kernel timestamps the time of the read is used, which is later and so only widens
+  // bounds.
   EnableReceiveStamps(fd.get()).IgnoreError();
   socket_ = std::move(fd);
   key_id_ = access.key_id;
@@ -95,6 +98,7 @@ void UdpProber::OnReadable() {
 
 void UdpProber::OnPacket(std::string_view packet, uint64_t receive_raw_ns) {
   const std::optional<ProbeAnswer> answer = cipher_->DecodeAnswer(packet);
+  // An aggregator that held a question for over a second is as useless as a late answer.
   if (!answer || answer->key_id != key_id_ ||
       answer->reference_send_ns < answer->reference_receive_ns ||
       answer->reference_send_ns - answer->reference_receive_ns > kAnswerMaxNs) {

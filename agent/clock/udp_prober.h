@@ -17,10 +17,10 @@
 
 namespace neurontrace {
 
-// Asks an aggregator for the time over UDP. A question is stamped the moment before it is sent; an
-// answer is received when the kernel received it, and counts once, if it is the aggregator's own
-// answer to a question that is not older than a second. Lives on the sequence of its runner, which
-// outlives it; nothing blocks.
+// Probes the aggregator's time over UDP (docs/formats/probe.md). A question is stamped just before
+// it is sent; an answer is stamped by the kernel on receipt and counts once, if it authenticates as
+// the aggregator's answer to a question at most a second old. Lives on the sequence of `runner`;
+// references outlive it; nothing blocks. Packets that do not count are dropped and counted.
 class UdpProber {
  public:
   static constexpr uint64_t kAnswerMaxNs = 1'000'000'000;
@@ -32,6 +32,7 @@ class UdpProber {
     uint64_t late = 0;     // answers of it that came too late, or twice
     uint64_t send_errors = 0;
   };
+  // Called on the sequence with each exchange.
   using OnExchange = std::function<void(const ClockExchange&)>;
 
   UdpProber(const HostClocks& clocks, TaskRunner& runner, OnExchange on_exchange);
@@ -39,15 +40,19 @@ class UdpProber {
   UdpProber(const UdpProber&) = delete;
   UdpProber& operator=(const UdpProber&) = delete;
 
-  // From now on these are asked; UNAVAILABLE where there is no socket that could.
+  // Starts to probe this aggregator instead of the one before. Fails with UNAVAILABLE if no socket
+  // can be made for the address.
   absl::Status Connect(const ProbeAccess& access);
+  // Forgets all open questions.
   void Disconnect();
   bool connected() const { return socket_.valid(); }
 
-  // Asks so many times, at once.
+  // Sends `probes` questions at once. Send errors are counted and otherwise ignored, as UDP loses
+  // packets anyway.
   void Send(int probes);
 
   const Counters& counters() const { return counters_; }
+  // Answers whose time of arrival is that of the read, as the kernel gave no timestamp.
   uint64_t without_kernel_stamp() const { return stamps_.without_kernel(); }
 
  private:
@@ -55,6 +60,8 @@ class UdpProber {
     uint64_t sequence = 0;  // 0: answered, or never asked
     uint64_t send_raw_ns = 0;
   };
+  // Open questions; an older one is overwritten and its answer then counts as late. More than
+  // ProbeSchedule sends in a second.
   static constexpr size_t kQuestionsMax = 256;
 
   void OnReadable();

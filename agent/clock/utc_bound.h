@@ -9,11 +9,12 @@
 
 namespace neurontrace {
 
-// A promise wider than this says nothing that a probe does not say better.
+// A wider bound gives no information that probes do not give better.
 inline constexpr double kUtcBoundMaxNs = 1e9;
 
-// CLOCK_REALTIME of a snapshot is UTC to within `bound_ns`, as `source` promises; nullopt where
-// that is no bound or too wide. The bracket of the snapshot comes on top.
+// Returns the interval that contains UTC at a snapshot, given that `source` promises CLOCK_REALTIME
+// to be within `bound_ns` of UTC. Half the width of the snapshot's bracket is added. Returns
+// nothing if the bound is negative, not a number or too wide. Pure.
 inline std::optional<UtcReading> UtcWithin(UtcSource source, const ClockSnapshot& snapshot,
                                            double bound_ns) {
   if (!(bound_ns >= 0) || bound_ns > kUtcBoundMaxNs) return std::nullopt;

@@ -8,8 +8,8 @@
 namespace neurontrace {
 namespace {
 
-// The beginning of struct vmclock_abi; little endian. linux/vmclock-abi.h is too young to be there
-// wherever this is built.
+// The beginning of struct vmclock_abi; little endian. Copied because linux/vmclock-abi.h is too new
+// to be present on all build machines.
 struct VmClockHead {
   uint32_t magic;
   uint32_t size;
@@ -48,6 +48,7 @@ std::optional<uint64_t> VmClock::DisruptionMarker() {
   VmClockHead second;
   for (int tries = 0; tries < kVmClockTriesMax; ++tries) {
     if (!ReadHead(*file_, first) || !ReadHead(*file_, second)) return std::nullopt;
+    // A sequence lock, read as a file: two equal reads with an even number are one consistent copy.
     if (first.sequence % 2 == 0 && memcmp(&first, &second, sizeof(first)) == 0) {
       return first.disruption_marker;
     }

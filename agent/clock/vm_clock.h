@@ -11,17 +11,17 @@
 
 namespace neurontrace {
 
-// The hypervisor's word about this machine's time (/dev/vmclock0; linux/vmclock-abi.h): of all that
-// is in it the disruption marker, which changes when the counter under raw was disrupted, as by a
-// live migration. One thread.
+// Reads the hypervisor's vmclock page (/dev/vmclock0; linux/vmclock-abi.h). Only its disruption
+// marker is used, which changes when the counter under raw was disrupted, as by a live migration.
+// One thread.
 class VmClock {
  public:
   static constexpr char kPath[] = "/dev/vmclock0";
-  // NOT_FOUND where there is none, FAILED_PRECONDITION where it may not be read; INVALID_ARGUMENT
-  // for what is no such page.
+  // Fails with NOT_FOUND if there is no such device, with FAILED_PRECONDITION if it may not be
+  // read, and with INVALID_ARGUMENT for a page of another kind or version.
   static absl::StatusOr<VmClock> Open(FileSystem& files, const std::string& path);
 
-  // nullopt while it is being written, or no longer readable.
+  // Returns nothing while the page is being written, or if it cannot be read any more.
   std::optional<uint64_t> DisruptionMarker();
 
  private:

@@ -13,10 +13,12 @@ namespace {
 
 constexpr uint64_t kReconnectFirstNs = 100'000'000;
 constexpr uint64_t kReconnectLongestNs = 10'000'000'000;
+// A call may be open to something that accepts connections and never answers.
 constexpr uint64_t kWelcomeWaitNs = 10'000'000'000;
 constexpr uint64_t kTickNs = 50'000'000;       // how soon the end of a capture is noticed
 constexpr uint64_t kProgressNs = 500'000'000;  // between reports of a capture that continues
 constexpr uint64_t kHeartbeatNs = 2'000'000'000;
+// How long IsFinished waits for the final state of workers once every chunk is delivered.
 constexpr uint64_t kLastWordsNs = 2'000'000'000;
 // Finished captures are kept so that a repeated order finds them finished.
 constexpr size_t kFinishedCapturesMax = 64;
@@ -27,8 +29,9 @@ bool IsFinal(CaptureWorkerState state) {
          state == CaptureWorkerState::kLost;
 }
 
-// Of some only the aggregator knows which events are theirs (those before a cut, those from an
-// execution on): their records wait for it.
+// Snapshots, previews and captures by execution cannot continue without the aggregator, since only
+// it knows which events belong to them (those before a cut, those from an execution on). Their
+// records wait in the taps.
 bool GoesOnAlone(const CaptureSpec& spec) {
   return spec.mode != CaptureMode::kSnapshot && spec.mode != CaptureMode::kPreview &&
          !spec.conditions.by_execution();
@@ -129,6 +132,7 @@ void ControlSession::Connect() {
   if (!running_ || stream_ != nullptr) return;
   ++counters_.calls;
   connected_ns_ = clock_.MonotonicNs();
+  // On the new connection OnWelcome reports everything from the current state.
   pending_.ClearButTriggers();
   stream_ = connector_(*this);
   writing_ = true;
@@ -150,7 +154,8 @@ void ControlSession::Disconnected() {
   After(backoff_.NextDelayNs(), [this] { Connect(); });
 }
 
-// The call cannot be ended from within what it says.
+// The call is ended by a task, as a stream must not be destroyed inside its own callback. By then
+// another call may be open, which the number of calls tells.
 bool ControlSession::Refuses(const Welcome& welcome) {
   if (!hooks_.check_aggregator) return false;
   const absl::Status status = hooks_.check_aggregator(welcome.aggregator_id);
@@ -180,6 +185,8 @@ void ControlSession::OnWelcome(const Welcome& welcome) {
   std::set<CaptureId> listed;
   for (const CaptureResume& resume : welcome.captures) listed.insert(resume.capture_id);
   std::vector<CaptureId> over;
+  // What is not listed ended while this agent was away. This comes first, so that limits count only
+  // captures that are alive.
   for (const auto& [capture_id, capture] : captures_) {
     if (!listed.contains(capture_id)) over.push_back(capture_id);
   }
@@ -201,8 +208,10 @@ void ControlSession::OnWelcome(const Welcome& welcome) {
       StartCapture(resume);
     }
   }
+  // Only now, as sources stop what records captures that nobody named.
   for (Source* source : sources_) source->OnCaptureListComplete();
   for (auto& [capture_id, capture] : captures_) ReportCapture(capture_id, capture, true);
+  // Last: uploads start with cursors that all sources know by now.
   if (hooks_.on_welcome) hooks_.on_welcome(listed);
 }
 
@@ -240,7 +249,8 @@ void ControlSession::StartCapture(const CaptureResume& resume) {
     return;
   }
   Capture& capture = captures_[resume.capture_id];
-  // The report that it is finished was lost, or is told again; its sources have let go of it.
+  // The report that it is finished was lost and is sent again; the sources have already let go of
+  // it.
   if (capture.finished) return;
   capture.unconfirmed = false;
   capture.mode = resume.spec.mode;
@@ -252,6 +262,8 @@ void ControlSession::StartCapture(const CaptureResume& resume) {
   ReportCapture(resume.capture_id, capture, false);
 }
 
+// A capture that has begun is joined, one that is armed elsewhere is armed, and any other starts
+// now.
 void ControlSession::TellSources(const CaptureResume& resume) {
   const CaptureId& id = resume.capture_id;
   if (resume.begin) {
@@ -283,7 +295,8 @@ void ControlSession::ResumeStopping(const CaptureResume& resume) {
 }
 
 void ControlSession::StopCapture(const CaptureId& capture_id, uint64_t host_raw_ns) {
-  // One that was never started here has nothing to stop, and says so by being finished.
+  // A capture that was never started here has nothing to stop; this entry makes Tick report it as
+  // finished.
   Capture& capture = captures_[capture_id];
   capture.stopping = true;
   for (Source* source : sources_) source->Stop(capture_id, host_raw_ns);
@@ -305,7 +318,7 @@ size_t ControlSession::unfinished() const {
 
 void ControlSession::ForgetOldestFinished() {
   size_t finished = captures_.size() - unfinished();
-  // In the order of capture ids, which sort by time.
+  // In the order of capture ids, which sort by time, so the oldest go first.
   std::erase_if(captures_, [&finished](const auto& item) {
     return item.second.finished && finished-- > kFinishedCapturesMax;
   });
@@ -347,7 +360,7 @@ void ControlSession::OnCaptureWorker(const CaptureWorkerStatus& status) {
   known = status;
   capture.changed.insert(key);
   if (hooks_.on_recording && recorded != (capture.recording > 0)) hooks_.on_recording();
-  // Counts can wait for the next progress report; states are told at once.
+  // Counts can wait for the next progress report; changes of state are reported immediately.
   if (state_changed) {
     capture.changed.erase(key);
     Report(status);
@@ -364,6 +377,7 @@ void ControlSession::Tick() {
                  kWelcomeWaitNs / 1'000'000'000);
     Disconnected();
   }
+  // Progress is throttled, since every report of every worker passes through one aggregator.
   const bool progress = now - progress_ns_ >= kProgressNs;
   if (progress) progress_ns_ = now;
   for (auto& [capture_id, capture] : captures_) {
@@ -390,8 +404,8 @@ bool ControlSession::IsFinished(const CaptureId& capture_id, Capture& capture) c
   });
   if (!sources_finished) return false;
   if (hooks_.is_delivered && !hooks_.is_delivered(capture_id)) return false;
-  // A source may have its last receipts before it says how a worker ended. That is waited for, but
-  // not for ever.
+  // A source may have its last receipts before it reports how a worker ended. That is waited for,
+  // but not for ever.
   const uint64_t now = clock_.MonotonicNs();
   if (capture.sources_finished_ns == 0) capture.sources_finished_ns = now;
   return now - capture.sources_finished_ns >= kLastWordsNs ||
@@ -406,7 +420,7 @@ void ControlSession::ReportCapture(const CaptureId& capture_id, Capture& capture
     if (all || capture.changed.contains(key)) Report(status);
   }
   capture.changed.clear();
-  // After the workers: nothing is asked once an agent says that it is finished.
+  // After the workers: the aggregator asks nothing more once an agent reports that it is finished.
   Report(CaptureAgentStatus{capture_id, matched, capture.finished});
 }
 
@@ -417,13 +431,13 @@ bool ControlSession::ReportTrigger(const TriggerFired& fired) {
 }
 
 void ControlSession::Report(AgentReport report) {
-  // Without a connection nothing is kept: on the next one all is told again.
+  // Without a connection nothing is kept: everything is reported again on the next one.
   if (!welcomed_) return;
   pending_.Put(std::move(report));
   Pump();
 }
 
-// What fired while no aggregator was there to hear it is told by now, or never.
+// A trigger that fired while no aggregator was connected is reported by now or not at all.
 void ControlSession::ForgetStaleTriggers() {
   const uint64_t now_ns = clock_.RealtimeNs();
   pending_.ForgetTriggersBefore(now_ns - std::min(now_ns, limits::kTriggerStaleNs));

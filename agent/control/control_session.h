@@ -24,24 +24,26 @@
 
 namespace neurontrace {
 
-// Reports that wait to be sent, at most one for each thing they are about: a newer one takes the
-// place of an older one that has not been sent, at its place in line (a CaptureAgentStatus at the
-// end of it). So a slow connection costs news, never memory: there are as many as there are workers
-// and their captures. A plain value.
+// Reports that wait to be sent, at most one for each subject: a newer report replaces an older one
+// in its place of the queue, except that a CaptureAgentStatus moves to the end. So a slow
+// connection delays news but never costs memory: the size is bounded by the number of workers and
+// their captures. A plain value.
 class PendingReports {
  public:
+  // Adds a report, or replaces the one about the same subject.
   void Put(AgentReport report);
-  // The longest waiting, which is then no longer here.
+  // Removes and returns the report that has waited longest; nothing if none waits.
   std::optional<AgentReport> Take();
-  // All but triggers that have fired: those cannot be told again by who told them.
+  // Removes all reports that are made again on a new connection. Fired triggers stay, as nobody can
+  // report those a second time.
   void ClearButTriggers();
-  // Triggers that fired before that time: they would record what is over.
+  // Removes triggers that fired before that time: the events that they would record are gone.
   void ForgetTriggersBefore(uint64_t host_realtime_ns);
   void ForgetCapture(const CaptureId& capture_id);
   size_t size() const { return reports_.size(); }
 
  private:
-  // What a report is about: kind, worker, capture, rule of a trigger (or none of each).
+  // The subject of a report: its kind, and the worker, capture or rule that it concerns.
   struct Topic {
     size_t kind = 0;
     WorkerIdentity worker;
@@ -56,36 +58,44 @@ class PendingReports {
   std::deque<Topic> line_;  // each topic of reports_ once, and some that are gone
 };
 
-// The agent's side of the control call: says who it is and what workers there are, has every source
-// carry out the aggregator's orders, and reports their results. Keeps trying to reach the
-// aggregator for as long as it lives; sources go on meanwhile, and on each new connection all is
-// told again. Orders are idempotent, and a capture that a welcome does not list is over. Lives on
-// the agent's sequence.
+// The agent's side of the control call: introduces the agent and its workers, passes the
+// aggregator's orders to every source, and reports the results. Reconnects with a growing delay for
+// as long as it runs; sources continue to record meanwhile, and everything is reported again on
+// each new connection. Orders are idempotent, and a capture that a welcome does not list is over
+// (docs/decisions/0012-captures-go-on-without-the-aggregator.md).
+//
+// Nothing here fails towards a caller: what cannot be done is logged, counted or reported. Lives on
+// the agent's sequence; all functions are called there.
 class ControlSession final : public ControlStream::Listener, public SourceListener {
  public:
-  // Who else has to know; called on the sequence.
+  // What other components of the agent have to know. Called on the sequence. Empty hooks are
+  // allowed.
   struct Hooks {
-    // Captures are settled, these go on: chunks may go up.
+    // An aggregator accepted this agent and all of its captures are dealt with; `captures` are
+    // those that continue. Chunks may be uploaded from now on.
     std::function<void(const std::set<CaptureId>& captures)> on_welcome;
     std::function<void()> on_lost;  // the connection is gone
-    // Anything but OK: this aggregator is not the one that the agent works for. The call is ended,
-    // and begun again later; nothing of what it said has happened.
+    // Any status but OK means that this is not the aggregator that the agent works for: the call is
+    // ended and tried again later, and nothing of the welcome is carried out.
     std::function<absl::Status(const std::string& aggregator_id)> check_aggregator;
-    // True if what was resumed of the capture without asking was wrong: it is begun again.
+    // Returns true if the agent resumed this capture offline at places that the aggregator's
+    // cursors contradict. The capture is then forgotten and begun again.
     std::function<bool(const CaptureResume&)> was_wrong;
-    // The capture runs here from now on.
+    // The capture runs on this node from now on; called before the sources get the order.
     std::function<void(const CaptureId&, const CaptureSpec&)> on_running;
-    // What Records says of some capture is another thing now.
+    // The result of Records() has changed for some capture.
     std::function<void()> on_recording;
-    // It is to end: what is not recorded by now will not be.
+    // A capture is to end, and the sources have been told.
     std::function<void()> on_capture_stopping;
-    // Nothing more of it is wanted, or everything of it is delivered.
+    // The capture is over: everything of it is delivered, or the aggregator no longer wants it.
     std::function<void(const CaptureId&)> on_capture_over;
-    // Before sources hear where the streams of a capture stand: adds what this node itself keeps.
+    // Called before the sources learn the cursors of a capture: adds what this node's own spool
+    // holds.
     std::function<void(CaptureResume&)> on_resume;
-    // True once nothing of the capture is on its way any more; null: sources know it all.
+    // Returns true once no chunk of the capture is on its way. If null, the sources' IsFinished
+    // decides alone.
     std::function<bool(const CaptureId&)> is_delivered;
-    // These rules take the place of all before.
+    // The aggregator sent its trigger rules, which replace all earlier ones.
     std::function<void(const std::vector<TriggerRule>& rules, uint64_t version)> on_triggers;
   };
   struct Counters {
@@ -96,36 +106,43 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
     uint64_t workers_refused = 0;      // beyond limits::kWorkersPerAgentMax: not told
   };
 
-  // All references outlive the session.
+  // All references, and what `connector` refers to, outlive the session.
   ControlSession(AgentInfo info, ControlConnector connector, const Clock& clock, TaskRunner& runner,
                  Random& random, Hooks hooks);
   ~ControlSession() override;
 
-  // Sources outlive the session, or its Stop. They are added before Start.
+  // Adds a source that every order goes to. To be called before Start; the source outlives the
+  // session, or its Stop.
   void AddSource(Source& source) { sources_.push_back(&source); }
+  // Connects, and starts the periodic work. To be called once.
   void Start();
-  // How long to wait after Start for the first welcome before GoOn.
+  // How long after Start the agent waits for the first welcome before it resumes captures by GoOn.
+  // Taps hold more than two seconds of events, and an aggregator that is reached knows better.
   static constexpr uint64_t kGoOnAloneAfterNs = 2'000'000'000;
-  // Before the first welcome: a capture that the agent before this one ran continues until the
-  // aggregator says its outcome.
+  // Continues a capture that an earlier run of this agent took part in, before the first welcome.
+  // The capture is unconfirmed until the aggregator lists it, or is forgotten if it does not. No
+  // effect for captures whose events only the aggregator can tell apart.
   void GoOn(const CaptureResume& resume);
-  // Ends the call; nothing is reported any more.
+  // Ends the call; nothing is reported from then on.
   void Stop();
-  // A trigger has fired. Without an aggregator nothing comes of it: false. Else it is told, over a
-  // new connection if this one breaks, unless that takes longer than limits::kTriggerStaleNs.
+  // Reports a fired trigger. Returns false, without effect, if no aggregator has accepted this
+  // agent. Otherwise it is sent, over a new connection if this one breaks, unless that takes longer
+  // than limits::kTriggerStaleNs.
   bool ReportTrigger(const TriggerFired& fired);
 
   bool welcomed() const { return welcomed_; }
   size_t captures() const { return captures_.size(); }
-  // Whether a worker of this node records in it now, or a framework's trace file is read for it.
+  // Returns true while a worker of this node records in the capture, or a framework's trace file is
+  // read for it.
   bool Records(const CaptureId& capture_id) const {
     const auto it = captures_.find(capture_id);
     return it != captures_.end() && it->second.recording > 0;
   }
   const Counters& counters() const { return counters_; }
 
-  // Workers at hand, as the aggregator was told about them or will be.
+  // The workers that the aggregator has been told about, or will be on the next connection.
   const std::map<WorkerIdentity, WorkerInfo>& workers() const { return workers_; }
+  // One row of the status page.
   struct CaptureState {
     CaptureId id;
     CaptureMode mode = CaptureMode::kStream;
@@ -141,7 +158,7 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
     return states;
   }
 
-  // Workers that have a part in it on this node, or had.
+  // Returns the workers of this node that have or had a part in the capture.
   std::vector<WorkerIdentity> WorkersOf(const CaptureId& capture_id) const {
     std::vector<WorkerIdentity> workers;
     const auto it = captures_.find(capture_id);
@@ -178,15 +195,17 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
     std::set<std::pair<WorkerIdentity, bool>> changed;  // since they were last reported
   };
 
-  // What reads trace files says so of itself before there is one.
+  // A reader of trace files reports kRecording before there is any file, which does not count.
   static bool IsRecording(const CaptureWorkerStatus& status) {
     return status.state == CaptureWorkerState::kRecording &&
            (!status.framework || status.streams > 0);
   }
   void Connect();
   void Disconnected();
+  // Returns true, and ends the call later, if check_aggregator refuses.
   bool Refuses(const Welcome& welcome);
   void StartCapture(const CaptureResume& resume);
+  // For a capture of the welcome that was told to stop while this agent was away.
   void ResumeStopping(const CaptureResume& resume);
   void TellSources(const CaptureResume& resume);
   void Apply(const SourceOrder& order);  // by every source
@@ -194,11 +213,15 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
   void ForgetCapture(const CaptureId& capture_id);
   void ForgetOldestFinished();
   size_t unfinished() const;
+  // Every 50 ms: finds captures that have finished, sends progress reports and heartbeats, and
+  // gives up on an aggregator that does not send a welcome.
   void Tick();
   bool IsFinished(const CaptureId& capture_id, Capture& capture) const;
+  // Reports the workers that changed, or `all`, then the agent's own status.
   void ReportCapture(const CaptureId& capture_id, Capture& capture, bool all);
   void Report(AgentReport report);
   void ForgetStaleTriggers();
+  // Writes the next report if the stream can take one.
   void Pump();
   void After(uint64_t delay_ns, std::function<void()> task);  // unless destroyed by then
 

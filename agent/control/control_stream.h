@@ -20,7 +20,7 @@
 
 namespace neurontrace {
 
-// What goes up on a control call; the messages of neurontrace.v1.AgentReport as values.
+// Reports of an agent: the messages of neurontrace.v1.AgentReport as plain values.
 struct WorkerGone {
   WorkerIdentity worker;
 };
@@ -35,8 +35,8 @@ struct Heartbeat {
 using AgentReport = std::variant<AgentInfo, WorkerInfo, WorkerGone, CaptureWorkerStatus,
                                  CaptureAgentStatus, Heartbeat, TriggerFired>;
 
-// A capture that is to be armed, begun or gone on with. What comes down first on each call has all
-// of them.
+// A capture that is to be armed, started or resumed. The welcome, which is the first message on
+// each call, lists all captures that this agent has a part in.
 struct CaptureResume {
   CaptureId capture_id;
   CaptureSpec spec;
@@ -51,10 +51,12 @@ struct Welcome {
   std::vector<CaptureResume> captures;  // all that go on
 };
 
-// One Control call to the aggregator. Abstract so tests play the aggregator. Everything happens on
-// the agent's sequence; destroying it ends the call, and nothing is told any more.
+// One Control call to the aggregator. Abstract so that tests play the aggregator. All calls and
+// events happen on the agent's sequence; destroying the stream ends the call, and no event follows.
 class ControlStream {
  public:
+  // Orders of the aggregator, checked for form. The listener may destroy the stream in OnClosed
+  // only.
   class Listener {
    public:
     virtual ~Listener() = default;
@@ -69,10 +71,11 @@ class ControlStream {
   };
 
   virtual ~ControlStream() = default;
+  // To be called once for the start, which sends AgentInfo, then after each OnWritten.
   virtual void Send(const AgentReport& report) = 0;  // one at a time
 };
 
-// Begins a call. The listener outlives the stream and hears nothing before this returns.
+// Starts a call. The listener outlives the stream and receives nothing before this returns.
 using ControlConnector = std::function<std::unique_ptr<ControlStream>(ControlStream::Listener&)>;
 
 }  // namespace neurontrace

@@ -12,8 +12,8 @@
 
 namespace neurontrace {
 
-// For tests: a /proc of processes in pods, with Neuron devices open. Devices that every Linux has
-// stand for them: major 1, and the minors 3 (null), 5 (zero), 7 (full) and 8 (random).
+// For tests: a /proc of processes in pods with Neuron devices open. Devices that every Linux has
+// take their part: major 1, and the minors 3 (null), 5 (zero), 7 (full) and 8 (random).
 class FakeNodeProc {
  public:
   FakeNodeProc() {
@@ -25,6 +25,7 @@ class FakeNodeProc {
   const std::string& root() const { return proc_.root(); }
   FakeProc& proc() { return proc_; }
 
+  // Adds a process with this PID/cgroup and these files open, and returns its identity.
   PodProcess Put(uint32_t pid, const std::string& cgroup, const std::vector<std::string>& open) {
     proc_.Put({.pid = pid, .start_time_ticks = 100 + pid});
     proc_.Write(pid, "cgroup", cgroup);
@@ -35,13 +36,14 @@ class FakeNodeProc {
     }
     return {.pid = pid, .start_time_ticks = 100 + pid};
   }
-  // In a pod, as systemd names its group.
+  // Adds a process to a pod, with the control group named as the systemd driver does.
   PodProcess PutInPod(uint32_t pid, char pod, const std::vector<std::string>& open) {
     return Put(pid,
                fmt::format("0::/kubepods.slice/kubepods-pod{}.slice/cri-containerd-{}.scope\n",
                            Uid(pod, '_'), std::string(64, 'a')),
                open);
   }
+  // A UID made of one hexadecimal digit; '_' as `dash` for the systemd driver.
   static std::string Uid(char pod, char dash = '-') {
     return fmt::format("{}{}{}{}{}{}{}{}{}", std::string(8, pod), dash, std::string(4, pod), dash,
                        std::string(4, pod), dash, std::string(4, pod), dash, std::string(12, pod));

@@ -16,10 +16,11 @@ constexpr int kReconnectMaxMs = 1'000;
 std::shared_ptr<grpc::Channel> MakeUnixChannel(const std::string& socket) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(static_cast<int>(limits::kPodResourcesBytesMax));
-  // A kubelet that was started again listens on a new socket: look for it each time it is asked.
+  // A kubelet that restarted listens on a new socket, so gRPC must not back off for long.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMaxMs);
   arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE, static_cast<int>(limits::kDetailBytesMax) * 16);
+  // A proxy of the environment would never reach a socket of this node.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   return grpc::CreateCustomChannel("unix:" + socket, grpc::InsecureChannelCredentials(), arguments);
 }
@@ -58,8 +59,8 @@ absl::StatusOr<PodAnswer> KubeletClient::List() {
       std::any_of(answer.containers.begin(), answer.containers.end(),
                   [](const auto& container) { return !container.cores.empty(); });
   if (!has_cores) return answer;
-  // A kubelet before 1.23 does not have this call, or has it switched off, which it says with the
-  // code UNKNOWN. Devices tell all the same.
+  // A kubelet before 1.23 does not have this call, or has it switched off, which it reports as
+  // UNKNOWN. Devices can be matched without it; cores cannot.
   ::v1::AllocatableResourcesResponse allocatable;
   const absl::Status status = Ask([this, &allocatable](grpc::ClientContext* context) {
     return stub_->GetAllocatableResources(context, ::v1::AllocatableResourcesRequest(),

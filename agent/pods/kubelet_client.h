@@ -15,23 +15,25 @@
 
 namespace neurontrace {
 
-// Asks the kubelet of this node what its pods were given, at its pod-resources socket. Connects
-// when it is asked, and again after the kubelet was started again. List waits for the answer and is
-// for one thread at a time; Cancel is for any.
+// Asks the kubelet of this node which devices its pods were given, over the gRPC service
+// v1.PodResourcesLister at its pod-resources socket (kubernetes/kubelet,
+// pkg/apis/podresources/v1/api.proto). Connects when it is asked, and again after the kubelet
+// restarted. List blocks until the answer and is called by one thread at a time; Cancel may be
+// called by any thread.
 class KubeletClient {
  public:
-  // `socket` is the path in the file system; a call may take `patience_ns`.
+  // `socket` is a path in the file system; each call may take up to `patience_ns`.
   explicit KubeletClient(const std::string& socket,
                          uint64_t patience_ns = limits::kPodResourcesPatienceNs);
 
-  // UNAVAILABLE where nobody listens, DEADLINE_EXCEEDED where it takes too long,
-  // RESOURCE_EXHAUSTED for an answer beyond a limit, and whatever the kubelet says.
+  // Fails with UNAVAILABLE if nobody listens, with DEADLINE_EXCEEDED if it takes too long, with
+  // RESOURCE_EXHAUSTED for an answer beyond a limit, and otherwise with the kubelet's own status.
   absl::StatusOr<PodAnswer> List();
-  // Ends the call that is under way, and all that come, with CANCELLED.
+  // Ends the call that is under way, and every later one, with CANCELLED.
   void Cancel();
 
  private:
-  // Calls with a context that Cancel knows of.
+  // Makes one call with a context that Cancel can reach.
   template <typename Call>
   absl::Status Ask(Call call);
 

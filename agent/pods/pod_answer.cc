@@ -12,7 +12,9 @@
 namespace neurontrace {
 namespace {
 
-// As AWS's device plugin registers them; the last one is what it was called once.
+// The names under which AWS's device plugin registers its resources; neurondevice is an older one.
+// Its source is not public; docs/decisions/0032-the-kubelet-says-whose-devices-a-worker-has-open.md
+// has the evidence.
 constexpr std::string_view kCoreResource = "aws.amazon.com/neuroncore";
 constexpr std::string_view kDeviceResources[] = {"aws.amazon.com/neuron",
                                                  "aws.amazon.com/neurondevice"};
@@ -32,7 +34,7 @@ std::optional<uint32_t> ParseId(std::string_view text, uint32_t max) {
   return number;
 }
 
-// Adds what `given` has of the two kinds; false if an id of either is no number.
+// Adds the devices and cores of `given`; returns false if an id of either kind is not a number.
 bool AddDevices(const ::v1::ContainerDevices& given, std::set<uint32_t>& devices,
                 std::set<uint32_t>& cores) {
   const bool is_core = given.resource_name() == kCoreResource;
@@ -48,7 +50,7 @@ bool AddDevices(const ::v1::ContainerDevices& given, std::set<uint32_t>& devices
   return true;
 }
 
-// Nothing to tell for a container without any of ours; counted if it makes no sense.
+// Adds a container, unless it has no Neuron device; counts it if it is invalid.
 void AddContainer(const ::v1::PodResources& pod, const ::v1::ContainerResources& from,
                   PodAnswer& answer) {
   PodContainer container;
@@ -75,6 +77,7 @@ absl::StatusOr<PodAnswer> ReadPodAnswer(const ::v1::ListPodResourcesResponse& an
     return ResourceExhausted("the kubelet lists {} pods; the limit is {}", pods,
                              limits::kPodsPerNodeMax);
   }
+  // Everything is counted before anything is copied, so that an oversized answer costs no memory.
   size_t containers = 0;
   size_t ids = 0;
   for (const ::v1::PodResources& pod : answer.pod_resources()) {
@@ -106,7 +109,7 @@ uint32_t CoresPerDevice(const ::v1::AllocatableResourcesResponse& answer) {
     if (!AddDevices(given, devices, cores)) return 0;
   }
   if (devices.empty() || cores.empty()) return 0;
-  // By the highest numbers: one that is unhealthy is not among them.
+  // By the highest numbers, not by counting: unhealthy devices are not listed.
   const uint32_t core_count = *cores.rbegin() + 1;
   const uint32_t device_count = *devices.rbegin() + 1;
   return core_count % device_count == 0 ? core_count / device_count : 0;

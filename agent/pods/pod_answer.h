@@ -12,7 +12,7 @@
 
 namespace neurontrace {
 
-// A container with Neuron devices, or with some of their cores. Numbers are the node's.
+// A container that was given Neuron devices, or some of their cores. Numbers are the node's.
 struct PodContainer {
   WorkerPod pod;
   std::set<uint32_t> devices;
@@ -20,7 +20,7 @@ struct PodContainer {
   friend bool operator==(const PodContainer&, const PodContainer&) = default;
 };
 
-// What a kubelet says of the pods of its node, checked. A plain value.
+// The pods of a node with Neuron devices, as its kubelet lists them, after checking. A plain value.
 struct PodAnswer {
   std::vector<PodContainer> containers;
   uint32_t cores_per_device = 0;  // 0: not known, so cores report no device
@@ -28,10 +28,13 @@ struct PodAnswer {
   friend bool operator==(const PodAnswer&, const PodAnswer&) = default;
 };
 
-// Pure. RESOURCE_EXHAUSTED for more than lib/trace/pod_limits.h allows. `cores_per_device` stays 0.
+// Reads and checks a kubelet's list. Containers with an invalid name or number are left out and
+// counted in `refused`. Fails with RESOURCE_EXHAUSTED if there are more entries than
+// lib/trace/pod_limits.h allows. `cores_per_device` stays 0. Pure.
 absl::StatusOr<PodAnswer> ReadPodAnswer(const ::v1::ListPodResourcesResponse& answer);
 
-// How many cores each device has by what can be given to containers; 0: it does not say. Pure.
+// Returns how many logical cores each device has, computed from what the node can allocate; 0 if
+// that does not follow. Pure.
 uint32_t CoresPerDevice(const ::v1::AllocatableResourcesResponse& answer);
 
 }  // namespace neurontrace

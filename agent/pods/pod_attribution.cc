@@ -17,8 +17,8 @@ void PodAttribution::LookLater() {
   runner_.PostDelayedTask(weak_tasks_.Wrap([this] { Look(); }), kLookNs);
 }
 
-// The next look begins when this one has come back, so that a kubelet that is slow is never waited
-// for twice.
+// The next look is scheduled when this one has returned, so that a slow kubelet is asked once at a
+// time. Weak tasks drop the answer if this was destroyed meanwhile.
 void PodAttribution::Look() {
   std::vector<PodProcess> processes = hooks_.processes();
   auto tell = weak_tasks_.Wrap([this](const std::vector<PodResolver::Change>& changes) {

@@ -12,25 +12,28 @@
 
 namespace neurontrace {
 
-// Looks every few seconds which pods the workers of this node are of, beside the agent's sequence:
-// only the lists of who is there, and of what is new, come to that. Lives on the agent's sequence.
+// Runs PodResolver every few seconds on a thread that may wait for the kubelet. Only the list of
+// processes and the changes pass through the agent's sequence. Lives on that sequence.
 class PodAttribution {
  public:
   static constexpr uint64_t kLookNs = 3'000'000'000;
 
+  // Called on the agent's sequence: the worker processes of this node, and each change of their
+  // pods.
   struct Hooks {
     std::function<std::vector<PodProcess>()> processes;  // that are workers here
     std::function<void(const PodResolver::Change&)> tell;
   };
 
-  // All outlive it. `looker` is used on `io` alone, and only while this is there or until the task
-  // that is under way there has ended.
+  // All arguments outlive it. `looker` is used on `io` alone, and not after the task that is
+  // running there when this is destroyed.
   PodAttribution(PodResolver& looker, TaskRunner& io, TaskRunner& runner, const Clock& clock,
                  Hooks hooks);
   ~PodAttribution();
   PodAttribution(const PodAttribution&) = delete;
   PodAttribution& operator=(const PodAttribution&) = delete;
 
+  // Schedules the first look. To be called once.
   void Start();
 
  private:

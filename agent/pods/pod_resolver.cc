@@ -11,6 +11,7 @@
 namespace neurontrace {
 namespace {
 
+// Cores are numbered through the node: device d has cores d * n to (d + 1) * n - 1.
 bool Holds(const PodContainer& container, uint32_t device, uint32_t cores_per_device) {
   if (container.devices.contains(device)) return true;
   if (cores_per_device == 0) return false;
@@ -38,6 +39,7 @@ PodMatch MatchPod(const PodAnswer& answer, const std::set<uint32_t>& devices) {
                std::tie(container.pod.pod_namespace, container.pod.name)) {
       return {.pod = std::nullopt, .ambiguous = true};
     } else if (match.pod->container != container.pod.container) {
+      // Several containers of one pod match; the pod is still certain.
       match.pod->container.clear();
     }
   }
@@ -89,6 +91,7 @@ std::vector<PodResolver::Candidate> PodResolver::Collect() {
     known.pod_uid = evidence->pod_uid;
     known.settled = evidence->pod_uid.empty();
     if (known.settled) continue;
+    // Once per agent: it is a matter of the agent's privileges and so the same for every process.
     if (!evidence->files_are_readable && !says_unreadable_) {
       says_unreadable_ = true;
       spdlog::warn(
@@ -135,8 +138,8 @@ std::optional<PodAnswer> PodResolver::Ask() {
 
 void PodResolver::Apply(const PodAnswer& answer, const std::vector<Candidate>& candidates,
                         std::vector<Change>& changes) {
-  // One pod has one UID, and the other way round: where that does not come out, somebody has
-  // devices open that were given to somebody else.
+  // A pod has one UID and a UID one pod. A result that contradicts this means that a process has
+  // devices open that were given to another pod, as privileged containers can; neither is believed.
   std::map<std::string, std::set<PodName>> pods_of_uid;
   std::map<PodName, std::set<std::string>> uids_of_pod;
   for (const auto& [uid, pod] : ties_) uids_of_pod[pod].insert(uid);

@@ -17,17 +17,18 @@
 
 namespace neurontrace {
 
-// Whose devices these are.
+// The pod that a set of devices belongs to.
 struct PodMatch {
   std::optional<WorkerPod> pod;  // without a container where several of one pod can be meant
   bool ambiguous = false;        // several pods can be
 };
 
-// The pod that was given all of `devices`, the open ones of a process; a device belongs to whoever
-// was given one of its cores. Nothing for no devices. Pure.
+// Returns the pod that was given all of `devices`, the Neuron devices that a process has open. A
+// device belongs to a pod that was given the device or one of its cores. Returns nothing for no
+// devices. Pure.
 PodMatch MatchPod(const PodAnswer& answer, const std::set<uint32_t>& devices);
 
-// What has been counted; read on any thread.
+// Counters, raised on the resolver's sequence and read by any thread.
 struct PodCounters {
   std::atomic<uint64_t> asked = 0;
   std::atomic<uint64_t> failed = 0;
@@ -36,27 +37,30 @@ struct PodCounters {
   std::atomic<uint64_t> refused = 0;     // containers with a name or a number that cannot be
 };
 
-// Ties worker processes to pods: the kernel says which devices a process has open and which pod's
-// UID its control group has, and the kubelet which devices each pod was given. Only what has one
-// answer is used, and a pod's UID that is tied to a pod stays so, as UIDs do not come again.
+// Ties worker processes to pods. The kernel reports which devices a process has open and the UID of
+// the pod whose control group it is in; the kubelet reports which devices each pod was given. Only
+// an unambiguous match is used, and a UID that is tied to a pod stays so, as UIDs are never reused.
+// docs/decisions/0032-the-kubelet-says-whose-devices-a-worker-has-open.md has the reasons.
 //
-// The kubelet is asked when a process that is not tied has devices open: at the soonest after
-// limits::kPodResourcesAskMinNs, and ever more rarely while the question stays the same.
-// On one sequence, which waits where the kubelet does.
+// The kubelet is asked when a process that is not tied has devices open, at the earliest
+// limits::kPodResourcesAskMinNs after the last query, and with a doubling pause while the question
+// is the same. On one sequence, which blocks while the kubelet is asked.
 class PodResolver {
  public:
   using Lister = std::function<absl::StatusOr<PodAnswer>()>;
-  // What is new of a process; nothing: what was said of it does not hold.
+  // A change of a process's pod; no pod means that the earlier one was wrong.
   struct Change {
     PodProcess process;
     std::optional<WorkerPod> pod;
     friend bool operator==(const Change&, const Change&) = default;
   };
 
-  // `counters` outlives it.
+  // `counters` outlives it. `lister` may block; its errors are logged once and counted, and
+  // retried.
   PodResolver(Lister lister, ProcessReader reader, PodCounters& counters);
 
-  // `processes` are all workers that are there. `now_ns` is monotonic.
+  // Returns what has changed. `processes` are all workers that are there; others are forgotten.
+  // `now_ns` is monotonic.
   std::vector<Change> Look(const std::vector<PodProcess>& processes, uint64_t now_ns);
 
  private:
@@ -73,15 +77,18 @@ class PodResolver {
   using Question = std::set<std::pair<std::string, std::set<uint32_t>>>;
 
   void ForgetAllBut(const std::vector<PodProcess>& processes);
-  // Those that have to be told, by what the kernel says now.
+  // Returns the processes that are not settled, with the kernel's current evidence.
   std::vector<Candidate> Collect();
+  // Returns true if the kubelet is to be asked about these now, and notes that it was.
   bool MayAsk(const std::vector<Candidate>& candidates, uint64_t now_ns);
   std::optional<PodAnswer> Ask();
+  // Ties the candidates whose match is unambiguous, and unties pods that turn out to be disputed.
   void Apply(const PodAnswer& answer, const std::vector<Candidate>& candidates,
              std::vector<Change>& changes);
+  // Ties the process, and with it the UID of its pod.
   void Tie(const Candidate& candidate, WorkerPod pod, std::vector<Change>& changes);
   void NoteAmbiguous(const PodProcess& process);
-  // Takes back what was said of the processes of this pod.
+  // Takes back the pod of all processes that were tied to it.
   void Untie(const PodName& pod, std::vector<Change>& changes);
 
   const Lister lister_;

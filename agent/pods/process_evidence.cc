@@ -18,11 +18,14 @@
 namespace neurontrace {
 namespace {
 
-// As it is in PROC/devices.
+// The name under which the driver registers its character devices (neuron_cdev.c), as PROC/devices
+// lists it.
 constexpr std::string_view kDriverName = "neuron";
 constexpr size_t kUuidBytes = 36;
 constexpr size_t kHashBytes = 32;  // the UID of a static pod
 
+// O_NOFOLLOW and O_NONBLOCK cost nothing in /proc and keep a prepared directory from blocking this
+// thread.
 std::optional<std::string> ReadProcFile(const std::string& path) {
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd.valid()) return std::nullopt;
@@ -38,7 +41,7 @@ std::optional<std::string> ReadProcFile(const std::string& path) {
   return text;
 }
 
-// What comes before `separator`; the text continues behind it.
+// Removes and returns the text before `separator`, and the separator.
 std::string_view TakePart(std::string_view& text, char separator) {
   const size_t end = std::min(text.find(separator), text.size());
   const std::string_view part = text.substr(0, end);
@@ -76,6 +79,7 @@ std::string PodUidOf(std::string_view cgroup) {
     while (!line.empty()) {
       std::string uid = UidInGroup(TakePart(line, '/'));
       if (uid.empty()) continue;
+      // Hierarchies of version 1 that disagree: nothing is certain then.
       if (!found.empty() && uid != found) return {};
       found = std::move(uid);
       break;
@@ -112,7 +116,7 @@ std::optional<ProcessEvidence> ProcessReader::Read(const PodProcess& process,
   if (!evidence.pod_uid.empty() && neuron_major) {
     ReadDevices(process.pid, *neuron_major, evidence);
   }
-  // What was read is of this process only if it is still there.
+  // Checked after reading: only then is it certain that everything read belongs to this process.
   if (files_.StartTimeTicks(process.pid) != process.start_time_ticks) return std::nullopt;
   return evidence;
 }
@@ -129,7 +133,7 @@ void ProcessReader::ReadDevices(uint32_t pid, uint32_t neuron_major,
   for (size_t i = 0; i < limits::kPodOpenFilesMax; ++i) {
     const dirent* const entry = readdir(files.get());
     if (entry == nullptr) break;
-    // By its numbers, as the name is the container's to choose.
+    // By device numbers, as the name in the container is the container's to choose.
     struct stat about = {};
     if (fstatat(dirfd(files.get()), entry->d_name, &about, 0) != 0) continue;
     if (!S_ISCHR(about.st_mode) || major(about.st_rdev) != neuron_major) continue;

@@ -12,14 +12,15 @@
 
 namespace neurontrace {
 
-// A process whose id is the kernel's word.
+// A process as the kernel identifies it. The start time distinguishes processes that have had the
+// same pid.
 struct PodProcess {
   uint32_t pid = 0;
   uint64_t start_time_ticks = 0;
   friend auto operator<=>(const PodProcess&, const PodProcess&) = default;
 };
 
-// What tells the pod of a process, as the kernel has it.
+// The kernel's evidence for the pod of a process.
 struct ProcessEvidence {
   std::string pod_uid;             // empty: it is in no pod
   std::set<uint32_t> devices;      // Neuron devices that it has open
@@ -27,21 +28,23 @@ struct ProcessEvidence {
   friend bool operator==(const ProcessEvidence&, const ProcessEvidence&) = default;
 };
 
-// The UID of the pod in whose control group a process is, by PID/cgroup: with dashes, as Kubernetes
-// writes it; empty for none. Both versions of control groups, both of the kubelet's drivers, and
-// paths as a process in another namespace sees them. The outermost group counts, as a container can
-// make groups of any name inside its own. Pure.
+// Returns the UID of the pod in whose control group a process is, given the text of PID/cgroup;
+// with dashes, as Kubernetes writes it, or empty if there is none. Understands both versions of
+// control groups, both of the kubelet's drivers (cgroupfs and systemd), and paths as a process in
+// another namespace sees them. The outermost group counts, as a container can create groups of any
+// name inside its own. Pure.
 std::string PodUidOf(std::string_view cgroup);
 
-// Reads evidence from a proc file system (another directory in tests). From any thread.
+// Reads evidence from a proc file system; tests give another directory. Any thread.
 class ProcessReader {
  public:
   explicit ProcessReader(std::string proc_root = "/proc");
 
-  // The major number of the Neuron driver's devices, whose minor numbers are the devices' own;
-  // nothing where the driver is not loaded.
+  // Returns the major number of the Neuron driver's devices, whose minor numbers are the devices'
+  // indexes; nothing if the driver is not loaded.
   std::optional<uint32_t> NeuronMajor() const;
-  // Nothing if the process is gone, another one has its number, or it is not to be seen.
+  // Returns nothing if the process is gone, if its pid belongs to another process by now, or if it
+  // is not visible.
   std::optional<ProcessEvidence> Read(const PodProcess& process,
                                       std::optional<uint32_t> neuron_major) const;
 

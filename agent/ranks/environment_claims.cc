@@ -12,6 +12,8 @@ namespace {
 
 std::string Of(int64_t count) { return count > 0 ? fmt::format(" of {}", count) : ""; }
 
+// Reads the environment of one worker. One function for each launcher, each of which adds at most
+// one claim or a refusal.
 class ClaimReader {
  public:
   ClaimReader(const RankFacts& facts, int64_t cores, int64_t node_workers,
@@ -24,6 +26,7 @@ class ClaimReader {
         node_workers_(node_workers) {}
 
   EnvironmentClaims Read() {
+    // Workers may connect one after the other; a launcher's own count does not depend on that.
     for (const char* name : {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"}) {
       node_workers_ = std::max(node_workers_, environment_.Count(name).value_or(1));
     }
@@ -53,7 +56,7 @@ class ClaimReader {
       Refuse("{} is ignored: the rank is not below the size", claim.said);
       return;
     }
-    // Launchers say both; a number alone is perhaps left over from something else.
+    // Launchers set rank and size together. A rank alone may be left over from something else.
     if (claim.size == 0 && !claim.is_size_ambiguous && claim.guess.empty()) {
       claim.guess = fmt::format("{} is of this job, whose size no variable says", claim.variable);
     }
@@ -125,8 +128,8 @@ void ClaimReader::ReadPjrt() {
   Add(RankSource::kPjrt, std::move(claim));
 }
 
-// With two physical cores in a logical one (LNC2) scripts must halve the count themselves, and some
-// do not.
+// With two physical cores in a logical one (LNC2), job scripts must halve the count themselves, and
+// some do not.
 bool ClaimReader::CountsPhysicalCores(const std::vector<int64_t>& devices, int64_t index) const {
   if (devices[static_cast<size_t>(index)] != 2 * cores_) return false;
   auto size = environment_.Number("NEURON_RT_VIRTUAL_CORE_SIZE");
@@ -161,6 +164,8 @@ void ClaimReader::ReadTorchrun() {
                                                environment_.Text("TORCHELASTIC_RUN_ID"))),
                   .index = *rank,
                   .size = world};
+  // Other launchers set RANK and WORLD_SIZE too, with other meanings; these variables are
+  // torchrun's own.
   const bool is_torchrun = environment_.Has("TORCHELASTIC_RUN_ID") ||
                            environment_.Has("GROUP_RANK") || environment_.Has("ROLE_RANK");
   if (!is_torchrun && ReadPodIndex(claim)) return;
@@ -183,8 +188,8 @@ void ClaimReader::ReadTorchrun() {
 }
 
 // Kubeflow's PyTorchJob sets RANK to the index of the pod and WORLD_SIZE to the number of pods
-// times nprocPerNode; torchrun in the pod sets both again for its own processes, with GROUP_RANK.
-// True if that settled the claim.
+// times nprocPerNode. A torchrun inside the pod sets both again for its own processes, together
+// with GROUP_RANK. Returns true if that settled the claim.
 bool ClaimReader::ReadPodIndex(RankClaim& claim) {
   const auto nodes = environment_.CountIfNumber("PET_NNODES");
   const auto node_rank = environment_.Number("PET_NODE_RANK");
@@ -252,7 +257,7 @@ void ClaimReader::ReadMpi() {
                   .world = WorldOf(facts_, {}, environment_.Text("PMIX_NAMESPACE")),
                   .index = *rank,
                   .size = world};
-  // What a process is told that its launcher does not know, too.
+  // PMI_SIZE is 1 also for a process that its launcher does not know.
   if (claim.variable == "PMI_RANK" && world == 1) claim.guess = "it is the only process of its job";
   Add(RankSource::kMpi, std::move(claim));
 }
@@ -281,7 +286,7 @@ void ClaimReader::ReadSlurm() {
   Add(RankSource::kSlurm, std::move(claim));
 }
 
-// A task that starts several workers, as one that runs torchrun does, hands its own SLURM_PROCID on
+// A task that starts several workers, as one that runs torchrun does, passes its own SLURM_PROCID
 // to all of them.
 bool ClaimReader::RefuseInheritedSlurm(const std::string& said) {
   auto node_tasks = environment_.LargestCount("SLURM_STEP_TASKS_PER_NODE");
@@ -299,8 +304,8 @@ bool ClaimReader::RefuseInheritedSlurm(const std::string& said) {
   return false;
 }
 
-// A process that was started without the launcher's help thinks that it is alone, as PMI_SIZE=1
-// beside Slurm's 4 tasks does.
+// A process that was started without the launcher's help believes that it is alone, as with
+// PMI_SIZE=1 beside Slurm's 4 tasks.
 void ClaimReader::RefuseWorldsOfOne() {
   const RankClaim* larger = nullptr;
   for (const auto& [source, claim] : result_.claims) {
@@ -324,6 +329,7 @@ void ClaimReader::RefuseWorldsOfOne() {
   }
 }
 
+// Addresses that every node may use for itself, so that they do not name one meeting place.
 bool IsThisHost(std::string_view address) {
   return address.empty() || address.starts_with("localhost") || address.starts_with("127.") ||
          address.starts_with("::1") || address.starts_with("[::1]");

@@ -14,7 +14,9 @@
 
 namespace neurontrace {
 
-// What one source says of one process. Later, once the node's other workers agreed, of its cores.
+// What one launcher states about the rank of one process, read from the environment. The resolver
+// then adds the ranks of the process's cores, once the node's other workers have been compared. A
+// plain value; negative numbers mean "none".
 struct RankClaim {
   std::string said;                // the variables and their values: "RANK=3 of 8"
   std::string variable;            // the one that has the index: "RANK"
@@ -30,41 +32,46 @@ struct RankClaim {
   int64_t world_cores = 0;    // 0: not known
   std::vector<int64_t> list;  // of NEURON_PJRT_PROCESSES_NUM_DEVICES
   size_t list_id = 0;         // the same, for the resolver
-  // RANK less LOCAL_RANK under torchrun: the same for all workers of one torchrun, `launcher`.
+  // RANK minus LOCAL_RANK under torchrun: equal for all workers that one torchrun, `launcher`,
+  // started. A stale RANK breaks this.
   std::optional<int64_t> first_of_launcher;
   std::string launcher;
   std::string guess;  // what it rests on without anybody having said so; empty: nothing
   std::string doubt;  // what contradicts it; empty: nothing
 };
 
-// A claim that is not made, and why.
+// A statement that is not believed, with the reason for people.
 struct RankRefusal {
   std::string reason;
-  // The variable is expected to be there and not to count, as SLURM_PROCID of the task that started
-  // torchrun. Told only where the worker's ranks are not known by anything else.
+  // The variable is normally present without a meaning for this process, as SLURM_PROCID of the
+  // task that started torchrun is. Reported only if nothing else gives the worker's ranks.
   bool is_expected = false;
 };
 
+// Everything that a worker's environment states about its ranks, by source, best first.
 struct EnvironmentClaims {
   std::map<RankSource, RankClaim> claims;
   std::vector<RankRefusal> refusals;
   std::string unfit_list_world;  // where NEURON_PJRT_PROCESSES_NUM_DEVICES contradicts the cores
 };
 
-// Reads what a worker's launchers say of it: PJRT, NEURON_GLOBAL_DEVICE_ID, torchrun and the
-// Kubernetes operators, MPI and Slurm. `cores` is how many it has, at least 1; `node_workers`, how
-// many workers its node has in its job, itself included. Malformed variables add to `warnings`.
+// Reads the variables of a worker's launchers: PJRT, NEURON_GLOBAL_DEVICE_ID, torchrun and the
+// Kubernetes operators, MPI and Slurm. docs/user/ranks.md lists them with their meaning. `cores` is
+// the number of its logical cores, at least 1; `node_workers` the number of workers of its job on
+// this node, itself included. Never fails: malformed variables are ignored and added to `warnings`.
+// Pure.
 EnvironmentClaims ReadEnvironmentClaims(const RankFacts& facts, int64_t cores, int64_t node_workers,
                                         std::vector<std::string>& warnings);
 
-// Names what ranks of a worker's environment count within: workers with the same RANK and the same
-// world contradict each other. `address` is where the world meets; without one, or where it is this
-// host, only processes of one container share a world.
+// Returns a key for the world that a rank counts within: two workers with the same RANK and the
+// same key contradict each other. `address` is where the world's processes meet; if it is empty or
+// this host, only processes of one container share a world.
 std::string WorldOf(const RankFacts& facts, std::string_view address, std::string_view name);
 
-// The user and the job. Workers that name no job are told apart by where their worlds meet.
+// Returns a key for the worker's user and job. Workers that name no job are told apart by
+// MASTER_ADDR and MASTER_PORT.
 std::string JobOf(const RankFacts& facts);
-// The container, or the pod, or nothing.
+// Returns a key for the worker's container, by id or else by the pod that its environment names.
 std::string ContainerOf(const RankFacts& facts);
 
 }  // namespace neurontrace

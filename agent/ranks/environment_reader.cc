@@ -96,6 +96,7 @@ std::vector<int64_t> EnvironmentReader::CoreList(std::string_view name) const {
     const size_t dash = item.find('-');
     const auto first = ParseNumber(item.substr(0, dash));
     const auto last = dash == std::string_view::npos ? first : ParseNumber(item.substr(dash + 1));
+    // The width of a range is checked before it is expanded: "0-2000000000" must not cost memory.
     if (!first || !last || *last < *first || *last - *first >= int64_t{kCoreListMax}) {
       return malformed();
     }
@@ -128,12 +129,13 @@ std::optional<int64_t> EnvironmentReader::LargestCount(std::string_view name) co
 
 const std::string* EnvironmentReader::Find(std::string_view name) const {
   const auto it = environment_.find(name);
-  // Job scripts often export variables that are empty; that is no claim.
+  // Job scripts often export empty variables, which state nothing.
   return it == environment_.end() || Trim(it->second).empty() ? nullptr : &it->second;
 }
 
 void EnvironmentReader::Warn(std::string_view name, std::string_view value,
                              std::string_view expected) const {
+  // Warnings travel to the aggregator and are shown in tables.
   constexpr size_t kShownBytesMax = 64;
   std::string warning =
       fmt::format("{}={}{} is ignored: it should be {}", name, value.substr(0, kShownBytesMax),

@@ -11,9 +11,10 @@
 
 namespace neurontrace {
 
-// Reads numbers out of a worker's environment. A variable that is set and not what it should be
-// counts as not set and adds a warning, once per variable. Ranks and counts stay below 2^31, so
-// that products of a rank and a core count cannot overflow.
+// Reads numbers and lists from a worker's environment. A variable with an invalid value counts as
+// not set and adds a warning, once per variable and value. Ranks and counts stay below 2^31, so
+// that the product of a rank and a core count cannot overflow. One thread; the functions are const
+// because only `warnings` changes.
 class EnvironmentReader {
  public:
   using Environment = std::map<std::string, std::string, std::less<>>;
@@ -21,28 +22,29 @@ class EnvironmentReader {
   static constexpr size_t kListEntriesMax = 65'536;
   static constexpr size_t kCoreListMax = 1'024;
 
-  // Both outlive the reader.
+  // Both arguments outlive the reader.
   EnvironmentReader(const Environment& environment, std::vector<std::string>& warnings)
       : environment_(environment), warnings_(warnings) {}
 
-  // Whether the variable is set and not blank.
+  // Returns true if the variable is set and not blank.
   bool Has(std::string_view name) const { return Find(name) != nullptr; }
-  // The value without surrounding blanks; empty where it is not set.
+  // Returns the value without surrounding blanks; empty if it is not set.
   std::string_view Text(std::string_view name) const;
-  // A number >= 0.
+  // Returns a number of 0 or more.
   std::optional<int64_t> Number(std::string_view name) const;
-  // A number > 0.
+  // Returns a number above 0.
   std::optional<int64_t> Count(std::string_view name) const;
-  // The first of the variables that is set, which should be a number > 0.
+  // Returns the first of the variables that is set, if it is a number above 0.
   std::optional<int64_t> FirstCount(std::initializer_list<const char*> names) const;
-  // A number > 0. Adds no warning where it is something else, such as "auto" or "1:4".
+  // Returns a number above 0. Other values, such as "auto" or "1:4", give nothing and no warning.
   std::optional<int64_t> CountIfNumber(std::string_view name) const;
-  // Comma-separated numbers >= 0; empty when not set.
+  // Returns a list of comma-separated numbers of 0 or more; empty if the variable is not set or
+  // invalid.
   std::vector<int64_t> Numbers(std::string_view name) const;
-  // The core numbers of a list such as `0,2,4-5`, in its order; empty when not set, when a number
-  // is listed twice, or when there are more than kCoreListMax.
+  // Returns the core numbers of a list such as `0,2,4-5`, in its order. Empty if the variable is
+  // not set, if a number appears twice, or if there are more than kCoreListMax.
   std::vector<int64_t> CoreList(std::string_view name) const;
-  // The largest count of a list such as Slurm's `4(x2),3`.
+  // Returns the largest count of a list such as Slurm's `4(x2),3`.
   std::optional<int64_t> LargestCount(std::string_view name) const;
 
  private:

@@ -14,7 +14,7 @@
 namespace neurontrace {
 namespace {
 
-// No instance has as many logical cores.
+// More than any instance has; bounds the search for gaps.
 constexpr int64_t kNodeCoresMax = 4'096;
 constexpr char kVisibleCores[] = "NEURON_RT_VISIBLE_CORES";
 
@@ -24,8 +24,8 @@ std::vector<int64_t> Consecutive(int64_t first, int64_t count) {
   return numbers;
 }
 
-// Lists that have one core in common count from different beginnings, as in containers, or one of
-// them is stale.
+// Two lists that share a core number start from different origins, as in containers that each count
+// from 0, or one of them is stale. Neither is used.
 void UseCoreLists(std::span<NodeCoresWorker> workers) {
   std::vector<std::vector<int64_t>> lists;
   std::map<int64_t, std::vector<size_t>> users;  // of each core number
@@ -46,6 +46,7 @@ void UseCoreLists(std::span<NodeCoresWorker> workers) {
   std::map<size_t, int64_t> shared;  // the first core that the worker shares
   for (const auto& [core, list] : users) {
     for (size_t a = 0; a < list.size(); ++a) {
+      // The bound keeps the comparison linear if thousands of dead workers listed the same core.
       for (size_t b = a + 1; b < list.size() && b < a + 64; ++b) {
         if (!RanTogether(*workers[list[a]].facts, *workers[list[b]].facts)) continue;
         shared.try_emplace(list[a], core);
@@ -83,9 +84,9 @@ std::optional<LocalRank> FindLocalRank(NodeCoresWorker& worker) {
   return std::nullopt;
 }
 
-// The first core of the worker with local rank `rank`, by the cores of those before, or by its own
-// if not all of those are here. In that case the place that it already had says more: an agent that
-// was restarted does not know of the workers that died before.
+// Numbers the cores of the worker with local rank `local`: from the sum of the cores of all lower
+// ranks if all are known, else from its own number of cores times the rank. In the latter case an
+// earlier place wins if it differs: an agent that restarted does not know workers that died before.
 void UseLocalRank(const LocalRank& local, const std::map<int64_t, int64_t>& cores_of,
                   NodeCoresWorker& worker) {
   int64_t before = 0;
@@ -146,7 +147,7 @@ void UseLocalRanks(std::span<NodeCoresWorker> workers) {
   }
 }
 
-// The lowest number from which `cores` numbers are free.
+// Returns the lowest number from which `cores` consecutive numbers are free.
 std::optional<int64_t> FindGap(const std::map<int64_t, int64_t>& taken, int64_t cores) {
   int64_t at = 0;
   for (const auto& [first, count] : taken) {
@@ -157,22 +158,23 @@ std::optional<int64_t> FindGap(const std::map<int64_t, int64_t>& taken, int64_t 
   return at;
 }
 
+// `taken` has disjoint ranges by their first number, so only the two neighbours can overlap.
 bool IsFree(const std::map<int64_t, int64_t>& taken, int64_t first, int64_t cores) {
   const auto next = taken.lower_bound(first);
   if (next != taken.end() && next->first < first + cores) return false;
   return next == taken.begin() || std::prev(next)->first + std::prev(next)->second <= first;
 }
 
-// The place that a worker is to have: where its local rank puts it, else the one that it had. A
-// core list may have holes, and is as true after a restart.
+// Returns the place that a worker should have: where its local rank puts it, else the one that it
+// had. A core list may have holes and stays true after a restart, so it decides no place.
 std::optional<uint32_t> WantedPlace(const NodeCoresWorker& worker) {
   const NodeCores& found = worker.found;
   if (found.numbers.empty() || found.how == kVisibleCores) return worker.facts->first_node_core;
   return static_cast<uint32_t>(found.numbers.front());
 }
 
-// Gives places to all, whether they need one or not, so that they have one if a variable turns out
-// to be wrong, or if what the variable is compared with is gone.
+// Gives every worker a place, needed or not: a variable may turn out to be wrong later, and a place
+// that is only then assigned would not be the order of start.
 void GivePlaces(std::span<NodeCoresWorker> workers) {
   std::vector<NodeCoresWorker*> oldest_first;
   for (NodeCoresWorker& worker : workers) {

@@ -11,7 +11,7 @@
 
 namespace neurontrace {
 
-// The numbers of a process's cores among the cores of the node.
+// The numbers of a process's cores among all logical cores of the node.
 struct NodeCores {
   std::vector<int64_t> numbers;  // by nc_idx; empty: not known
   std::string how;               // the variable that said so, or words
@@ -19,7 +19,7 @@ struct NodeCores {
   std::vector<std::string> refusals;  // of evidence that was not used, and why
 };
 
-// One worker whose node's cores are numbered.
+// One worker of the job, with the result.
 struct NodeCoresWorker {
   const RankFacts* facts = nullptr;
   int64_t cores = 0;
@@ -28,11 +28,15 @@ struct NodeCoresWorker {
   std::optional<uint32_t> place = {};
 };
 
-// Numbers the cores of the workers of one job on this node. Best first: NEURON_RT_VISIBLE_CORES,
-// which lists them unless another worker lists one of them too; the local rank, times the cores of
-// a process, unless two workers have the same one; the place among the processes that run, in the
-// order in which they started, which is a guess. A place stays the same as long as its process
-// lives; of two workers that say they have the same one, the older keeps it.
+// Numbers the cores of the workers of one job on this node, by the first of these that applies to a
+// worker (docs/user/ranks.md, "Configured ranks"):
+//
+// 1. NEURON_RT_VISIBLE_CORES, unless another worker lists one of the same cores.
+// 2. The local rank times the cores of a process, unless two workers have the same one.
+// 3. The place among the running processes in the order of their start, which is a guess.
+//
+// A process keeps its place as long as it lives; if two claim the same one, the older keeps it.
+// Never fails: a worker without numbers has the reasons in `refusals`. Pure.
 void NumberNodeCores(std::span<NodeCoresWorker> workers);
 
 }  // namespace neurontrace

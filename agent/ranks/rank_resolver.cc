@@ -17,17 +17,18 @@
 namespace neurontrace {
 namespace {
 
-// A process that started this much later than another one with the same variables is its helper.
+// A process that started this much later (in clock ticks, a minute) than another one with the same
+// variables is its helper.
 constexpr uint64_t kHelperMinTicks = 60 * 100;
 constexpr char kStartVariable[] = "NEURONTRACE_WORKER_START_ID";
 constexpr size_t kWarningsMax = 32;
-// Claims of one rank beyond this number are compared without a look at when their processes ran.
+// Bounds the pairwise comparison of workers that claim one rank.
 constexpr size_t kHoldersMax = 64;
-// A worker that loses one source may meet another worker by its next. What still meets after so
-// many rounds is marked.
+// A worker that loses one source may meet another worker by its next one, so settling is repeated.
+// What still meets after this many rounds is marked contradicted, which always terminates.
 constexpr int kMeetingRoundsMax = 64;
 
-// The variables that tell the processes of a job apart.
+// The variables whose values together distinguish the processes of a job.
 constexpr const char* kIdentityVariables[] = {"RANK",
                                               "LOCAL_RANK",
                                               "SLURM_STEP_ID",
@@ -86,6 +87,7 @@ bool IsJobOfItsOwn(const Worker& worker) {
   return world_size == static_cast<int64_t>(worker.result.cores.size());
 }
 
+// Empty without any of the variables: such processes are not compared as helpers.
 std::string IdentityOf(const RankFacts& facts) {
   std::string identity;
   bool any = false;
@@ -97,7 +99,9 @@ std::string IdentityOf(const RankFacts& facts) {
   return any ? identity + ContainerOf(facts) : std::string();
 }
 
-// The workers of one user and job.
+// Resolves the workers of one user and job. The steps of Resolve depend on each other in this
+// order: helpers first, as they must not count as workers; then the claims; then comparisons that
+// remove claims; then the expansion to cores, which needs the claims that are left.
 class JobResolver {
  public:
   JobResolver(std::vector<Worker*> workers, const ConfiguredRanks& configured)
@@ -175,7 +179,8 @@ void JobResolver::ListCores(Worker& worker) {
   }
 }
 
-// A helper of a worker has its variables without being one of the job's processes.
+// A helper inherits its parent's variables without being one of the job's processes. It is
+// recognised as a descendant, or as much younger.
 void JobResolver::FindHelpers() {
   std::map<std::string, std::vector<Worker*>> by_identity;
   for (Worker* const worker : workers_) {
@@ -241,8 +246,9 @@ void JobResolver::ReadEnvironments() {
   }
 }
 
-// Refuses what two workers cannot both be: one process of a world. Marks what they say of its size
-// if they differ.
+// Refuses what two workers cannot both be: one process of a world. Marks statements about the
+// world's size that differ. Objections are collected first and applied afterwards, so that the
+// result does not depend on the order of the workers.
 void JobResolver::RefuseSharedIndexes() {
   Objections objections;
   for (size_t i = 0; i < workers_.size(); ++i) {
@@ -265,7 +271,7 @@ void JobResolver::RefuseSharedIndexes() {
 // Refuses `a`'s claim if `b` contradicts it, or puts it in doubt.
 void JobResolver::Compare(RankSource source, Worker& a, Worker& b, Objections& objections) {
   const RankClaim& mine = a.claims.at(source);
-  // A launcher below another one hands its variables on, which is no fault of the job's.
+  // A launcher below another one passes its variables on, which is normal.
   const bool is_expected = source >= RankSource::kMpi;
   const auto refuse = [&](std::string why) {
     objections.refused.try_emplace(
@@ -292,7 +298,7 @@ void JobResolver::Compare(RankSource source, Worker& a, Worker& b, Objections& o
     return;
   }
   const std::string_view sizes = "workers of this node give different sizes of the job";
-  // The best there is stays, so that whoever compares jobs sees the sizes.
+  // The best claim stays, so that a reader who compares jobs sees both sizes.
   if (source == a.claims.begin()->first) {
     objections.doubts.try_emplace({&a, source}, fmt::format("{}: {}", mine.variable, sizes));
   } else {
@@ -338,8 +344,8 @@ void JobResolver::ExpandClaims() {
   }
 }
 
-// Computes the ranks of a process from the index that its launcher gives it: the first rank is the
-// number of cores of all processes before it if those are known, else index times cores.
+// Computes the ranks of a process's cores from the index that its launcher gives it. The first rank
+// is the number of cores of all processes before it if those are known, else index times cores.
 void JobResolver::ExpandProcessIndex(RankSource source, const Worker& worker,
                                      RankClaim& claim) const {
   std::map<int64_t, int64_t> cores_of;  // by index
@@ -408,7 +414,7 @@ void JobResolver::AddConfigured() {
   }
 }
 
-// The job's own variables replace the agent's options.
+// The job's own variables replace the agent's options, which hold for all jobs of the node.
 JobResolver::WorkerConfigured JobResolver::ConfiguredFor(Worker& worker) const {
   const EnvironmentReader environment(worker.facts->environment, worker.result.warnings);
   WorkerConfigured configured{configured_, "--worker-start-id"};
@@ -424,7 +430,7 @@ JobResolver::WorkerConfigured JobResolver::ConfiguredFor(Worker& worker) const {
   return configured;
 }
 
-// The first rank of a node is the same for all its workers.
+// All workers of a node have the same first rank, so two values cannot both be right.
 bool JobResolver::ContradictsStart(const Worker& worker) const {
   const auto own = worker.facts->environment.find(kStartVariable);
   if (own == worker.facts->environment.end()) return false;
@@ -475,7 +481,7 @@ void JobResolver::AddConfiguredTo(const WorkerConfigured& by, const NodeCores& f
   worker.claims.emplace(RankSource::kConfigured, std::move(claim));
 }
 
-// A guess yields to what somebody said.
+// A guess yields to a statement, even to one of a worse source.
 void JobResolver::DropGuessesThatAreContradicted(Worker& worker) {
   while (!worker.claims.empty()) {
     const RankSource source = worker.claims.begin()->first;
@@ -548,8 +554,8 @@ void JobResolver::Assemble(Worker& worker) {
   }
 }
 
-// Two workers that claim one rank: the better evidence stays, and of equals none, or both with a
-// mark where they may be right in worlds of their own.
+// For two workers that claim one rank: the better evidence stays. Of equal evidence both stay,
+// marked contradicted, as they may be right in worlds of their own.
 void JobResolver::SettleMeetings() {
   for (int round = 0; round <= kMeetingRoundsMax; ++round) {
     std::map<int64_t, std::vector<Holder>> holders;
@@ -599,7 +605,7 @@ void JobResolver::Settle(std::vector<Holder>& holders, bool may_drop, std::vecto
   }
 }
 
-// Whether two processes may be of one job as far as anybody says.
+// Whether two processes may belong to one job as far as the evidence goes.
 bool JobResolver::MayBeOneJob(const Worker& a, const Worker& b) {
   if (!a.facts->job.empty()) return true;
   return ContainerOf(*a.facts) == ContainerOf(*b.facts) && !IsJobOfItsOwn(a) && !IsJobOfItsOwn(b);

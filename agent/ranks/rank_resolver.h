@@ -10,9 +10,10 @@
 
 namespace neurontrace {
 
-// The operator's explicit word, with the meaning of the vendor's --collectives-worker-start-id,
-// --collectives-workers-per-node and --collectives-worker-count: a "worker" there is one core, and
-// core number n of this node (counted over all its processes) has rank worker_start_id + n.
+// The operator's explicit configuration, with the meaning of the vendor's
+// --collectives-worker-start-id, --collectives-workers-per-node and --collectives-worker-count: a
+// "worker" there is one core, and core number n of this node, counted over all its processes, has
+// rank worker_start_id + n.
 struct ConfiguredRanks {
   std::optional<int64_t> worker_start_id;   // default 0
   std::optional<int64_t> workers_per_node;  // cores of this node that take part
@@ -21,18 +22,21 @@ struct ConfiguredRanks {
 };
 
 // Weighs the evidence for the ranks of all workers of a node, in the order of RankSource, and
-// returns an answer for each of `workers`. A pure function: called again whenever a fact changes,
-// it returns the whole answer, so that better evidence that comes late replaces what was thought
-// before. Malformed and contradictory input never fails. It costs that piece of evidence, and
-// `warnings` says so. docs/user/ranks.md describes the rules.
+// returns one answer for each of `workers`, in their order. docs/user/ranks.md describes the rules.
 //
-// `cores` holds the visible cores, and any further core that a communicator call or an event named.
+// Pure and without memory: called again whenever a fact changes, it returns the complete answer, so
+// that better evidence that arrives late replaces what was concluded before. Malformed and
+// contradictory input never fails; it invalidates that piece of evidence, and `warnings` has the
+// reason. The cost is quadratic in the workers of one job.
 //
-// Workers of one user and one job that ran at the same time are compared: where two of them have
-// the same index from one launcher, or the same core of the node, neither has a claim from that
-// source. Claims that two workers make all the same, and claims of different sizes of one world,
-// are marked contradicted. Workers that name no job are compared if they are of one container, have
-// the same MASTER_ADDR and MASTER_PORT, and none has as many cores as its world.
+// `cores` of a result has the visible cores, and any further core that a communicator call or an
+// event named.
+//
+// Workers of one user and job that ran at the same time are compared. If two of them have the same
+// index from one launcher, or the same core of the node, neither has a claim from that source.
+// Claims that two workers make nevertheless, and claims of different sizes for one world, are
+// marked contradicted. Workers that name no job are compared if they are in one container, have the
+// same MASTER_ADDR and MASTER_PORT, and neither has as many cores as its world.
 std::vector<RankResolution> ResolveNode(std::span<const RankFacts> workers,
                                         const ConfiguredRanks& configured);
 

@@ -14,8 +14,8 @@
 
 namespace neurontrace {
 
-// For tests: keeps what is submitted, and gives receipts when told to, as a store would that takes
-// the chunks of a stream in order.
+// For tests: keeps what is submitted and gives receipts on request, as a store would that takes the
+// chunks of each stream in order. `has_room` and `entries` are for the test to set and read.
 class RecordingSink final : public ChunkSink {
  public:
   struct Entry {
@@ -30,7 +30,7 @@ class RecordingSink final : public ChunkSink {
     entries.push_back({std::move(chunk), std::move(done)});
   }
 
-  // Answers everything that waits (or entry number `index`).
+  // Reports all unanswered entries, or entry number `index`.
   void StoreAll() {
     for (size_t i = 0; i < entries.size(); ++i) Answer(i, true);
   }
@@ -45,7 +45,7 @@ class RecordingSink final : public ChunkSink {
     done(receipt);
   }
 
-  // Where each stream stands in the store.
+  // Returns the cursor of each stream behind its last stored chunk.
   std::vector<StreamCursor> Cursors() const {
     std::map<StreamIdentity, StreamCursor> cursors;
     for (const Entry& entry : entries) {
@@ -57,7 +57,7 @@ class RecordingSink final : public ChunkSink {
     return result;
   }
 
-  // The runtime's JSON of every event in stored (or all) chunks, in order.
+  // Returns the runtime's JSON of every event in the stored (or all) chunks, in order.
   std::vector<std::string> Events(bool stored_only = false) const {
     std::vector<std::string> events;
     for (const Entry& entry : entries) {

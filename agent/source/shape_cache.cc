@@ -28,6 +28,7 @@ void AppendRaw(T value, std::string& out) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
+// With its length first, so that no two different queries have the same signature.
 void AppendText(std::string_view text, std::string& out) {
   AppendRaw(static_cast<uint32_t>(text.size()), out);
   out += text;
@@ -59,7 +60,8 @@ std::unique_ptr<CachedShape> Copy(const ShapeCache::Query& query) {
 ShapeCache::ShapeCache() = default;
 
 size_t ShapeCache::TypeSlot(std::string_view event_type, Phase phase) {
-  // Length and both ends of the name tell the runtime's types apart; a collision costs a miss.
+  // Length and both ends of the name distinguish the runtime's types; a collision costs only a
+  // miss.
   uint64_t head = 0;
   uint64_t tail = 0;
   if (event_type.size() >= 8) {
@@ -78,6 +80,7 @@ const CachedShape& ShapeCache::Find(const Query& query) {
   Recent& recent = recent_[TypeSlot(query.event_type, query.phase)];
   for (size_t i = 0; i < kRecentMax && recent[i] != nullptr; ++i) {
     if (!Matches(*recent[i], query)) continue;
+    // One step forward rather than to the front: two shapes that alternate stay next to each other.
     if (i > 0) std::swap(recent[i], recent[i - 1]);
     return i > 0 ? *recent[i - 1] : *recent[0];
   }
@@ -109,6 +112,7 @@ const CachedShape& ShapeCache::FindOrAdd(const Query& query) {
   std::unique_ptr<CachedShape> added = Copy(query);
   added->number = static_cast<uint32_t>(by_signature_.size());
   added->generation = generation_;
+  // The names are stored twice, in the key and in the shape.
   bytes_ += 2 * signature_.size();
   return *by_signature_.emplace(signature_, std::move(added)).first->second;
 }

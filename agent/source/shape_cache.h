@@ -13,8 +13,8 @@
 
 namespace neurontrace {
 
-// A shape that is kept for as long as its cache is not emptied. Whoever keeps something for each
-// shape indexes it by `number` (dense, from 0) and forgets all of it when `generation` changes.
+// A shape of an event, kept until its cache is emptied. A user that keeps something for each shape
+// indexes it by `number` (dense, from 0) and discards everything when `generation` changes.
 struct CachedShape {
   Shape shape;
   uint32_t number = 0;
@@ -22,17 +22,17 @@ struct CachedShape {
   std::string names;  // what the shape's views point into
 };
 
-// The shapes a source has met, found again without hashing a key: first among the last few of the
-// same event type, by comparing. Holds at most kShapesMax shapes and kBytesMax of names; what goes
-// beyond empties it and begins a new generation, so that hostile input costs time but no memory.
-// One thread at a time.
+// Finds the shapes that a source has met, without hashing in the common case: it compares with the
+// last few shapes of the same event type first. Holds at most kShapesMax shapes and kBytesMax bytes
+// of names; beyond, it is emptied and a new generation begins, so that hostile input costs time but
+// not memory. Used by one thread at a time.
 class ShapeCache {
  public:
   static constexpr uint32_t kShapesMax = 4'096;
   static constexpr size_t kBytesMax = size_t{16} << 20;
 
-  // What has to be told about an event to find its shape. Views are read up to 8 bytes beyond their
-  // ends.
+  // The properties that identify a shape. Views are read up to 8 bytes beyond their ends, so their
+  // buffers must have that padding.
   struct Query {
     std::string_view event_type;
     Phase phase = Phase::kOther;
@@ -43,18 +43,19 @@ class ShapeCache {
 
   ShapeCache();
 
-  // The answer holds until the next call.
+  // Returns the shape, added if it is new. The reference is valid until the next call.
   const CachedShape& Find(const Query& query);
 
  private:
   static constexpr size_t kRecentMax = 4;
   static constexpr size_t kTypeSlots = 512;  // a power of two
 
-  // The shapes that events of one type had last, newest first. A slot is shared by the types whose
-  // names hash to it.
+  // The shapes that events of one type had last, most recent first. Types whose names hash to one
+  // slot share it.
   using Recent = std::array<const CachedShape*, kRecentMax>;
 
   static size_t TypeSlot(std::string_view event_type, Phase phase);
+  // Looks the shape up by its signature, an unambiguous encoding of the query.
   const CachedShape& FindOrAdd(const Query& query);
 
   std::array<Recent, kTypeSlots> recent_{};

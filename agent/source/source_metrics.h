@@ -12,17 +12,19 @@
 
 namespace neurontrace {
 
-// When the last canary of each live stream was sent that the aggregator has acknowledged: what says
-// that data flows, all the way, also while no events come. On the agent's sequence; times are of
-// the monotonic clock.
+// Knows when the last acknowledged canary of each live stream was sent. A canary is an empty chunk
+// that takes the whole way of the data, so this shows that data flows even while no events come. On
+// the agent's sequence; times are of CLOCK_MONOTONIC, in ns.
 class CanaryWatch {
  public:
-  // One live stream; it is told to the watch from its first moment on and to its end.
+  // Handle of one live stream, from its first moment to its end.
   using Entry = uint64_t;
 
-  // Until the first canary is acknowledged the stream's age counts from `now_ns`. `stream` outlives
-  // the entry.
+  // Starts to watch a stream. Until its first canary is acknowledged its age counts from `now_ns`.
+  // `stream` outlives the entry.
   Entry Begin(const StreamIdentity& stream, uint64_t now_ns);
+  // The aggregator stored the canary that was sent at `sent_ns`. Ignored for an entry that has
+  // ended.
   void Acknowledged(Entry entry, uint64_t sent_ns, uint64_t now_ns);
   void End(Entry entry);
 
@@ -31,9 +33,9 @@ class CanaryWatch {
     const StreamIdentity* stream = nullptr;
     bool any = false;  // a canary of it was acknowledged
   };
-  // The stream that has waited longest; nothing without live streams.
+  // Returns the stream that has waited longest; nothing without live streams.
   std::optional<Oldest> oldest(uint64_t now_ns) const;
-  // The longest that the last canary of a live stream took; nothing before the first.
+  // Returns the longest time that the last canary of a live stream took; nothing before the first.
   std::optional<uint64_t> round_trip_ns() const;
 
  private:
@@ -46,11 +48,13 @@ class CanaryWatch {
   Entry last_ = 0;
 };
 
-// Describes why readiness fails; empty while data flows.
+// Returns why readiness fails, for /readyz: a stream whose canaries are not acknowledged for longer
+// than limits::kCanaryAgeMaxNs. Nothing while data flows.
 std::optional<std::string> DescribeStall(const CanaryWatch& watch, uint64_t now_ns);
 
-// What the sources of an agent count. Written on the agent's sequence, read by any thread; all but
-// the last group only grow. docs/operator/metrics.md describes the metrics.
+// Counters of the sources of one agent. Written on the agent's sequence and read by any thread, but
+// for the members that say otherwise. All but `workers` only grow. docs/operator/metrics.md
+// describes the metrics.
 struct AgentSourceMetrics {
   using Counter = std::atomic<uint64_t>;
 
@@ -77,7 +81,7 @@ struct AgentSourceMetrics {
   Counter taps_misbehaved{0};        // disconnected for what they wrote
   Counter tap_accepts_put_off{0};    // as what taps sent could not be closed
   Counter tap_documents_refused{0};  // fetched, and no room for them in the shared buffer: lost
-  Counter tap_fetches_deferred{0};   // put off for want of room there
+  Counter tap_fetches_deferred{0};   // postponed because there was no room
   Counter tap_fetches_failed{0};     // the runtime answered with an error
   Counter workers_gone{0};
   Counter records_unknown{0};  // of a type or capture this agent does not know

@@ -14,9 +14,9 @@
 
 namespace neurontrace {
 
-// What a source is to do with one capture, other than end it. Orders are idempotent: one that is
-// repeated has no effect except that its cursors, or the executions of a begin, replace those known
-// before. A plain value; the functions make one of each kind.
+// What a source is to do with one capture, other than to stop it. Orders are idempotent: a repeated
+// one has no effect except that its cursors, or the executions of a begin, replace those known
+// before. A plain value; the static functions make one of each kind.
 struct SourceOrder {
   enum class Kind : uint8_t {
     // Records what `spec` selects, from now on.

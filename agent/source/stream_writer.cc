@@ -9,10 +9,11 @@
 namespace neurontrace {
 namespace {
 
+// The size of an open chunk is computed only this often, as that walks through its columns.
 constexpr size_t kLookEveryTextBytes = 32u << 10;
 constexpr uint32_t kLookEveryEvents = 64;
-// A row with this much text gets a chunk of its own, so that what no chunk can hold takes no other
-// row with it.
+// A row with this much text gets a chunk of its own, so that a row that no chunk can hold does not
+// take others with it.
 constexpr size_t kLargeRowBytes = 256u << 10;
 
 size_t TextBytes(std::span<const AttributeValue> values) {
@@ -21,7 +22,8 @@ size_t TextBytes(std::span<const AttributeValue> values) {
   return bytes;
 }
 
-// Of a header as it travels, within a few dozen bytes: numbers, keys and lengths are short.
+// Size of a header as it is sent, within a few dozen bytes. An exact size would need the protobuf
+// message, which this folder does not know.
 size_t ApproximateBytes(const ChunkHeader& header) {
   constexpr size_t kNumbers = 96;
   const WorkerIdentity& worker = header.stream.worker;
@@ -76,6 +78,7 @@ void StreamWriter::Resume(const StreamCursor& cursor) {
   closed_skip_ = cursor.source_skip;
   closed_mark_ = sequence_mark_ = cursor.sequence_mark;
   ended_ = cursor.ended;
+  // A stream that has ended sends no canaries and must not look stalled.
   if (ended_) metrics_.canary_watch.End(canary_entry_);
   events_before_ = cursor.events_before;
   losses_before_ = cursor.losses_before;
@@ -134,6 +137,7 @@ void StreamWriter::NoteOpen(uint64_t position) {
 
 absl::Status StreamWriter::TryAppend(const CachedShape& shape, const EventFields& fields,
                                      std::span<const AttributeValue> values) {
+  // Numbers of an earlier generation mean other shapes.
   if (shape_generation_ != shape.generation) {
     shape_ids_.clear();
     shape_generation_ = shape.generation;
@@ -156,6 +160,7 @@ void StreamWriter::Append(uint64_t position, const CachedShape& shape, const Eve
     Close(position, rows_in_record_ - 1, false);
   }
   absl::Status status = TryAppend(shape, fields, values);
+  // The chunk is full: once more with an empty one. A row that still does not fit is lost.
   if (absl::IsResourceExhausted(status) && builder_.event_count() > 0) {
     Close(position, rows_in_record_ - 1, false);
     status = TryAppend(shape, fields, values);
@@ -195,7 +200,8 @@ void StreamWriter::LoseEvent(uint64_t position, uint64_t timestamp_ns, std::stri
 }
 
 void StreamWriter::AddLoss(uint64_t position, Loss loss) {
-  // A chunk closed within a record says so; only one closed behind it holds the record's losses.
+  // A chunk that was closed within a record states that by its skip; only one that was closed
+  // behind it holds the record's losses.
   if (position < resume_position_ || ended_) return;
   PutLoss(position, std::move(loss));
 }
@@ -227,7 +233,7 @@ void StreamWriter::MarkRemarkChanged(RemarkKind kind) {
   if (std::find(changed_remarks_.begin(), end, kind) == end) changed_remarks_.push_back(kind);
 }
 
-// The last chunk repeats all of them, as those before it may be lost.
+// The last chunk repeats all remarks, as earlier chunks may have been lost.
 std::vector<Remark> StreamWriter::TakeRemarks(bool end_of_stream) {
   const std::vector<RemarkKind> changed = std::exchange(changed_remarks_, {});
   std::vector<Remark> taken;
@@ -272,8 +278,8 @@ void StreamWriter::Tick(uint64_t position) {
   SendCanaryIfDue();
 }
 
-// A chunk without events that says when it was sent: on its way it meets all that any chunk does.
-// Without room it waits as they do.
+// A canary is a chunk without events that carries the time when it was sent. It takes the same way
+// as every chunk, and without room in the queue it waits as they do.
 void StreamWriter::SendCanaryIfDue() {
   const uint64_t now_ns = clock_.MonotonicNs();
   if (now_ns < canary_due_ns_ || canary_under_way_ || !sink_.HasRoom(capture_id_)) return;
@@ -318,7 +324,7 @@ void StreamWriter::End(uint64_t position) {
   if (ended_) return;
   Close(position, 0, true);
   ended_ = true;
-  // A capture may have thousands of streams that have ended.
+  // Frees memory: a capture may have thousands of streams that have ended.
   builder_ = EventChunkBuilder();
   shape_ids_ = {};
   metrics_.canary_watch.End(canary_entry_);
@@ -332,6 +338,8 @@ void StreamWriter::Close(uint64_t position, uint32_t skip, bool end_of_stream) {
     columns = CompressColumns(encoded.bytes);
     std::fill(shape_ids_.begin(), shape_ids_.end(), EventChunkBuilder::kNoShape);
   }
+  // Cannot happen for text that compresses; random bytes may exceed the limit, and every receiver
+  // would refuse such a chunk.
   if (columns.size() > limits::kChunkBytesMax) {
     PutLoss(position, {.place = LossPlace::kDecode,
                        .reason = LossReason::kLimit,
@@ -354,6 +362,7 @@ void StreamWriter::Close(uint64_t position, uint32_t skip, bool end_of_stream) {
   header.sequence_mark = closed_mark_ = sequence_mark_;
   header.end_of_stream = end_of_stream;
   header.columns_bytes = static_cast<uint32_t>(encoded.bytes.size());
+  // The account for the next header. A receiver that misses this chunk learns its size from there.
   events_before_ += encoded.event_count;
   for (const Loss& loss : header.losses) {
     neurontrace::AddLoss(WithoutTimes(loss), losses_before_);
@@ -388,7 +397,7 @@ void StreamWriter::OnReceipt(uint64_t sequence, uint32_t events,
       counts_.stored += events;
       break;
     case ChunkSink::Fate::kLost:
-      // Nothing to tell: the account in the next chunk's header shows what is not there.
+      // Nothing has to be reported: the account in the next chunk's header shows what is missing.
       AgentSourceMetrics::Add(metrics_.chunks_refused);
       counts_.lost += events;
       if (receipt.given_up && ended_ && sequence + 1 == next_sequence_) counts_.given_up = true;
@@ -401,6 +410,7 @@ void StreamWriter::LetGo(uint64_t sequence) {
   const auto chunk = std::find_if(in_flight_.begin(), in_flight_.end(),
                                   [&](const InFlight& c) { return c.sequence == sequence; });
   if (chunk != in_flight_.end()) chunk->done = true;
+  // Receipts may overtake each other; only a completed prefix is released.
   while (!in_flight_.empty() && in_flight_.front().done) in_flight_.pop_front();
 }
 

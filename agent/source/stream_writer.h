@@ -20,27 +20,34 @@
 
 namespace neurontrace {
 
-// Rows that went into the chunks before a cursor, and those that no chunk could hold.
+// Returns how many rows went into the chunks before a cursor, plus those that no chunk could hold.
+// Pure.
 uint64_t EventsRead(const StreamCursor& cursor);
 
-// One stream's way from rows to chunks: numbers them, closes them by count, size or age, and knows
-// what of its source is not durable yet. On the agent's sequence, like the sink.
+// Turns the rows of one stream into chunks: numbers them, closes a chunk by count, size or age, and
+// knows which part of its source is not durable yet. On the agent's sequence, as the sink.
 //
-// A source is a series of records at ascending positions (records of a tap's ring, elements of a
-// file), read in order; a record may give rows to many streams and any number to each, always the
-// same ones when it is read again. Rows of a record come by Append and LoseEvent, then what was
-// found to be lost in the record as a whole by AddLoss. After a restart with the cursor of the last
-// stored chunk, what that chunk and earlier ones hold is passed over, rows and losses alike; so
-// every row and every loss is stored once.
+// A source is a sequence of records at ascending positions (records of a tap's ring, elements of a
+// file), read in order. A record may give rows to many streams, any number to each, and always the
+// same ones when it is read again. The rows of a record come by Append and LoseEvent, then what was
+// lost in the record as a whole by AddLoss. After a restart with the cursor of the last stored
+// chunk, everything that this chunk and earlier ones hold is passed over, rows and losses alike; so
+// every row and every loss is stored exactly once
+// (docs/decisions/0006-exactly-once-from-the-ring.md,
+// docs/decisions/0008-every-chunk-carries-its-streams-account.md). docs/formats/chunk.md has the
+// bytes.
+//
+// Nothing here fails: an event that fits into no chunk becomes a counted loss in the stream itself.
 class StreamWriter {
  public:
   struct Options {
     uint32_t chunk_events = limits::kChunkEventsTarget;
-    // Before compression, which takes columns to a third or less.
+    // Size of the columns before compression, which reduces them to a third or less.
     size_t chunk_columns_bytes = 3 * limits::kChunkBytesTarget;
     uint64_t chunk_age_ns = limits::kChunkAgeMaxNs;
     ClockDomain clock_domain = ClockDomain::kHostRealtime;
   };
+  // Counts of one stream, over all runs of the agent unless a field says otherwise.
   struct Counts {
     uint64_t read = 0;    // rows taken, by an earlier run of the agent, too
     uint64_t stored = 0;  // of these, in chunks that the aggregator has stored
@@ -51,7 +58,7 @@ class StreamWriter {
     bool given_up = false;
   };
 
-  // Clock, sink and metrics outlive the writer; receipts may come after it is gone.
+  // Clock, sink and metrics outlive the writer. Receipts may come after it was destroyed.
   StreamWriter(const CaptureId& capture_id, StreamIdentity stream, const Clock& clock,
                ChunkSink& sink, AgentSourceMetrics& metrics)
       : StreamWriter(capture_id, std::move(stream), clock, sink, metrics, Options()) {}
@@ -61,45 +68,46 @@ class StreamWriter {
   StreamWriter(const StreamWriter&) = delete;
   StreamWriter& operator=(const StreamWriter&) = delete;
 
-  // Continues behind what the store holds. Before anything else.
+  // Continues behind what the store holds. To be called before any other function.
   void Resume(const StreamCursor& cursor);
-  // Goes into every chunk closed from now on; best first.
+  // Sets the evidence that goes into every chunk closed from now on; best first. More than
+  // limits::kRankEvidencePerStreamMax is cut.
   void SetRankEvidence(std::vector<RankEvidence> evidence);
 
-  // The next row of the record at `position`.
+  // Adds the next row of the record at `position`. The shape and the values are copied.
   void Append(uint64_t position, const CachedShape& shape, const EventFields& fields,
               std::span<const AttributeValue> values);
-  // In place of a row: an event that no chunk can hold.
+  // Counts a loss in place of a row: an event that no chunk can hold.
   void LoseEvent(uint64_t position, uint64_t timestamp_ns, std::string_view why);
-  // In place of a row: an event that is not wanted now. When the record is read again, it may be
-  // wanted: a row is told from the others of its record by its place among all of them.
+  // Takes the place of a row that is not wanted now. Rows are identified by their place among all
+  // rows of their record, so this keeps the numbers of the others if the record is read again and
+  // the row is then wanted.
   void PassOver(uint64_t position) { CountRow(position); }
-  // After the rows of the record at `position`.
+  // Adds a loss of the record at `position` as a whole, after its rows.
   void AddLoss(uint64_t position, Loss loss);
-  // Counts one more remark of that kind, with a place and a reason for people. The source calls it
-  // again for what it reads again after a restart, from its beginning on: the counts of a writer
-  // are those of the whole source up to here.
+  // Counts one more remark of that kind, with a place and a reason for people. A source that reads
+  // again from the beginning after a restart calls it again, so that the counts of a writer are
+  // those of the whole source up to here.
   void AddRemark(uint64_t position, RemarkKind kind, std::string_view detail);
-  // Replaces the remark of that kind, for what is evaluated again and again; a count of 0 takes it
-  // back. Goes with the next chunk.
+  // Replaces the remark of that kind, for a source that evaluates it repeatedly; a count of 0
+  // withdraws it. It goes with the next chunk.
   void SetRemark(RemarkKind kind, uint64_t count, std::vector<std::string> details);
-  // Where the source's own numbering stands behind the record at `position`, for cursors: it goes
-  // with the chunks closed behind that record, and one is closed even if nothing else is to be
-  // told.
+  // Sets the source's own numbering after the record at `position`, for cursors. It goes with the
+  // chunks closed after that record, and makes one even if there is nothing else to store.
   void SetSequenceMark(uint64_t position, uint64_t mark);
 
-  // Between records; `position` is that of the next one. Tick closes a chunk that is old enough,
-  // and sends a canary where one is due; Flush closes any that is open. End closes the last one,
-  // whatever is in it; what comes later is counted and dropped.
+  // To be called between records; `position` is that of the next one. Tick closes a chunk that is
+  // old enough and sends a canary if one is due. Flush closes any open chunk. End closes the last
+  // chunk, whatever is in it; what comes later is counted and dropped.
   void Tick(uint64_t position);
   void Flush(uint64_t position);
   void End(uint64_t position);
 
   bool ended() const { return ended_; }
-  // Ended, and every chunk is stored by the aggregator or lost.
+  // True once the stream has ended and every chunk is stored by the aggregator or lost.
   bool finished() const { return ended_ && unsettled_chunks_ == 0; }
-  // The record that holds the first row or loss that is not durable, on this node or at the
-  // aggregator; nothing if all is. Its source must keep that record and those behind it.
+  // Returns the position of the record with the first row or loss that is not durable, on this node
+  // or at the aggregator; nothing if all is. The source must keep that record and all later ones.
   std::optional<uint64_t> first_undurable_position() const;
   const Counts& counts() const { return counts_; }
   const StreamIdentity& stream() const { return stream_; }
@@ -111,16 +119,21 @@ class StreamWriter {
     bool done = false;
   };
 
-  // Counts the next row of a record; false if it is to be passed over.
+  // Counts the next row of a record; returns false if it is to be passed over.
   bool AdmitRow(uint64_t position);
   void CountRow(uint64_t position);
+  // Fails with RESOURCE_EXHAUSTED if the row does not fit into the open chunk.
   absl::Status TryAppend(const CachedShape& shape, const EventFields& fields,
                          std::span<const AttributeValue> values);
   void NoteOpen(uint64_t position);
+  // Merges the loss with one of the same kind, so that the number of losses in a chunk stays
+  // bounded.
   void PutLoss(uint64_t position, Loss loss);
   void MarkRemarkChanged(RemarkKind kind);
   std::vector<Remark> TakeRemarks(bool end_of_stream);
   bool LargeEnough();
+  // Closes the open chunk. `position` and `skip` are where the stream continues: at the record,
+  // after so many of its rows.
   void Close(uint64_t position, uint32_t skip, bool end_of_stream);
   ChunkHeader NewHeader() const;
   void SendCanaryIfDue();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When chunks are closed, what they say of themselves, and that a restart stores everything once.
+// When chunks are closed, what their headers contain, and that a restart stores everything once.
 #include "agent/source/stream_writer.h"
 
 #include <gmock/gmock.h>

@@ -39,7 +39,7 @@ class SpoolGoldenTest : public ::testing::Test {
       const std::string name = fs::relative(entry.path(), NT_GOLDEN_SPOOL).string();
       node_.disk.SetContents(std::string(FakeNode::kRoot) + "/" + name, ReadFile(entry.path()));
     }
-    // Of a: 8 chunks, of which the aggregator has 3. Of b: 8. Of c: 2, and it has ended. All of it
+    // Of a: 8 chunks; the aggregator has 3 of them. Of b: 8. Of c: 2, and it has ended. All of it
     // was said to be kept, so that the sources have nothing any more.
     for (const auto& [name, chunks] :
          std::map<std::string, uint64_t>{{"a", 8}, {"b", 8}, {"c", 2}}) {

@@ -18,7 +18,7 @@ using Operation = FakeFileSystem::Operation;
 
 class SpoolReadingTest : public ::testing::Test {
  protected:
-  // Twelve chunks in several segments, of which the aggregator has `stored`; then kill -9.
+  // Twelve chunks in several segments, `stored` of them at the aggregator; then kill -9.
   void Prepare(uint64_t stored) {
     node_ = std::make_unique<FakeNode>();
     node_->columns_bytes = 40'000;

@@ -43,7 +43,7 @@ T Must(absl::StatusOr<T> result) {
   std::exit(1);
 }
 
-// Files of which the size is kept, and when the first byte came.
+// Output files that keep only their size and when the first byte came.
 class CountedFiles : public OutputFiles {
  public:
   absl::StatusOr<std::unique_ptr<OutputFile>> Open(std::string_view) override {

@@ -29,7 +29,7 @@ SeenCapture ReadChrome(ChunkSource& source, const TimelineFilter& filter);
 SeenCapture ReadXSpaces(ChunkSource& source, const TimelineFilter& filter);
 SeenCapture ReadParquet(ChunkSource& source, const TimelineFilter& filter);
 
-// The files of an export, by name; `warnings`, unless null: what the export says beside them.
+// The files of an export, by name; `warnings`, unless null, receives the export's warnings.
 std::map<std::string, std::string> ExportFiles(std::string_view format, ChunkSource& source,
                                                const ExportRequest& request,
                                                std::vector<std::string>* warnings = nullptr);

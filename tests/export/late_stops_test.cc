@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: what a stop says is not lost because it comes late: neither where its span has no length in
-// the trace, nor, without a word, where it lies in a later part. Method: captures in memory whose
-// stops are chunks later, exported, read back by pftrace_check.
+// Goal: a stop's attributes are not lost because it comes late: neither where its span has no
+// length in the trace, nor, without a word, where it lies in a later part. Method: captures in
+// memory whose stops are chunks later, exported, read back by pftrace_check.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: every format that shows losses at their times shows the same ones of a part of a capture:
-// those of the part, and those of which no time is known. Method: a window of a capture in memory.
+// those of the part, and those whose time is unknown. Method: a window of a capture in memory.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -54,7 +54,7 @@ struct SeenCapture {
   std::multiset<SeenArrow> arrows;
   uint64_t arrows_not_drawn = 0;  // as the export says
   std::multiset<SeenSample> samples;
-  uint64_t stops_not_shown = 0;  // spans of which it says that their stop's attributes are missing
+  uint64_t stops_not_shown = 0;  // spans that it marks as lacking their stop's attributes
 };
 
 // What a capture holds.

@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint64_t kSourceTickNs = 20'000'000;
 constexpr uint64_t kStartAgainNs = 1'000'000'000;
-// As in TapWorker: a capture that nobody has told of by then is over.
+// As in TapWorker: a capture that nobody has announced by then is over.
 constexpr uint64_t kStrangerPatienceNs = 1'000'000'000;
 constexpr uint64_t kDeadRecordsPatienceNs = 300'000'000'000;
 
@@ -168,7 +168,7 @@ void SimSource::Command(Known& known, const CaptureId& id, WorkerCapture& captur
   if (worker.running() == id && known.start_answered.contains(id)) return;
   if (clock_.MonotonicNs() < known.start_at_ns[id]) return;
   known.start_at_ns[id] = clock_.MonotonicNs() + kStartAgainNs;
-  // As StopStrangers: one that this agent was not told of for a while is over.
+  // As StopStrangers: a capture that this agent has not been given for a while is over.
   if (const auto running = worker.running();
       running && !captures_.contains(*running) &&
       (known.forgotten.contains(*running) ||
@@ -272,7 +272,7 @@ void SimSource::EndOrphans(Capture& capture) {
                                .worker = stream.worker,
                                .state = CaptureWorkerState::kLost,
                                .detail = "worker and agent ended"});
-    if (cursor.next_sequence == 0) continue;  // of which nothing is stored
+    if (cursor.next_sequence == 0) continue;  // nothing of it is stored
     auto writer = std::make_unique<StreamWriter>(capture.plan.id, stream, clock_,
                                                  surroundings_.sink, metrics_);
     writer->Resume(resumed);

@@ -31,7 +31,7 @@ ArtifactFileState StateOf(const struct stat& status) {
           .inode = status.st_ino};
 }
 
-// Looks through the folders of one inspect directory.
+// Searches the folders of one inspect directory.
 class Search {
  public:
   Search(const std::string& root, const std::string& instance_id)
@@ -66,11 +66,13 @@ class Search {
 
   void ForEachIn(const UniqueFd& folder, const std::function<void(const std::string&)>& visit) {
     if (!folder.valid()) return;
+    // fdopendir(3) takes the descriptor over, and the caller still needs its own for openat(2).
     const int copy = fcntl(folder.get(), F_DUPFD_CLOEXEC, 0);
     const std::unique_ptr<DIR, int (*)(DIR*)> listing(copy < 0 ? nullptr : fdopendir(copy),
                                                       closedir);
     if (listing == nullptr) return;
     while (const dirent* const entry = readdir(listing.get())) {
+      // One count for the whole search, so that many small folders cost no more than a large one.
       if (++entries_ > limits::kInspectEntriesMax) {
         truncated_ = true;
         return;
@@ -105,7 +107,7 @@ absl::StatusOr<ArtifactFile> ArtifactFile::Open(const std::string& root,
   for (const std::string& name : {place.directory, place.session}) {
     if (!name.empty() && folder.valid()) folder = OpenFolderAt(folder.get(), name);
   }
-  // Not waiting: what is a pipe by now is no file.
+  // O_NONBLOCK: a file that was replaced by a pipe must not block here; fstat(2) then refuses it.
   UniqueFd file(!folder.valid() ? -1
                                 : openat(folder.get(), place.name.c_str(),
                                          O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));

@@ -11,7 +11,7 @@
 
 namespace neurontrace {
 
-// What tells whether a file is still the same.
+// What identifies a version of a file's content, as far as stat(2) shows it.
 struct ArtifactFileState {
   uint64_t bytes = 0;
   uint64_t modified_ns = 0;
@@ -19,7 +19,7 @@ struct ArtifactFileState {
   friend bool operator==(const ArtifactFileState&, const ArtifactFileState&) = default;
 };
 
-// A file of the vendor's layout in one inspect directory.
+// A file of the vendor's layout in one inspect directory (docs/operator/artifacts.md).
 struct FoundArtifact {
   std::string root;  // the inspect directory
   ArtifactPlace place;
@@ -27,21 +27,24 @@ struct FoundArtifact {
   friend bool operator==(const FoundArtifact&, const FoundArtifact&) = default;
 };
 
-// The artifacts in `root` that are this instance's: those of `<instance_id>_pid_…` and of neffs/.
-// Follows no symbolic link below `root`, and looks at limits::kInspectEntriesMax entries;
-// `truncated` tells that there were more. What cannot be read is not there.
+// Returns the artifacts in `root` that belong to this instance, sorted by path: those of
+// `<instance_id>_pid_...` and of neffs/. Follows no symbolic link below `root`, and visits at most
+// limits::kInspectEntriesMax entries; sets `truncated` if there are more, and leaves it otherwise.
+// Files that cannot be read are left out. Blocks for the disk.
 std::vector<FoundArtifact> FindArtifacts(const std::string& root, const std::string& instance_id,
                                          bool& truncated);
 
-// One of them, open for reading. Every step of its path is opened without following a symbolic
-// link, so that what is read lies under the inspect directory and is a plain file. One thread.
+// One artifact, open for reading. Each step of its path is opened without following a symbolic
+// link, so that what is read is a regular file below the inspect directory: jobs write there, and
+// the agent may read more than they may. One thread; blocks for the disk.
 class ArtifactFile {
  public:
-  // NOT_FOUND, or FAILED_PRECONDITION for what is no plain file.
+  // Fails with NOT_FOUND, or with FAILED_PRECONDITION if it is not a regular file.
   static absl::StatusOr<ArtifactFile> Open(const std::string& root, const ArtifactPlace& place);
 
+  // Fails with UNAVAILABLE if the file system does.
   absl::StatusOr<ArtifactFileState> State() const;
-  // The bytes from `offset` on, fewer at the end.
+  // Returns the bytes from `offset` on, fewer at the end. Fails with UNAVAILABLE if the disk does.
   absl::StatusOr<std::string> Read(uint64_t offset, size_t bytes_max) const;
 
  private:

@@ -11,9 +11,9 @@
 
 namespace neurontrace {
 
-// Who looks for artifacts and hands them over, beside the agent's sequence, as disks and shared
+// Searches for artifacts and hands them over, away from the agent's sequence, as disks and shared
 // volumes block: the uploader in production, a list in tests. Used on the agent's sequence, where
-// every `done` is called, later.
+// every callback is called, later.
 class ArtifactSink {
  public:
   enum class Fate : uint8_t {
@@ -30,13 +30,13 @@ class ArtifactSink {
   using Done = std::function<void(const Outcome&)>;
 
   virtual ~ArtifactSink() = default;
-  // FindArtifacts of all these directories.
+  // Calls FindArtifacts for all these directories.
   virtual void Find(const std::vector<std::string>& roots, const std::string& instance_id,
                     Found done) = 0;
-  // Of these two calls the source has one under way at a time.
+  // Transfers one file. The source has one call of Submit or Forgo under way at a time.
   virtual void Submit(const CaptureId& capture_id, const FoundArtifact& artifact, Done done) = 0;
-  // Has the capture say that it will not have this one: kKept or kRefused when that is done with,
-  // kAway to be tried again.
+  // Records in the capture that it will not have this file, and why. kKept or kRefused end that;
+  // kAway means that it is to be tried again.
   virtual void Forgo(const CaptureId& capture_id, const FoundArtifact& artifact,
                      const std::string& why, Done done) = 0;
 };

@@ -22,9 +22,11 @@ uint64_t NowNs(clockid_t id) {
 constexpr uint64_t kArtifactLookNs = 1'000'000'000;  // between two looks while a capture runs
 constexpr uint64_t kLastLookNs = 250'000'000;        // and once it has stopped
 constexpr uint64_t kAwayNs = 1'000'000'000;          // before an aggregator is tried again
-// Times of files are coarser than those of processes, and come from another host on shared volumes.
+// Times of files are coarser than those of processes, and on shared volumes come from the clock of
+// another host.
 constexpr uint64_t kStartSlackNs = 1'000'000'000;
-// What two looks after the end found is all that there was.
+// Two complete searches after the end are needed: the first may have begun before the last file
+// came.
 constexpr uint32_t kLooksAtEnd = 2;
 
 // The first 48 bits of a capture id are its time in milliseconds, by the aggregator's clock.
@@ -85,7 +87,8 @@ void ArtifactSource::ApplyOrder(const SourceOrder& order) {
 void ArtifactSource::Arm(const CaptureId& capture_id, const CaptureSpec& spec) {
   if (!Selects(spec)) return;
   const auto [it, is_new] = captures_.try_emplace(capture_id);
-  // This host's clock may be behind the aggregator's; and an agent that is started anew comes late.
+  // The earlier of both: this host's clock may be behind the aggregator's, and an agent that
+  // restarted learns of the capture late.
   const uint64_t armed_ns = std::min(clock_.RealtimeNs(), BeginningOf(capture_id));
   if (is_new) it->second.new_from_ns = armed_ns - std::min(armed_ns, kStartSlackNs);
 }
@@ -135,7 +138,7 @@ void ArtifactSource::OnFound(const std::vector<FoundArtifact>& found, bool trunc
     for (auto& [key, item] : capture.items) item.is_there = false;
     const std::vector<WorkerIdentity> workers = workers_of_(capture_id);
     for (const FoundArtifact& artifact : found) Note(capture, artifact, workers);
-    // What was removed before it was handed over is nobody's to hand over.
+    // A file that was removed before it was handed over cannot be handed over any more.
     std::erase_if(capture.items, [](const auto& entry) {
       const Item& item = entry.second;
       return !item.is_there && !item.on_its_way && !item.settled_for_good && item.forgone.empty();
@@ -149,8 +152,8 @@ void ArtifactSource::OnFound(const std::vector<FoundArtifact>& found, bool trunc
   LookIn(any_stopped ? kLastLookNs : kArtifactLookNs);
 }
 
-// The directory has the process id that the process itself sees, and in a container the agent may
-// know it by another one: then only what changed since the capture began is found to be its.
+// The directory is named by the process id that the process itself sees. In a container the agent
+// may know it by another one; then only files that changed since the capture began are found.
 bool ArtifactSource::IsOfWorker(const FoundArtifact& artifact, const WorkerIdentity& worker) const {
   const ArtifactPlace& place = artifact.place;
   if (place.pid == 0 || place.pid != worker.pid || worker.start_time_ticks == 0) return false;
@@ -167,7 +170,8 @@ void ArtifactSource::Note(Capture& capture, const FoundArtifact& artifact,
     item.is_there = true;
     const bool is_same = item.seen.state == artifact.state;
     if (!is_same) item.since_ns = clock_.MonotonicNs();
-    // Looking takes its time: from when the first look was over to when this one began.
+    // A search takes time: the rest is measured from the end of the first to the beginning of this
+    // one.
     item.rests = is_same && look_began_ns_ >= item.since_ns + limits::kArtifactRestNs;
     if (!is_same && !OutOfPatience(capture)) {
       item.settled_for_good = false;
@@ -195,8 +199,9 @@ bool ArtifactSource::IsDue(const Capture& capture, const Item& item) const {
   return !item.forgone.empty() || (item.rests && !OutOfPatience(capture));
 }
 
-// One at a time, so that what is on its way moves: the sink has one go after the other. Of those
-// that are due, the one that has rested for the longest time.
+// One at a time, as the sink sends one after the other anyway, and the file that has rested longest
+// first. Weak tasks and the search by id and key find nobody if the capture was forgotten
+// meanwhile.
 void ArtifactSource::SubmitNext() {
   if (submitting_) return;
   const CaptureId* id = nullptr;
@@ -254,7 +259,7 @@ void ArtifactSource::OnOutcome(Item& item, const FoundArtifact& artifact,
   switch (outcome.fate) {
     case Fate::kKept:
       AgentSourceMetrics::Add(metrics_.artifacts_kept);
-      // Unless it is another one by now.
+      // Only if the file is still the one that was handed over.
       item.settled_for_good = item.seen.state == artifact.state;
       break;
     case Fate::kChanged:
@@ -281,7 +286,7 @@ void ArtifactSource::EndIfDone(Capture& capture) {
   for (auto& [key, item] : capture.items) {
     if (item.settled_for_good) continue;
     any_open = true;
-    // What is being sent is moving, and is waited for.
+    // A transfer that is under way makes progress and is waited for.
     if (!OutOfPatience(capture) || item.on_its_way || !item.forgone.empty()) continue;
     AgentSourceMetrics::Add(metrics_.artifacts_given_up);
     item.forgone = "it was not transferred in time";

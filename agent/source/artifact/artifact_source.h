@@ -16,23 +16,25 @@
 
 namespace neurontrace {
 
-// CLOCK_REALTIME, ns, of the start of a process by field 22 of its /proc/PID/stat, in clock ticks
-// since boot (CLOCK_BOOTTIME of the reader's time namespace). As exact as a tick, and by what
-// CLOCK_REALTIME shows now.
+// Returns the CLOCK_REALTIME, in ns, of the start of a process, given field 22 of its
+// /proc/PID/stat in clock ticks since boot (CLOCK_BOOTTIME of the reader's time namespace). As
+// exact as a tick, and according to the current setting of CLOCK_REALTIME. Any thread.
 uint64_t ProcessStartNs(uint64_t start_time_ticks);
 
-// The files that the vendor's profiler leaves under inspect directories, as a source: while a
-// capture runs it looks there once a second, and hands over what is this instance's and either
-// changed since the capture began or is in the directory of one of its workers and changed since
-// that one's process started: process ids come again, and other namespaces have the same. A file is
-// taken once it rests: looks have found it the same for limits::kArtifactRestNs, however soon after
-// a capture's end they come. One that changes later is taken again, and takes the
-// place of the one before. They are handed over one at a time. It makes no stream, and tells its
-// listener nothing. A capture's end is waited with until its files are handed over, for
-// limits::kArtifactPatienceNs at the most and as long as one is on its way then. What is not handed
-// over by then, or refused, is told to the aggregator, which the capture's end waits for.
+// The files that the vendor's profiler writes to inspect directories, as a source. While a capture
+// runs it searches once a second, and hands over the files of this instance that changed since the
+// capture began, or that are in the directory of one of the capture's workers and changed since
+// that process started: process ids are reused, and other namespaces have the same ones.
 //
-// Flight recorders and what is cut out of them, and previews, take none. Lives on the agent's
+// A file is taken once searches have found it unchanged for limits::kArtifactRestNs. One that
+// changes later is taken again, in place of the earlier version. Files are handed over one at a
+// time. This source makes no stream and reports nothing to a listener.
+//
+// The end of a capture waits until its files are handed over, for at most
+// limits::kArtifactPatienceNs, but not less than a transfer that is under way. What is not handed
+// over by then, or is refused, is reported to the aggregator, and the end waits for that report.
+//
+// Flight recorders, snapshots cut from them, and previews have no artifacts. Lives on the agent's
 // sequence.
 class ArtifactSource final : public Source {
  public:
@@ -40,18 +42,18 @@ class ArtifactSource final : public Source {
     std::vector<std::string> directories;  // none: it takes no part in anything
     std::string instance_id;
   };
-  // Workers that have a part in that capture on this node, or had.
+  // Returns the workers of this node that have or had a part in the capture.
   using WorkersOf = std::function<std::vector<WorkerIdentity>(const CaptureId&)>;
-  // CLOCK_REALTIME, ns, of a process's start (clock ticks since boot).
+  // Returns the start of a process as ProcessStartNs does.
   using StartNs = std::function<uint64_t(uint64_t start_time_ticks)>;
 
-  // All references outlive the source.
+  // All references, and what the functions refer to, outlive the source.
   ArtifactSource(Options options, const Clock& clock, TaskRunner& runner, ArtifactSink& sink,
                  AgentSourceMetrics& metrics, WorkersOf workers_of, StartNs start_ns);
   ~ArtifactSource() override;
 
-  // A capture that is to finish begins here: its files are found by when they changed. Without the
-  // aggregator nothing is continued, as files can be read later.
+  // kFinish begins here as kStart does, since files are found by when they changed. kContinue does
+  // nothing, as files can be read later.
   void ApplyOrder(const SourceOrder& order) override;
   void Stop(const CaptureId& capture_id, uint64_t host_raw_ns) override;
   bool IsFinished(const CaptureId& capture_id) const override;
@@ -59,6 +61,7 @@ class ArtifactSource final : public Source {
   void Flush() override {}
 
  private:
+  // One file of a capture.
   struct Item {
     FoundArtifact seen;
     bool is_there = true;   // when it was looked last
@@ -87,13 +90,18 @@ class ArtifactSource final : public Source {
   void OnFound(const std::vector<FoundArtifact>& found, bool truncated);
   void Note(Capture& capture, const FoundArtifact& artifact,
             const std::vector<WorkerIdentity>& workers);
+  // Whether the file is in the directory of this worker and was changed during its life.
   bool IsOfWorker(const FoundArtifact& artifact, const WorkerIdentity& worker) const;
+  // Whether the file, or the report that it will not be kept, is to be sent now.
   bool IsDue(const Capture& capture, const Item& item) const;
   void SubmitNext();
+  // Whether the capture has ended too long ago to wait for more files.
   bool OutOfPatience(const Capture& capture) const;
   void OnOutcome(Item& item, const FoundArtifact& artifact, const ArtifactSink::Outcome& outcome);
   void OnTold(Item& item, const ArtifactSink::Outcome& outcome);
+  // Ends the capture once nothing is open; gives up on files that have come too late.
   void EndIfDone(Capture& capture);
+  // Schedules a search.
   void LookIn(uint64_t delay_ns);
 
   const Options options_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which files a capture takes, when, and when its end is reached, with a sink that finds and
-// answers what the test says.
+// answers as the test decides.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

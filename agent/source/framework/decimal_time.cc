@@ -12,7 +12,8 @@ bool AppendDigit(uint64_t& value, unsigned digit) {
          !__builtin_add_overflow(value, uint64_t{digit}, &value);
 }
 
-// A JSON number in parts: digits are those of `whole` and `fraction` without the point.
+// A JSON number (RFC 8259, section 6) in parts. The digits are those of `whole` and `fraction`
+// without the point.
 struct NumberParts {
   bool negative = false;
   std::string_view whole;
@@ -46,6 +47,7 @@ std::optional<NumberParts> Split(std::string_view text) {
     const bool negative = text.starts_with('-');
     if (negative || text.starts_with('+')) text.remove_prefix(1);
     const std::string_view digits = TakeDigits(text);
+    // Nine digits keep the sum of exponent and lengths far within int64_t.
     if (digits.empty() || digits.size() > 9) return std::nullopt;
     for (const char c : digits) parts.exponent = parts.exponent * 10 + (c - '0');
     if (negative) parts.exponent = -parts.exponent;
@@ -60,7 +62,7 @@ std::optional<DecimalTime> ParseShifted(std::string_view text, int64_t shift) {
   if (!parts) return std::nullopt;
   DecimalTime time;
   time.negative = parts->negative;
-  // How many of all digits stand before the point once the number is in nanoseconds.
+  // How many of all digits are before the point once the number is in nanoseconds.
   int64_t kept = static_cast<int64_t>(parts->whole.size()) + parts->exponent + shift;
   for (const std::string_view digits : {parts->whole, parts->fraction}) {
     for (const char c : digits) {

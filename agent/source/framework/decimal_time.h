@@ -7,8 +7,8 @@
 
 namespace neurontrace {
 
-// Nanoseconds out of a decimal number. Floor of the magnitude; `exact` tells whether digits below a
-// nanosecond were cut.
+// A decimal number as nanoseconds: the magnitude rounded down, with its sign. `exact` is false if
+// digits below a nanosecond were cut.
 struct DecimalTime {
   uint64_t ns = 0;
   bool negative = false;
@@ -16,11 +16,11 @@ struct DecimalTime {
   friend bool operator==(const DecimalTime&, const DecimalTime&) = default;
 };
 
-// Reads a JSON number ("4462233412.125", "1.5e3", "-2") as microseconds, digit by digit: a double
-// has 53 bits and would lose nanoseconds of an epoch time. Nothing where the text is not a JSON
-// number or is 2^64 ns or more.
+// Parses a JSON number ("4462233412.125", "1.5e3", "-2") as microseconds, digit by digit: a double
+// has 53 bits and would lose nanoseconds of an epoch time. Returns nothing if the text is not a
+// JSON number or is 2^64 ns or more. Pure.
 std::optional<DecimalTime> ParseMicroseconds(std::string_view text);
-// The same for a number of nanoseconds ("1.79e18").
+// Parses a number of nanoseconds ("1.79e18") in the same way.
 std::optional<DecimalTime> ParseNanoseconds(std::string_view text);
 
 }  // namespace neurontrace

@@ -10,14 +10,14 @@ namespace neurontrace {
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-// Of a search that passes over much: what is kept before the place that it has come to.
+// How many bytes a long search keeps before its current place; also how far LooksLikeStart looks.
 constexpr size_t kBytesBeforeSearch = 256;
-// Brackets, from the last one on, one of which may be the end of the array of elements.
+// How many closing brackets, from the last one backwards, are tried as the end of the array.
 constexpr size_t kArrayEndsTried = 64;
 
 bool IsBlank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
-// With what Python's and C++'s writers let slip into JSON: NaN and Infinity.
+// Includes N and I, as the JSON writers of Python and C++ may write NaN and Infinity.
 bool MayBeginValue(char c) {
   return std::string_view("{[\"-0123456789tfnNI").find(c) != std::string_view::npos;
 }
@@ -83,7 +83,8 @@ ElementCutter::Piece ElementCutter::EndOfInput() {
     state_ = State::kMember;
     return {};
   }
-  // Chrome's array form may be left open, so that a program can be killed while it writes.
+  // The array form of Chrome's Trace Event Format may be left open, so that a program can be killed
+  // while it writes.
   const bool may_end = root_is_array_ && !in_value_;
   return Finish(may_end ? Kind::kEnd : Kind::kTruncated);
 }
@@ -130,7 +131,8 @@ ElementCutter::Piece ElementCutter::TakeCharacter(char c) {
       state_ = State::kKey;
       break;
     case State::kBehind:
-      // Another trace, whose base and ranks may be others.
+      // Another trace follows, whose base and ranks may differ, so its events are not mixed with
+      // these.
       if (c == '{' || c == '[') return Finish(Kind::kEnd);
       BeginSearch(Search::kStray, begin_);
       return {};
@@ -159,6 +161,7 @@ ElementCutter::Piece ElementCutter::TakeValue() {
     piece.key = key_;
     state_ = State::kKey;
   } else {
+    // A string between elements may turn out to be a key; see EndOfInput.
     key_is_element_ = piece.text.starts_with('"');
     if (key_is_element_) key_ = text.substr(1, text.size() - 2);
   }
@@ -166,8 +169,8 @@ ElementCutter::Piece ElementCutter::TakeValue() {
   return piece;
 }
 
-// Text that looks like the end may stand in a name whose quotation marks are not escaped: what
-// follows tells.
+// Text that looks like the end may be part of a name whose quotation marks are not escaped. What
+// follows decides, in kBehind.
 ElementCutter::Piece ElementCutter::CloseRoot() {
   is_closed_ = true;
   state_ = State::kBehind;
@@ -188,6 +191,8 @@ absl::StatusOr<ElementCutter::Supply> ElementCutter::FindValueEnd() {
   for (;;) {
     switch (structure_.Scan(window_.data(), scan_, end_)) {
       case JsonStructure::Outcome::kEnd:
+        // Too long, with another element inside: more probably a missing bracket than a real
+        // element.
         if (scan_ - begin_ > options_.piece_bytes_max && BeginSearchAtInner()) return FindStart();
         value_end_ = scan_;
         oversized_ = oversized_ || value_end_ - begin_ > options_.piece_bytes_max;
@@ -211,7 +216,8 @@ absl::StatusOr<ElementCutter::Supply> ElementCutter::FindValueEnd() {
       oversized_ = true;  // From here on only the structure is followed.
       begin_ = scan_;
     }
-    // A number may be the last thing in a file that was cut.
+    // A number may be the last token of a file that was cut, so its end needs one more byte or the
+    // end of the input.
     ASSIGN_OR_RETURN(const Supply supply, Refill());
     if (supply != Supply::kHere) return supply;
   }
@@ -242,7 +248,8 @@ bool ElementCutter::BeginSearchAtInner() {
   return true;
 }
 
-// Every candidate is scanned once, and what a refused one holds is no candidate.
+// Each candidate is scanned once, and the inside of a refused one holds no candidates, so the
+// search is linear in the input.
 absl::StatusOr<ElementCutter::Supply> ElementCutter::FindStart() {
   for (;;) {
     while (testing_ || MoveToCandidate()) {
@@ -268,7 +275,7 @@ bool ElementCutter::MoveToCandidate() {
   return search_at_ < end_;
 }
 
-// A start is the key of the array of elements with a colon.
+// Tests for the key of the array of elements, followed by a colon.
 ElementCutter::Answer ElementCutter::TestMember() {
   const std::string_view text(&window_[search_at_], end_ - search_at_);
   const std::string_view key(quoted_array_key_);
@@ -287,8 +294,8 @@ ElementCutter::Answer ElementCutter::TestMember() {
   return Answer::kYes;
 }
 
-// A start is an object that has the key of elements, where objects of a list may stand; or one that
-// is itself damaged.
+// Tests for an object that has the key of elements, at a place where objects of a list may be; or
+// for one that is itself damaged.
 ElementCutter::Answer ElementCutter::TestElement() {
   if (!testing_) {
     const size_t longest = kBytesBeforeSearch + quoted_element_key_.size();
@@ -318,8 +325,8 @@ ElementCutter::Answer ElementCutter::TestElement() {
   return Answer::kNo;
 }
 
-// An opening brace and a quotation mark, behind a comma or at the beginning of a line; or the key
-// of elements right behind the brace.
+// Tests for an opening brace and a quotation mark, after a comma or at the beginning of a line; or
+// for the key of elements right after the brace. Cheap, to keep most braces from being scanned.
 bool ElementCutter::LooksLikeStart(size_t at) const {
   size_t behind = at + 1;
   const size_t last = std::min(end_, at + kBytesBeforeSearch);
@@ -335,7 +342,7 @@ bool ElementCutter::LooksLikeStart(size_t at) const {
   return at > first && (window_[at - 1] == ',' || window_[at - 1] == '\n');
 }
 
-// Of the brackets behind the damage: the one behind which the rest of the file is sound.
+// Returns the bracket behind the damage after which the rest of the file is sound.
 std::optional<size_t> ElementCutter::FindArrayEnd() const {
   const size_t first = std::max(FromSearch(), end_ - std::min(end_, options_.piece_bytes_max));
   const std::string_view text(&window_[first], end_ - first);
@@ -415,6 +422,7 @@ absl::StatusOr<ElementCutter::Supply> ElementCutter::Refill() {
     end_ -= begin_;
     begin_ = 0;
   }
+  // Doubles, so that a long element is copied a bounded number of times.
   if (end_ + kPaddingBytes == window_.size()) window_.resize(2 * window_.size());
   const size_t room = window_.size() - kPaddingBytes - end_;
   ASSIGN_OR_RETURN(const std::optional<size_t> n,

@@ -18,14 +18,18 @@ namespace neurontrace {
 
 // Cuts a Chrome-style trace file into its parts while it streams by: each member of the top-level
 // object, and each element of its "traceEvents" array (of a mapping file: "data"), or of a
-// top-level array, as raw JSON text. Memory is one window, grown at most to a few times the longest
-// element allowed. It looks at the structure only: what lies inside an element is for the JSON
-// parser to judge. Where the structure is broken, by a quotation mark too many or a bracket that is
-// missing, it finds the next element by what elements look like, so that only the damaged one is
-// lost. A call is a bounded piece of work, whatever the file is like. One thread at a time.
+// top-level array, as raw JSON text. It follows the structure only and leaves the inside of
+// elements to the JSON parser. Memory is one window, which grows at most to a few times the longest
+// element allowed.
+//
+// If the structure is broken, by a quotation mark too many or a missing bracket, it finds the next
+// element by what elements look like, so that only the damaged one is lost. Profilers do write such
+// files: names with unescaped quotation marks, and processes that were killed. Each call is a
+// bounded piece of work, whatever the file holds. Used by one thread at a time.
 class ElementCutter {
  public:
-  // Fills a buffer and returns how many bytes; 0 at the end, nothing where none came yet.
+  // Fills a buffer and returns the number of bytes: 0 at the end, nothing if none are available
+  // yet.
   using Input = std::function<absl::StatusOr<std::optional<size_t>>(char* out, size_t size)>;
 
   enum class Kind : uint8_t {
@@ -41,13 +45,14 @@ class ElementCutter {
     kTruncated,  // the file ends in the middle
     kMalformed,  // no such structure from here on
   };
+  // What Next found. `text` and `key` are views into the window.
   struct Piece {
     Kind kind = Kind::kNotYet;
     std::string_view key;
     std::string_view text;
   };
 
-  // After a piece's text at least this many bytes can be read (simdjson wants it).
+  // At least this many bytes can be read after a piece's text, as simdjson requires.
   static constexpr size_t kPaddingBytes = 64;
 
   static constexpr size_t kWindowBytes = 256u << 10;
@@ -63,23 +68,24 @@ class ElementCutter {
   explicit ElementCutter(Input input) : ElementCutter(std::move(input), Options()) {}
   ElementCutter(Input input, const Options& options);
 
-  // The next piece; its views hold until the next call. Asks the input once at most, for
-  // kWindowBytes at most, and says kNotYet where that does not do. After kEnd, kTruncated and
-  // kMalformed the same comes again. An error is the input's own.
+  // Returns the next piece; its views are valid until the next call. Asks the input at most once,
+  // for at most kWindowBytes, and returns kNotYet if that is not enough. After kEnd, kTruncated and
+  // kMalformed the same is returned again. Fails only with the input's own errors.
   absl::StatusOr<Piece> Next();
 
-  // After kEnd: reads what is left of the input, a call at a time, and returns true at its end.
+  // To be called after kEnd: reads the rest of the input, a part with each call, and returns true
+  // at its end.
   absl::StatusOr<bool> Drain();
-  // Bytes behind the top-level value that are neither blanks nor NUL, and whether elements seem to
-  // be among them, as in a second trace.
+  // Number of bytes after the top-level value that are neither blanks nor NUL, and whether they
+  // seem to contain elements, as a second trace would.
   uint64_t bytes_behind() const { return bytes_behind_; }
   bool has_elements_behind() const { return has_elements_behind_; }
 
-  // Bytes of the input before the end of the last piece, or of what was passed over since.
+  // Bytes of the input before the end of the last piece, or of what has been passed over since.
   uint64_t position() const { return discarded_ + begin_; }
-  // Of the last kDamaged or kStray: the first byte that cannot stand where it does.
+  // Position of the first byte that is wrong, of the last kDamaged or kStray.
   uint64_t damage_position() const { return damage_position_; }
-  // Whether there was an array of elements so far.
+  // Whether an array of elements has begun.
   bool has_array() const { return has_array_; }
   // Whether the top-level value has ended with its bracket.
   bool is_closed() const { return is_closed_; }
@@ -87,7 +93,7 @@ class ElementCutter {
   size_t window_bytes_max() const { return window_.size(); }
 
  private:
-  // What is to come; or, with in_value_, what it stands in.
+  // What is expected next. With in_value_: the kind of value that is being scanned.
   enum class State : uint8_t {
     kStart,
     kRoot,  // no byte order mark any more
@@ -107,10 +113,10 @@ class ElementCutter {
   absl::StatusOr<Supply> Refill();
   absl::StatusOr<Supply> SkipMark();
   absl::StatusOr<Supply> SkipSpace();
-  // Where the value ends that began at begin_: sets value_end_, or oversized_ when it had to be
-  // passed over; or begins a search.
+  // Finds the end of the value that began at begin_: sets value_end_, or oversized_ if the value is
+  // being passed over; or begins a search.
   absl::StatusOr<Supply> FindValueEnd();
-  // What is at hand; kNotYet if that is no piece.
+  // Each handles what is at hand; kNotYet means that it completes no piece.
   Piece TakeCharacter(char c);
   Piece TakeValue();
   Piece BeginValue();
@@ -120,11 +126,12 @@ class ElementCutter {
 
   size_t FromSearch() const;
   void BeginSearch(Search search, size_t from);
-  // In the middle of an element: another one inside it shows that a bracket is missing before that
-  // one. Begins a search there.
+  // In the middle of an element: an element inside it shows that a bracket is missing before the
+  // inner one. Begins a search there and returns true if there is one.
   bool BeginSearchAtInner();
-  // Sets search_at_ to the start that it finds.
+  // Searches for the next start of something sound, and sets search_at_ to it.
   absl::StatusOr<Supply> FindStart();
+  // Parts of FindStart: each candidate is tested by scanning it.
   bool MoveToCandidate();
   Answer TestElement();
   Answer TestMember();
@@ -137,7 +144,7 @@ class ElementCutter {
   const std::string quoted_array_key_;
   const std::string quoted_element_key_;
   std::vector<char> window_;
-  size_t begin_ = 0;  // what is not consumed yet is [begin_, end_)
+  size_t begin_ = 0;  // the bytes not consumed yet are [begin_, end_)
   size_t end_ = 0;
   uint64_t discarded_ = 0;  // bytes before the window
 
@@ -166,7 +173,7 @@ class ElementCutter {
 
   Search search_ = Search::kNone;
   uint64_t search_from_ = 0;               // in the input
-  std::optional<uint64_t> trusted_start_;  // a candidate, in the input, whatever stands before it
+  std::optional<uint64_t> trusted_start_;  // a candidate, in the input, whatever precedes it
   size_t search_at_ = 0;
   bool testing_ = false;  // the candidate at search_at_ up to scan_
   uint64_t damage_position_ = 0;

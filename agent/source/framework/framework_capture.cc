@@ -37,21 +37,24 @@ void AddEntry(const std::filesystem::directory_entry& entry, const std::string& 
   if (lstat(entry.path().c_str(), &status) != 0 || S_ISDIR(status.st_mode)) return;
   listing.files.emplace(std::move(path), StateOf(status));
   if (listing.files.size() > limits::kFrameworkDirectoryFilesMax) {
+    // The last in the order of paths: which files are kept must not depend on the order in which
+    // the file system lists them.
     listing.files.erase(std::prev(listing.files.end()));
     ++listing.files_beyond;
   }
 }
 
-// A file that is no whole trace file is read as it is once it has not changed for so long.
+// A file that does not end as a trace should is read anyway once it has not changed for this long.
 constexpr uint64_t kIncompleteWaitNs = 10'000'000'000;
 // A file that changed while it was looked through is opened again after this time.
 constexpr uint64_t kOpenAgainNs = 1'000'000'000;
-// An order that is older than this tells of a capture that began without this agent.
+// An order this much older than the capture's own time belongs to a capture that began without this
+// agent.
 constexpr uint64_t kLateNs = 2'000'000'000;
 
 constexpr char kDigestMark = '~';
 constexpr size_t kDigestDigits = 16;
-// What the names of further contents of a file have before them.
+// Room for the prefix that VersionName adds.
 constexpr size_t kVersionBytesMax = 8;
 
 std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
@@ -65,10 +68,11 @@ uint64_t StartOf(const CaptureId& capture_id) {
   return ms * 1'000'000;
 }
 
-// As it is sent, since cursors bring it back so and it is compared with theirs. Of a name that
-// cannot be sent as it is, a digest keeps it apart from others that look alike then. It stands as a
-// folder, so that a mapping file is still known by its name; a name that is like one with a digest
-// gets a digest, too, so that no file can take another's.
+// Returns the name as it is sent, since cursors return it in that form and are compared with it. A
+// name that cannot be sent unchanged gets a digest, which keeps it apart from others that look
+// alike after cleaning. The digest takes the form of a folder, so that a mapping file is still
+// recognised by its name; a name that already looks like one with a digest gets one too, so that no
+// file can take another's name.
 std::string StreamName(std::string name) {
   constexpr size_t kNameBytesMax = limits::kIdentityStringBytesMax - kVersionBytesMax;
   if (!name.starts_with(kDigestMark) && CleanText(name, kNameBytesMax) == name) return name;
@@ -87,7 +91,7 @@ std::string VersionName(const std::string& name, uint32_t version) {
   return version == 1 ? name : fmt::format("{}{}/{}", kDigestMark, version, name);
 }
 
-// As far as the file was read, other than its links, owner and mode.
+// Compares what concerns the content; links, owner and mode may differ.
 bool SameFile(const FileState& a, const FileState& b) {
   return a.bytes == b.bytes && a.modified_ns == b.modified_ns && a.device == b.device &&
          a.inode == b.inode;
@@ -175,6 +179,8 @@ FrameworkCapture::FrameworkCapture(const CaptureId& capture_id, const Surroundin
   }
   if (!surroundings_.files.directory.empty()) {
     before_ = ListTraceFiles(surroundings_.files.directory).files;
+    // A capture that began earlier: files that came since are recognised by their times now, before
+    // they change again.
     if (came_late_) Look();
   }
 }
@@ -189,7 +195,7 @@ void FrameworkCapture::Stop() {
 bool FrameworkCapture::IsNews(const std::string& name, const FileState& state) const {
   const auto known = before_.find(name);
   if (known == before_.end() || !SameFile(known->second, state)) return true;
-  // Of a capture that began earlier only times tell what has come since.
+  // For a capture that began earlier, only times show what has come since.
   return came_late_ && state.modified_ns >= started_realtime_ns_;
 }
 
@@ -339,7 +345,7 @@ void FrameworkCapture::GiveUp(File& file, Fate fate, std::string problem) {
   file.current.reset();
 }
 
-// What changed while it was scanned, before anything of it was stored.
+// The file changed while it was scanned, before anything of it was stored.
 void FrameworkCapture::OpenAgain(File& file) {
   if (stopping_ && WasWaitedFor(file) && file.openings > 1) {
     AddRemark(RemarkKind::kFileChanged, 1, file.name + ": it keeps changing, and is not read",
@@ -369,7 +375,7 @@ const StreamCursor* FrameworkCapture::FindCursor(const StreamIdentity& identity)
   return cursor == cursors_.end() ? nullptr : &*cursor;
 }
 
-// Whether this content is stored already, or being stored.
+// By the digest of the content, so copies and compressed copies are recognised.
 bool FrameworkCapture::IsSameContent(const File& file) {
   const uint64_t mark = file.current->facts().content_mark;
   for (const auto& stream : file.streams) {
@@ -383,7 +389,7 @@ bool FrameworkCapture::IsSameContent(const File& file) {
   return true;
 }
 
-// The XSpace of the session that a JSON file was made from, if it is of this capture.
+// Returns the XSpace of the session that a JSON file was made from, if it belongs to this capture.
 FrameworkCapture::File* FrameworkCapture::XSpaceOf(const File& file) {
   const std::optional<std::string> path = XSpaceOfTrace(file.path);
   const bool is_of_folder = IsPerfettoTraceName(file.path);
@@ -397,8 +403,8 @@ FrameworkCapture::File* FrameworkCapture::XSpaceOf(const File& file) {
   return found;
 }
 
-// JAX writes an XSpace, and JSON with the same events beside it. Of both the XSpace is read, unless
-// the JSON was begun before it came, or the XSpace cannot be read whole.
+// JAX writes an XSpace, and JSON with the same events beside it. The XSpace is read, unless the
+// JSON was begun before it came, or the XSpace cannot be read completely.
 FrameworkCapture::SessionPart FrameworkCapture::SessionPartOf(File& file) {
   const auto is_begun = [this](const File& other) {
     return !other.streams.empty() || FindCursor(IdentityOf(other, 1)) != nullptr ||
@@ -430,7 +436,8 @@ FrameworkCapture::SessionPart FrameworkCapture::SessionPartOf(File& file) {
   return xspace->fate == Fate::kWaiting ? SessionPart::kWaiting : SessionPart::kOwn;
 }
 
-// Finds the stream of this content: the one that an earlier run of the agent began, or a new one.
+// Finds the stream of this content: one that an earlier run of the agent began, or a new one. The
+// mark in a cursor identifies the content, so versions are matched by it rather than by order.
 void FrameworkCapture::Begin(File& file) {
   const TraceFileFacts& facts = file.current->facts();
   if (streams_begun_ >= limits::kFrameworkFilesPerCaptureMax) {
@@ -460,7 +467,7 @@ void FrameworkCapture::Begin(File& file) {
   GiveUp(file, Fate::kRead, "");
 }
 
-// A stream that an earlier run of the agent began, whose content is not there any more.
+// Ends a stream that an earlier run of the agent began and whose content no longer exists.
 void FrameworkCapture::EndOvertaken(const StreamCursor& cursor) {
   if (cursor.ended) return;
   const auto known = std::find_if(overtaken_.begin(), overtaken_.end(), [&](const auto& writer) {
@@ -489,6 +496,7 @@ void FrameworkCapture::BeginStream(File& file, StreamIdentity identity,
   if (facts.has_own_time) options.clock_domain = ClockDomain::kOwn;
   ++streams_begun_;
   if (facts.elements > 0) contents_.emplace(facts.content_mark, identity.name);
+  // Stored completely by an earlier run: counted, not read.
   if (cursor != nullptr && cursor->ended) {
     file.current->MarkStored();
     file.read_before += EventsRead(*cursor);

@@ -22,21 +22,22 @@
 
 namespace neurontrace {
 
-// True for the names that PyTorch's and JAX's profilers give: trace.json, *.trace.json,
+// Returns true for the names that PyTorch's and JAX's profilers give: trace.json, *.trace.json,
 // framework_mapping_*.json (lib/trace/framework_mapping.h), and each with .gz. A file of such a
-// name that is no trace is an error.
+// name that is no trace is an error; one of another name is skipped. Pure.
 bool IsTraceFileName(std::string_view name);
-// True for names of files that may be traces, which their content decides: *.json, *.json.gz and
-// *.pb. Schedulers, launchers and people rename what profilers write.
+// Returns true for names of files that may be traces, which their content decides: *.json,
+// *.json.gz and *.pb. Schedulers, launchers and people rename what profilers write. Pure.
 bool MayBeTraceFileName(std::string_view name);
 
-// The pid in a directory name `<instance>_pid_<pid>`, as the vendor's tools lay out their output;
-// 0 where there is none. `path` is that of a file in the directory.
+// Returns the pid in a directory name `<instance>_pid_<pid>`, as the vendor's tools lay out their
+// output; 0 if there is none. `path` is that of a file in the directory. Pure.
 uint32_t PidOfDirectory(std::string_view path);
 
-// The state of one file; false if it cannot be looked at or is no regular file.
+// Sets `state` to that of a file; returns false if it cannot be examined or is not a regular file.
 bool LookAtFile(const std::string& path, FileState& state);
 
+// The result of ListTraceFiles.
 struct DirectoryListing {
   // Files that may be traces, by path relative to the directory. Links, pipes, sockets and devices
   // of such names are among them: opening one fails with the reason. At most
@@ -56,11 +57,11 @@ struct DirectoryListing {
   bool is_whole = true;
 };
 
-// Lists a directory and its folders down to four levels, as deep as JAX puts files. No link is
-// followed. A directory that is not there is empty.
+// Lists a directory and its folders down to four levels, as deep as JAX puts files. Follows no
+// link. A directory that does not exist is empty. Blocks for the disk.
 DirectoryListing ListTraceFiles(const std::string& directory);
 
-// Where framework trace files come from and who their streams belong to.
+// Where framework trace files come from, and the identity of their streams.
 struct FrameworkFiles {
   std::string agent_id;
   std::string instance_id;
@@ -69,12 +70,13 @@ struct FrameworkFiles {
   std::string directory;           // files that come or change here during a capture; empty: none
 };
 
-// The framework files of one capture. Each content of a file is one stream: a file that is
-// overwritten or replaced after it was read gives a second one, and a file that only got another
-// name, or was packed, gives none. On the agent's sequence.
+// The framework trace files of one capture. Each content of a file is one stream: a file that is
+// overwritten or replaced after it was read gives a second one; a file that was only renamed or
+// compressed gives none. Problems with a file become remarks and losses of its stream, and details
+// of the status. On the agent's sequence; docs/operator/framework_files.md describes the rules.
 class FrameworkCapture {
  public:
-  // What its streams need; all of it outlives the capture.
+  // What the streams need; all of it outlives the capture.
   struct Surroundings {
     const FrameworkFiles& files;
     const Clock& clock;
@@ -83,24 +85,27 @@ class FrameworkCapture {
     ShapeCache& shapes;
   };
 
-  // `is_over`: only the files of `cursors` belong to it, as it has been told to stop.
+  // Starts the capture. With `is_over` it has already been told to stop, and only the files of
+  // `cursors` belong to it.
   FrameworkCapture(const CaptureId& capture_id, const Surroundings& surroundings,
                    std::span<const StreamCursor> cursors, bool is_over);
 
-  // Files of the directory count for as long as the capture has not been stopped, and are waited
-  // for a little longer where they are being written at that moment.
+  // Ends the capture: files that come later do not belong to it. Files that are being written at
+  // this moment are waited for a little longer.
   void Stop();
 
-  // Looks at the directory; to be called twice a second.
+  // Lists the directory and takes note of new and changed files; to be called twice a second.
   void Look();
-  // One piece of work; false if there is none now.
+  // Does one bounded piece of work; returns false if there is none now.
   bool Step();
 
   // Closes the chunks that are open.
   void Flush();
   bool stopping() const { return stopping_; }
+  // True once it was stopped, every file is dealt with, and every chunk is stored or lost.
   bool finished() const;
   bool has_files() const { return !files_.empty(); }
+  // The state, counts and remarks of all files together, as one framework "worker" of the instance.
   CaptureWorkerStatus status() const;
 
  private:
@@ -131,29 +136,34 @@ class FrameworkCapture {
     uint64_t read_before = 0;  // events, where all of it was stored before
   };
 
-  // Whether a file is to be read, as another one may have the events of its session.
+  // Whether a file is to be read, as JAX writes one session in two formats.
   enum class SessionPart : uint8_t {
     kOwn,      // to be read
     kTwice,    // the other one is read
     kWaiting,  // for the other one to be looked through
   };
 
+  // Whether a file of the directory came or changed during the capture.
   bool IsNews(const std::string& name, const FileState& state) const;
   void AddFile(std::string path, std::string name, const FileState& state, bool listed);
   void Observe(File& file, const FileState& state);
 
   bool StepFile(File& file);
   bool MayOpen(const File& file) const;
+  // Whether the file has not changed for long enough to be read although it looks incomplete.
   bool WasWaitedFor(const File& file) const;
   void Open(File& file);
   void Begin(File& file);
   void BeginStream(File& file, StreamIdentity identity, const StreamCursor* cursor);
+  // Ends a stream of an earlier run of the agent whose content no longer exists, with a loss.
   void EndOvertaken(const StreamCursor& cursor);
+  // Whether this content has been read already, under this or another name.
   bool IsSameContent(const File& file);
   File* XSpaceOf(const File& file);
   SessionPart SessionPartOf(File& file);
   void TakeEnded(File& file);
   void OpenAgain(File& file);
+  // Ends the work on a file with this fate.
   void GiveUp(File& file, Fate fate, std::string problem);
   StreamIdentity IdentityOf(const File& file, uint32_t version) const;
   const StreamCursor* FindCursor(const StreamIdentity& identity) const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files that are overwritten, replaced, packed, cut or appended to, before, while and after they
-// are read: the events of two contents never stand in one stream, and no content counts twice.
+// are read: the events of two contents are never in one stream, and no content counts twice.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint64_t kLookNs = 500'000'000;   // between two looks at the directory
 constexpr uint64_t kLookShare = 20;         // a look takes at most one in so many parts of the time
-constexpr uint64_t kTellNs = 50'000'000;    // between two looks at what came of the work
+constexpr uint64_t kTellNs = 50'000'000;    // between two looks at the result of the work
 constexpr uint64_t kNoRoomNs = 10'000'000;  // while the queue has no room
 
 }  // namespace
@@ -43,7 +43,7 @@ void FrameworkSource::ApplyOrder(const SourceOrder& order) {
   }
 }
 
-// Flight recorders and what is cut out of them, and previews, are of the runtime's events alone.
+// Flight recorders, snapshots cut from them, and previews have the runtime's events only.
 bool FrameworkSource::Selects(const CaptureSpec& spec) const {
   if (files_.files.empty() && files_.directory.empty()) return false;
   if (spec.mode != CaptureMode::kStream && spec.mode != CaptureMode::kContinuous) return false;
@@ -67,7 +67,7 @@ void FrameworkSource::BeginArmed(const CaptureId& capture_id) {
   TellPlainly(capture_id, CaptureWorkerState::kRecording, "no trace file yet");
 }
 
-// While there is no file whose reading says more.
+// While there is no file whose status would say more.
 void FrameworkSource::TellPlainly(const CaptureId& capture_id, CaptureWorkerState state,
                                   const char* detail) {
   CaptureWorkerStatus status{
@@ -109,7 +109,7 @@ bool FrameworkSource::IsFinished(const CaptureId& capture_id) const {
   const auto it = captures_.find(capture_id);
   if (it == captures_.end()) return true;
   const Capture& capture = it->second;
-  // Not before the listener has heard how it ended.
+  // Not before the listener has been told how it ended.
   return capture.files->finished() &&
          (capture.files->has_files() ? capture.told == capture.files->status()
                                      : capture.told.state != CaptureWorkerState::kRecording);
@@ -152,6 +152,8 @@ void FrameworkSource::Look() {
   look_scheduled_ = false;
   if (captures_.empty()) return;
   const uint64_t now = clock_.MonotonicNs();
+  // A directory on a slow volume is listed less often, so that listing takes at most a twentieth of
+  // the time of the agent's sequence.
   const bool at_directory = now - looked_ns_ >= std::max(kLookNs, kLookShare * look_took_ns_);
   for (auto& [capture_id, capture] : captures_) {
     if (at_directory) capture.files->Look();
@@ -172,7 +174,7 @@ void FrameworkSource::SchedulePoll() {
 
 void FrameworkSource::Tell(Capture& capture) {
   if (!capture.files->has_files()) {
-    // It was said that it takes part, so it is said how that ended.
+    // It was reported as taking part, so its end is reported too.
     if (capture.told.state == CaptureWorkerState::kRecording && capture.files->finished()) {
       TellPlainly(capture.told.capture_id, CaptureWorkerState::kComplete, "no trace file came");
     }

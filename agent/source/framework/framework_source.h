@@ -14,10 +14,13 @@ namespace neurontrace {
 
 // The trace files of PyTorch's and JAX's profilers as a source: those named on the command line in
 // every capture, and those that come or change in a watched directory while a capture runs. Each
-// file is one stream of kind kFramework; the events of a file may be older than the capture. One
-// status for all files of the instance, once there is one. Captures that leave framework traces out
-// pass it by; the event types and cores a capture selects are the runtime's and say nothing about
-// framework events. Lives on the agent's sequence.
+// content of a file is one stream of kind kFramework; its events may be older than the capture. All
+// files of the instance have one status, which is reported once there is a file.
+//
+// Captures whose filter excludes framework traces are ignored. The event types and cores that a
+// capture selects are the runtime's and do not apply to framework events. Lives on the agent's
+// sequence; work is done in steps of a few milliseconds, so that large files do not hold up other
+// sources.
 class FrameworkSource final : public Source {
  public:
   // All references outlive the source.
@@ -25,8 +28,8 @@ class FrameworkSource final : public Source {
                   SourceListener& listener, AgentSourceMetrics& metrics);
   ~FrameworkSource() override;
 
-  // Reports a capture that is armed as armed: files need no preparation. Without the aggregator
-  // nothing is continued, as files can be read later.
+  // Reports an armed capture as armed, as files need no preparation. kContinue does nothing, since
+  // files can be read later.
   void ApplyOrder(const SourceOrder& order) override;
   void Stop(const CaptureId& capture_id, uint64_t host_raw_ns) override;
   bool IsFinished(const CaptureId& capture_id) const override;
@@ -40,6 +43,7 @@ class FrameworkSource final : public Source {
   };
 
   bool Selects(const CaptureSpec& spec) const;
+  // Reports a status of the instance without any file.
   void TellPlainly(const CaptureId& capture_id, CaptureWorkerState state, const char* detail);
   void Arm(const SourceOrder& order);
   void BeginArmed(const CaptureId& capture_id);
@@ -47,8 +51,9 @@ class FrameworkSource final : public Source {
   void Begin(const SourceOrder& order, bool is_over);
   void Work();  // a piece of every capture's work, then again if there is more
   void ScheduleWork();
-  void Look();  // at the directory, and at what came of the work
+  void Look();  // at the directory, and at the result of the work
   void SchedulePoll();
+  // Reports the status if it has changed.
   void Tell(Capture& capture);
   void After(uint64_t delay_ns, void (FrameworkSource::*task)());
 

@@ -119,7 +119,7 @@ TEST_F(FrameworkSourceTest, NamesThatCannotBeSentAreToldApartAndFoundAgain) {
   sink_ = RecordingSink();
   MakeSource({}, true);
   Start(cursors);
-  // A name that says it was made so is made anew.
+  // A name that already looks like one with a digest gets another digest.
   for (const std::string& name : streams) {
     if (name.starts_with("~")) Write(watched_ + "/" + name, TraceText(++contents, 1), 2);
   }

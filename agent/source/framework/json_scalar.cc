@@ -24,6 +24,8 @@ struct NumberShape {
   bool integer = false;
 };
 
+// The number grammar of RFC 8259, section 6, which std::from_chars alone does not enforce: it
+// accepts "01" and ".5".
 NumberShape LookAtNumber(std::string_view text) {
   size_t at = text.starts_with('-') ? 1 : 0;
   const size_t whole = at;
@@ -72,13 +74,15 @@ JsonScalar ParseFraction(std::string_view token) {
   if (!FromChars(token, value)) return RawJson(token);
   char shortest[64];
   const auto [end, error] = std::to_chars(shortest, shortest + sizeof(shortest), value);
+  // Only a double whose shortest text is the token itself can be written out as it was.
   if (error != std::errc() || std::string_view(shortest, end - shortest) != token) {
     return RawJson(token);
   }
   return {ValueType::kDouble, {std::bit_cast<uint64_t>(value), {}}};
 }
 
-// Walks JSON text token by token with a stack of its own.
+// Walks JSON text token by token with a stack of its own, so that nesting in a file cannot exhaust
+// the thread's stack.
 class JsonChecker {
  public:
   JsonChecker(std::string_view text, std::string& rewritten) : text_(text), rewritten_(rewritten) {}
@@ -113,7 +117,7 @@ class JsonChecker {
     }
   }
 
-  // Without any blank outside strings.
+  // Removes every blank outside strings.
   void Compact() {
     std::string compact;
     bool in_string = false;

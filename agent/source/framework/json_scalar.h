@@ -10,21 +10,25 @@
 
 namespace neurontrace {
 
-// A JSON token that is no string, object or array, as an attribute value. Nothing for what no JSON
-// writer means ("nul", "1x"). NaN, Infinity and -Infinity, which Python's and C++'s writers let
-// slip into JSON, become strings of that text, so that nothing downstream has to know them.
+// A JSON token that is no string, object or array, as an attribute value. NaN, Infinity and
+// -Infinity, which the JSON writers of Python and C++ may produce, become strings of that text, so
+// that nothing downstream needs to handle them.
 struct JsonScalar {
   ValueType type = ValueType::kNull;
   AttributeValue value;  // text points into the token
 };
+// Parses such a token. Returns nothing for text that is no JSON ("nul", "1x"). A number that its
+// type cannot reproduce exactly, such as "1.50" or one beyond 64 bits, becomes kJson with its text.
+// Pure.
 std::optional<JsonScalar> ParseJsonScalar(std::string_view token);
 
-// A token of a file in a message: clean and short.
+// Returns a token of a file for use in a message: valid UTF-8 and short.
 std::string ShownToken(std::string_view token);
 
-// True where `text` is one well-formed JSON value (nesting up to 64). It is to be kept as it is
-// where `rewritten` stays empty. Else `rewritten` is to be kept: non-finite numbers stand between
-// quotes there, and a value that was laid out over several lines is on one, without blanks.
+// Returns true if `text` is one well-formed JSON value with nesting up to 64. If `rewritten` stays
+// empty, the text is to be kept as it is. Otherwise `rewritten` is to be kept instead: it has
+// non-finite numbers in quotation marks, and a value that was laid out over several lines without
+// its blanks. Pure.
 bool CheckJson(std::string_view text, std::string& rewritten);
 
 }  // namespace neurontrace

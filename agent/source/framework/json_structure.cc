@@ -25,7 +25,7 @@ Role RoleOf(char c) { return kRoles[static_cast<unsigned char>(c)]; }
 }  // namespace
 
 void JsonStructure::BeginValue(std::string_view key) {
-  // An element of a file costs no allocation.
+  // Keeps the vector's memory, so that an element of a file costs no allocation.
   std::vector<uint64_t> begins = std::move(begins_);
   *this = {};
   begins.clear();
@@ -94,6 +94,7 @@ void JsonStructure::ScanString(const char* data, size_t& at, size_t end) {
   ++at;
 }
 
+// A key may arrive in pieces, so the comparison continues where the last piece ended.
 void JsonStructure::MatchKey(const char* data, size_t begin, size_t end) {
   if (key_matched_ == std::string_view::npos) return;
   const std::string_view bytes(data + begin, end - begin);
@@ -101,7 +102,7 @@ void JsonStructure::MatchKey(const char* data, size_t begin, size_t end) {
   key_matched_ = is_like ? key_matched_ + bytes.size() : std::string_view::npos;
 }
 
-// Outside strings, until one begins or the value ends.
+// Scans outside strings, until one begins or the value ends.
 JsonStructure::Outcome JsonStructure::ScanOuter(const char* data, size_t& at, size_t end) {
   for (; at < end; ++at) {
     const char c = data[at];

@@ -10,37 +10,37 @@
 
 namespace neurontrace {
 
-// Follows the structure of one JSON value, however its bytes arrive: where it ends, or where it
-// stops being one. What lies inside scalars is not looked at, and commas too many are put up with:
-// that is for the JSON parser to judge. A plain value.
+// Follows the structure of one JSON value, in whatever pieces its bytes arrive: finds where it
+// ends, or where it stops being JSON. The inside of scalars is not examined, and superfluous commas
+// are accepted, as the JSON parser judges those. A plain value.
 class JsonStructure {
  public:
   enum class Outcome : uint8_t {
     kMore,     // all bytes are used, and the value is not complete
     kEnd,      // the value ends before `at`
-    kDamaged,  // the byte at `at` cannot stand there
+    kDamaged,  // the byte at `at` is not allowed there
   };
 
-  // Containers inside each other; deeper ones are damage.
+  // Containers inside each other; deeper nesting counts as damage.
   static constexpr size_t kDepthMax = 1024;
 
-  // Begins with a value. `key`: has_key() tells whether it is a key of the value, an object, and
-  // inner_begin() where an object inside the value begins that has it.
+  // Starts at the beginning of a value. With `key`, has_key() tells whether it is a key of the
+  // value, an object, and inner_begin() where an object inside the value begins that has it.
   void BeginValue(std::string_view key = {});
-  // Begins behind a member of an object, which is the value.
+  // Starts inside an object, after one of its members. The object is the value.
   void BeginBehindMember();
 
-  // Continues at data[at], and moves `at` forward.
+  // Continues at data[at], and advances `at` to the byte that decided the outcome, or to `end`.
   Outcome Scan(const char* data, size_t& at, size_t end);
 
   bool has_key() const { return has_key_; }
-  // Whether the value is an object with a key and a colon behind it.
+  // Whether the value is an object that has a key followed by a colon.
   bool has_member() const { return has_member_; }
-  // Bytes from the beginning to the first object inside the value with the key.
+  // Number of bytes from the beginning to the first object inside the value that has the key.
   std::optional<uint64_t> inner_begin() const { return inner_begin_; }
-  // And to the end of that key.
+  // Number of bytes from the beginning to the end of that key.
   uint64_t inner_key_end() const { return inner_key_end_; }
-  // Bytes from the beginning to that of the string or scalar that came last.
+  // Number of bytes from the beginning to that of the last string or scalar.
   uint64_t token_begin() const { return token_begin_; }
 
  private:

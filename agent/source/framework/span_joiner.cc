@@ -21,7 +21,8 @@ void AddText(FrameworkEvent& event, std::string_view key, ValueType type, std::s
   event.values.push_back({0, text});
 }
 
-// What the end of a span has in common with its begin, which says it.
+// Removes from the end of a span what it shares with the begin, which keeps it. Exporters show both
+// together.
 void DropWhatBeginSays(std::string_view begin_name, FrameworkEvent& event) {
   constexpr std::array<std::string_view, 6> kShared = {"pid", "tid", "id", "id2", "scope", "phase"};
   size_t kept = 0;
@@ -58,6 +59,7 @@ SpanJoiner::Outcome SpanJoiner::Join(uint64_t element, FrameworkEvent& event, bo
 }
 
 SpanJoiner::Outcome SpanJoiner::Begin(uint64_t element, FrameworkEvent& event, bool is_lost) {
+  // From 1, as 0 means "no tracking id" to readers.
   Open open{.number = element + 1,
             .start_ns = event.fields.timestamp_ns,
             .is_lost = is_lost,
@@ -127,6 +129,7 @@ void SpanJoiner::Leave(const Open& open) {
   if (left_names_.size() < kNamedMax) left_names_.push_back(DescribeOpen(open.number, open.name));
 }
 
+// Half at a time, so that the cost of finding the oldest is spread over many spans.
 void SpanJoiner::GiveUpOlderHalf() {
   std::vector<uint64_t> numbers;
   for (const auto& [track, stack] : stacks_) {

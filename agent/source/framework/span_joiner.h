@@ -13,16 +13,18 @@
 namespace neurontrace {
 
 // Joins the two ends of spans that a trace file writes as two elements: B and E of a thread, b and
-// e of an id. Both get the number of the span in the field tracking_id, and the end the event type
-// of the begin, so that readers pair them as they pair the starts and stops of the runtime.
+// e of an id (Trace Event Format, "Duration Events" and "Async Events"). Both get the number of the
+// span in the field tracking_id, and the end gets the event type of the begin, so that readers pair
+// them as they pair starts and stops of the runtime.
 //
-// An end closes the span that began last on its thread (or under its id) and is still open. Where
-// it has a name, it closes the last one of that name; spans of the thread that began inside that
-// one have lost their ends, and stay open. An end that finds none has lost its begin, and gets a
-// number of its own. An end before its begin is put at the begin, marked.
+// An end closes the span that began last on its thread (or under its id) and is still open. An end
+// with a name closes the last span of that name; spans of the thread that began inside it have lost
+// their ends and stay open. An end that matches none has lost its begin and gets a number of its
+// own. An end before its begin is moved to the begin and marked.
 //
-// What it does depends on the elements before alone: reading a file again gives the same numbers.
-// Holds the open spans, up to limits::kFrameworkOpenSpansMax. One thread at a time.
+// The result depends only on the elements before, so reading a file again gives the same numbers.
+// Holds the open spans, up to limits::kFrameworkOpenSpansMax; beyond, the older half is given up.
+// Used by one thread at a time.
 class SpanJoiner {
  public:
   struct Limits {
@@ -38,19 +40,20 @@ class SpanJoiner {
     kJoined,     // this event ends a span
     kBeginLost,  // this event ends a span whose begin is not there
   };
-  // `element`: the event's index in the file, ascending from call to call. `is_lost`: the event is
-  // not kept, as it has no time; what belongs to it must not be taken for something else's.
+  // Processes one event. `element` is its index in the file, which ascends from call to call.
+  // `is_lost` is for an event that is not kept because it has no time; its other end must not be
+  // matched with something else.
   Outcome Join(uint64_t element, FrameworkEvent& event, bool is_lost = false);
 
-  // Spans without an end so far, those that have been given up among them, and the first few of
-  // them by name and element. To be asked at the end of the file.
+  // Spans without an end, including those that were given up, and the first few of them by name and
+  // element. To be asked at the end of the file.
   struct Unended {
     uint64_t count = 0;
     std::vector<std::string> first;
   };
   static constexpr size_t kNamedMax = 16;
   Unended unended() const;
-  // Those that were given up because too many were open.
+  // Number of spans that were given up because too many were open.
   uint64_t given_up() const { return given_up_; }
 
  private:

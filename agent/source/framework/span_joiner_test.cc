@@ -153,7 +153,7 @@ TEST_F(SpanJoinerTest, LongNamesCountByTheirBytes) {
 
 // Random files: spans of threads nested at will among complete events, and spans of ids; each has a
 // name of its own, so that what belongs together is known. Ends and begins are missing here and
-// there, some for want of a time.
+// there, some because they have no time.
 class SpanJoinerPropertyTest : public SpanJoinerTest,
                                public ::testing::WithParamInterface<uint32_t> {
  protected:

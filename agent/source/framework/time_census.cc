@@ -17,9 +17,9 @@ std::optional<uint64_t> AddSigned(uint64_t base_ns, const DecimalTime& time) {
   return sum > TimeBounds::kLastNs ? std::nullopt : std::optional(sum);
 }
 
-// Returns the middle one of the largest group of times that lie within
-// limits::kFrameworkTimeGroupNs; of two groups of one size that of the file's first time, or the
-// earlier one. A few absurd times, or many that are far from each other, do not move it.
+// Returns the middle of the largest group of times that lie within limits::kFrameworkTimeGroupNs,
+// by a window over the sorted times. Of two groups of equal size the one with the file's first time
+// wins, else the earlier. A few absurd times, or many that are far from each other, do not move it.
 uint64_t MiddleOfMost(std::vector<uint64_t> times) {
   const uint64_t first_of_file = times.front();
   std::sort(times.begin(), times.end());

@@ -32,7 +32,8 @@ std::string_view Trim(std::string_view token) {
   return token.substr(0, end == std::string_view::npos ? 0 : end + 1);
 }
 
-// What a "ph" means. `is_told`: the phase says it as exactly.
+// The meaning of a "ph" (Trace Event Format, "Event Types"). `is_told` is false if the phase alone
+// does not allow the letter to be restored, so that it is kept as an attribute.
 struct PhaseMeaning {
   Phase phase = Phase::kOther;
   bool is_told = true;
@@ -81,12 +82,12 @@ bool IsFlow(Phase phase) {
   return phase == Phase::kFlowStart || phase == Phase::kFlowStep || phase == Phase::kFlowEnd;
 }
 
-// What the mapping has to know of an event before it can finish it.
+// What must be known of an event before it can be completed, as members come in any order.
 struct Noted {
   std::optional<std::string_view> category;
   std::optional<std::string_view> ph;
   std::optional<DecimalTime> time;
-  std::string_view time_token;  // as it stands in the file; empty: there is none
+  std::string_view time_token;  // as it is in the file; empty: there is none
   std::optional<DecimalTime> duration;
   std::string_view duration_token;
   size_t duration_at = kNone;  // index of "dur_ns" among the attributes
@@ -107,7 +108,8 @@ bool IsNumber(ValueType type) {
   return type == ValueType::kUint || type == ValueType::kInt || type == ValueType::kDouble;
 }
 
-// A counter's value as the number that it says. False where it is none, or one that would change.
+// Converts a counter's value to the number that its text denotes. Returns false if it is not a
+// number, or one that would change.
 bool MakeNumber(ShapeKey& key, AttributeValue& value) {
   if (IsNumber(key.type)) return true;
   if (key.type != ValueType::kString && key.type != ValueType::kJson) return false;
@@ -151,7 +153,7 @@ struct TraceEventParser::Impl {
     return absl::OkStatus();
   }
 
-  // Any value as an attribute.
+  // Reads any value as an attribute.
   absl::StatusOr<JsonScalar> Read(ondemand::value value) {
     const std::string_view token = Trim(value.raw_json_token());
     if (token.empty()) return InvalidArgument("not an event: a value is missing");
@@ -202,7 +204,8 @@ struct TraceEventParser::Impl {
     return absl::OkStatus();
   }
 
-  // "ts" or "dur", as a number or as a string of one.
+  // Reads "ts" or "dur", given as a number or as a string of one. Adds an attribute with the
+  // original text if the nanoseconds do not represent it exactly.
   absl::StatusOr<std::optional<DecimalTime>> ReadTime(std::string_view key, ondemand::value value,
                                                       std::string_view& token,
                                                       FrameworkEvent& event) {
@@ -257,7 +260,7 @@ struct TraceEventParser::Impl {
       event.name = scalar.value.text;
     }
     if (key == "id" && noted.id_at == kNone) noted.id_at = event.values.size();
-    // What this parser says in top scope must not be what a file says under the same name.
+    // Keys that this parser itself writes in top scope must not be confused with the file's own.
     const bool taken = key == "dur_ns" || key == "flow_id" || key == "phase" ||
                        key == kDurationMadeUpKey || key == kTimestampMadeUpKey;
     return Add(event, key, taken ? KeyScope::kData : KeyScope::kTop, scalar);
@@ -289,8 +292,9 @@ struct TraceEventParser::Impl {
     }
   }
 
-  // Ends of one thread belong together, and those of one id, category and scope. Those of the old
-  // kind (S, F) need the name besides.
+  // Sets what the two ends of a span have in common: the thread, or the id, category and scope. The
+  // old asynchronous kind (S, F) needs the name in addition; an id that is "local" is valid within
+  // its process only (Trace Event Format, "Async Events").
   void SetEdge(const PhaseMeaning& meaning, const Noted& noted, FrameworkEvent& event) {
     SpanEdge& edge = event.edge;
     edge.kind = meaning.edge;

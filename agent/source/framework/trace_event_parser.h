@@ -15,7 +15,7 @@
 
 namespace neurontrace {
 
-// Which end of a span an element is, for SpanJoiner.
+// Which end of a span an element is; the input of SpanJoiner.
 struct SpanEdge {
   enum class Kind : uint8_t { kNone, kBegin, kEnd };
   Kind kind = Kind::kNone;
@@ -25,14 +25,15 @@ struct SpanEdge {
   std::string track;  // what its other end has in common with it: the thread, or the id
 };
 
-// One element of traceEvents in the words of lib/trace/event.h. Views point into the parser.
+// One element of traceEvents in the vocabulary of lib/trace/event.h. Views point into the parser
+// that filled it in.
 struct FrameworkEvent {
   Shape shape;
   EventFields fields;
   std::vector<AttributeValue> values;  // one for each key of the shape
   SpanEdge edge;
   std::string_view name;            // empty where it is no text
-  std::string_view time_text;       // "ts" as it stands in the file
+  std::string_view time_text;       // "ts" as it is in the file
   std::string_view odd_duration;    // why its duration is not used; empty: it is, or has none
   uint32_t values_not_numeric = 0;  // of a counter
 };
@@ -57,7 +58,7 @@ struct FrameworkEvent {
 // strings. One thread at a time; reused from event to event without allocating.
 class TraceEventParser {
  public:
-  // `base_time_ns` is added to every "ts" (0 where they count from the epoch); `first_time_ns` is
+  // `base_time_ns` is added to every "ts" (0 if they count from the epoch); `first_time_ns` is
   // given to metadata that comes before any event with a time; times outside `bounds` are not
   // usable.
   TraceEventParser(uint64_t base_time_ns, uint64_t first_time_ns, const TimeBounds& bounds = {});
@@ -65,14 +66,14 @@ class TraceEventParser {
   TraceEventParser(TraceEventParser&&) noexcept;
   TraceEventParser& operator=(TraceEventParser&&) noexcept;
 
-  // `element` must be followed by ElementCutter::kPaddingBytes readable bytes. The event holds
-  // until the next call. INVALID_ARGUMENT for what is no such event, RESOURCE_EXHAUSTED for more
-  // than limits::kAttributesPerEventMax attributes, OUT_OF_RANGE for an event without a usable
-  // time: all but its time is then there.
+  // Parses `element`, which must be followed by ElementCutter::kPaddingBytes readable bytes. The
+  // event is valid until the next call. Fails with INVALID_ARGUMENT for anything but such an event,
+  // with RESOURCE_EXHAUSTED for more than limits::kAttributesPerEventMax attributes, and with
+  // OUT_OF_RANGE for an event without a usable time; everything but its time is valid in that case.
   absl::Status Parse(std::string_view element, FrameworkEvent& event);
 
-  // "ts" of the element parsed last, without the base, where it is a number and the element no
-  // metadata; whatever Parse returned.
+  // Returns "ts" of the element parsed last, without the base, if it is a number and the element is
+  // not metadata; regardless of the result of Parse.
   const std::optional<DecimalTime>& event_time() const;
 
  private:

@@ -26,10 +26,12 @@ constexpr size_t kInputBytes = 64u << 10;
 constexpr int kGzipWindowBits = 15 + 16;  // zlib: largest window, gzip framing only
 constexpr std::string_view kGzipMagic = "\x1f\x8b";
 
-// Not to hang on a named pipe that somebody put into a watched directory.
+// O_NONBLOCK, so as not to hang on a named pipe that somebody put into a watched directory.
 constexpr int kOpenFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
 
-// A descriptor, or -1 with errno; a link is ELOOP, or ENOTDIR where it stands for a directory.
+// Opens `name` below `root` step by step without following links. Returns a descriptor, or -1 with
+// errno: ELOOP for a link, or ENOTDIR where the link takes the place of a directory. openat2(2)
+// with RESOLVE_NO_SYMLINKS would do this in one call, but needs Linux 5.6.
 int OpenBelow(const std::string& root, std::string_view name) {
   UniqueFd folder(open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   for (size_t slash = name.find('/'); folder.valid() && slash != std::string_view::npos;
@@ -54,15 +56,15 @@ uint64_t MarkOf(Sha256& hash) {
   return mark | 1;
 }
 
-// Of JSON the blanks and the byte order mark before its first character.
+// Skips the blanks and the byte order mark before the first character of JSON.
 std::string_view SkipBlanks(std::string_view text) {
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
   const size_t begin = text.find_first_not_of(" \t\r\n");
   return begin == std::string_view::npos ? std::string_view() : text.substr(begin);
 }
 
-// The keys of a member of the outermost object and of an element: what follows them is not looked
-// at, as it may lie behind the bytes at hand.
+// Finds a key of the outermost object or of an element. The value is not examined, as it may lie
+// behind the bytes at hand.
 bool HasKey(std::string_view text, std::string_view quoted_key) {
   for (size_t at = text.find(quoted_key); at != std::string_view::npos;
        at = text.find(quoted_key, at + 1)) {
@@ -108,7 +110,7 @@ ContentKind DetectContent(std::string_view first_bytes) {
     const bool is_trace = HasKey(text, "\"traceEvents\"") || HasKey(text, "\"ph\"");
     return is_trace ? ContentKind::kTraceEventJson : ContentKind::kUnknown;
   }
-  // How large the file is nobody knows here: whoever reads it finds out.
+  // The size of the file is not known here; the reader finds out whether the planes fit into it.
   if (LooksLikeXSpace(first_bytes, UINT64_MAX)) return ContentKind::kXSpace;
   return ContentKind::kUnknown;
 }
@@ -157,14 +159,15 @@ struct TraceFile::Impl {
       n = size == 0 ? 0 : pread(fd->get(), out, size, static_cast<off_t>(at));
     } while (n < 0 && errno == EINTR);
     if (n < 0) return Unavailable("{}: cannot read: {}", path, strerror(errno));
-    // What was read before the file was found to be unchanged is what it held when it was opened.
+    // Checked after reading: what was read before the file was found unchanged is what it held when
+    // it was opened.
     struct stat now {};
     if (fstat(fd->get(), &now) != 0) return Unavailable("{}: fstat: {}", path, strerror(errno));
     if (StateOf(now) != state) return Aborted("{}: changed while it was read", path);
     return static_cast<size_t>(n);
   }
 
-  // More compressed or plain bytes into zlib.next_in; false at the end of the file as it was
+  // Reads more bytes of the file into zlib.next_in; returns false at the end of the file as it was
   // opened.
   absl::StatusOr<bool> Fill() {
     ASSIGN_OR_RETURN(const size_t n,
@@ -225,7 +228,8 @@ struct TraceFile::Impl {
       } else if (result == Z_DATA_ERROR && members && zlib.total_out == 0) {
         return 0;  // What follows a complete member is no gzip: ignored as gzip(1) does.
       } else if (result != Z_OK && result != Z_BUF_ERROR) {
-        // What was unpacked before the damage, or before a sum at the end that differs, is good.
+        // What was decompressed before the damage, or before a wrong checksum at the end, is valid
+        // and is returned first; the error follows with the next call.
         broken = DataLoss("broken gzip data: {}", zlib.msg != nullptr ? zlib.msg : "?");
         if (zlib.avail_out == size) return broken;
         break;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kNameShownMax = 64;
 
-// Writers that end each element with a comma close the array with an empty object.
+// Writers that put a comma after each element close the array with an empty object.
 bool IsEmptyObject(std::string_view text) {
   return text.size() >= 2 && text.front() == '{' &&
          text.find_first_not_of(" \n\r\t", 1) == text.size() - 1;
@@ -23,8 +23,9 @@ bool IsEmptyObject(std::string_view text) {
 
 bool IsControl(char c) { return static_cast<unsigned char>(c) < 0x20; }
 
-// Control characters inside strings as JSON wants them, since writers put names there as they are.
-// False where there are none; `out` is followed by ElementCutter::kPaddingBytes readable bytes.
+// Escapes control characters inside strings as JSON requires, since some writers copy names
+// unchanged. Returns false if there are none; `out` is followed by ElementCutter::kPaddingBytes
+// readable bytes.
 bool EscapeControlCharacters(std::string_view text, std::string& out) {
   out.clear();
   bool in_string = false;
@@ -113,7 +114,8 @@ EventReader::Kind TraceFileReader::TakePiece(const ElementCutter::Piece& piece) 
   return LoseRest(LossReason::kMalformed, fmt::format("byte {} is no trace file's", bytes_read()));
 }
 
-// Elements that are passed over are read, too: what comes later depends on them.
+// Elements that are passed over are parsed too: the time of metadata and the numbers of spans
+// depend on all earlier elements.
 EventReader::Kind TraceFileReader::TakeElement(std::string_view text) {
   absl::Status status = Parse(text);
   if (absl::IsInvalidArgument(status) && EscapeControlCharacters(text, repaired_)) {
@@ -141,7 +143,7 @@ void TraceFileReader::NoteOddities(const absl::Status& status, SpanJoiner::Outco
   };
   if (!status.ok()) return note(RemarkKind::kNoTime, std::string(status.message()));
   if (outcome == SpanJoiner::Outcome::kBeginLost) note(RemarkKind::kEndWithoutBegin, "");
-  // Writers leave out a length of 0, too.
+  // Writers also omit a duration of 0, so an absent one is not odd.
   if (!event_.odd_duration.empty() && event_.odd_duration != "absent") {
     note(RemarkKind::kOddDuration, fmt::format("its duration is {}", event_.odd_duration));
   }

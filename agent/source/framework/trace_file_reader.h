@@ -18,11 +18,11 @@
 
 namespace neurontrace {
 
-// The second reading of a file in Chrome's JSON, or of a mapping file; TraceFileScan was the first.
+// The second reading of a file in Chrome's JSON, or of a mapping file; TraceFileScan is the first.
 class TraceFileReader final : public EventReader {
  public:
-  // `first_element`: elements before it give no events (an earlier agent has stored them), and the
-  // same losses and damage as before.
+  // Elements before `first_element` give no events, as an earlier run of the agent has stored them,
+  // but the same losses and damage as before.
   TraceFileReader(TraceFile file, const TraceFileFacts& facts, uint64_t first_element = 0);
 
   Kind Next() override;

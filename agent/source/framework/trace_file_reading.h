@@ -15,7 +15,7 @@
 
 namespace neurontrace {
 
-// What must be known of a trace file before its events can be read. Kineto writes
+// What must be known about a trace file before its events can be read. Kineto writes
 // "baseTimeNanoseconds" after the events, so that this takes a first reading of the whole file.
 struct TraceFileFacts {
   ContentKind kind = ContentKind::kUnknown;
@@ -46,18 +46,19 @@ struct TraceFileFacts {
 };
 
 // The first reading of a trace file, in steps, so that a large file does not hold up the sequence
-// it is read on.
+// that it is read on.
 class FactsReader {
  public:
   virtual ~FactsReader() = default;
-  // Reads about `bytes` more, or less where that is much work; true when there is nothing more to
-  // read. A broken file has facts too; ABORTED if the file changed, and then it has none.
+  // Reads about `bytes` more, or less if that is much work; returns true when nothing is left. A
+  // broken file has facts too. Fails with ABORTED if the file changed; then it has none.
   virtual absl::StatusOr<bool> Step(uint64_t bytes) = 0;
   virtual const TraceFileFacts& facts() const = 0;
 };
 
-// The second reading: the events of the file one after the other in its order, with what could not
-// be read as counted losses among them. Memory does not grow with the file. One thread at a time.
+// The second reading: the events of the file one after the other in its order. What could not be
+// read is a counted loss among them. Memory does not grow with the file. Used by one thread at a
+// time.
 class EventReader {
  public:
   enum class Kind : uint8_t {
@@ -71,29 +72,30 @@ class EventReader {
   };
 
   virtual ~EventReader() = default;
-  // What comes next; what the accessors return holds until the next call. After kEnd kEnd again.
+  // Advances to the next part and returns its kind. What the accessors return is valid until the
+  // next call. Returns kEnd repeatedly at the end.
   virtual Kind Next() = 0;
   virtual const FrameworkEvent& event() const = 0;
   virtual const Loss& loss() const = 0;
   virtual const std::string& damage() const = 0;
-  // What has to be said of the element that came last, also of one that was passed over as it is
-  // stored: so that counts are those of the whole file.
+  // A remark about the last element. Also made for an element that was passed over as stored, so
+  // that counts are those of the whole file.
   struct Oddity {
     RemarkKind kind = RemarkKind::kUnspecified;
     std::string detail;
   };
   virtual const std::vector<Oddity>& oddities() const = 0;
-  // After kEnd: the spans that begin and do not end.
+  // To be called after kEnd: the spans that begin and do not end.
   virtual Remark open_spans() const = 0;
-  // Index of the first element not given out yet.
+  // Index of the first element that has not been given out yet.
   virtual uint64_t position() const = 0;
   virtual uint64_t bytes_read() const = 0;
 
-  // After kEnd: reads the rest of the file in steps, and returns true when that is done.
-  // content_mark() is then that of the facts if the file held the same in both readings.
+  // To be called after kEnd: reads the rest of the file in steps, and returns true when that is
+  // done. content_mark() then equals that of the facts if both readings saw the same content.
   virtual absl::StatusOr<bool> Drain() = 0;
   virtual uint64_t content_mark() = 0;
-  // What the file is expected to be like from now on.
+  // Sets the state that the file is expected to have from now on.
   virtual void AcceptState(const FileState& state) = 0;
 };
 

@@ -17,9 +17,9 @@
 namespace neurontrace {
 namespace {
 
-// Of members and elements in a step: each costs something, however short it is.
+// Members and elements per step: each has a cost, however short it is.
 constexpr int kScanStepPieces = 8'192;
-// Of ElementCutter::Drain in a step.
+// Calls of ElementCutter::Drain per step.
 constexpr int kDrainCalls = 8;
 // Bytes of the file's beginning that are kept to say what it looks like.
 constexpr size_t kFirstBytesKept = 64;
@@ -29,8 +29,8 @@ std::string_view WithoutQuotes(std::string_view token) {
   return is_text ? token.substr(1, token.size() - 2) : token;
 }
 
-// distributedInfo.NAME where it is a whole number from 0, or the text of one. Adds to `problems`
-// where it is something else than none.
+// Returns distributedInfo.NAME if it is a whole number of 0 or more, or the text of one. Adds to
+// `problems` if it is neither that nor one of the values for "none".
 std::optional<int64_t> ReadCount(std::string_view object_text, const char* name,
                                  bool may_be_minus_one, std::string& problems) {
   simdjson::ondemand::parser parser;
@@ -100,8 +100,8 @@ absl::StatusOr<bool> TraceFileScan::Step(uint64_t bytes) {
     }
   }
   for (int i = 0; ended_ && i < kDrainCalls; ++i) {
-    // Nothing is kept of what is no trace: its rest, which may be huge, is not read, and it is
-    // known by what was read.
+    // Nothing is kept of a file that is no trace, so its rest, which may be huge, is not read. What
+    // was read already identifies it.
     if (!is_malformed_ || !facts_.is_refused) {
       const absl::StatusOr<bool> drained = cutter_.Drain();
       if (absl::IsAborted(drained.status())) return drained.status();
@@ -149,7 +149,7 @@ void TraceFileScan::TakePiece(const ElementCutter::Piece& piece) {
   }
 }
 
-// The version decides how all else is to be understood; one that is not known is not guessed at.
+// The version decides how everything else is to be understood, so an unknown one is refused.
 void TraceFileScan::TakeMappingMember(const ElementCutter::Piece& piece) {
   if (piece.key == "version") {
     has_version_ = true;
@@ -179,7 +179,7 @@ void TraceFileScan::TakeMember(const ElementCutter::Piece& piece) {
   }
 }
 
-// Whatever is guessed in its place would put all events of the file at a wrong time.
+// An invalid base is refused: any guess would put all events of the file at a wrong time.
 void TraceFileScan::TakeBase(std::string_view token) {
   if (token == "null") return;
   const auto base = ParseNanoseconds(WithoutQuotes(token));
@@ -194,7 +194,8 @@ void TraceFileScan::TakeBase(std::string_view token) {
 void TraceFileScan::TakeDistributedInfo(std::string_view text) {
   facts_.rank_problem.clear();
   facts_.rank = ReadCount(text, "rank", true, facts_.rank_problem);
-  // A world of -1 beside a rank contradicts it: 0 is what some writers put where they have none.
+  // A world of -1 beside a rank contradicts it: some writers put 0 for a rank that they do not
+  // have.
   facts_.world_size = ReadCount(text, "world_size", !facts_.rank, facts_.rank_problem);
   if (!facts_.rank_problem.empty()) facts_.rank.reset();
   if (facts_.rank && facts_.world_size && *facts_.rank >= *facts_.world_size) {
@@ -226,7 +227,7 @@ void TraceFileScan::End(std::string problem) {
     facts_.first_time_ns = facts_.base_time_ns;
     return;
   }
-  // The base may have come after the events.
+  // Only now, as the base may come after the events.
   const auto first_ns = times_.FirstTime(0);
   if (facts_.base_time_ns != 0 && first_ns &&
       AddSaturating(facts_.base_time_ns, *first_ns) < kWallClockMinNs) {
@@ -248,7 +249,7 @@ void TraceFileScan::EndMapping() {
   }
 }
 
-// What is no trace is refused, rather than being a trace without events.
+// A file that is no trace is refused; otherwise it would count as a trace without events.
 void TraceFileScan::EndTrace() {
   const bool is_blank = file_->bytes_read() == first_bytes_.size() &&
                         first_bytes_.find_first_not_of(" \t\r\n") == std::string::npos;

@@ -15,10 +15,11 @@
 
 namespace neurontrace {
 
-// The first reading of a file in Chrome's JSON, or of a mapping file.
+// The first reading of a file in Chrome's JSON, or of a mapping file: collects the facts, and the
+// times that decide which are plausible.
 class TraceFileScan final : public FactsReader {
  public:
-  // The options of a cutter for such a file.
+  // Returns the options of a cutter for such a file; the second reading uses them too.
   static ElementCutter::Options CutterOptions(ContentKind kind);
 
   TraceFileScan(TraceFile file, ContentKind kind);

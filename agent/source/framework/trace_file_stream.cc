@@ -16,13 +16,13 @@ namespace neurontrace {
 namespace {
 
 constexpr uint64_t kStepBytes = 512u << 10;
-constexpr int kReadStepPieces = 512;  // events, or what stands in their place
+constexpr int kReadStepPieces = 512;  // events, or what takes their place
 constexpr size_t kCheckBytes = 64u << 10;
 constexpr int kCheckStepReads = 32;
 // A file that changes more often than this while it is read is not compared again.
 constexpr uint32_t kChecksMax = 4;
 
-// Of a file that is kept as a trace: how it is read.
+// The two readings for each kind of file.
 std::unique_ptr<FactsReader> MakeScan(TraceFile file, ContentKind kind) {
   if (kind == ContentKind::kXSpace) return std::make_unique<XSpaceFileScan>(std::move(file));
   return std::make_unique<TraceFileScan>(std::move(file), kind);
@@ -144,12 +144,12 @@ void TraceFileStream::EndScan() {
   state_ = facts_.complete ? State::kScanned : State::kIncomplete;
 }
 
-// Decides by the name and the first bytes what the file is.
+// Decides by the name and the first bytes which kind of file it is.
 absl::Status TraceFileStream::Probe() {
   ASSIGN_OR_RETURN(TraceFile file, file_->ReadAgain());
   std::string bytes(kContentProbeBytes, '\0');
   size_t size = 0;
-  // Empty gzip members give nothing: many of them in a row are no trace.
+  // Empty gzip members give nothing, so many of them in a row are taken for no trace.
   for (int i = 0; size < bytes.size() && i < kCheckStepReads; ++i) {
     const auto n = file.Read(&bytes[size], bytes.size() - size);
     if (absl::IsAborted(n.status())) return n.status();
@@ -250,7 +250,7 @@ void TraceFileStream::AddDamage(uint64_t at, const std::string& what) {
   writer_->AddRemark(at, RemarkKind::kDamagedElement, InFile(what));
 }
 
-// To the end of the file, which tells whether both readings were of the same content.
+// Reads to the end of the file, which shows whether both readings were of the same content.
 void TraceFileStream::StepDrain() {
   const absl::StatusOr<bool> done = reader_->Drain();
   if (absl::IsAborted(done.status())) return BeginCheck();
@@ -265,7 +265,7 @@ void TraceFileStream::StepDrain() {
   End();
 }
 
-// A change may be one of the name, of the owner, or one that appends.
+// The change may be one of the name or owner, or an append, which leave the content as it was.
 void TraceFileStream::BeginCheck() {
   if (checks_++ == kChecksMax) return EndChanged("it keeps changing while it is read");
   auto file = file_->ReadAgain(true);

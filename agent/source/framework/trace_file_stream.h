@@ -15,9 +15,9 @@ namespace neurontrace {
 
 class SessionBase;
 
-// One trace file on its way into one stream: looked through, then read and written, a step at a
+// The way of one trace file into one stream: it is scanned, then read and written, a step at a
 // time. Both readings are of one open file. If that changes meanwhile, it is compared with what the
-// first reading saw: where it has the same content still, as after a rename, the reading continues;
+// first reading saw: if it still has the same content, as after a rename, reading continues;
 // otherwise the stream ends with a loss of unknown size, so that the events of two contents are
 // never mixed. On the agent's sequence.
 class TraceFileStream {
@@ -41,37 +41,38 @@ class TraceFileStream {
     uint64_t prefix_mark = 0;
   };
 
-  // Begins to look through the file.
+  // Opens the file; state() is kScanning, or kFailed or kChanged if that did not work.
   TraceFileStream(std::string path, Options options);
   ~TraceFileStream();
   explicit TraceFileStream(std::string path) : TraceFileStream(std::move(path), Options()) {}
 
-  // From kScanned or kIncomplete: writes the file's events to `writer`, continuing behind what its
-  // cursor says. The first element to write is `first_element`; with `is_continuation` an earlier
-  // stream has told what was wrong with those before.
+  // In kScanned or kIncomplete: starts to write the file's events to `writer`, from `first_element`
+  // on. With `is_continuation`, an earlier stream has reported what was wrong with the elements
+  // before.
   void Read(std::unique_ptr<StreamWriter> writer, uint64_t first_element,
             bool is_continuation = false);
-  // The store has this stream to its end: nothing to do.
+  // The store has this stream to its end: there is nothing to do.
   void MarkStored();
 
-  // One bounded piece of work, about a millisecond or two. Not while the sink has no room.
+  // Does one bounded piece of work, about one or two milliseconds. Not to be called while the sink
+  // has no room.
   void Step(ShapeCache& shapes);
 
   State state() const { return state_; }
   bool works() const { return state_ == State::kScanning || state_ == State::kReading; }
   // Closes the chunk that is open.
   void Flush();
-  // Nothing more to do, and nothing is without a receipt.
+  // True if there is nothing more to do and no chunk without a receipt.
   bool finished() const;
   const std::string& path() const { return path_; }
-  // Why the file is incomplete, no trace, or could not be opened, or its first damage.
+  // Why the file is incomplete, is no trace or could not be opened, or its first damage.
   const std::string& problem() const { return problem_; }
   const TraceFileFacts& facts() const { return facts_; }
-  // What the file was like when it was opened.
+  // The state of the file when it was opened.
   const FileState& opened_state() const { return opened_state_; }
-  // Elements that were read, or passed over as stored.
+  // Number of elements that were read, or passed over as stored.
   uint64_t position() const { return position_; }
-  // Whether it ended because the file changed.
+  // Whether the stream ended because the file changed.
   bool has_changed() const { return has_changed_; }
   StreamWriter::Counts counts() const;
   const StreamIdentity* identity() const { return writer_ ? &writer_->stream() : nullptr; }

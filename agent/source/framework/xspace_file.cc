@@ -24,7 +24,7 @@ XSpaceInput InputOf(const TraceFile& file) {
           .size = file.state().bytes};
 }
 
-// Reads on to the end, some of it in a call.
+// Reads some more of the file; returns true at its end.
 absl::StatusOr<bool> DrainFile(TraceFile& file) {
   std::array<char, kDrainBytes> bytes;
   for (int i = 0; i < kDrainReads; ++i) {
@@ -62,6 +62,7 @@ absl::StatusOr<bool> XSpaceFileScan::Step(uint64_t /*bytes*/) {
   const absl::StatusOr<bool> drained = DrainFile(*file_);
   if (absl::IsAborted(drained.status())) return drained.status();
   if (drained.ok() && !*drained) return false;
+  // The scan counts no events; only whether there are any matters.
   facts_.elements = facts_.xspace && facts_.xspace->first_line_ns ? 1 : 0;
   facts_.content_bytes = file_->bytes_read();
   facts_.content_mark = file_->ContentMark();

@@ -13,7 +13,7 @@
 
 namespace neurontrace {
 
-// The first reading of an XSpace file: its facts, then all its bytes for their mark.
+// The first reading of an XSpace file: its facts, then all its bytes for the content mark.
 class XSpaceFileScan final : public FactsReader {
  public:
   explicit XSpaceFileScan(TraceFile file);
@@ -26,7 +26,7 @@ class XSpaceFileScan final : public FactsReader {
   TraceFileFacts facts_;
 };
 
-// The second one: its events, then all its bytes for their mark.
+// The second reading: its events, then all its bytes for the content mark.
 class XSpaceFileReader final : public EventReader {
  public:
   XSpaceFileReader(TraceFile file, const TraceFileFacts& facts, uint64_t first_element);
@@ -34,7 +34,7 @@ class XSpaceFileReader final : public EventReader {
   Kind Next() override;
   const FrameworkEvent& event() const override { return reader_.event(); }
   const Loss& loss() const override { return refused_ ? *refused_ : reader_.loss(); }
-  // Has none of these three: all that is damaged or odd is a loss or an attribute.
+  // Always empty, as the next two: damage is a loss, and what is odd is an attribute.
   const std::string& damage() const override { return damage_; }
   const std::vector<Oddity>& oddities() const override { return oddities_; }
   Remark open_spans() const override { return {}; }
@@ -53,15 +53,16 @@ class XSpaceFileReader final : public EventReader {
   const std::vector<Oddity> oddities_;
 };
 
-// The base of a JSON file that names none, from the XSpace of its session beside it. In steps.
+// Finds the time base of a JSON file that names none: the session's begin in the XSpace beside it,
+// which JAX writes for the same session. Works in steps. On the agent's sequence.
 class SessionBase {
  public:
-  // nullptr where no such file lies beside `path`. `root`: see TraceFile::Open.
+  // Returns nullptr if no such file lies beside `path`. For `root` see TraceFile::Open.
   static std::unique_ptr<SessionBase> Find(const std::string& path, const std::string& root);
 
-  // True when it is done.
+  // Does a bounded piece of work; returns true when it is done.
   bool Step() { return scan_.Step(); }
-  // Fills in the base, if there is one, and where it is from; else why not.
+  // Sets the base in `facts` and a text about its origin, or the reason why there is none.
   void Apply(TraceFileFacts& facts) const;
 
  private:

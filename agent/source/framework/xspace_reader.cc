@@ -16,7 +16,7 @@ namespace {
 
 // Fields that one call looks at.
 constexpr int kFieldsPerCall = 512;
-// Those of one event, or of one entry of a plane's maps. Real ones have some hundreds at most.
+// Fields of one event, or of one entry of a plane's maps. Real ones have some hundreds at most.
 constexpr uint32_t kFieldsPerMessage = 8'192;
 constexpr size_t kNameOverheadBytes = 128;  // of one in a table, about
 constexpr int64_t kPsPerNs = 1'000;
@@ -24,7 +24,7 @@ constexpr std::string_view kHostPlanePrefix = "/host:";
 
 }  // namespace
 
-// A text whose end may be read beyond.
+// A text with readable bytes after its end, as ShapeCache requires.
 class XSpaceName {
  public:
   XSpaceName() : XSpaceName(std::string()) {}
@@ -46,7 +46,7 @@ struct XSpaceReader::Impl {
     kNames,    // collects a plane's names, passing over its lines
     kProcess,  // gives out its name
     kPlane,    // looks for its lines
-    kLine,     // collects what a line says of itself, passing over its events
+    kLine,     // collects a line's own fields, passing over its events
     kThread,   // gives out its name
     kEvents,
     kEnd,
@@ -77,7 +77,7 @@ struct XSpaceReader::Impl {
     XSpaceName name;
   };
 
-  // One event as its message has it.
+  // One event as it is in its message.
   struct Event {
     int64_t metadata_id = 0;
     int64_t offset_ps = 0;
@@ -96,6 +96,8 @@ struct XSpaceReader::Impl {
       const uint64_t begin = wire.position();
       const State state_before = state;
       const std::optional<Kind> kind = Step();
+      // The file changed. The step is undone, so that the caller may try again once it has checked
+      // the content.
       if (absl::IsAborted(wire.status())) {
         wire.TryAgain(begin);
         state = state_before;
@@ -152,6 +154,7 @@ struct XSpaceReader::Impl {
     return std::nullopt;
   }
 
+  // A plane's names may come after its lines, so a plane is walked through twice.
   std::optional<Kind> StepNames() {
     if (wire.position() == plane.end) {
       if (!plane.has_lines) {
@@ -337,6 +340,7 @@ struct XSpaceReader::Impl {
     return Kind::kEvent;
   }
 
+  // In 128 bits: a time of the epoch in picoseconds exceeds 64.
   std::optional<uint64_t> TimeOf(int64_t offset_ps) const {
     __int128 ps = static_cast<__int128>(line.head.timestamp_ns) * kPsPerNs + offset_ps;
     const bool is_since_start =
@@ -365,7 +369,7 @@ struct XSpaceReader::Impl {
     return true;
   }
 
-  // The process and the thread by which a record names its row.
+  // Adds the process and the thread by which an event names its row.
   bool AddRow() {
     if (!AddProcess()) return false;
     if (line.head.id < 0) {

@@ -15,11 +15,10 @@ namespace neurontrace {
 // line behind an event thread_name, as JAX's JSON has them:
 //
 //   event name       -> "name": the metadata's display name, else its name ("long_name" beside one)
-//   /host: planes    -> event type xla_host, "pid" the process id; other planes xla_device and
-//   "pid"
-//                       the plane's name
+//   /host: planes    -> event type xla_host, "pid" the process id; other planes xla_device
+//                       and "pid" the plane's name
 //   line id          -> thread_id, or the attribute "tid" where it is negative
-//   time, duration   -> timestamp_ns and "dur_ns"; digits below 1 ns stand in "offset_ps" and
+//   time, duration   -> timestamp_ns and "dur_ns"; digits below 1 ns are in "offset_ps" and
 //                       "duration_ps"
 //   stats            -> attributes in data scope, the event's before those of its metadata
 //

@@ -216,7 +216,7 @@ TEST(XSpaceReader, DamageIsCountedWhereItIs) {
       Plane("/host:C", Line(5, "e", 0, good) + names) + Environment(kStartNs);
   const XSpaceContent content = ReadSpace(bytes);
   EXPECT_TRUE(content.facts.complete) << content.facts.problem;
-  // Two of line a; what stands before the damage in b is not known to be whole; c; and plane C.
+  // Two of line a; what precedes the damage in b is not known to be whole; c; and plane C.
   EXPECT_THAT(content.spans, SizeIs(4));
   ASSERT_THAT(content.losses, SizeIs(6));
   EXPECT_THAT(content.losses[0].detail, HasSubstr("element 3, to byte "));

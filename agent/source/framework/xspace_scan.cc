@@ -14,7 +14,7 @@ namespace {
 
 // Fields that one call looks at.
 constexpr int kScanFieldsPerCall = 512;
-// Those of one entry of a plane's maps, and of a line before its events.
+// Fields of one entry of a plane's maps, and of a line before its events.
 constexpr uint32_t kScanFieldsPerMessage = 8'192;
 constexpr size_t kPlaneStatsMax = 256;
 
@@ -131,7 +131,7 @@ struct XSpaceScan::Impl {
     return is_good;
   }
 
-  // The fields before its first event: writers sort by number.
+  // Reads the fields before the first event: protobuf's writers sort fields by number.
   bool LookAtLine(uint64_t end) {
     XSpaceLine line;
     bool has_time = false;

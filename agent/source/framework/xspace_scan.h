@@ -12,13 +12,13 @@
 
 namespace neurontrace {
 
-// Times before this are not of the wall clock: 2001-01-01, long before any of these profilers.
+// Times before 2001-01-01 are not of the wall clock: that is long before any of these profilers.
 inline constexpr uint64_t kWallClockMinNs = 978'307'200'000'000'000;
 
-// Whether a file begins as an XSpace does: with a plane that fits into its `size`.
+// Returns true if a file of `size` bytes begins as an XSpace does: with a plane that fits into it.
 bool LooksLikeXSpace(std::string_view first_bytes, uint64_t size);
 
-// What an XSpace says of its session as a whole.
+// What an XSpace states about its session as a whole.
 struct XSpaceFacts {
   bool complete = false;  // ends where its last plane does
   std::string problem;    // why not
@@ -28,13 +28,13 @@ struct XSpaceFacts {
   std::optional<uint32_t> process_id;     // stat process_id, of the plane /host:CPU before others
   std::optional<uint64_t> first_line_ns;  // of the first line, as the file says it
 
-  // Of its first line by the wall clock, or since a moment that is not known.
+  // Time of its first line by the wall clock, or since a moment that is not known.
   uint64_t first_time_ns() const;
-  // Neither the session's begin is known nor do its lines have times of the wall clock.
+  // True if neither the session's begin is known nor its lines have times of the wall clock.
   bool has_own_time() const;
 };
 
-// Reads the facts, in steps. Passes over lines and thus over nearly all of a file.
+// Reads the facts of an XSpace in steps. Skips lines, and so nearly all of the file.
 class XSpaceScan {
  public:
   explicit XSpaceScan(XSpaceInput input);
@@ -42,11 +42,11 @@ class XSpaceScan {
   XSpaceScan(XSpaceScan&&) noexcept;
   XSpaceScan& operator=(XSpaceScan&&) noexcept;
 
-  // A bounded piece of work; true when there is nothing more to read. Never fails: a broken file
-  // has facts, too.
+  // Does a bounded piece of work; returns true when there is nothing more to read. Never fails: a
+  // broken file has facts too.
   bool Step();
   const XSpaceFacts& facts() const;
-  // What the input failed with, if it did.
+  // The error of the input, if it failed.
   absl::Status status() const;
 
  private:

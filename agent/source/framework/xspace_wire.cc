@@ -91,6 +91,7 @@ bool XSpaceWire::Varint(uint64_t end, uint64_t& value) {
   for (int shift = 0; shift < 64; shift += 7) {
     uint8_t byte = 0;
     if (!Byte(end, byte)) return false;
+    // The tenth byte of a varint has room for one bit.
     if (shift == 63 && byte > 1) return false;
     value |= static_cast<uint64_t>(byte & 0x7f) << shift;
     if (byte < 0x80) return true;

@@ -15,7 +15,7 @@
 
 namespace neurontrace {
 
-// The bytes of an XSpace file (NAME.xplane.pb): openxla/xla,
+// The bytes of an XSpace file (NAME.xplane.pb), as openxla/xla defines them in
 // xla/tsl/profiler/protobuf/xplane.proto.
 struct XSpaceInput {
   // Reads up to `size` bytes from `offset` on, fewer only at the end of the file.
@@ -23,7 +23,7 @@ struct XSpaceInput {
   uint64_t size = 0;
 };
 
-// The numbers of its fields, by message.
+// Field numbers of xplane.proto, by message.
 namespace xspace_field {
 inline constexpr uint32_t kSpacePlanes = 1;
 inline constexpr uint32_t kPlaneName = 2, kPlaneLines = 3, kPlaneEventMetadata = 4;
@@ -38,8 +38,9 @@ inline constexpr uint32_t kStatMetadataId = 1, kStatDouble = 2, kStatUint64 = 3,
 inline constexpr uint32_t kStatString = 5, kStatBytes = 6, kStatReference = 7;
 }  // namespace xspace_field
 
-// Reads the wire format of protocol buffers field by field. Every read has an end that it does not
-// cross, so that damage in one message is seen in that message. One thread at a time.
+// Reads the wire format of protocol buffers field by field (protobuf.dev, "Encoding"), without
+// holding a message in memory. Every read has an end that it does not cross, so that damage in one
+// message is noticed in that message. Used by one thread at a time.
 class XSpaceWire {
  public:
   struct Field {
@@ -54,17 +55,17 @@ class XSpaceWire {
   uint64_t size() const { return input_.size; }
   uint64_t position() const { return position_; }
   void Seek(uint64_t position) { position_ = position; }
-  // So many fields may be read before Next says that there is none: a call is a bounded piece of
-  // work whatever a message holds.
+  // Sets how many fields may be read before Next returns false, so that a call is a bounded piece
+  // of work whatever a message holds.
   void Allow(uint32_t fields) { fields_left_ = fields; }
-  // Not OK: the file could not be read, which is no damage of its content.
+  // Not OK if the file could not be read, which is not damage of its content.
   const absl::Status& status() const { return status_; }
-  // Goes back to where what failed is read again.
+  // Clears the error and continues at `position`.
   void TryAgain(uint64_t position);
 
-  // The field at position(); false where none is.
+  // Reads the field at position(); returns false if there is none before `end`, or it is damaged.
   bool Next(uint64_t end, Field& field);
-  // The content of a field, at most `bytes_max` of it.
+  // Reads the content of a field, at most `bytes_max` of it, and moves behind the field.
   bool Text(const Field& field, size_t bytes_max, std::string& text);
 
  private:
@@ -82,7 +83,7 @@ class XSpaceWire {
   uint64_t window_begin_ = 0;
 };
 
-// The value of one stat. What it is called stands in its plane's table.
+// The value of one stat. Its name is in the table of its plane.
 struct XSpaceStat {
   int64_t metadata_id = 0;
   ValueType type = ValueType::kNull;
@@ -98,7 +99,7 @@ struct XSpaceMetadata {
   std::vector<XSpaceStat> stats;
 };
 
-// What a line says of itself.
+// The fields of a line, other than its events.
 struct XSpaceLine {
   int64_t id = 0;
   std::string name;
@@ -106,10 +107,10 @@ struct XSpaceLine {
   int64_t timestamp_ns = 0;
 };
 
-// Read one message that ends there; false where it is damaged.
+// Read one message that ends at `end`; return false if it is damaged.
 bool ReadXSpaceStat(XSpaceWire& wire, uint64_t end, XSpaceStat& stat);
 bool ReadXSpaceMapEntry(XSpaceWire& wire, uint64_t end, XSpaceMetadata& entry);
-// Takes one field of a line; what it does not know is left to be passed over.
+// Takes one field of a line; the caller skips the content of fields that are unknown here.
 bool TakeXSpaceLineField(XSpaceWire& wire, const XSpaceWire::Field& field, XSpaceLine& line);
 
 }  // namespace neurontrace

@@ -68,10 +68,11 @@ void HostSource::ApplyOrder(const SourceOrder& order) {
   } else {
     capture = Know(order);
   }
-  // What was begun of a capture that is to finish is ended by Stop.
+  // What was begun of a capture that is to finish is ended by Stop, which follows.
   if (capture == nullptr || order.kind == Kind::kArm || order.kind == Kind::kFinish) return;
   if (order.kind != Kind::kContinue) {
     capture->confirmed = true;
+    // kContinue begins nothing: a stream must exist already.
   } else if (OwnCursor(*capture) == nullptr) {
     return;
   }
@@ -91,7 +92,7 @@ void HostSource::Stop(const CaptureId& capture_id, uint64_t) {
   EndOrphans(capture_id, capture);
 }
 
-// Without times: the capture may have stopped long before anybody could end them.
+// The losses have no times: the capture may have stopped long before anybody could end its streams.
 void HostSource::EndOrphans(const CaptureId& capture_id, Capture& capture) {
   for (const auto& [boot_id, cursor] : capture.cursors) {
     const bool is_of_this_boot = boot_id == options_.boot_id;
@@ -193,7 +194,7 @@ void HostSource::Work() {
   if (is_due) {
     sample_due_ns_ += ((now - sample_due_ns_) / kHostSampleIntervalNs + 1) * kHostSampleIntervalNs;
   }
-  // Where nothing records and nothing is open LookAgain is waited for.
+  // If nothing records and no stream is open, LookAgain wakes this up.
   if (has_streams || changes) WakeAt(sample_due_ns_);
 }
 
@@ -202,6 +203,7 @@ void HostSource::WakeAt(uint64_t monotonic_ns) {
   wake_ns_ = monotonic_ns;
   const uint64_t now = clock_.MonotonicNs();
   runner_.PostDelayedTask(weak_tasks_.Wrap([this, monotonic_ns] {
+    // An earlier wakeup has replaced this one; tasks cannot be cancelled.
     if (wake_ns_ != monotonic_ns) return;
     wake_ns_ = 0;
     Work();

@@ -17,14 +17,15 @@
 namespace neurontrace {
 
 // The processors and the memory of this host as a source: a stream of kind kHost in every capture
-// that something else on this host takes part in, with samples of the time in which that records,
-// until the capture is told to stop. One reading a second serves all captures. It tells its
-// listener nothing: it is no worker, and nobody waits for it; what came of it its stream says.
+// that something else on this host takes part in, sampled while that records, until the capture is
+// told to stop. One reading a second serves all captures (docs/operator/host_samples.md). It
+// reports nothing to a listener: it is no worker, and nobody waits for it. Its stream contains what
+// happened to it.
 //
-// Flight recorders and what is cut out of them, and previews, are of the runtime's events alone. An
-// agent that starts again goes on with the stream; one that takes no samples (any more), or that
-// finds the stream of an earlier boot, ends it when the capture stops. Where /proc cannot be read
-// the log says so once, and it is tried again every second. Lives on the agent's sequence.
+// Flight recorders, snapshots cut from them, and previews have the runtime's events only. An agent
+// that restarts continues the stream. One that takes no samples (any more), or that finds the
+// stream of an earlier boot, ends that stream when the capture stops. If /proc cannot be read, the
+// log reports it once and it is tried again every second. Lives on the agent's sequence.
 class HostSource final : public Source {
  public:
   struct Options {
@@ -34,26 +35,27 @@ class HostSource final : public Source {
     std::string proc_root = "/proc";
     bool enabled = true;
   };
-  // Whether anything on this host records for that capture now.
+  // Returns whether anything on this host records for that capture now. Called on the sequence,
+  // from a task, never from within a call of this class's functions.
   using IsRecording = std::function<bool(const CaptureId&)>;
 
-  // All references outlive the source.
+  // All references, and what `is_recording` refers to, outlive the source.
   HostSource(Options options, const Clock& clock, TaskRunner& runner, ChunkSink& sink,
              AgentSourceMetrics& metrics, IsRecording is_recording);
   ~HostSource() override;
 
   void ApplyOrder(const SourceOrder& order) override;
-  // At once: a sample is of a second.
+  // Stops at once, whatever `host_raw_ns`: a sample is of a whole second.
   void Stop(const CaptureId& capture_id, uint64_t host_raw_ns) override;
   bool IsFinished(const CaptureId& capture_id) const override;
   void Forget(const CaptureId& capture_id) override;
   void Flush() override;
 
-  // What IsRecording says of some capture is another thing now. It is asked soon, and not from
-  // here.
+  // The result of IsRecording has changed for some capture; it is asked soon, by a task.
   void LookAgain();
 
  private:
+  // One capture that this source has a part in.
   struct Capture {
     bool selected = false;
     bool begun = false;
@@ -68,16 +70,20 @@ class HostSource final : public Source {
   };
 
   bool Selects(const CaptureSpec& spec) const;
-  // The capture of the order, which is new or gets the order's cursors; null if the source has no
-  // part in it.
+  // Returns the capture of the order, which is created or gets the order's cursors; null if the
+  // source has no part in it.
   Capture* Know(const SourceOrder& order);
+  // The cursor of the stream that an earlier run of this agent began on this boot; null if none.
   const StreamCursor* OwnCursor(const Capture& capture) const;
-  // Whether it is to be sampled for as long as something records.
+  // Whether the capture is to be sampled for as long as something records.
   bool IsOn(const Capture& capture) const;
+  // Reads /proc; nothing if that fails.
   std::optional<HostReading> Read();
   void Sample(const CaptureId& capture_id, Capture& capture, bool is_due,
               const HostReading& reading);
+  // Ends the streams of earlier runs that this one does not continue.
   void EndOrphans(const CaptureId& capture_id, Capture& capture);
+  // Asks what records, takes the samples that are due, and schedules itself.
   void Work();
   void WakeAt(uint64_t monotonic_ns);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The source from files of a made-up /proc to chunks in a recording sink, with time advanced: when
-// it samples, what a sample says, and that an agent that starts again goes on.
+// it samples, the contents of a sample, and that an agent that restarts continues.
 #include "agent/source/host/host_source.h"
 
 #include <fmt/format.h>

@@ -20,8 +20,8 @@
 namespace neurontrace {
 namespace {
 
-// Files of /proc have no size: read until nothing more comes. What is beyond the limit is of no use
-// here: /proc/stat begins with the processors.
+// Files of /proc report no size, so they are read until nothing more comes. What is beyond the
+// limit is not needed: /proc/stat begins with the processors.
 absl::StatusOr<std::string> ReadProcFile(const std::string& path) {
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   std::string text;
@@ -40,13 +40,13 @@ absl::StatusOr<std::string> ReadProcFile(const std::string& path) {
   return Unavailable("cannot read {}: {}", path, std::generic_category().message(errno));
 }
 
-// Shorter, and the kernel's clock ticks say nothing.
+// In a shorter interval the kernel's clock ticks (10 ms) give no meaningful share.
 constexpr uint64_t kIntervalMinNs = 100'000'000;
-// A sample a second in a chunk each would be all header. What is older is known at the aggregator,
-// and what retention removes comes in pieces no longer than this.
+// A chunk for each sample would consist mostly of headers. Samples older than this are at the
+// aggregator, and retention removes them in pieces no longer than this.
 constexpr uint64_t kChunkAgeNs = 2'000'000'000;
 
-// What a stream writer knows a shape by.
+// A shape as StreamWriter expects it; there are two, so no cache is needed.
 CachedShape MakeShape(uint32_t number, std::string_view type, std::vector<ShapeKey> keys) {
   CachedShape cached;
   cached.number = number;
@@ -97,7 +97,8 @@ HostStream::HostStream(const CaptureId& capture_id, StreamIdentity identity, con
 void HostStream::Resume(const StreamCursor& cursor, bool is_confirmed) {
   writer_.Resume(cursor);
   first_is_closed_ = cursor.source_position > 0;
-  // The record that a chunk was closed within is not to be told from a new one at its position.
+  // A record within which a chunk was closed cannot be distinguished from a new one at its
+  // position, so the stream continues behind it.
   const bool is_within = cursor.source_skip > 0 && cursor.source_position < UINT64_MAX;
   const uint64_t stood_at = cursor.source_position + (is_within ? 1 : 0);
   const uint64_t now = before_.monotonic_ns;
@@ -124,12 +125,13 @@ void HostStream::Take(HostReading reading) {
   }
   const uint64_t position = std::max(next_position_, reading.monotonic_ns);
   const uint64_t interval_ns = reading.monotonic_ns - before_.monotonic_ns;
-  // Times in one chunk lie close together: such an interval has one of its own.
+  // Times in one chunk are close together, which retention relies on; such an interval gets its
+  // own.
   const bool is_long = interval_ns > kChunkAgeNs;
   if (is_long) writer_.Flush(next_position_);
   for (size_t i = 0; i < reading.cpus.size(); ++i) {
     const CpuTimes& after = reading.cpus[i];
-    // They stand in the same order unless one went or came.
+    // They are in the same order unless a processor appeared or disappeared.
     auto known = before_.cpus.begin() + static_cast<ptrdiff_t>(std::min(i, before_.cpus.size()));
     if (known == before_.cpus.end() || known->cpu != after.cpu) {
       known = std::find_if(before_.cpus.begin(), before_.cpus.end(),
@@ -170,7 +172,8 @@ void HostStream::AppendMemory(uint64_t position, const HostReading& reading) {
 }
 
 void HostStream::Tick() {
-  // Nothing but a chunk with a sample says since when an agent that starts again has none.
+  // Only a chunk with a sample records since when a restarted agent has none, so the first is not
+  // delayed.
   const bool is_first = !first_is_closed_ && writer_.counts().read > 0;
   if (is_first) writer_.Flush(next_position_);
   first_is_closed_ = first_is_closed_ || is_first;

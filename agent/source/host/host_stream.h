@@ -25,37 +25,39 @@ struct HostReading {
   MemoryReading memory;
 };
 
-// Reads `stat` and `meminfo` of `proc_root`, which is /proc but in tests. A millisecond or less,
-// and blocks for no longer. UNAVAILABLE where a file cannot be read; else as the parsers say.
+// Reads `stat` and `meminfo` of `proc_root`, which is /proc except in tests. Takes a millisecond or
+// less and does not block for longer, as the kernel makes these files from memory. Fails with
+// UNAVAILABLE if a file cannot be read, and with the errors of the parsers.
 absl::StatusOr<HostReading> ReadHost(const std::string& proc_root, const Clock& clock);
 
-// The samples of one host in one capture, as lib/trace/host_samples.h has them. On the agent's
+// The samples of one host in one capture, in the form of lib/trace/host_samples.h. On the agent's
 // sequence.
 //
-// The position of a sample is the CLOCK_MONOTONIC of its reading, so that an agent that starts
-// again on the same boot knows since when it has none: that stretch goes into the stream as a loss
-// of no events, with words. No event of the runtime is missing there, and how many samples there
-// would have been says its length.
+// The position of a sample is the CLOCK_MONOTONIC of its reading, so that an agent that restarts on
+// the same boot knows since when samples are missing. That gap goes into the stream as a loss of no
+// events with a text: no event of the runtime is missing, and the length of the gap tells how many
+// samples there would have been.
 class HostStream {
  public:
-  // References outlive the stream. `first` is where its first interval begins.
+  // References outlive the stream. The first interval begins at `first`.
   HostStream(const CaptureId& capture_id, StreamIdentity identity, const Clock& clock,
              ChunkSink& sink, AgentSourceMetrics& metrics, HostReading first);
 
-  // Continues behind what the store holds, of an agent before this one. Before anything else.
-  // `is_confirmed`: the capture is known to have run until now, and lacks samples until now. Else
-  // it may have stopped meanwhile, and only where the gap begins is told.
+  // Continues behind what the store holds of an earlier run of the agent. To be called before any
+  // other function. With `is_confirmed` the capture is known to have run until now, so samples are
+  // missing until now. Otherwise it may have stopped meanwhile, and only the beginning of the gap
+  // is recorded.
   void Resume(const StreamCursor& cursor, bool is_confirmed);
 
-  // The interval since the reading before this one. One that is too short to say anything, or that
-  // finds no room, becomes part of the next.
+  // Records the interval since the previous reading. One that is too short to be meaningful, or
+  // that finds no room in the queue, becomes part of the next.
   void Take(HostReading reading);
-  // No intervals until GoOn, whose reading the next one begins with: nothing records meanwhile, and
-  // nothing is missing.
+  // Records no intervals until GoOn, whose reading begins the next one: nothing on the host records
+  // meanwhile, so nothing is missing.
   void Pause() { paused_ = true; }
   void GoOn(HostReading first);
   bool paused() const { return paused_; }
-  // Once a second, paused or not.
+  // To be called once a second, paused or not.
   void Tick();
   void Flush();
   void End();

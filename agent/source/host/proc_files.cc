@@ -13,8 +13,8 @@
 namespace neurontrace {
 namespace {
 
-// user, nice, system, idle, iowait, irq, softirq, steal; guest and guest_nice follow. The first
-// four were there from the beginning.
+// user, nice, system, idle, iowait, irq, softirq, steal; guest and guest_nice follow and are part
+// of user and nice. Kernels before 2.6 have only the first four.
 constexpr size_t kTimesCounted = 8;
 constexpr size_t kTimesMin = 4;
 constexpr size_t kIdle = 3;
@@ -49,6 +49,7 @@ uint64_t SumOf(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX 
 double Rounded(double percent) { return std::round(percent * 100) / 100; }
 
 absl::StatusOr<CpuTimes> ParseCpuLine(std::string_view line) {
+  // Cut, as it becomes part of an error message.
   const std::string_view whole = line.substr(0, 200);
   CpuTimes times;
   const std::string_view number = TakeWord(line).substr(3);

@@ -189,7 +189,7 @@ TEST_F(TapSourceBeginTest, AWorkerOrAnAgentThatComesLaterIsLate) {
   tap_.WriteStarted(other_);
   tap_.Answer(TapMessageType::kStart, TapResult::kOk, other_);
   Deliver();
-  Pass(2'000);  // records of a capture that this agent was not told of stand before
+  Pass(2'000);  // records of a capture unknown to this agent come first
   EXPECT_TRUE(listener_.statuses[other_].joined_late);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One worker with a fake tap whose cost is what the test says, in a capture with a budget.
+// One worker with a fake tap whose cost the test decides, in a capture with a budget.
 #include <cstring>
 
 #include "agent/source/neuron/tap_source_fixture.h"
@@ -29,7 +29,7 @@ class TapSourceFidelityTest : public TapSourceTest {
     tap_.Answer(TapMessageType::kStart, TapResult::kOk, capture_);
     Deliver();
   }
-  // The record that a tap writes when it does what the command says.
+  // The record that a tap writes when it carries out the command.
   void WriteStarted(const FakeTap::Command& command) {
     TapTraceStarted started = {};
     started.event_rule = command.start.event_rule;
@@ -230,7 +230,7 @@ TEST_F(TapSourceFidelityTest, AnAgentThatStartsAnewReadsTheSameRows) {
   EXPECT_EQ(LostEvents(LossPlace::kRuntimeRing), 0u);
 }
 
-// Nobody knows what a trace leaves out that another agent began: it begins anew, once.
+// Nobody knows what a trace leaves out that another agent began: it is restarted, once.
 TEST_F(TapSourceFidelityTest, ATraceThatWasTakenOverBeginsAnew) {
   tap_.SetState(TapState::kStreaming);
   Connect(capture_);
@@ -286,7 +286,7 @@ TEST_F(TapSourceFidelityTest, ATapThatGoesAwayInARestartIsToldAgain) {
   EXPECT_EQ(source_->loads().begin()->second.fidelity, 1u);
 }
 
-// The trace begins anew five times in a row and then every five seconds; meanwhile the agent leaves
+// The trace restarts five times in a row and then every five seconds; meanwhile the agent leaves
 // out what it reads.
 TEST_F(TapSourceFidelityTest, RestartsAreFewAndTheAgentHelpsOut) {
   Begin();

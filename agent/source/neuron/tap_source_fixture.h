@@ -21,7 +21,7 @@
 
 namespace neurontrace {
 
-// For tests: what a source says, the newest of each.
+// For tests: the reports of a source, the newest of each kind.
 class RecordingListener final : public SourceListener {
  public:
   void OnWorker(const WorkerInfo& worker) override { workers[worker.identity] = worker; }

@@ -17,7 +17,7 @@ class TapSourcePrecedenceTest : public TapSourceTest {
     spec.mode = mode;
     return spec;
   }
-  // What the tap was told, in words, and answered as a tap would.
+  // The command that the tap got, as text; it is answered as a tap would.
   std::string Obey() {
     std::string told;
     while (const auto command = tap_.ReadCommand()) {
@@ -194,7 +194,7 @@ TEST_F(TapSourcePrecedenceTest, ACaptureThatIsForgottenGivesTheTapBack) {
   EXPECT_EQ(Obey(), "stop capture, start standing holding");
 }
 
-// From the trace's end to the next one's beginning, by the tap; and while it goes on, so far.
+// From the trace's end to the next one's beginning, by the tap; while it continues, until now.
 TEST_F(TapSourcePrecedenceTest, AContinuousCaptureSaysWhenAnotherOneHadItsWorker) {
   Connect();
   source_->ApplyOrder(SourceOrder::Start(standing_, Spec(CaptureMode::kContinuous), {}));

@@ -62,7 +62,7 @@ TEST_F(TapSourcePreviewTest, CountsWhatACaptureWouldBringAndSendsNothing) {
               0.05 * static_cast<double>(real.bytes_read));
 }
 
-// While it goes on, so that it can be ended by its clock, whatever is under way.
+// While it runs, so that it can be ended by its clock, whatever is under way.
 TEST_F(TapSourcePreviewTest, TheNumbersAreThereWhileItGoesOn) {
   Connect();
   const CaptureWorkerStatus end = Record(CaptureMode::kPreview, capture_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a snapshot is what the rings of a flight recorder held at its cut, and says how far back it
-// reaches. Method: as tap_source_test.cc; the fake tap collects what a test says.
+// reaches. Method: as tap_source_test.cc; the fake tap collects what a test tells it to.
 #include "agent/source/neuron/tap_source.h"
 #include "agent/source/neuron/tap_source_fixture.h"
 
@@ -124,7 +124,7 @@ TEST_F(TapSourceSnapshotTest, SaysHowFarBackAWrappedRingReaches) {
   Cut(20'000 * kMs);
   tap_.WriteStarted(capture_, kTapRecordFlagCollected);
   Collected(0, 700, 9, 1'000 * kMs, 200 * kMs);
-  Collected(1, 0, 2, 1'000 * kMs);  // a quiet core, of which nothing is missing
+  Collected(1, 0, 2, 1'000 * kMs);  // a quiet core, with nothing missing
   EndCollection();
   EXPECT_EQ(status().reaches_back_ns, 8'200 * kMs);
   EXPECT_EQ(status().state, CaptureWorkerState::kComplete);

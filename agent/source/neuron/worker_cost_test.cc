@@ -36,7 +36,7 @@ TEST(WorkerCost, ATapCannotClaimMoreThanAllOfTheTime) {
   EXPECT_EQ(cost.core_ns(), kNsPerSecond);
   cost.Observe(3 * kNsPerSecond, 8, 0);
   EXPECT_EQ(cost.core_ns(), kNsPerSecond + 1);
-  cost.Observe(2 * kNsPerSecond, 9'000'000, 0);  // a clock that goes back begins anew
+  cost.Observe(2 * kNsPerSecond, 9'000'000, 0);  // a clock that goes back restarts it
   EXPECT_EQ(cost.core_ns(), kNsPerSecond + 1);
 }
 

@@ -6,7 +6,7 @@
 
 namespace neurontrace {
 
-// What a producer says of one run.
+// The result of one run of a producer.
 struct ProducerReport {
   uint64_t emitted = 0;
   uint64_t taken = 0;  // of these, by a running capture, as far as the producer is told

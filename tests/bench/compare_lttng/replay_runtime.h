@@ -12,7 +12,7 @@
 
 namespace neurontrace {
 
-// What stands behind the libnrt.so.1 of the replay: the comparison's events as the text that the
+// The runtime of the replay's libnrt.so.1: the comparison's events as the text that the
 // runtime would make of them, written before the clock starts, so that recording and writing JSON
 // cost the measurement nothing. Events fall due at their rate; a core's "ring" forgets the oldest
 // of those that are due and were not fetched, as the runtime's does. Any thread.

@@ -27,7 +27,7 @@ struct Track {
   uint64_t uuid = 0;
   std::string name;
   std::string process;  // name of the process it is in; empty: none
-  std::string ranks;    // of a process: what its name says of them behind the rest: "[gid0-3]"
+  std::string ranks;    // of a process: the end of its name that lists them: "[gid0-3]"
   std::string parent;   // name of the track it hangs from; empty: none
   std::string row;      // of a lane: the name of its row; of others, its own
   std::string description;
@@ -54,7 +54,7 @@ struct Arrow {
   SlicePlace to;
 };
 
-// What a file says, and what is wrong with it.
+// The contents of a file, and what is wrong with it.
 struct Report {
   std::vector<std::string> errors;  // the first 100
   uint64_t error_count = 0;

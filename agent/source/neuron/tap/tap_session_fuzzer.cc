@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any packets as what a tap says at the agent's socket, with any number of descriptors: mode,
+// Any packets as a tap's at the agent's socket, with any number of descriptors: mode,
 // length (two bytes) and bytes of each. No crash, no descriptor left open, and what a listener
 // hears is clean.
 #include <fcntl.h>

@@ -9,9 +9,9 @@
 
 namespace neurontrace::limits {
 
-// What is read again of a damaged write-ahead log: one write (a longer one counts as damage; the
-// aggregator holds less at once), and the places of damage that are named (of further ones the last
-// says how many they are).
+// Reading a damaged write-ahead log: one write (a longer write counts as damage; the aggregator
+// holds less at once), and the places of damage that are named. The last one has the number of
+// further places.
 inline constexpr size_t kWalRecordBytesMax = size_t{256} << 20;
 inline constexpr size_t kWalDamageNamedMax = 1'000;
 static_assert(kWalRecordBytesMax >= 2 * kIngestBytesInFlightMax);

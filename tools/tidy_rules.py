@@ -5,6 +5,7 @@ import os
 import re
 
 import tidy_functions
+import tidy_sentences
 import tidy_words
 
 MAX_LINES = 700
@@ -12,6 +13,7 @@ MAX_HEADER_LINES = 350
 MAX_TEST_LINES = 900
 MAX_FUNCTION_LINES = 70
 MAX_COLUMNS = 100
+MAX_WORDS = 40
 
 ALLOW = re.compile(r"tidy: allow\(([\w-]+)\)\s*(.*)")
 POLL = "tidy: poll"
@@ -195,6 +197,15 @@ def check_links(source, report):
                 report(number, f"the link to {target} leads nowhere")
 
 
+def check_sentences(source, report):
+    if not source.path.endswith(".md"):
+        return
+    for number, words in tidy_sentences.sentences(source.lines):
+        if len(words) > MAX_WORDS:
+            report(number, f"the sentence '{' '.join(words[:6])} ...' has {len(words)} words; a sentence has at most "
+                   f"{MAX_WORDS}: make it two")
+
+
 def check_places(source, report):
     """What a row of where_things_are.md names stands in the file that the row links to."""
     if source.path != "docs/developer/where_things_are.md" or source.root is None:
@@ -310,6 +321,8 @@ RULES = [
     Rule("todo", "a TODO names its issue: TODO(#123)", check_todo),
     Rule("machine-path", "no absolute path of a developer's machine", check_machine_paths),
     Rule("link", "links between documents and to code lead somewhere", check_links),
+    Rule("long-sentence", f"{MAX_WORDS} words a sentence in Markdown, code and the table of options left out",
+         check_sentences),
     Rule("place", "docs/developer/where_things_are.md names what is in the files that it links to", check_places),
     Rule("decision-index", "docs/developer/ARCHITECTURE.md lists every decision", check_decision_index),
     Rule("sleep", "tests do not sleep", check_sleeps),

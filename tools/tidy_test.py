@@ -220,6 +220,37 @@ class Words(unittest.TestCase):
         self.assertEqual(cc("exit(1);  // tidy: allow(sleep) wrong rule\n"), [(2, "banned-word")])
 
 
+class Sentences(unittest.TestCase):
+    LONG = "Word " + "word " * 39 + "end."
+
+    def lines_of(self, text):
+        return [line for line, rule in rules_of("docs/x.md", text) if rule == "long-sentence"]
+
+    def test_up_to_the_limit(self):
+        self.assertEqual(self.lines_of("# Title\n\n" + self.LONG.replace("end", "", 1).replace(" .", ".") + "\n"), [])
+        self.assertEqual(self.lines_of("# Title\n\n" + self.LONG + "\n"), [3])
+
+    def test_sentences_in_paragraphs_items_and_cells(self):
+        half, rest = "Word " + "word " * 19 + "\n", "word " * 20 + "end.\n"
+        self.assertEqual(self.lines_of("Short one.\n" + half + rest), [1])
+        self.assertEqual(self.lines_of(f"- {half}  {rest}- {half}"), [1])
+        self.assertEqual(self.lines_of(f"| a | {self.LONG} |\n"), [1])
+
+    def test_what_ends_a_sentence(self):
+        half = "Word " + "word " * 24 + "end"
+        for text in (f"{half}. {half}.\n", f"{half}? `code` {half}\n", f"{half}.\n\n{half}.\n", f"- {half}\n- {half}\n",
+                     f"| {half} | {half} |\n", f"| {half}<br>{half} |\n", f"# {half}\n{half}.\n"):
+            self.assertEqual(self.lines_of(text), [], text)
+        self.assertEqual(self.lines_of(f"{half}, e.g. {half.lower()}.\n"), [1])
+
+    def test_what_is_no_prose(self):
+        for text in (f"```\n{self.LONG}\n```\n", f"Set `{self.LONG}` there.\n", f"See [this](x/{self.LONG.replace(' ', '-')}).\n",
+                     f"<!-- generated: options -->\n| {self.LONG} |\n<!-- end of generated -->\n"):
+            self.assertEqual(self.lines_of(text), [], text)
+        self.assertEqual(self.lines_of(f"<!-- generated: limits -->\n| {self.LONG} |\n<!-- end of generated -->\n"), [2])
+        self.assertEqual(rules_of("docs/x.txt", self.LONG + "\n"), [])
+
+
 class Sleeps(unittest.TestCase):
     def test_in_tests(self):
         for text in ("std::this_thread::sleep_for(1s);", "usleep(5);", "absl::SleepFor(d);", "sleep(1);"):

@@ -20,7 +20,7 @@ namespace neurontrace {
 // How each host's CLOCK_MONOTONIC_RAW goes by the reference now, for who has to tell hosts of a
 // moment: fitted out of the newest evidence on a thread of its own, so that asking costs nothing.
 // Any thread.
-// thread: live clocks: fits the models by which hosts are told about a moment
+// thread: live clocks: fits the models that express a moment on each host's clock
 class LiveClocks {
  public:
   // Fitted again so often by itself.

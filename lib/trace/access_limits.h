@@ -8,11 +8,10 @@
 #include "lib/trace/daemon_limits.h"
 #include "lib/trace/limits.h"
 
-// Limits of who may do what: of the file that says so, of tokens, of connections and of the audit
-// log.
+// Limits of access control: of the policy file, of tokens, of connections and of the audit log.
 namespace neurontrace::limits {
 
-// The file of --access. Beyond any of these: refused whole, with words.
+// The file of --access. Beyond any of these: the whole file is refused, with the reason.
 inline constexpr size_t kAccessFileBytesMax = 1u << 20;
 inline constexpr size_t kAccessRulesMax = 4'096;
 inline constexpr size_t kAccessNameBytesMax = 128;
@@ -23,13 +22,13 @@ inline constexpr size_t kTokenBytesMax = 8u << 10;
 // A PEM file of certificates or of a key. Larger: refused.
 inline constexpr size_t kPemBytesMax = 1u << 20;
 
-// Certificates whose ends are remembered. Beyond: all are forgotten, and read once more.
+// Certificates whose ends are remembered. Beyond: all are forgotten, and read again.
 inline constexpr size_t kCertificateEndsKnownMax = 16'384;
 
 // The headers of a call, its token with them. Larger: gRPC refuses the call.
 inline constexpr int kGrpcMetadataBytesMax = 16 << 10;
-// Of all connections that a port takes, an address has at most so many times as many as are free:
-// three quarters where nobody else is there. Further ones are closed at once, and counted.
+// An address has at most this many times the free connections of a port: three quarters without
+// other clients. Further ones are closed at once, and counted.
 inline constexpr int kGrpcConnectionsPerFree = 3;
 // Calls at once on one connection. Further ones wait at the client.
 inline constexpr int kGrpcStreamsPerConnectionMax = 128;
@@ -53,11 +52,11 @@ constexpr uint64_t StoreFilesOpenMax(uint64_t descriptors) {
 inline constexpr uint64_t kDescriptorsMax = 131'072;
 // Where it may have less than this, it does not start.
 inline constexpr uint64_t kDescriptorsMin = 512;
-// A connection without a call for as long is closed; who has one to make connects again.
+// A connection without a call for this long is closed; its client reconnects for the next call.
 inline constexpr int kGrpcConnectionIdleMsMax = 300'000;
-// A connection as old as this takes no further calls, and ends with those that it has; who has one
-// to make connects again, and shows what its certificate is then. It costs who has long calls
-// nothing, and is less than half of an hour, in which some authorities let certificates end.
+// A connection of this age accepts no further calls, and ends with its present calls. The client
+// reconnects for the next call, and presents its current certificate. Long calls are unaffected.
+// The age is less than half of an hour, the validity of certificates of some authorities.
 inline constexpr int kGrpcConnectionAgeMsMax = 1'200'000;
 static_assert(kGrpcConnectionAgeMsMax > 2 * kGrpcConnectionIdleMsMax);
 // From a connection's first byte to its last of TLS and HTTP/2's settings. Later: closed.
@@ -78,37 +77,37 @@ inline constexpr size_t kWatchesAtOnceMax = 256;
 inline constexpr size_t kWatchesOfCallerMax = 64;
 inline constexpr int kGrpcThreadsMax = 1'024;
 static_assert(kWatchesOfCallerMax < kWatchesAtOnceMax && kWatchesAtOnceMax < kGrpcThreadsMax / 2);
-// Who has not taken what such a call wrote for as long is no reader: the call is ended.
+// If the client has read nothing of such a call for this long, the call is ended.
 inline constexpr uint64_t kUnreadNsMax = 120'000'000'000;
 
-// Whose calls are counted, by name or by address. Beyond: who has not called for the longest time
-// is forgotten, and counted, and may call a burst again.
+// Callers whose calls are counted, by name or by address. Beyond: the caller with the oldest call
+// is forgotten, and counted, and may make a full burst again.
 inline constexpr size_t kCallersCountedMax = 16'384;
 // Of each caller but agents, unless --calls-per-second says otherwise; twice as many at once.
 // Further ones are refused.
 inline constexpr uint32_t kCallsPerSecondDefault = 100;
 inline constexpr uint32_t kCallsPerSecondMax = 1'000'000;
 inline constexpr uint32_t kCallSecondsAtOnce = 2;
-// Calls of the agents of one address, which makes a handful of them that stay, but may stand for a
-// fleet of thousands behind one address, or simulated ones, that all come back at once.
+// Calls of the agents of one address. An agent makes a handful of long calls, but an address can
+// have a fleet of thousands, also simulated, whose agents all reconnect at once.
 inline constexpr uint32_t kAgentCallsPerSecondMax = 2'000;
 inline constexpr uint32_t kAgentCallsAtOnceMax = 20'000;
 
-// Tokens of Kubernetes service accounts. Answers about as many are kept; beyond, that of who has
-// not called for the longest time is forgotten, and counted.
+// Tokens of Kubernetes service accounts. Answers about as many are kept; beyond, the answer for the
+// caller with the oldest call is forgotten, and counted.
 inline constexpr size_t kTokensKnownMax = 4'096;
 // How long the API server's answer counts: the token is good, is not, there was no answer.
 inline constexpr uint64_t kTokenGoodNs = 60'000'000'000;
 inline constexpr uint64_t kTokenBadNs = 10'000'000'000;
 inline constexpr uint64_t kTokenFailedNs = 1'000'000'000;
 // Questions about them, of tokens that were good before and of all others each. Calls that would
-// need a further one are refused, and counted; so are those beyond so many that wait for the
+// need a further one are refused, and counted. So are calls beyond this many that wait for the
 // answer to another call's question.
 inline constexpr size_t kTokenReviewsAtOnceMax = 16;
 inline constexpr uint32_t kTokenReviewsPerSecondMax = 50;
 inline constexpr uint32_t kTokenReviewsBurstMax = 200;
 inline constexpr size_t kTokenWaitersMax = 64;
-// One question and its answer; the answer, and what a token says. Larger: refused.
+// One question and its answer; the answer, and the claims of a token. Larger: refused.
 inline constexpr uint64_t kTokenReviewMsMax = 5'000;
 inline constexpr size_t kTokenReviewBytesMax = 64u << 10;
 static_assert(kTokensKnownMax > 2 * kTokenReviewsAtOnceMax);

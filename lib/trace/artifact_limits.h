@@ -18,21 +18,21 @@ inline constexpr size_t kArtifactsPerCaptureMax = 65'536;
 // (cut). Further ones are not noted: the capture has at least so many.
 inline constexpr size_t kArtifactsForgoneMax = 65'536;
 inline constexpr size_t kArtifactReasonBytesMax = 256;
-// All content that an aggregator keeps, unless it is told otherwise. What does not fit is refused
-// (FULL), counted; nothing that is kept gives way.
+// Default limit of all content that an aggregator keeps. Content that does not fit is refused
+// (FULL), counted; stored content is never replaced.
 inline constexpr uint64_t kArtifactStoreBytesDefault = uint64_t{64} << 30;
 
-// Bytes of one message of an upload, and uploads that an aggregator takes at once: further agents
-// are told to come again (BUSY).
+// Bytes of one message of an upload, and uploads that an aggregator accepts at once: further agents
+// have to retry (BUSY).
 inline constexpr size_t kArtifactPartBytes = size_t{1} << 20;
 inline constexpr size_t kArtifactPartBytesMax = size_t{4} << 20;
 inline constexpr size_t kArtifactUploadsMax = 8;
-// Uploads that broke off and can be gone on with. With one more the one that rests the longest
-// goes: its agent sends it again.
+// Interrupted uploads that can be resumed. Beyond: the oldest is deleted, and its agent sends it
+// again.
 inline constexpr size_t kArtifactPartialsMax = 4'096;
 static_assert(kArtifactPartialsMax > kArtifactUploadsMax);
-// What an upload has to bring in each period to keep its place: else the aggregator ends it,
-// counted; what has come stays, and is gone on with.
+// Bytes that an upload has to send in each period. Otherwise the aggregator ends it, counted; the
+// received bytes are kept, and the upload can be resumed.
 inline constexpr uint64_t kArtifactStallNs = 30'000'000'000;
 inline constexpr uint64_t kArtifactStallBytes = 65'536;
 // How long an agent waits for an aggregator that takes nothing of an upload or does not answer at
@@ -45,7 +45,7 @@ inline constexpr size_t kInspectEntriesMax = 10'000;
 inline constexpr size_t kArtifactsPerAgentMax = 4'096;
 // How long a file has to be seen the same before it is taken: who writes one pauses in between.
 inline constexpr uint64_t kArtifactRestNs = 1'000'000'000;
-// How often a file that changes while it is read is reread, and how long after a capture's end
+// How often a file that changes while it is read is read again, and how long after a capture's end
 // its files may still settle and be sent; then they are given up, counted.
 inline constexpr uint32_t kArtifactReadsMax = 3;
 inline constexpr uint64_t kArtifactPatienceNs = 30'000'000'000;

@@ -6,16 +6,16 @@
 #include "lib/trace/chunk_format.h"
 #include "lib/trace/limits.h"
 
-// As lib/trace/limits.h, for what a chunk becomes when it is read. A text is in a chunk once,
-// however often it is referred to; whoever reads events meets it each time. A builder closes a
-// chunk before any of these; a received chunk beyond one is refused for good.
+// As lib/trace/limits.h, for decoded chunks. A chunk contains a text once, however often it is
+// referred to, but a reader of events sees it each time. A builder closes a chunk before any of
+// these limits; a received chunk beyond one is permanently refused.
 namespace neurontrace::limits {
 
 // All strings together: a reader holds them while it is in the midst of the chunk.
 inline constexpr size_t kChunkStringBytesMax = kChunkBytesMax;
 
 // Event types and names of keys, of all shapes: a reader keeps each shape with its own texts, also
-// one that has no events.
+// a shape without events.
 inline constexpr size_t kChunkNameBytesMax = kChunkBytesMax;
 
 // The names and the texts of all events: what an export of the chunk writes, about. As much as its

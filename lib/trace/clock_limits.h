@@ -37,8 +37,8 @@ inline constexpr size_t kDeviceCoresMax = 8;
 inline constexpr size_t kDeviceExecutionsMax = 65'536;
 inline constexpr size_t kDeviceSyncPointsMax = 65'536;
 
-// Models of a capture's clocks, as they are stored: one row a machine and one a device core; beyond
-// either they are not stored, and fitted again each time they are asked for.
+// Stored models of a capture's clocks: one row per machine and one per device core. Beyond either
+// they are not stored, and fitted again for each request.
 inline constexpr size_t kClockModelRowsMax = size_t{1} << 20;
 inline constexpr size_t kClockModelBytesMax = size_t{256} << 20;  // of all rows
 

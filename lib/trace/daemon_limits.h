@@ -4,15 +4,15 @@
 #include <cstddef>
 #include <cstdint>
 
-// Limits of what agent and aggregator report about themselves: logs and the page /statusz.
+// Limits of the logs and the page /statusz of agent and aggregator.
 namespace neurontrace::limits {
 
 // Log lines of one kind, which are equal but for their digits: so many at once, then one a second.
 // Further ones are left out, and the next one says how many.
 inline constexpr uint32_t kLogLinesOfKindAtOnce = 10;
-// Kinds that are told apart. Beyond, the kind that shares a place with a newer one restarts.
+// Distinct kinds. Beyond, the count of a kind that shares a place with a newer one restarts.
 inline constexpr size_t kLogKinds = 1'024;
-// All lines together, whatever their kind: further ones are left out too.
+// All lines together, whatever their kind. Further ones are left out too.
 inline constexpr uint32_t kLogLinesAtOnce = 1'000;
 inline constexpr uint32_t kLogLinesPerSecond = 100;
 // A line. Longer: cut.
@@ -36,12 +36,12 @@ inline constexpr int kHealthThreads = 8;
 inline constexpr int kHealthWaitingMax = 4;
 static_assert(kHealthWaitingMax < kHealthThreads, "probes and metrics always find a thread");
 
-// A sequence that has had no turn for longer is stuck: /healthz says so, and a restart repairs it.
-// Far above what a slow disk makes it wait.
+// A sequence that has not run for longer is stuck: /healthz reports it, and a restart fixes it. Far
+// above the waits for a slow disk.
 inline constexpr uint64_t kSequenceStuckNs = 120'000'000'000;
 
-// Rows of one table of /statusz, and, in that of its numbers, of one metric, of which the code has
-// so many; further ones are counted.
+// Rows of one table of /statusz, and of one metric in its table of numbers; further ones are
+// counted.
 inline constexpr size_t kStatusRowsMax = 256;
 inline constexpr size_t kStatusMetricRowsMax = 8;
 // A cell. Longer: cut.
@@ -49,7 +49,7 @@ inline constexpr size_t kStatusCellBytesMax = 512;
 
 // Files of options. What is over them is refused, with what is wrong.
 inline constexpr size_t kConfigFileBytesMax = 1 << 20;
-inline constexpr size_t kConfigKeyBytesMax = 200;      // of one that is quoted in a message
-inline constexpr size_t kConfigWordsBytesMax = 1'000;  // of what is said of an option's value
+inline constexpr size_t kConfigKeyBytesMax = 200;      // of a key that is quoted in a message
+inline constexpr size_t kConfigWordsBytesMax = 1'000;  // of the message about an option's value
 
 }  // namespace neurontrace::limits

@@ -6,18 +6,17 @@
 
 #include "lib/trace/limits.h"
 
-// As lib/trace/limits.h, for what many exports share and for exports that go on. The counters are
-// named in docs/operator/metrics.md.
+// As lib/trace/limits.h, for resources that exports share and for exports that resume. The counters
+// are named in docs/operator/metrics.md.
 namespace neurontrace::limits {
 
-// Exports that people ask for and that are made at once. Further ones are refused with
-// RESOURCE_EXHAUSTED, counted. The standing ones have a place of their own. Of one caller, where
-// callers have names: the same.
+// Exports that people request, running at once, in total and of one caller with a name. Further
+// ones are refused with RESOURCE_EXHAUSTED, counted. Standing exports have a separate place.
 inline constexpr size_t kExportsAtOnceMax = 8;
 inline constexpr size_t kExportsOfCallerMax = 6;
 static_assert(kExportsOfCallerMax < kExportsAtOnceMax);
 
-// Files that an export continues with. Beyond, the CLI restarts, and the aggregator refuses.
+// Files that an export can resume. Beyond, the CLI restarts, and the aggregator refuses.
 inline constexpr size_t kExportHeldFilesMax = 4'096;
 
 // Of a Perfetto trace that is split, what --max-size may ask for at the least. Below:

@@ -24,9 +24,8 @@ inline constexpr size_t kFrameworkTimesSampledMax = 64;
 // without a begin), which is counted.
 inline constexpr size_t kFrameworkOpenSpansMax = 65'536;
 inline constexpr size_t kFrameworkOpenSpanBytesMax = size_t{16} << 20;
-// Files of a watched directory that may be traces by their names, of which each capture remembers
-// how they were. Beyond: those that are last in the order of their paths are not looked at, which
-// is counted.
+// Files of a watched directory that may be traces by their names; each capture remembers their
+// state. Beyond: the last ones in the order of their paths are ignored, which is counted.
 inline constexpr size_t kFrameworkDirectoryFilesMax = 16'384;
 // Contents of one file that are read as it is overwritten again and again, and how often it is
 // opened for that. Beyond: what it has then is not read, which is said.

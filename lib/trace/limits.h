@@ -47,8 +47,8 @@ inline constexpr uint32_t kWorkersPerAgentMax = 1'024;
 // still free: half if nobody else holds any, else half of the rest.
 inline constexpr uint32_t kTapConnectionsMax = 1'024;
 inline constexpr uint32_t kWorkerWarningsMax = 64;     // further ones are not reported
-inline constexpr uint32_t kWorkerEventTypesMax = 512;  // the same
-inline constexpr uint32_t kWorkerJobFactsMax = 64;     // the same
+inline constexpr uint32_t kWorkerEventTypesMax = 512;  // further ones are not reported
+inline constexpr uint32_t kWorkerJobFactsMax = 64;     // further ones are not reported
 inline constexpr uint32_t kAgentsMax = 16'384;
 inline constexpr uint32_t kStreamsPerCaptureMax = 1u << 20;
 inline constexpr uint32_t kCapturesRunningMax = 16;
@@ -66,8 +66,8 @@ static_assert(kCanaryAgeMaxNs > 2 * kCanaryIntervalNs);  // one may be lost or l
 inline constexpr size_t kGrpcBytesMax = size_t{256} << 20;
 // Memory of a store's write that is kept for the next one; what grew larger is given back.
 inline constexpr size_t kStoreBatchBytesKept = size_t{16} << 20;
-// Whose canaries an aggregator watches: of further ones it does not say how old they are, and
-// neurontrace_aggregator_streams_live stands still.
+// Whose canaries an aggregator watches: the age of further ones is not reported, and
+// neurontrace_aggregator_streams_live does not count them.
 inline constexpr size_t kCanaryStreamsMax = 65'536;
 // Agent: chunks sent and not yet acknowledged; beyond: sending waits.
 inline constexpr uint32_t kUnackedChunksMax = 256;
@@ -78,8 +78,8 @@ inline constexpr size_t kAgentQueueBytesMax = size_t{64} << 20;
 // Agent: bytes of chunks sent and not yet acknowledged; beyond: sending waits.
 inline constexpr size_t kUnackedBytesMax = size_t{32} << 20;
 
-// Agent's spool. At its size, or a capture's share of it: drop-oldest or refuse-newest, as the
-// agent is told. A segment holds at least one record, whatever its size.
+// Agent's spool. At its size, or a capture's share of it: drop-oldest or refuse-newest, as
+// configured. A segment holds at least one record, whatever its size.
 inline constexpr uint64_t kSpoolBytesDefault = uint64_t{4} << 30;
 inline constexpr uint64_t kSpoolBytesMin = uint64_t{1} << 20;
 inline constexpr uint64_t kSpoolSegmentBytesMax = uint64_t{64} << 20;
@@ -92,8 +92,9 @@ inline constexpr size_t kSpoolBatchBytesMax = size_t{8} << 20;  // written with 
 inline constexpr size_t kSpoolCapturesMax = 1'024;
 inline constexpr size_t kSpoolFilesPerDirectoryMax = 1u << 20;
 inline constexpr size_t kSpoolCursorBytesMax = size_t{256} << 20;
-// Captures that the spool says go on, the bytes of the file that does, and the streams of one of
-// them. Beyond: an agent that starts waits for its aggregator before it reads a tap.
+// Captures that continue according to the spool, the bytes of the file that lists them, and the
+// streams of one of them. Beyond: an agent that starts waits for its aggregator before it reads a
+// tap.
 inline constexpr size_t kSpoolRunningMax = 64;
 inline constexpr size_t kSpoolRunningBytesMax = size_t{1} << 20;
 inline constexpr size_t kSpoolRunningStreamsMax = 8'192;
@@ -130,8 +131,8 @@ inline constexpr uint32_t kFrameworkDirectoryEntriesMax =
 inline constexpr size_t kFrameworkEventBytesMax =
     size_t{1} << 20;  // one element of traceEvents; longer: passed over, a decode loss
 
-// Host samples. More processors: none of the host are sampled, which is counted. What is in
-// /proc/stat and /proc/meminfo beyond is not read.
+// Host samples. More processors: none of the host are sampled, which is counted. The contents of
+// /proc/stat and /proc/meminfo beyond are not read.
 inline constexpr size_t kHostCpusMax = 8'192;
 inline constexpr size_t kHostProcFileBytesMax = size_t{1} << 20;
 
@@ -151,7 +152,7 @@ inline constexpr size_t kUploadAnswersMax = 4'096;
 inline constexpr size_t kAgentOrdersMax = 1'024;
 
 // Aggregator: how long a capture that is stopping waits for an agent that is not connected, and for
-// one that is but says nothing more about it. Then it ends without that agent, incomplete.
+// a connected agent that does not report about it. Then it ends without that agent, incomplete.
 inline constexpr uint64_t kAgentReturnMaxNs = 10'000'000'000;
 inline constexpr uint64_t kAgentSilenceMaxNs = 60'000'000'000;
 // Aggregator: worker statuses and warnings that one capture's record keeps. Further ones are

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-// Limits of what the kubelet says of pods. Beyond: its answer is refused as a whole, and counted,
-// unless it says otherwise.
+// Limits of the kubelet's answers about pods. Beyond: the whole answer is refused, and counted,
+// unless stated otherwise.
 namespace neurontrace::limits {
 
 inline constexpr size_t kPodResourcesBytesMax = size_t{4} << 20;  // of one answer

@@ -9,16 +9,16 @@
 
 namespace neurontrace::limits {
 
-// What is read again of a damaged write-ahead log: one write (a longer one counts as damage; the
-// aggregator holds less at once), and the places of damage that are named (of further ones the last
-// says how many they are).
+// Reading a damaged write-ahead log: one write (a longer write counts as damage; the aggregator
+// holds less at once), and the places of damage that are named. The last one has the number of
+// further places.
 inline constexpr size_t kWalRecordBytesMax = size_t{256} << 20;
 inline constexpr size_t kWalDamageNamedMax = 1'000;
 static_assert(kWalRecordBytesMax >= 2 * kIngestBytesInFlightMax);
 
-// Behind a chunk that cannot be read: numbers that are looked at for the next one, and how often a
-// walk over a stream may look where there is nothing, as numbers with holes are an agent's to give.
-// Beyond: what follows is told as unreachable.
+// After an unreadable chunk: numbers that are tried for the next one, and how often a walk over a
+// stream may try absent numbers, because an agent can leave holes. Beyond: the following chunks are
+// reported as unreachable.
 inline constexpr uint64_t kChunkWalkProbesMax = 65'536;
 inline constexpr uint64_t kChunkWalkMissesMax = 8 * kChunkWalkProbesMax;
 

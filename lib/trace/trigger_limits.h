@@ -6,11 +6,11 @@
 
 #include "lib/trace/limits.h"
 
-// Limits of triggers: of what a rule may say, and of what is kept while rules are watched. How many
-// rules there may be is limits::kTriggerRulesMax.
+// Limits of triggers: of the values of a rule, and of the state of watched rules. The number of
+// rules is limits::kTriggerRulesMax.
 namespace neurontrace::limits {
 
-// A rule file. Beyond any of these: refused whole, with words.
+// A rule file. Beyond any of these: the whole file is refused, with the reason.
 inline constexpr size_t kTriggerFileBytesMax = 256u << 10;
 inline constexpr size_t kTriggerNameBytesMax = 64;
 
@@ -35,8 +35,8 @@ inline constexpr size_t kTriggerOpenExecutionsMax = 16;
 inline constexpr uint64_t kTriggerStaleNs = 30'000'000'000;
 // The body of POST /triggers/NAME. Beyond: 413.
 inline constexpr size_t kTriggerBodyBytesMax = 4'096;
-// Aggregator: jobs of which it is known when a rule fired. Beyond: those whose cool-down is over
-// are forgotten; where there is none, it is suppressed, and counted.
+// Aggregator: jobs with a known time of the last firing of a rule. Beyond: those whose cool-down is
+// over are forgotten; if there are none, the trigger is suppressed, and counted.
 inline constexpr size_t kTriggerJobsMax = 1'024;
 // Aggregator: workers in captures whose silence is watched. Beyond: not watched, and counted.
 inline constexpr size_t kTriggerWorkersWatchedMax = 65'536;

@@ -74,13 +74,13 @@ void Checker::Coverage() {
     }
   }
   if (sighted.of > 0) {
-    Add("G1", "every stamp within its bound, faults told or none", Missed(sighted),
+    Add("G1", "every stamp within its bound, faults reported or not", Missed(sighted),
         sighted.held == sighted.of);
-    Add("G1", "every pair of stamps within their bounds, likewise", Missed(pairs),
+    Add("G1", "every pair of stamps within their bounds, faults reported or not", Missed(pairs),
         pairs.held == pairs.of);
   }
   if (near.of > 0) {
-    Add("G1", "every stamp within a second of a fault, likewise", Missed(near),
+    Add("G1", "every stamp within a second of a fault within its bound", Missed(near),
         near.held == near.of);
   }
   if (likely.of > 0) {

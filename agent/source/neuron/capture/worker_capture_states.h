@@ -71,7 +71,7 @@ enum class WorkerAction : uint8_t {
   kKeepRecorded,      // Keeps that something was recorded, and reports nothing.
   kReportWaiting,     // Reports armed, starting, or what keeps the tap from recording.
   kRetryLater,        // Reports the other capture; a START follows in a second.
-  kReportObstacle,    // Reports what the tap says.
+  kReportObstacle,    // Reports the obstacle that the tap named.
   kReportTapState,    // Reports recording, waiting or an obstacle by the tap's new state.
   kSuspend,           // Reports suspended, starts the suspension, sends a STOP if one is owed.
   kUpdateSuspension,  // Reports for which capture, sends a STOP if one is owed.

@@ -5,11 +5,9 @@ import json
 import os
 import re
 import socket
-import stat
 import subprocess
 
 import suite
-from fleet import wait_until
 from fleet_case import FleetCase
 from ground_truth import read_events
 from pftrace_reader import Pftrace
@@ -136,42 +134,6 @@ class Input(FleetCase):
                             ["neurontrace-aggregator", "--artifact-bytes"]):
                 self.check_usage(self.run_program(*command[:-1], f"{command[-1]}={size}"), size)
 
-    def test_a_gb_is_of_1000_and_a_gib_of_1024(self):
-        for text, size in (("2GB", 2 * 10**9), ("2GiB", 2 * 2**30), ("500MB", 500 * 10**6), ("4G", 4 * 10**9)):
-            done = self.run_program("neurontrace-agent", "--aggregator", "127.0.0.1:1", "--spool-bytes", text, "--validate-config")
-            self.assertIn(f"spool-bytes = {size}\n", done.stdout.decode(), done)
-            done = self.run_program("neurontrace-aggregator", "--artifact-bytes", text, "--validate-config")
-            self.assertIn(f"artifact-bytes = {size}\n", done.stdout.decode(), done)
-
-    def test_texts_that_are_not_utf_8(self):
-        text = b"caf\xe9"
-        for command in (["capture", "--name"], ["capture", "--job"], ["capture", "start", "--name"],
-                        ["captures", "show"], ["export"], ["triggers", "fire"], ["flight-recorder", "on", "--job"],
-                        ["clocks", "--instance"], ["workers", "--instance"]):
-            self.check_usage(self.run_program("neurontrace", *command, text), "caf?", "not UTF-8")
-        self.check_usage(self.run_program("neurontrace", "capture", "--tag", b"k=" + text), "not UTF-8")
-        self.check_usage(self.run_program("neurontrace-agent", "--aggregator", "127.0.0.1:1", "--spool", text), "not UTF-8")
-        self.check_usage(self.run_program("neurontrace-aggregator", "--store", text), "not UTF-8")
-
-    def test_files_of_daemons_options_are_toml(self):
-        file = self.fleet.dir / "agent.toml"
-        for text, line in (('\nspool = "a # b" c\n', 2), ("aggregator = a:1\n", 1), ("drain-seconds = -5\n", 1),
-                           ('\n\nspool-bytes = "5XB"\n', 3), ("[agent]\n", 1), ("nothing = 1\n", 1)):
-            file.write_text(text)
-            done = self.run_program("neurontrace-agent", "--aggregator", "127.0.0.1:1", "--config", file, "--validate-config")
-            self.check_usage(done, f"{file}:{line}:")
-        file.write_text('aggregator = "127.0.0.1:1"  # where\nspool = "/tmp/a # b"\nspool-bytes = "1GB"\n')
-        done = self.run_program("neurontrace-agent", "--config", file, "--validate-config")
-        self.assertEqual(done.returncode, 0, done)
-        self.assertIn("spool = /tmp/a # b\n", done.stdout.decode())
-
-    def test_tags_that_say_who_began_a_capture_are_the_aggregators(self):
-        self.start_fleet()
-        for tag in ("trigger=slow", "cause=a fire", " trigger =x"):
-            done = self.fleet.cli("capture", "--duration", "1s", "--tag", tag, check=False)
-            self.assertEqual(done.returncode, 2, done)
-            self.assertIn("reserved for the aggregator", done.stderr)
-
 
 class Output(FleetCase):
     """Results that cannot be written are failures, said in words; and files are written where they were asked for."""
@@ -213,85 +175,6 @@ class Output(FleetCase):
                               capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 1, done)
         self.assertIn("standard output", done.stderr)
-
-    def test_where_an_export_goes(self):
-        self.start_fleet()
-        capture = self.fleet.cli_json("capture", "--duration", "300ms")
-        place = self.fleet.dir / "out"
-        place.mkdir()
-        export = ["export", capture["capture_id"], "--clock", "raw", "--format", "events", "-o"]
-        self.fleet.cli(*export, place / "plain")
-        events = (place / "plain").read_bytes()
-        (place / "real").write_text("before")
-        (place / "link").symlink_to("real")
-        (place / "dangling").symlink_to("absent")
-        for name, target in (("link", "real"), ("dangling", "absent")):
-            self.fleet.cli(*export, place / name)
-            self.assertTrue((place / name).is_symlink())
-            self.assertEqual((place / target).read_bytes(), events)
-        os.mkfifo(place / "pipe")
-        with open(place / "read", "wb") as read, subprocess.Popen(["cat", place / "pipe"], stdout=read) as reader:
-            self.fleet.cli(*export, place / "pipe")
-            self.assertEqual(reader.wait(timeout=30), 0)
-        self.assertEqual((place / "read").read_bytes(), events)
-        self.assertTrue((place / "pipe").is_fifo())
-        script = 'exec "$@" -o >(cat > "$0"; touch "$0.whole")'
-        subprocess.run(["bash", "-c", script, place / "substituted", *self.fleet.cli_command(*export[:-1])], check=True,
-                       capture_output=True, timeout=60)
-        wait_until(lambda: (place / "substituted.whole").exists(), "the reader to be done")
-        self.assertEqual((place / "substituted").read_bytes(), events)
-        for name in ("-", "/dev/stdout", "/proc/self/fd/1", "/dev/fd/1"):
-            self.assertEqual(self.fleet.cli(*export, name).stdout.encode(), events, name)
-        if os.geteuid() == 0:
-            os.mknod(place / "null", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
-            self.fleet.cli(*export, place / "null")
-            self.assertTrue((place / "null").is_char_device())
-            self.fleet.cli("capture", "--duration", "200ms", "-o", place / "null")
-            self.assertTrue((place / "null").is_char_device())
-        left = [path.name for path in place.iterdir() if ".part" in path.name]
-        self.assertEqual(left, [])
-
-    def test_an_export_that_selects_nothing(self):
-        self.start_fleet()
-        self.fleet.wait_for_ranks(2)
-        capture_id = self.fleet.cli_json("capture", "--duration", "300ms")["capture_id"]
-        trace = self.fleet.dir / "empty.pftrace"
-        for option, value, words in (("--from", "200s", "after the capture's last event"),
-                                     ("--instance", "nope", "no instance nope (it has i-0001)"),
-                                     ("--core", "77", "no core 77 (it has 0-1)"),
-                                     ("--worker-gid", "999", "no worker_gid 999 (it has 0-1)"),
-                                     ("--event-type", "nc_exec_runing", "did you mean nc_exec_running?")):
-            trace.unlink(missing_ok=True)
-            done = self.fleet.cli("export", capture_id, option, value, "-o", trace, codes=(3,))
-            self.assertIn("warning: nothing is selected: ", done.stdout)
-            self.assertIn(words, done.stdout)
-            self.assertTrue(trace.exists())
-        for format_name in ("json", "events", "summary-text", "chrome-json", "xspace"):
-            place = self.fleet.dir / f"empty-{format_name}"
-            done = self.fleet.cli("export", capture_id, "--core", 77, "--format", format_name, "-o", place, codes=(3,))
-            self.assertIn("no core 77", done.stdout)
-        told = self.fleet.cli_json("export", capture_id, "--core", 0, "-o", trace)
-        self.assertEqual((told["written_to"], told["warnings"]), (str(trace), []))
-        small = self.fleet.cli("export", capture_id, "--max-size", "1MB", "-o", self.fleet.dir / "parts", codes=(2,))
-        self.assertIn("at least 1MiB", small.stderr)
-
-    def test_a_file_that_cannot_be_written_is_known_before_anything_is_recorded(self):
-        self.start_fleet()
-        (self.fleet.dir / "full").mkdir()
-        (self.fleet.dir / "full" / "x").touch()
-        for path, options in (("nodir/x", []), ("full", []), ("x" * 250, []), ("full", ["--format", "xspace"]),
-                              ("nodir/x", ["--format", "xspace"])):
-            done = self.fleet.cli("capture", "--duration", "1s", *options, "-o", self.fleet.dir / path, check=False)
-            self.assertEqual(done.returncode, 1, done)
-            self.assertIn(f"cannot write to {self.fleet.dir / path}", done.stderr)
-        self.assertEqual(self.fleet.cli_json("captures").get("captures", []), [])
-
-    def test_start_says_where_nothing_begins(self):
-        self.start_instances("i-0001")
-        done = self.fleet.cli("capture", "start", "--job", "nobody", check=False)
-        self.assertEqual(done.returncode, 3, done)
-        self.assertRegex(done.stdout, r"\A[0-9A-Z]{26}\n\Z")
-        self.assertIn("records nothing", done.stderr)
 
 
 class Walk(FleetCase):

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exports that the aggregator writes into directories of a shared volume."""
-import hashlib
 import json
 import pathlib
 import shutil
 import time
 
 import suite
-from delivery_case import SESSION, DeliveryCase
+from delivery_case import DeliveryCase
 from fleet import wait_until
 
 
@@ -48,32 +47,6 @@ class DeliveryTest(DeliveryCase):
         shutil.rmtree(next(destination.glob("i-*_pid_*")))
         self.fleet.cli("export", capture_id, "--to", destination)
         self.check_whole(destination, capture_id)
-
-    def test_the_same_place_in_two_inspect_directories_is_delivered_twice(self):
-        self.start()
-        pods = [self.fleet.dir / "pod-a", self.fleet.dir / "pod-b"]
-        for pod in pods:
-            pod.mkdir()
-        self.start_instances("i-0001", agent_options=("--inspect-dir", pods[0], "--inspect-dir", pods[1]))
-        worker = self.fleet.start_worker("i-0001", "--cores", 1)
-        self.fleet.wait_for_workers(1)
-        capture_id = self.start_capture()
-        self.wait_for_events(capture_id, 1)
-        place = f"i-0001_pid_{worker.pid}/{SESSION}/ntrace.pb"
-        for pod in pods:
-            (pod / place).parent.mkdir(parents=True)
-            (pod / place).write_text(f"of {pod.name}")
-        self.assertEqual(int(self.stop_capture(capture_id, code=None)["artifacts"]), 2)
-        self.fleet.cli("export", capture_id, "--to", self.root, "--format", "json", codes=(0, 3))
-        self.check_whole(self.root, capture_id)
-        there = {str(path.relative_to(self.root)): path.read_text() for path in self.root.rglob("ntrace.pb")}
-        first, second = sorted(pods, key=lambda pod: hashlib.sha256(str(pod).encode()).hexdigest())
-        beside = f"root-{hashlib.sha256(str(second).encode()).hexdigest()[:12]}/{place}"
-        self.assertEqual(there, {place: f"of {first.name}", beside: f"of {second.name}"})
-        about = next(self.root.glob("i-*_pid_*/*/neurontrace.json"))
-        listed = {str((about.parent / name).resolve().relative_to(self.root.resolve()))
-                  for name in json.loads(about.read_text())["artifacts"]}
-        self.assertEqual(listed, set(there))
 
     def test_nothing_is_written_outside_the_roots(self):
         self.start()

@@ -188,35 +188,6 @@ class ArtifactsTest(FleetCase):
         self.fleet.cli("captures", "delete", capture_id)
         self.assertEqual(self.kept(), {})
 
-    def test_every_kind_is_found_in_the_layouts_of_both_eras(self):
-        capture_id = self.start("i-0001")
-        names = ("neff_ab_vnc_0.neff", "ab_instid_0_vnc_1.ntff", "ntrace.pb", "trace_info.pb", "cpu_util.pb",
-                 "host_mem.pb")
-        older = self.out / "i-0001_pid_8_0123456789ab"
-        older.mkdir()
-        for name in names:
-            self.write("i-0001_pid_7", name, f"new {name}".encode())
-            (older / name).write_text(f"old {name}")
-        (self.out / "neffs").mkdir()
-        (self.out / "neffs" / "graph_ab.neff").write_text("shared")
-        for other in ("i-0002_pid_7", "elsewhere"):
-            (self.out / other).mkdir()
-            (self.out / other / "ntrace.pb").write_text("not its own")
-        (older / "trace.json").write_text("no artifact")
-        capture = self.stop_capture(capture_id, code=None)
-        expected = {f"{era} {name}".encode() for era in ("new", "old") for name in names} | {b"shared"}
-        self.assertEqual({path.read_bytes() for path in self.kept().values()}, expected)
-        self.assertEqual(int(capture["artifacts"]), len(expected))
-
-    def test_a_file_that_goes_on_is_taken_again_and_waited_for_at_the_end(self):
-        capture_id = self.start("i-0001")
-        first = self.write("i-0001_pid_7", "ntrace.pb", b"1\n")
-        wait_until(lambda: first in self.kept(), "what there is of the file")
-        whole = self.write("i-0001_pid_7", "ntrace.pb", b"1\n2\n")
-        # The end comes before it can rest, or after: it is waited for.
-        self.assertEqual(int(self.stop_capture(capture_id, code=None)["artifacts"]), 1)
-        self.assertEqual(list(self.kept()), [whole])
-
     def check_device_profiles(self, capture_id, paths):
         """The JSON export lists them by what their names say."""
         out = self.fleet.dir / "trace.json"

@@ -12,6 +12,7 @@ void Bandwidth::Take(const TimelineBatch& batch, std::vector<BandwidthSample>& d
     const ShapeFields& fields = fields_.Of(*record->shape);
     const bool is_in = fields.type == DerivedType::kCopyIn;
     if (!is_in && fields.type != DerivedType::kCopyOut) continue;
+    // Without both ends nobody knows over which time the bytes are to be spread.
     if ((record->flags & (kOpen | kStartLost)) != 0) {
       ++counts_.open;
       continue;
@@ -46,8 +47,10 @@ void Bandwidth::Begin(const TimelineRecord& record, uint32_t lane, uint64_t byte
   ++counts_.transfers;
   counts_.bytes = counts_.bytes > UINT64_MAX - bytes ? UINT64_MAX : counts_.bytes + bytes;
   if (listed_.empty() && active_.empty()) {
+    // Jumps over the time without transfers: it has no samples.
     bin_start_ns_ = record.start_ns - record.start_ns % bin_ns_;
   }
+  // The usual case needs no division.
   if (record.end_ns <= bin_end_ns()) {
     Add(lane, static_cast<double>(bytes));
     return;
@@ -71,7 +74,8 @@ void Bandwidth::Advance(uint64_t time_ns, std::vector<BandwidthSample>& done) {
   while (!listed_.empty() && bin_end_ns() <= time_ns) GiveOutBin(done);
 }
 
-// Continues to the next bin, in which a lane of this one stands with 0 at least, once.
+// Continues with the next bin. A lane with bytes in this one stays listed for one more bin, in
+// which it has 0 bytes unless further transfers add some.
 void Bandwidth::GiveOutBin(std::vector<BandwidthSample>& done) {
   std::sort(listed_.begin(), listed_.end());
   size_t kept = 0;

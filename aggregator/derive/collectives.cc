@@ -11,6 +11,7 @@
 namespace neurontrace {
 namespace {
 
+// The stream decides between equal times, so that exports do not depend on the order of reading.
 bool ArrivesBefore(const CollectiveMember& a, const CollectiveMember& b) {
   return std::pair(a.start_ns, a.stream) < std::pair(b.start_ns, b.stream);
 }
@@ -59,6 +60,7 @@ std::optional<uint64_t> CollectiveFinder::Join(const TimelineRecord& record,
   }
   const auto exec_id = StartNumber(record, fields, DerivedField::kExecId);
   const auto op_id = StartNumber(record, fields, DerivedField::kOpId);
+  // A barrier with a peer concerns two cores alone and has no common id with others.
   const bool is_of_two = is_barrier && StartNumber(record, fields, DerivedField::kPeer).has_value();
   if (!exec_id || is_of_two || (!op_id && !is_barrier)) {
     ++counts_.unnumbered;
@@ -79,6 +81,7 @@ uint64_t CollectiveFinder::Place(const Key& key, const TimelineRecord& record,
   const auto first = first_of_.try_emplace(key, kNoSlot).first;
   uint32_t last = kNoSlot;
   size_t others = 0;
+  // Oldest first: an earlier operation takes its late parts before a new one does.
   for (uint32_t slot = first->second; slot != kNoSlot; slot = open_[slot]->next) {
     if (JoinOpen(record, *open_[slot])) return open_[slot]->collective.number;
     last = slot;
@@ -87,6 +90,7 @@ uint64_t CollectiveFinder::Place(const Key& key, const TimelineRecord& record,
   const uint32_t slot = OpenOne(key, record, fields);
   const uint64_t number = open_[slot]->collective.number;
   (last == kNoSlot ? first->second : open_[last]->next) = slot;
+  // Ids that never change would otherwise make this search quadratic.
   if (others >= kOpenPerKeyMax) {
     ++counts_.closed_early;
     Close(first->second);
@@ -104,7 +108,8 @@ uint32_t CollectiveFinder::OpenOne(const Key& key, const TimelineRecord& record,
   const uint32_t slot = free_.back();
   free_.pop_back();
   Open& open = *open_[slot];
-  Collective& collective = open.collective;  // an empty one, except for its key
+  // Close moved the former collective out, so that this one is empty.
+  Collective& collective = open.collective;
   collective.number = next_number_++;
   collective.communicator = key.communicator;
   collective.kind = key.kind;
@@ -124,7 +129,8 @@ void CollectiveFinder::CloseBeyondLimit() {
   while (members_open_ > kMembersOpenMax && !due_.empty()) {
     const Due first = due_.top();
     due_.pop();
-    if (open_[first.slot]->collective.number != first.number) continue;  // is closed
+    // The slot was closed, and perhaps used again, since this was queued.
+    if (open_[first.slot]->collective.number != first.number) continue;
     ++counts_.closed_early;
     Close(first.slot);
   }
@@ -136,7 +142,8 @@ size_t CollectiveFinder::IndexOf(uint32_t stream, Open& open) const {
     if (seat.number == open.collective.number) return seat.index;
     if (seat.number < open.collective.number) return members.size();
   }
-  // It has joined several that were opened after this one, and perhaps this one before.
+  // The stream has joined several collectives that were opened later, and perhaps this one before:
+  // only then is the index worth building.
   for (; open.indexed < members.size(); ++open.indexed) {
     open.index_of.emplace(members[open.indexed].stream, open.indexed);
   }
@@ -160,6 +167,7 @@ bool CollectiveFinder::JoinOpen(const TimelineRecord& record, Open& open) {
   const size_t index = IndexOf(record.stream, open);
   if (index < members.size()) {
     CollectiveMember& own = members[index];
+    // The core has left already: this part begins another operation with the same ids.
     if (record.start_ns >= own.end_ns && record.start_ns > own.start_ns) return false;
     own.end_ns = std::max(own.end_ns, record.end_ns);
     own.is_open |= is_open;
@@ -172,13 +180,15 @@ bool CollectiveFinder::JoinOpen(const TimelineRecord& record, Open& open) {
                        .bound = bounds_.Keep(record)});
     ++members_open_;
   }
-  // An open part says nothing of how long the collective takes.
+  // An open part ends where its stream ends, which says nothing about how long the collective
+  // takes.
   open.last_end_ns = std::max(open.last_end_ns, is_open ? record.start_ns : record.end_ns);
   return true;
 }
 
 void CollectiveFinder::NameAbsent(Collective& collective) {
-  // Where ids do not agree between cores each part is one, of which all others would be absent.
+  // If ids do not agree between cores, each part is a collective of its own, and all others would
+  // count as absent from each.
   if (collective.members.size() < 2) return;
   const Communicator& about = communicators_.all()[collective.communicator];
   if (about.streams.size() == collective.members.size()) return;
@@ -187,6 +197,7 @@ void CollectiveFinder::NameAbsent(Collective& collective) {
   }
   for (size_t i = 0; i < about.streams.size(); ++i) {
     const uint32_t stream = about.streams[i];
+    // Numbers instead of a set that is cleared for each collective.
     if (seen_in_[stream] == collective.number || about.since[i] >= collective.number) continue;
     if (extents_[stream].first_ns > collective.start_ns() ||
         extents_[stream].last_ns < collective.last_arrival_ns())
@@ -214,7 +225,7 @@ void CollectiveFinder::Close(uint32_t slot) {
   free_.push_back(slot);
   auto& members = collective.members;
   members_open_ -= members.size();
-  // Parts come in the order of their starts.
+  // Parts usually come in the order of their starts.
   if (!std::is_sorted(members.begin(), members.end(), ArrivesBefore)) {
     std::sort(members.begin(), members.end(), ArrivesBefore);
   }
@@ -231,14 +242,17 @@ void CollectiveFinder::CloseBefore(uint64_t time_ns, std::vector<Collective>& do
     if (time_ns != UINT64_MAX && AddSaturating(due.time_ns, meet_ns_) >= time_ns) break;
     due_.pop();
     const Open& open = *open_[due.slot];
-    if (open.collective.number != due.number) continue;  // is closed
-    // Others have joined it meanwhile.
+    // Closed since this was queued.
+    if (open.collective.number != due.number) continue;
+    // Further parts have joined it. Updating the queue for each of them would cost more than
+    // queueing it again once it is due.
     if (time_ns != UINT64_MAX && open.last_end_ns > due.time_ns) {
       due_.push({open.last_end_ns, due.number, due.slot});
       continue;
     }
     Close(due.slot);
   }
+  // The common case: no element is moved.
   if (done.empty()) {
     done.swap(closed_);
     return;

@@ -21,85 +21,103 @@
 
 namespace neurontrace {
 
+// Which events are the parts of a collective.
 enum class CollectiveKind : uint8_t {
-  kDevice,       // cc_running
-  kHostBarrier,  // enc_barrier of all
+  kDevice,  // cc_running
+  // enc_barrier of all cores, on the host.
+  kHostBarrier,
 };
 
-// One core's part in a collective. Reference time.
+// One core's part in a collective. Times are reference time.
 struct CollectiveMember {
   uint32_t stream = 0;
-  uint64_t start_ns = 0;       // it arrived
-  uint64_t end_ns = 0;         // it left
+  // When the core arrived.
+  uint64_t start_ns = 0;
+  // When it left; its stream's end if is_open.
+  uint64_t end_ns = 0;
   bool is_open = false;        // it is not known when it left
   RecordBounds::Moment bound;  // of start_ns
 };
 
 // One collective operation of several cores. A plain value.
 struct Collective {
-  uint64_t number = 0;        // unique in one reading: what CollectiveFinder::Join gave
+  // Unique in one reading: the result of CollectiveFinder::Join.
+  uint64_t number = 0;
   uint32_t communicator = 0;  // index into CollectiveFinder::communicators()
   CollectiveKind kind = CollectiveKind::kDevice;
   uint64_t exec_id = 0;
-  uint64_t op_id = 0;                     // of a barrier 0
-  std::string algorithm;                  // empty: not said; what KeptName leaves
-  std::vector<CollectiveMember> members;  // in the order of arrival
-  // Of one with two members or more: cores that took part in an earlier operation of the
-  // communicator, whose events reach from before this one to after it, and that have none of it: by
-  // stream, the first kAbsentNamedMax of absent_count. CollectiveFinder::absences() counts them
-  // all.
+  uint64_t op_id = 0;  // of a barrier 0
+  // As KeptName shortens it; empty if the event does not name it.
+  std::string algorithm;
+  // In the order of arrival; never empty.
+  std::vector<CollectiveMember> members;
+  // Only with two members or more: streams of cores that took part in an earlier operation of the
+  // communicator, whose events reach from before this one to after it, and that have no part in it.
+  // The first kAbsentNamedMax of absent_count; CollectiveFinder::absences() counts all.
   std::vector<uint32_t> absent;
   uint64_t absent_count = 0;
 
   uint64_t start_ns() const { return members.front().start_ns; }
   uint64_t last_arrival_ns() const { return members.back().start_ns; }
   uint64_t arrival_skew_ns() const { return last_arrival_ns() - start_ns(); }
-  // How far the skew can be from the truth; nullopt: not known.
+  // Returns how far the skew can be from the truth, or nullopt if that is not known.
   std::optional<uint64_t> skew_bound_ns() const {
     return RecordBounds::OfOrder(members.front().bound, members.back().bound);
   }
   const CollectiveMember& last() const { return members.back(); }
-  // Of an even number the earlier of the two.
+  // For an even number of members, the earlier of the two in the middle.
   const CollectiveMember& median() const { return members[(members.size() - 1) / 2]; }
-  // How much later than the median the last one arrived, and how far that can be from the truth.
+  // Return how much later than the median the last one arrived, and how far that can be from the
+  // truth.
   uint64_t lateness_ns() const { return last().start_ns - median().start_ns; }
   std::optional<uint64_t> lateness_bound_ns() const {
     return RecordBounds::OfOrder(median().bound, last().bound);
   }
-  // The last one is known to be so: it came after the one before it by more than the clocks' bound.
+  // Returns whether the last one certainly was the last: it followed the one before it by more than
+  // the clocks' bound.
   bool is_last_known() const;
-  // Some two members are known to have been in it at no common time: then these are no parts of one
-  // collective, or it is one that does not wait for all. Never where the clocks' bound is unknown.
+  // Returns whether two members certainly were in it at no common time. Then they are not parts of
+  // one collective, or it is one that does not wait for all. False if the clocks' bound is unknown.
   bool is_disjoint() const;
 };
 
+// What was found, and why spans are in no collective. Counts collectives unless stated otherwise.
 struct CollectiveCounts {
   uint64_t collectives = 0;
-  uint64_t parts = 0;         // spans that are in one
-  uint64_t single = 0;        // collectives of one member
-  uint64_t disjoint = 0;      // see Collective::is_disjoint
-  uint64_t incomplete = 0;    // with absent cores
-  uint64_t unnumbered = 0;    // spans without exec_id or op_id, or between two alone: in none
-  uint64_t start_lost = 0;    // spans of which only the stop is known: in none
-  uint64_t closed_early = 0;  // beyond a limit below: parts that come later are on their own
-  uint64_t not_members = 0;   // cores beyond CommunicatorTable::kMembershipsMax: never absent
+  // Spans that are part of one.
+  uint64_t parts = 0;
+  uint64_t single = 0;  // collectives of one member
+  // See Collective::is_disjoint.
+  uint64_t disjoint = 0;
+  uint64_t incomplete = 0;  // with absent cores
+  // Spans without exec_id or op_id, or between only two cores: in none.
+  uint64_t unnumbered = 0;
+  // Spans whose start is lost: in none.
+  uint64_t start_lost = 0;
+  // Closed because of a limit: parts that come later form collectives of their own.
+  uint64_t closed_early = 0;
+  // Cores beyond CommunicatorTable::kMembershipsMax, which are never reported as absent.
+  uint64_t not_members = 0;
 };
 
-// Joins the parts of collectives over cores. A part belongs to the operation of its communicator
-// with its kind, exec_id and op_id that is under way: it begins not later than `meet_ns` after the
-// last part known has ended, and its core has no part in it yet, or one that it overlaps (of
-// another physical core: both are one). Times never make a pair that ids do not.
+// Joins the parts of collectives over cores. A part belongs to the current operation of its
+// communicator with its kind, exec_id and op_id: it begins no later than `meet_ns` after the last
+// known part has ended, and its core has no part in it yet, or one that it overlaps (of another
+// physical core: both are one). Times never join what ids do not.
 //
-// That exec_id agrees between cores is not public knowledge
-// (aggregator/clocks/collective_matcher.h): where it does not, parts stay single or come out
-// disjoint, and the counts say so.
+// It is not public knowledge that exec_id agrees between cores
+// (aggregator/clocks/collective_matcher.h). If it does not, parts stay single or come out disjoint,
+// and the counts show it. docs/formats/derived.md defines the figures.
 //
-// One thread at a time; the streams and the table must outlive it.
+// Used by one thread at a time; the streams and the table must outlive it.
 class CollectiveFinder {
  public:
+  // The default of Limits::meet_ns. It covers the error of clocks and the time between arrivals.
   static constexpr uint64_t kMeetNs = 50'000'000;
-  static constexpr size_t kMembersOpenMax = size_t{1} << 19;  // the collective due first is closed
-  static constexpr size_t kOpenPerKeyMax = 16;                // the same, the oldest
+  // Over all open collectives. Beyond, the one that is due first is closed.
+  static constexpr size_t kMembersOpenMax = size_t{1} << 19;
+  // Beyond, the oldest of the key is closed.
+  static constexpr size_t kOpenPerKeyMax = 16;
   static constexpr size_t kAbsentNamedMax = 16;
 
   struct Limits {
@@ -113,30 +131,34 @@ class CollectiveFinder {
                    CommunicatorFacts facts = {})
       : CollectiveFinder(streams, fields, std::move(facts), Limits{}) {}
 
-  // The number of the collective that a record is a part of; nullopt: of none. To be called once
-  // for each record, in their order. `fields` are those of its shape, where they are at hand.
+  // Returns the number of the collective that a record is a part of, or nullopt. Must be called
+  // once for each record, in the timeline's order. `fields` are those of the record's shape, for
+  // callers that have them.
   std::optional<uint64_t> Join(const TimelineRecord& record) {
     return Join(record, fields_.Of(*record.shape));
   }
   std::optional<uint64_t> Join(const TimelineRecord& record, const ShapeFields& fields);
-  // Appends the collectives that nothing can join any more which begins at `time_ns` or later.
+  // Appends the collectives that no record starting at `time_ns` or later can join.
   void CloseBefore(uint64_t time_ns, std::vector<Collective>& done);
-  // Join for every record, then CloseBefore.
+  // Calls Join for every record, then CloseBefore with the batch's end.
   void Take(const TimelineBatch& batch, std::vector<Collective>& done);
   void Finish(std::vector<Collective>& done) { CloseBefore(UINT64_MAX, done); }
 
-  // By stream: of the collectives that are closed, how many it was absent from.
+  // Returns, by stream, from how many of the closed collectives it was absent.
   std::span<const uint64_t> absences() const { return absences_; }
   std::span<const Communicator> communicators() const { return communicators_.all(); }
   uint64_t communicator_overflow() const { return communicators_.overflow(); }
+  // The counts so far.
   CollectiveCounts counts() const;
   // Not given out yet.
 
  private:
+  // What the parts of one operation have in common.
   struct Key {
     uint32_t communicator = 0;
     CollectiveKind kind = CollectiveKind::kDevice;
     uint64_t exec_id = 0;
+    // 0 for a barrier.
     uint64_t op_id = 0;
     friend bool operator==(const Key&, const Key&) = default;
     template <typename H>
@@ -150,19 +172,22 @@ class CollectiveFinder {
   struct Open {
     Collective collective;  // number 0: the slot is free
     uint64_t last_end_ns = 0;
-    uint32_t next = kNoSlot;  // of the same key, in the order of their starts
-    // Index of a member by stream: of the first `indexed`, where seats did not say it.
+    // The next one of the same key, in the order of their starts.
+    uint32_t next = kNoSlot;
+    // Index of a member by stream, for the first `indexed` members; filled only if seats do not
+    // suffice.
     absl::flat_hash_map<uint32_t, uint32_t> index_of;
     uint32_t indexed = 0;
   };
-  // Where a stream is in a collective that it has joined. Number 0: in none.
+  // Where a stream is among the members of a collective that it joined. Number 0: nowhere.
   struct Seat {
     uint64_t number = 0;
     uint32_t index = 0;  // into its members
   };
-  // Of the collectives that a stream has joined those of the highest numbers, the highest first.
-  // Cores take part in collectives in nearly one order: others are hardly ever asked for.
+  // The collectives with the highest numbers that a stream has joined, the highest first. Cores
+  // take part in collectives in nearly one order, so that others are hardly ever asked for.
   using Seats = std::array<Seat, 4>;
+  // When an open collective is to be closed, as far as was known when this was queued.
   struct Due {
     uint64_t time_ns = 0;
     uint64_t number = 0;
@@ -171,17 +196,18 @@ class CollectiveFinder {
       return time_ns != other.time_ns ? time_ns > other.time_ns : number > other.number;
     }
   };
-  // What is known of a stream's events, in reference time.
+  // The first and last event of a stream, in reference time.
   struct Extent {
     uint64_t first_ns = 0;
     uint64_t last_ns = 0;
   };
 
+  // Finds the open collective that the part joins, or opens one. Returns its number.
   uint64_t Place(const Key& key, const TimelineRecord& record, const ShapeFields& fields);
   uint32_t OpenOne(const Key& key, const TimelineRecord& record, const ShapeFields& fields);
-  // Joins the part where it belongs to `open`.
+  // Adds the part to `open` and returns true, or returns false if it does not belong there.
   bool JoinOpen(const TimelineRecord& record, Open& open);
-  // Of the stream's member; the number of members where it has none.
+  // Returns the index of the stream's member, or the number of members if it has none.
   size_t IndexOf(uint32_t stream, Open& open) const;
   void TakeSeat(uint32_t stream, const Seat& seat);
   void CloseBeyondLimit();
@@ -195,14 +221,16 @@ class CollectiveFinder {
   const uint64_t meet_ns_;
   std::vector<Extent> extents_;     // by stream
   std::vector<uint64_t> absences_;  // by stream
-  std::vector<uint64_t> seen_in_;   // by stream: the number of the collective looked at last
-  std::vector<Seats> seats_;        // by stream
+  // By stream: the number of the collective that NameAbsent saw it in last.
+  std::vector<uint64_t> seen_in_;
+  std::vector<Seats> seats_;  // by stream
   CollectiveCounts counts_;
   uint64_t next_number_ = 1;
   size_t members_open_ = 0;
-  std::vector<std::unique_ptr<Open>> open_;      // by slot
-  std::vector<uint32_t> free_;                   // slots
-  absl::flat_hash_map<Key, uint32_t> first_of_;  // slot of the one that began first
+  std::vector<std::unique_ptr<Open>> open_;  // by slot
+  std::vector<uint32_t> free_;               // slots
+  // Slot of the open collective of the key that began first.
+  absl::flat_hash_map<Key, uint32_t> first_of_;
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
   std::vector<Collective> closed_;
 };

@@ -10,6 +10,7 @@ CommunicatorTable::CommunicatorTable(std::span<const TimelineStream> streams,
     : streams_(streams), memberships_max_(memberships_max) {
   absl::flat_hash_map<std::pair<std::string, int64_t>, uint32_t> numbers;
   for (size_t i = 0; i < streams.size(); ++i) {
+    // Without evidence all such streams share one job: the world size 0 distinguishes nothing.
     const RankEvidence* rank = BestEvidence(streams[i].description.evidence);
     const std::pair job(i < facts.root_comm_ids.size() ? facts.root_comm_ids[i] : std::string(),
                         rank == nullptr ? 0 : rank->world_size);
@@ -23,6 +24,8 @@ CommunicatorTable::CommunicatorTable(std::span<const TimelineStream> streams,
 bool CommunicatorTable::NamesGroup(uint32_t stream, uint64_t gid) {
   if (gid_names_group_) return true;
   const auto& rank = streams_[stream].rank.worker_gid;
+  // One contradiction anywhere decides for the whole capture: gid is taken to mean the same on all
+  // cores.
   if (rank && static_cast<uint64_t>(*rank) != gid) gid_names_group_ = true;
   if (stream_of_gid_.size() < kRanksMax) {
     if (stream_of_gid_.try_emplace(gid, stream).first->second != stream) gid_names_group_ = true;
@@ -38,8 +41,9 @@ uint32_t CommunicatorTable::Find(const TimelineRecord& record, const ShapeFields
   Latest& latest = latest_[record.stream];
   if (latest.is_set && latest.said == said) return latest.communicator;
   const uint32_t communicator = FindOther(record.stream, said);
-  // Beyond the limit each event is counted.
+  // At the limit nothing is cached, so that each event beyond it is counted.
   latest.is_set = communicators_.size() < kCommunicatorsMax;
+  // FindOther may have learned that gid is a group: the cached answer is that of the new state.
   said.gid_names_group = gid_names_group_;
   latest.said = said;
   latest.communicator = communicator;
@@ -68,11 +72,14 @@ uint32_t CommunicatorTable::FindOther(uint32_t stream, const Said& said) {
 
 void CommunicatorTable::AddMember(uint32_t communicator, uint32_t stream, uint64_t collective) {
   Latest& latest = latest_[stream];
+  // Nearly every call ends here.
   if (latest.member_of == communicator && latest.since <= collective) return;
   Communicator& about = communicators_[communicator];
   const auto at = std::lower_bound(about.streams.begin(), about.streams.end(), stream);
   const auto since = about.since.begin() + (at - about.streams.begin());
   if (at == about.streams.end() || *at != stream) {
+    // Never absent rather than wrongly absent: a core that is not recorded as a member is not
+    // missed.
     if (memberships_ >= memberships_max_) {
       ++not_members_;
       latest.since = 0;

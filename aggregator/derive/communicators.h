@@ -15,72 +15,82 @@
 
 namespace neurontrace {
 
-// What is known of the workers' communicators besides the events. A plain value.
+// What is known of the workers' communicators in addition to events. A plain value.
 struct CommunicatorFacts {
-  // By stream: NEURON_RT_ROOT_COMM_ID of its worker, the address of rank 0, or whatever else keeps
-  // jobs apart. Empty, or shorter than the streams: not known.
+  // By stream: NEURON_RT_ROOT_COMM_ID of its worker, which is the address of rank 0, or anything
+  // else that distinguishes jobs. Empty, or shorter than the streams, where it is not known.
   std::vector<std::string> root_comm_ids;
 };
 
-// A group of cores that take part in the same collectives, as far as can be told. A plain value.
+// A group of cores that take part in the same collectives, as far as that can be told. A plain
+// value.
 struct Communicator {
-  std::string root_comm_id;           // empty: not known
-  int64_t world_size = 0;             // of the job; 0: not known
-  std::optional<uint64_t> group;      // `gid` of its events, where that names a group
+  // Empty if it is not known.
+  std::string root_comm_id;
+  // Of the job; 0 if it is not known.
+  int64_t world_size = 0;
+  // `gid` of its events, if that is the number of a group.
+  std::optional<uint64_t> group;
   std::optional<uint64_t> cc_stream;  // `stream_id` of its events
-  std::vector<uint32_t> streams;      // that had a part in one of its collectives, in their order
-  std::vector<uint64_t> since;        // the same: the number of the first one of each
+  // Streams that had a part in one of its collectives, ascending.
+  std::vector<uint32_t> streams;
+  // For each of these streams, the number of its first collective.
+  std::vector<uint64_t> since;
 };
 
-// Tells communicators apart by all that is known: the job's root address, its world size, the
-// stream of collectives on a core, and `gid` of the events where that names a group. Nothing public
-// says what gid is. It is taken for the rank of the core that says so until it contradicts that:
-// two cores say the same one, one core says two, or it is not the core's worker_gid. One thread at
-// a time; the streams must outlive it.
+// Distinguishes communicators by everything that is known: the job's root address, its world size,
+// the stream of collectives on a core, and `gid` of the events if that is the number of a group. No
+// public source defines gid. It is taken for the rank of the core that reports it until that is
+// contradicted: two cores report the same one, one core reports two, or it differs from the core's
+// worker_gid. Used by one thread at a time; the streams must outlive it.
 class CommunicatorTable {
  public:
-  // Further ones are taken for the last; `overflow` counts their events.
+  // Further communicators are merged into the last one; `overflow` counts their events.
   static constexpr size_t kCommunicatorsMax = 65'536;
-  static constexpr size_t kRanksMax = 65'536;  // gids kept until they are known to name groups
-  // Streams of all communicators together. Further ones are not in them; `not_members` counts them.
+  // Values of gid that are kept to detect a contradiction.
+  static constexpr size_t kRanksMax = 65'536;
+  // Streams of all communicators together. Further ones are not recorded; `not_members` counts
+  // them.
   static constexpr size_t kMembershipsMax = 1'048'576;
 
   CommunicatorTable(std::span<const TimelineStream> streams, CommunicatorFacts facts,
                     size_t memberships_max = kMembershipsMax);
 
-  // The communicator of a collective's event.
+  // Returns the communicator of a collective's event, as an index into all().
   uint32_t Find(const TimelineRecord& record, const ShapeFields& fields);
-  // Says that a stream has a part in the communicator's collective of this number. Numbers ascend
-  // with the starts of collectives.
+  // Records that a stream has a part in the communicator's collective of this number. Numbers
+  // ascend with the starts of collectives, but parts of older ones may come later.
   void AddMember(uint32_t communicator, uint32_t stream, uint64_t collective);
 
   std::span<const Communicator> all() const { return communicators_; }
   uint64_t overflow() const { return overflow_; }
-  // How often a stream came to a communicator that had no room for it.
+  // How often a stream did not fit into a communicator.
   uint64_t not_members() const { return not_members_; }
 
  private:
-  // An id that is not there, or cannot be told from it.
+  // An absent id. An id of this value cannot be distinguished from it.
   static constexpr uint64_t kNone = UINT64_MAX;
-  // Job, gid (where groups), stream of collectives.
+  // The job, whether gid is the number of a group, gid (if so), and the stream of collectives.
   using Key = std::tuple<uint32_t, bool, uint64_t, uint64_t>;
 
-  // What an event says of its communicator. kNone: nothing.
+  // The ids of an event that identify its communicator; kNone for absent ones.
   struct Said {
     uint64_t gid = kNone;
     uint64_t cc_stream = kNone;
     bool gid_names_group = false;
     friend bool operator==(const Said&, const Said&) = default;
   };
-  // Of a stream's latest event.
+  // The result for a stream's latest event: most events repeat its ids.
   struct Latest {
     bool is_set = false;
     Said said;
     uint32_t communicator = 0;
-    std::optional<uint32_t> member_of;  // a communicator that AddMember was told about
-    uint64_t since = 0;                 // the number that it has there
+    // The communicator of the stream's latest AddMember, and its `since` there.
+    std::optional<uint32_t> member_of;
+    uint64_t since = 0;  // the number that it has there
   };
 
+  // Returns whether gid is known to be the number of a group, taking this event into account.
   bool NamesGroup(uint32_t stream, uint64_t gid);
   uint32_t FindOther(uint32_t stream, const Said& said);
 

@@ -16,6 +16,7 @@ void ExecutionFinder::Take(const TimelineBatch& batch, std::vector<Execution>& d
     if (fields.type == DerivedType::kExecute) TakeRuntime(*record, fields, done);
   }
   CloseBefore(batch.end_ns, done);
+  // CloseBefore iterates over a hash table, whose order differs from run to run.
   std::sort(done.begin() + first, done.end(), [](const Execution& a, const Execution& b) {
     return std::tuple(a.end_ns, a.stream, a.source, a.number) <
            std::tuple(b.end_ns, b.stream, b.source, b.number);
@@ -41,6 +42,7 @@ void ExecutionFinder::NotePreparation(uint32_t stream, uint64_t exec_id, uint64_
                                       std::string_view model_name) {
   models_.Note(stream, exec_id, model_name);
   auto& slots = prepared_[stream];
+  // A ring by exec_id, as in ModelNames: ids increase, so that old ones are replaced.
   if (slots.empty()) slots.resize(kPreparedPerStream);
   slots[exec_id % kPreparedPerStream] = {exec_id, start_ns};
 }
@@ -59,7 +61,7 @@ Execution ExecutionFinder::Begin(const TimelineRecord& record, const ShapeFields
                       .bound = bounds_.Keep(record)};
   execution.number = source == ExecutionSource::kDevice ? numbers.device++ : numbers.runtime++;
   execution.model_name = KeptName(StartText(record, fields, DerivedField::kModelName));
-  // Now, because later preparations take the places of this one.
+  // Looked up now, because later preparations take the place of this one.
   if (execution.exec_id) NoteRuntimeFacts(execution);
   return execution;
 }
@@ -67,6 +69,7 @@ Execution ExecutionFinder::Begin(const TimelineRecord& record, const ShapeFields
 void ExecutionFinder::Join(const TimelineRecord& record, Pending& pending) {
   Execution& execution = pending.execution;
   ++execution.parts;
+  // Parts come in the order of their starts, so this suffices for the length of the union.
   const uint64_t from_ns = std::max(record.start_ns, pending.covered_until_ns);
   if (record.end_ns > from_ns) execution.busy_ns += record.end_ns - from_ns;
   pending.covered_until_ns = std::max(pending.covered_until_ns, record.end_ns);
@@ -97,6 +100,7 @@ void ExecutionFinder::TakeDevice(const TimelineRecord& record, const ShapeFields
     pending_.erase(known);
   }
   Execution execution = Begin(record, fields, ExecutionSource::kDevice);
+  // Memory stays bounded, at the price of one execution for each physical core.
   if (pending_.size() >= kPendingMax) {
     ++counts_.not_joined;
     GiveOut(std::move(execution), done);
@@ -124,7 +128,7 @@ void ExecutionFinder::NoteRuntimeFacts(Execution& execution) {
 }
 
 void ExecutionFinder::GiveOut(Execution&& execution, std::vector<Execution>& done) {
-  // By the clocks the preparation can have come after the start.
+  // By the clocks, the preparation can come after the start: then it was not known in Begin.
   if (execution.exec_id && execution.model_name.empty()) {
     execution.model_name = models_.Find(execution.stream, *execution.exec_id);
   }

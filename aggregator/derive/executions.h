@@ -16,63 +16,82 @@
 
 namespace neurontrace {
 
+// Whose events an execution was found in.
 enum class ExecutionSource : uint8_t {
-  kDevice,   // nc_exec_running: the device ran
-  kRuntime,  // nrt_execute: the host's call, which says little of when the device ran
+  kDevice,  // nc_exec_running: the device ran
+  // nrt_execute: the host's call, which tells little about when the device ran.
+  kRuntime,
 };
 
 // One execution of a model on one logical core. Times are reference time. A plain value.
 struct Execution {
-  uint32_t stream = 0;  // the core's: index into TimelineReader::streams()
+  // The core's: an index into TimelineReader::streams().
+  uint32_t stream = 0;
   ExecutionSource source = ExecutionSource::kDevice;
-  uint64_t number = 0;  // of its source in this stream, in the order of starts, from 0
+  // Among executions of its source in this stream, in the order of starts, from 0.
+  uint64_t number = 0;
   std::optional<uint64_t> exec_id;
-  uint64_t start_ns = 0;                // of the physical core that began first
-  uint64_t end_ns = 0;                  // of the one that ended last
-  uint64_t busy_ns = 0;                 // in which at least one of them ran
-  uint32_t parts = 1;                   // spans that it was joined from: one for each physical core
-  std::optional<uint64_t> prepared_ns;  // the runtime began to prepare it (kbl_exec_pre)
+  // Of the physical core that began first.
+  uint64_t start_ns = 0;
+  // Of the one that ended last.
+  uint64_t end_ns = 0;
+  // How long at least one of them ran.
+  uint64_t busy_ns = 0;
+  // Spans that were joined: one for each physical core.
+  uint32_t parts = 1;
+  // When the runtime began to prepare it (kbl_exec_pre).
+  std::optional<uint64_t> prepared_ns;
   std::optional<uint64_t> model_id;
-  std::string model_name;      // empty: not known; what KeptName leaves
-  bool is_open = false;        // a part of it has no stop: it ends where its stream ends
-  RecordBounds::Moment bound;  // of start_ns
+  // As KeptName shortens it; empty if it is not known.
+  std::string model_name;
+  // A part of it has no stop: it ends where its stream ends.
+  bool is_open = false;
+  // Of start_ns.
+  RecordBounds::Moment bound;
 };
 
+// Counts of executions, unless stated otherwise.
 struct ExecutionCounts {
   uint64_t device = 0;
   uint64_t runtime = 0;
-  uint64_t open = 0;        // among these
-  uint64_t start_lost = 0;  // device spans of which only the stop is known: in no execution
-  uint64_t not_joined = 0;  // beyond kPendingMax: each span by itself
+  // Of both sources.
+  uint64_t open = 0;
+  // Device spans whose start is lost: in no execution.
+  uint64_t start_lost = 0;
+  // Device spans beyond kPendingMax: each is an execution of its own.
+  uint64_t not_joined = 0;
 };
 
-// Finds executions in a timeline. At two physical cores a logical one (LNC 2) the device reports a
-// span for each, with the same exec_id: they are one execution, as long as the union of both. An
-// exec_id is unique only in one stream, and may come again later: what begins more than kJoinNs
-// after all parts have ended is another execution. A device span without an exec_id is an execution
-// by itself.
+// Finds executions in a timeline. If two physical cores form a logical one (LNC 2), the device
+// reports a span for each with the same exec_id: they are one execution, as long as the union of
+// both. An exec_id is unique only within one stream, and may return later: what begins more than
+// kJoinNs after all parts have ended is another execution. A device span without an exec_id is an
+// execution of its own. docs/formats/derived.md defines the figures.
 //
-// One thread at a time; the streams and the table must outlive it.
+// Used by one thread at a time; the streams and the table must outlive it.
 class ExecutionFinder {
  public:
   static constexpr uint64_t kJoinNs = 1'000'000;
   static constexpr size_t kPendingMax = 65'536;
-  static constexpr size_t kPreparedPerStream = 256;  // the older gives way
+  // Preparations that are remembered for each stream; a newer one replaces an older one.
+  static constexpr size_t kPreparedPerStream = 256;
 
   ExecutionFinder(std::span<const TimelineStream> streams, ShapeFieldTable& fields)
       : bounds_(streams), fields_(fields) {}
 
-  // A preparation from before the first batch: by time, as those in batches.
+  // Takes a preparation from before the first batch. Such calls come in the order of time, before
+  // any batch.
   void NotePreparation(uint32_t stream, uint64_t exec_id, uint64_t start_ns,
                        std::string_view model_name);
-  // Takes a batch, and appends the executions that nothing in a later one can change: of each call
-  // in the order of their ends.
+  // Takes the next batch and appends the executions that no later batch can change, those of each
+  // call in the order of their ends.
   void Take(const TimelineBatch& batch, std::vector<Execution>& done);
-  // Appends those that are left.
+  // Appends the remaining executions. Called once, after the last batch.
   void Finish(std::vector<Execution>& done);
   const ExecutionCounts& counts() const { return counts_; }
 
  private:
+  // A device execution that further parts may join.
   struct Pending {
     Execution execution;
     uint64_t covered_until_ns = 0;
@@ -93,7 +112,7 @@ class ExecutionFinder {
   void TakeRuntime(const TimelineRecord& record, const ShapeFields& fields,
                    std::vector<Execution>& done);
   Execution Begin(const TimelineRecord& record, const ShapeFields& fields, ExecutionSource source);
-  // What kbl_exec_pre said of it.
+  // Adds what kbl_exec_pre told about the execution.
   void NoteRuntimeFacts(Execution& execution);
   static void Join(const TimelineRecord& record, Pending& pending);
   void GiveOut(Execution&& execution, std::vector<Execution>& done);

@@ -11,7 +11,8 @@
 namespace neurontrace {
 namespace {
 
-// Open spans of a row that are searched before those that have ended are removed.
+// Up to this number of open spans are searched as they are; with more, those that have ended are
+// removed first.
 constexpr size_t kSearchedMax = 32;
 
 int OrderOf(RecordKind kind) {
@@ -30,6 +31,7 @@ int OrderOf(RecordKind kind) {
 FrameworkArrows::Key FrameworkArrows::KeyOf(const TimelineRecord& record) {
   const std::string_view category = record.start().event_type;
   Key key{record.stream, HashEventType(category), 0};
+  // Findings outlive the batch and its texts, so the name is copied once.
   if (!categories_.contains(key.category) && categories_.size() < kCategoriesMax) {
     categories_.emplace(key.category, std::make_unique<const std::string>(category));
   }
@@ -51,11 +53,13 @@ void FrameworkArrows::AddSpan(uint64_t row, const ArrowSpan& span) {
   next_number_ = span.number + 1;
   if (rows_.size() >= kRowsMax && !rows_.contains(row)) ForgetRows(span.start_ns);
   Row& spans = rows_[row];
+  // It can hold only points of its own time, so the latest one suffices.
   if (span.end_ns == span.start_ns) {
     spans.latest = span;
     return;
   }
   std::vector<ArrowSpan>& open = spans.open;
+  // Not those that end exactly now: a point of this time may belong to them.
   while (!open.empty() && open.back().end_ns < span.start_ns) open.pop_back();
   if (open.size() >= kOpenMax) {
     std::erase_if(open, [&](const ArrowSpan& other) { return other.end_ns < span.start_ns; });
@@ -98,6 +102,7 @@ std::optional<ArrowSpan> FrameworkArrows::Find(const Point& point) {
       ending = &*span;
     }
   }
+  // The order of preference is that of the class comment.
   if (around != nullptr && around->start_ns == point.at_ns) return *around;
   if (row.latest && row.latest->start_ns == point.at_ns) return row.latest;
   if (around != nullptr) return *around;
@@ -112,7 +117,7 @@ void FrameworkArrows::Settle() {
     std::optional<ArrowSpan> span = Find(point);
     if (!span) {
       ++without_span_;
-      // What follows must not be connected to the start before it.
+      // What follows must not be connected to the start before this one.
       if (point.kind != RecordKind::kFlowEnd) open_.erase(point.key);
       continue;
     }
@@ -120,7 +125,7 @@ void FrameworkArrows::Settle() {
     if (point.kind != RecordKind::kFlowStart) {
       ++ends_;
       const bool has_start = TakeEnd(point, *span);
-      // A step without a start begins nothing, as viewers have it.
+      // A step without a start begins nothing, as in the viewers of this format.
       if (point.kind == RecordKind::kFlowEnd || !has_start) continue;
     }
     TakeStart(point, *span);
@@ -138,6 +143,7 @@ void FrameworkArrows::TakeStart(const Point& point, const ArrowSpan& span) {
                        .from_at_ns = point.at_ns,
                        .category = CategoryOf(point.key)});
   for (const End& end : std::exchange(open.waiting, {})) {
+    // Too early: the id was probably used again for another arrow.
     if (point.at_ns - end.at_ns > kEarlyNs) continue;
     ++ends_joined_;
     open.start->has_end = true;
@@ -197,6 +203,7 @@ void FrameworkArrows::ForgetOldest() {
     const auto open = open_.find(key);
     if (open == open_.end()) continue;
     std::erase_if(open->second.waiting, [id = id](const End& end) { return end.id == id; });
+    // Otherwise open_ would grow with every id of the file.
     if (!open->second.start && open->second.waiting.empty()) open_.erase(open);
   }
 }

@@ -16,27 +16,35 @@
 
 namespace neurontrace {
 
-// A span of a framework's file as an arrow's end. A plain value.
+// A span of a framework's file at one end of an arrow. A plain value.
 struct ArrowSpan {
-  uint64_t number = 0;  // the caller's; grows from span to span
+  // Assigned by the caller; ascends from span to span.
+  uint64_t number = 0;
   uint64_t start_ns = 0;
   uint64_t end_ns = 0;
-  uint32_t place = 0;    // the caller's: a track, a lane
-  bool is_past = false;  // the span began before the caller's latest StartBatch
+  // Assigned by the caller, such as a track or a lane.
+  uint32_t place = 0;
+  // The span was added before the caller's latest StartBatch.
+  bool is_past = false;
 };
 
-// Something learned about an arrow. `id` names the point that it is about, and is unique in one
-// reading.
+// Something that was learned about an arrow. `id` identifies the point that it concerns and is
+// unique in one reading. A plain value.
 struct ArrowFinding {
   enum class Kind : uint8_t {
-    kStart,    // `from` holds the start or step `id`; arrows may leave it
-    kWaiting,  // `to` holds the end or step `id`, whose start may still follow
-    kArrow,    // from start `id`, at `from_at_ns`, to `to`, at `to_at_ns`
+    // `from` holds the start or step `id`, from which arrows may leave.
+    kStart,
+    // `to` holds the end or step `id`, whose start may still follow.
+    kWaiting,
+    // An arrow from start `id`, at `from_at_ns`, to `to`, at `to_at_ns`.
+    kArrow,
   };
   Kind kind = Kind::kArrow;
   uint64_t id = 0;
-  uint64_t waiting_id = 0;  // kArrow: of the end if it was reported as waiting, else 0
-  ArrowSpan from;           // is_past as of its kStart
+  // With kArrow: the id under which the end was reported as waiting, else 0.
+  uint64_t waiting_id = 0;
+  // Its is_past is that of its kStart.
+  ArrowSpan from;
   ArrowSpan to;
   uint64_t from_at_ns = 0;
   uint64_t to_at_ns = 0;
@@ -44,65 +52,79 @@ struct ArrowFinding {
       category;  // of its points; empty beyond kCategoriesMax; lives as the finder does
 };
 
-// Resolves the arrows of framework files (`s`, `t`, `f` events) to the spans that they connect, so
-// that all formats draw the same ones. Points of one stream, category and id belong together. An
-// end or step continues the latest start or step before it: several ends of one start are several
-// arrows from that start. An end may come before its start in time, by at most kEarlyNs, because a
-// device's clock can be ahead of its host's. Ends and steps without a start are connected to
-// nothing.
+// Resolves the arrows of framework files (`s`, `t` and `f` events of the Trace Event Format) to the
+// spans that they connect, so that all formats draw the same ones. Points of one stream, category
+// and id belong together. An end or step continues the latest start or step before it: several ends
+// of one start are several arrows from that start. An end may come before its start, by at most
+// kEarlyNs, because a device's clock can be ahead of its host's. Ends and steps without a start are
+// connected to nothing.
 //
-// A point belongs to a span of its row: of those that begin at its time to the innermost one with a
-// length, else to one without; else to the innermost span around it; else to one that ends at its
-// time. Points of one time are resolved together, starts before steps before ends, when the caller
-// reaches a later time.
+// A point belongs to a span of its row. Candidates in this order: the innermost span with a length
+// that begins at its time, one without a length there, the innermost span around it, one that ends
+// at its time. Points of one time are resolved together, starts before steps before ends, once the
+// caller reaches a later time.
 //
-// One thread at a time.
+// Used by one thread at a time.
 class FrameworkArrows {
  public:
+  // How long an end may precede its start.
   static constexpr uint64_t kEarlyNs = 1'000'000'000;
-  static constexpr size_t kStartsMax = 262'144;   // beyond, the oldest start is forgotten
-  static constexpr size_t kWaitingMax = 262'144;  // beyond, the oldest end waits no longer
-  static constexpr size_t kOpenMax = 4'096;       // open spans of a row; beyond, the outermost goes
-  static constexpr size_t kRowsMax = 65'536;      // beyond, rows without open spans are forgotten
+  // Beyond, the oldest start is forgotten.
+  static constexpr size_t kStartsMax = 262'144;
+  // Beyond, the oldest end no longer waits.
+  static constexpr size_t kWaitingMax = 262'144;
+  // Open spans of one row. Beyond, the outermost is forgotten.
+  static constexpr size_t kOpenMax = 4'096;
+  // Beyond, rows without open spans are forgotten.
+  static constexpr size_t kRowsMax = 65'536;
+  // Names of categories. Arrows of further ones have an empty name.
   static constexpr size_t kCategoriesMax = 4'096;
 
-  // Marks all spans so far as past.
+  // Declares all spans so far to be past.
   void StartBatch() { batch_number_ = next_number_; }
 
-  // Records come in the order of their start. `row` is the caller's.
+  // Records must be added in the order of their starts. `row` is the caller's number of the span's
+  // row.
   void AddSpan(uint64_t row, const ArrowSpan& span);
   void AddPoint(uint64_t row, const TimelineRecord& point);
-  // Resolves the points added so far. To be called at the end of each batch.
+  // Resolves the points added so far. Must be called at the end of each batch.
   void EndBatch() { Settle(); }
 
-  // What was found since the caller last cleared it, in the order of time.
+  // Findings since the caller last cleared them, in the order of time.
   std::vector<ArrowFinding>& findings() { return findings_; }
 
   uint64_t points() const { return points_; }
-  // Warnings for the user about points that are part of no arrow.
+  // Returns warnings for users about points that are part of no arrow.
   std::vector<std::string> Warnings() const;
 
  private:
+  // The spans of one row that a point can belong to.
   struct Row {
-    std::vector<ArrowSpan> open;      // with a length, by start; some may have ended
-    std::optional<ArrowSpan> latest;  // the latest one without a length
+    // Spans with a length, by start; some may have ended.
+    std::vector<ArrowSpan> open;
+    // The latest span without a length.
+    std::optional<ArrowSpan> latest;
   };
+  // What the points of one arrow have in common.
   struct Key {
     uint32_t stream = 0;
     uint64_t category = 0;  // a hash
-    uint64_t id = 0;        // a hash where it is text
+    // A hash if the id is a text.
+    uint64_t id = 0;
     friend bool operator==(const Key&, const Key&) = default;
     template <typename H>
     friend H AbslHashValue(H h, const Key& key) {
       return H::combine(std::move(h), key.stream, key.category, key.id);
     }
   };
+  // A point that is not resolved yet.
   struct Point {
     RecordKind kind = RecordKind::kFlowStart;
     Key key;
     uint64_t row = 0;
     uint64_t at_ns = 0;
   };
+  // A resolved point: a start that ends may refer to, or an end that waits for its start.
   struct End {
     uint64_t id = 0;
     ArrowSpan span;
@@ -117,30 +139,39 @@ class FrameworkArrows {
 
   Key KeyOf(const TimelineRecord& record);
   std::string_view CategoryOf(const Key& key) const;
+  // Resolves the pending points if the time has advanced beyond theirs.
   void AdvanceTo(uint64_t at_ns);
   void Settle();
+  // Returns the span that a point belongs to.
   std::optional<ArrowSpan> Find(const Point& point);
   void TakeStart(const Point& point, const ArrowSpan& span);
-  // Of an end or a step; returns whether it has a start.
+  // Takes an end or a step. Returns whether it has a start.
   bool TakeEnd(const Point& point, const ArrowSpan& span);
   void ForgetRows(uint64_t before_ns);
   void ForgetOldest();
 
   absl::flat_hash_map<uint64_t, Row> rows_;
   absl::flat_hash_map<Key, Open> open_;
-  std::deque<std::pair<Key, uint64_t>> starts_;   // in the order of time, with their ids
-  std::deque<std::pair<Key, uint64_t>> waiting_;  // in order of time; some have found their start
+  // In the order of time, with their ids.
+  std::deque<std::pair<Key, uint64_t>> starts_;
+  // In the order of time; some have found their start.
+  std::deque<std::pair<Key, uint64_t>> waiting_;
   absl::flat_hash_map<uint64_t, std::unique_ptr<const std::string>> categories_;  // by hash
-  std::vector<Point> pending_;                                                    // of one time
+  // Points of one time.
+  std::vector<Point> pending_;
   std::vector<ArrowFinding> findings_;
   uint64_t next_id_ = 1;
-  uint64_t next_number_ = 0;   // of spans: one above the latest
-  uint64_t batch_number_ = 0;  // spans of a lower number are past
+  // One above the number of the latest span.
+  uint64_t next_number_ = 0;
+  // Spans with a lower number are past.
+  uint64_t batch_number_ = 0;
   uint64_t points_ = 0;
-  uint64_t ends_ = 0;  // ends and steps
+  // Ends and steps.
+  uint64_t ends_ = 0;
   uint64_t ends_joined_ = 0;
   uint64_t without_span_ = 0;
-  uint64_t forgotten_ = 0;  // starts without an end
+  // Starts that were forgotten without an end.
+  uint64_t forgotten_ = 0;
 };
 
 }  // namespace neurontrace

@@ -54,7 +54,8 @@ OpenSpans::Place OpenSpans::Find(const Thread& thread, uint64_t start_ns, uint64
   for (size_t looked = 0; at > 0 && looked < kSearchMax; ++looked) {
     const Span& span = spans[--at];
     if (span.end_ns <= start_ns) {
-      if (place.innermost != nullptr) continue;  // its place stays
+      // Erasing below the innermost span would move it, and the pointer with it.
+      if (place.innermost != nullptr) continue;
       spans.erase(spans.begin() + static_cast<ptrdiff_t>(at));
       --open_;
     } else if (span.end_ns < end_ns) {
@@ -72,7 +73,7 @@ OpenSpans::Place OpenSpans::Find(const Thread& thread, uint64_t start_ns, uint64
 void OpenSpans::Add(const Thread& thread, uint64_t start_ns, const Span& span) {
   if (open_ + threads_.size() >= kOpenMax) Sweep(start_ns);
   std::vector<Span>& spans = threads_[thread];
-  // Nothing can lie in what has ended.
+  // Nothing that follows can lie in a span that has ended.
   while (!spans.empty() && spans.back().end_ns <= start_ns) {
     spans.pop_back();
     --open_;
@@ -100,6 +101,7 @@ void OpenSpans::Sweep(uint64_t now_ns) {
     return entry.second.empty();
   });
   if (open_ + threads_.size() <= kOpenMax / 2) return;
+  // Everything, because removing the oldest would need an order over all threads.
   forgotten_ += open_;
   open_ = 0;
   threads_.clear();
@@ -119,6 +121,7 @@ std::vector<std::string> LinkCounts::Warnings() const {
                     "file count from a moment that is not known",
                     operations_own_time));
   }
+  // A call within a call may be joined by its mapping without being counted in `calls`.
   const uint64_t joined = std::min(calls, calls_joined + mapped_added);
   if (operations > 0 && joined < calls) {
     std::string text = fmt::format(
@@ -173,8 +176,8 @@ FrameworkLinks::FrameworkLinks(std::span<const TimelineStream> streams,
   TakeMapping(names);
 }
 
-// A file tells its process by its folder. Where it does not, and the instance has one worker, it is
-// that one's.
+// A file's folder tells its process. If it does not, and the instance has one worker, it is that
+// one's.
 std::optional<uint32_t> FrameworkLinks::MappedWorker(const StreamAbout& stream) const {
   std::optional<uint32_t> worker;
   for (const auto& [id, process] : processes_) {
@@ -219,6 +222,7 @@ FrameworkLinks::ShapeAbout FrameworkLinks::Examine(const Shape& shape) {
   const std::string_view type = shape.event_type;
   if (type == "nc_exec_running" || type == "device_exec") {
     about.kind = ShapeKind::kRunning;
+    // What the device stamped is not a call on a host's thread, whatever its thread id.
   } else if (IsHardwareEventType(type) || DeviceStampKey(shape)) {
     about.kind = ShapeKind::kNone;
   } else if (type == "nrt_execute") {
@@ -259,7 +263,7 @@ const std::vector<LinkPoint>& FrameworkLinks::Of(const TimelineRecord& record) {
   return points_;
 }
 
-// Its chain begins here, whether or not a call follows: what comes later is not known yet.
+// Begins the operation's chain whether or not a call follows: later records are not known yet.
 void FrameworkLinks::TakeOperation(const TimelineRecord& record, const ShapeAbout& about) {
   const StreamAbout& stream = streams_[record.stream];
   if (stream.has_own_time) {
@@ -267,6 +271,7 @@ void FrameworkLinks::TakeOperation(const TimelineRecord& record, const ShapeAbou
     return;
   }
   auto pid = NumberAt(record, about.pid_key);
+  // The event's own process id has precedence: a file may contain several processes.
   if (about.pid_key == ShapeFields::kNone && stream.pid != 0) pid = stream.pid;
   if (!pid || !HasThread(record)) {
     ++counts_.operations_unnamed;
@@ -285,7 +290,7 @@ void FrameworkLinks::TakeOperation(const TimelineRecord& record, const ShapeAbou
   const uint32_t worker = process->second.worker;
   const auto number = mapped_.empty() ? std::nullopt : NumberAt(record, about.number_key);
   const bool is_named = number && mapped_.Names(worker, *number);
-  // What an operation without an end holds is not known.
+  // It is not known which calls an operation without an end contains.
   const bool has_length = record.end_ns > record.start_ns && (record.flags & kOpen) == 0;
   if (!has_length && !is_named) return;
   const uint64_t chain = next_chain_++;
@@ -300,7 +305,7 @@ void FrameworkLinks::TakeOperation(const TimelineRecord& record, const ShapeAbou
 
 void FrameworkLinks::TakeCall(const TimelineRecord& record) {
   const bool has_sequence = (record.flags & kHasNrtaSeqId) != 0;
-  // How long one without a stop took is not known: it counts where it begins.
+  // It is not known how long a call without a stop took: it counts where it begins.
   const uint64_t end_ns = (record.flags & kOpen) != 0 ? record.start_ns : record.end_ns;
   if (!HasThread(record)) {
     ++counts_.calls;
@@ -323,15 +328,15 @@ void FrameworkLinks::TakeCall(const TimelineRecord& record) {
   OpenSpans::Span call{.end_ns = record.end_ns};
   if (has_sequence) {
     call.nrta_seq_id = record.nrta_seq_id();
-    // What belongs to the sequence of the call around it is a part of that call.
+    // A call within a call of the same sequence is a part of it, and would be mapped twice.
     const bool is_part = is_within_call && place.innermost->nrta_seq_id == call.nrta_seq_id;
     if (!is_part) TakeMapped(record, end_ns, place.operation);
   }
   if (record.end_ns > record.start_ns) open_.Add(thread, record.start_ns, call);
 }
 
-// What time has found stays, whatever a mapping file says: an operation that holds the call on its
-// thread was there.
+// An operation that holds the call on its thread was certainly there. That result stays, even if a
+// mapping file lists another one.
 void FrameworkLinks::TakeMapped(const TimelineRecord& record, uint64_t end_ns,
                                 const OpenSpans::Span* operation) {
   if (mapped_.empty()) return;
@@ -344,7 +349,7 @@ void FrameworkLinks::TakeMapped(const TimelineRecord& record, uint64_t end_ns,
     ++counts_.mapped_unseen;
     return;
   }
-  // An operation in the one that holds the call, or around it, is what time would have as well.
+  // An operation within or around the one that holds the call is what the times would give as well.
   const auto agrees = [operation](const MappedOperations::Cause& cause) {
     return cause.encloses || (cause.is_on_thread && cause.start_ns >= operation->start_ns);
   };
@@ -355,7 +360,7 @@ void FrameworkLinks::TakeMapped(const TimelineRecord& record, uint64_t end_ns,
   }
   ++(is_timed ? counts_.mapped_confirmed : counts_.mapped_added);
   for (const MappedOperations::Cause& cause : causes_) {
-    // Those around the call are in the chain of the innermost of them.
+    // Those around the call share the chain of the innermost of them.
     if (is_timed && cause.encloses) continue;
     Add(cause.chain, LinkRole::kStep, LinkKind::kFrameworkCall);
   }
@@ -366,6 +371,7 @@ void FrameworkLinks::Remember(const Key& key, uint64_t chain) {
     const auto [oldest, id] = in_order_.front();
     in_order_.pop_front();
     const auto found = chains_.find(oldest);
+    // The key was used again since: its newer chain is further back in the queue.
     if (found == chains_.end() || found->second != id) continue;
     chains_.erase(found);
     ++chains_forgotten_;
@@ -412,7 +418,7 @@ void FrameworkLinks::TakePreparation(const TimelineRecord& record, const ShapeAb
     Add(chain, LinkRole::kStart, LinkKind::kExecution);
     return;
   }
-  // A further preparation in the same call is another execution: its chain begins with it.
+  // A further preparation in the same call is another execution, whose chain begins with itself.
   Remember(key, call->second.chain);
   Add(call->second.chain, LinkRole::kStep, LinkKind::kExecution);
   call->second.chain = 0;

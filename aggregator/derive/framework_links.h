@@ -18,16 +18,17 @@
 
 namespace neurontrace {
 
-// What is under way on each thread: operations of a framework, and calls of the runtime in them.
-// Spans come in the order of their starts. One thread at a time.
+// What is under way on each thread: operations of a framework, and the runtime's calls in them.
+// Spans must be added in the order of their starts. Used by one thread at a time.
 class OpenSpans {
  public:
-  // Spans of one thread under way. Beyond, the outer half is forgotten.
+  // Spans of one thread that are under way. Beyond, the outer half is forgotten.
   static constexpr size_t kDepthMax = 4'096;
-  // Spans and threads, over all. Beyond, what has ended is swept; if most has not, all is
+  // Spans and threads together. Beyond, what has ended is removed; if most has not, all is
   // forgotten.
   static constexpr size_t kOpenMax = 262'144;
-  // So many are looked at, from the innermost on: files may have spans that enclose nothing.
+  // Spans that Find examines, beginning with the innermost: files may contain spans that enclose
+  // nothing.
   static constexpr size_t kSearchMax = 64;
 
   struct Thread {
@@ -39,20 +40,26 @@ class OpenSpans {
       return H::combine(std::move(h), thread.worker, thread.thread_id);
     }
   };
+  // An operation or a call.
   struct Span {
     uint64_t end_ns = 0;
-    uint64_t chain = 0;                        // of an operation; 0: a call
+    // The chain of an operation; 0 for a call.
+    uint64_t chain = 0;
     std::optional<uint64_t> nrta_seq_id = {};  // of a call
-    uint64_t start_ns = 0;                     // set by Add
+    // Set by Add.
+    uint64_t start_ns = 0;
   };
+  // Where a span lies among those under way on its thread.
   struct Place {
-    // These enclose it; valid until the next call of Add.
+    // Both enclose it, and are valid until the next call of Find or Add.
     const Span* innermost = nullptr;
-    const Span* operation = nullptr;  // the innermost one
-    bool crosses = false;             // of those under way one ends before it does
+    // The innermost operation.
+    const Span* operation = nullptr;
+    // One of those under way ends before it does.
+    bool crosses = false;
   };
 
-  // What a span from start_ns to end_ns lies in, on its thread.
+  // Returns what encloses a span from start_ns to end_ns on its thread.
   Place Find(const Thread& thread, uint64_t start_ns, uint64_t end_ns);
   void Add(const Thread& thread, uint64_t start_ns, const Span& span);
 
@@ -67,82 +74,102 @@ class OpenSpans {
   uint64_t forgotten_ = 0;
 };
 
-// What FrameworkLinks has found. In records. What has not been joined says why.
+// What FrameworkLinks has found, in records; what was not joined has a counter for each reason.
 struct LinkCounts {
-  uint64_t operations = 0;            // of frameworks, where the capture has a worker of that id
-  uint64_t operations_elsewhere = 0;  // of a process that is no worker of the capture
-  uint64_t operations_ambiguous = 0;  // two workers of the instance have that process id
-  uint64_t operations_unnamed = 0;    // no number for a process or a thread
-  uint64_t operations_own_time = 0;   // their file's times count from a moment that is not known
-  uint64_t calls = 0;                 // outermost calls of the runtime, where operations were seen
-  uint64_t calls_joined = 0;          // to the innermost operation around them
-  uint64_t calls_crossing = 0;        // begin in an operation and end after it
-  uint64_t calls_outside = 0;         // in no operation of their thread
+  // Operations of frameworks whose process is a worker of the capture.
+  uint64_t operations = 0;
+  // Of a process that is not a worker of the capture.
+  uint64_t operations_elsewhere = 0;
+  // Two workers of the instance have that process id.
+  uint64_t operations_ambiguous = 0;
+  // Without a number for process or thread.
+  uint64_t operations_unnamed = 0;
+  // The times of their file count from an unknown moment.
+  uint64_t operations_own_time = 0;
+  // Outermost calls of the runtime on instances with framework traces.
+  uint64_t calls = 0;
+  // Joined to the innermost operation around them.
+  uint64_t calls_joined = 0;
+  // Begin in an operation and end after it.
+  uint64_t calls_crossing = 0;
+  uint64_t calls_outside = 0;  // in no operation of their thread
   uint64_t calls_without_thread = 0;
-  uint64_t calls_mapped = 0;      // calls whose nrta_seq_id a mapping file names
-  uint64_t mapped_confirmed = 0;  // an operation of the mapping is the one that time has, or in it
-  uint64_t mapped_added = 0;      // time has none: those of the mapping are joined
-  uint64_t mapped_contradicted = 0;  // time has another one, which is joined
-  uint64_t mapped_unseen = 0;        // none of the mapping was seen before the call
-  uint64_t mapped_elsewhere = 0;     // operations of mapping files, of no worker that is known
-  // Of these, beyond the limits of FrameworkNames and MappedOperations.
+  // Calls whose nrta_seq_id is in a mapping file.
+  uint64_t calls_mapped = 0;
+  // An operation of the mapping is the one around the call, or lies in it.
+  uint64_t mapped_confirmed = 0;
+  // No operation is around the call: those of the mapping are joined.
+  uint64_t mapped_added = 0;
+  // Another operation is around the call, and is joined.
+  uint64_t mapped_contradicted = 0;
+  // No operation of the mapping was seen before the call.
+  uint64_t mapped_unseen = 0;
+  // Operations of mapping files whose worker is not known.
+  uint64_t mapped_elsewhere = 0;
+  // Operations of mapping files beyond the limits of FrameworkNames and MappedOperations.
   uint64_t mapped_forgotten = 0;
-  uint64_t operations_forgotten = 0;  // calls under way among them: beyond OpenSpans' limits
-  uint64_t chains_forgotten = 0;      // beyond kChainsMax
+  // Beyond the limits of OpenSpans; includes calls under way.
+  uint64_t operations_forgotten = 0;
+  uint64_t chains_forgotten = 0;  // beyond kChainsMax
   uint64_t executions = 0;
-  uint64_t executions_unprepared = 0;  // no kbl_exec_pre with their exec_id was seen before them
+  // No kbl_exec_pre with their exec_id was seen before them.
+  uint64_t executions_unprepared = 0;
 
-  // Warnings for people; each is reported once.
+  // Returns warnings for users, each at most once.
   std::vector<std::string> Warnings() const;
 };
 
 // Why records belong together.
 enum class LinkKind : uint8_t {
-  kFrameworkCall,  // an operation of a framework, and the runtime's calls that it made
-  kSequence,       // one nrta_seq_id of a worker
-  kExecution,      // the runtime's call, its preparation, and what the device ran of it: exec_id
+  // An operation of a framework, and the runtime's calls that it made.
+  kFrameworkCall,
+  // Spans of a worker with one nrta_seq_id.
+  kSequence,
+  // The runtime's call, its preparation, and the device's run: by exec_id.
+  kExecution,
 };
 
 enum class LinkRole : uint8_t { kStart, kStep, kEnd };
 
-// A record is part of a chain. Chains of one record are possible: what would follow never came.
+// A record's part in a chain. A chain may have a single record if what would follow never came.
 struct LinkPoint {
   uint64_t id = 0;  // of the chain, from 1 on, over all kinds
   LinkRole role = LinkRole::kStart;
   LinkKind kind = LinkKind::kExecution;
 };
 
-// Finds in one pass what asked for what: from a framework's operation to the runtime's calls that
-// it made, by instance, process id, thread id and time, which are the same host's clock, and by the
-// framework's mapping files, which name operations for an nrta_seq_id; from the
-// call (nrt_execute) to its preparation (kbl_exec_pre), which lies within it on its thread, and by
-// exec_id of the core to the device's executions (nc_exec_running); and the spans of a worker that
-// have one nrta_seq_id. docs/formats/derived.md says what is assumed.
-//
-// One thread at a time.
+// Finds in one pass what caused what:
+//   - from a framework's operation to the runtime's calls that it made: by instance, process id,
+//     thread id and time, which both took from the same host's clock, and by the framework's
+//     mapping files, which list operations for an nrta_seq_id;
+//   - from the call (nrt_execute) to its preparation (kbl_exec_pre), which lies within it on its
+//     thread, and by the core's exec_id to the device's executions (nc_exec_running);
+//   - between the spans of a worker that have one nrta_seq_id.
+// docs/formats/derived.md lists the assumptions. Used by one thread at a time.
 class FrameworkLinks {
  public:
-  // Chains that may go on. Beyond, the oldest gives way: it ends there, and is counted.
+  // Chains that may continue. Beyond, the oldest ends and is counted.
   static constexpr size_t kChainsMax = 262'144;
-  // Executions of the runtime that are under way, one a thread and core. Beyond, all are forgotten.
+  // Calls of nrt_execute that are under way, one for each thread and core. Beyond, all are
+  // forgotten.
   static constexpr size_t kCallsMax = 65'536;
 
-  // `names`: what framework files say, one a stream; without them nothing is known of mapping
-  // files.
+  // `names` are those of the framework files, one for each stream. Without them mapping files are
+  // not used. Borrows nothing.
   explicit FrameworkLinks(std::span<const TimelineStream> streams,
                           std::span<const FrameworkNames> names = {});
 
-  // The chains that a record is part of; valid until the next call. To be called once for each
-  // record, in their order.
+  // Returns the chains that a record is part of; valid until the next call. Must be called once for
+  // each record, in the timeline's order.
   const std::vector<LinkPoint>& Of(const TimelineRecord& record);
   LinkCounts counts() const;
 
-  // What a chain is called where a format names it.
+  // Returns the name of a kind of chain in formats that show one.
   static std::string_view NameOf(LinkKind kind);
 
  private:
   enum class ShapeKind : uint8_t { kNone, kOperation, kCall, kExecute, kPrepare, kRunning };
-  // What one shape holds of it; worked out once.
+  // What is looked up by name once for each shape.
   struct ShapeAbout {
     bool is_known = false;
     ShapeKind kind = ShapeKind::kNone;
@@ -150,9 +177,12 @@ class FrameworkLinks {
     uint16_t pid_key = ShapeFields::kNone;
     uint16_t number_key = ShapeFields::kNone;  // of an operation: "Sequence number"
   };
+  // Identifies a chain that later records may continue.
   struct Key {
-    uint32_t owner = 0;  // a worker for sequences, a stream for executions
+    // A worker for sequences, a stream for executions.
+    uint32_t owner = 0;
     LinkKind kind = LinkKind::kExecution;
+    // Of the chain, from 1 on, unique over all kinds.
     uint64_t id = 0;
     friend bool operator==(const Key&, const Key&) = default;
     template <typename H>
@@ -160,16 +190,20 @@ class FrameworkLinks {
       return H::combine(std::move(h), key.owner, key.kind, key.id);
     }
   };
+  // The latest nrt_execute of a thread.
   struct Call {
     uint64_t end_ns = 0;
-    uint64_t chain = 0;  // 0: a preparation has taken it up
+    // 0 once a preparation has continued it.
+    uint64_t chain = 0;
   };
   struct StreamAbout {
     bool is_core = false;
     bool is_framework = false;
     bool has_own_time = false;
-    bool has_operations = false;  // of a core: its instance has a framework's stream
-    uint32_t worker = 0;          // the same for all cores of a worker
+    // For a core: its instance has a framework's stream.
+    bool has_operations = false;
+    // The same for all cores of a worker.
+    uint32_t worker = 0;
     uint32_t instance = 0;
     uint32_t pid = 0;
   };
@@ -181,6 +215,7 @@ class FrameworkLinks {
   const ShapeAbout& AboutOf(const TimelineRecord& record);
   static ShapeAbout Examine(const Shape& shape);
   void TakeMapping(std::span<const FrameworkNames> names);
+  // Returns the worker that a mapping file belongs to, or nullopt if that is not certain.
   std::optional<uint32_t> MappedWorker(const StreamAbout& stream) const;
   void TakeOperation(const TimelineRecord& record, const ShapeAbout& about);
   void TakeCall(const TimelineRecord& record);
@@ -189,6 +224,7 @@ class FrameworkLinks {
   void TakeExecute(const TimelineRecord& record);
   void TakePreparation(const TimelineRecord& record, const ShapeAbout& about);
   void TakeRunning(const TimelineRecord& record, const ShapeAbout& about);
+  // Makes the chain findable by `key` for later records.
   void Remember(const Key& key, uint64_t chain);
   void Add(uint64_t chain, LinkRole role, LinkKind kind) { points_.push_back({chain, role, kind}); }
 

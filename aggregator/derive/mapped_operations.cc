@@ -40,7 +40,10 @@ void MappedOperations::KeepFew() {
 }
 
 void MappedOperations::Settle() {
+  // Sorted vectors instead of hash tables: nothing is added later, and a million entries stay
+  // small.
   std::sort(mapped_.begin(), mapped_.end());
+  // Duplicates must not count against kPerSequenceMax.
   mapped_.erase(std::unique(mapped_.begin(), mapped_.end()), mapped_.end());
   KeepFew();
   numbers_.reserve(mapped_.size());
@@ -76,6 +79,7 @@ bool MappedOperations::Find(uint32_t worker, uint64_t nrta_seq_id, const Call& c
     if (seen == seen_.end()) continue;
     const Operation* best = nullptr;
     const auto rank = [&call](const Operation& operation) {
+      // Of those that enclose the call, the latest to start is the innermost.
       return std::tuple(Encloses(operation, call), IsOn(operation, call), operation.start_ns);
     };
     for (const Operation& operation : seen->second) {

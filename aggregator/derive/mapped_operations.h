@@ -12,55 +12,62 @@
 
 namespace neurontrace {
 
-// What mapping files say: which operations of a framework each of the runtime's sequences was
-// submitted for, and which operations of these have been seen. First all that is mapped (Map, then
-// Settle), then operations and questions in the order of their times. One thread at a time.
+// What mapping files contain: the operations of a framework that each of the runtime's sequences
+// was submitted for, and which of these operations were seen. First everything is mapped (Map, then
+// Settle), then operations and questions follow in the order of their times. Used by one thread at
+// a time.
 class MappedOperations {
  public:
-  // Numbers whose operations are remembered. Beyond, the one that was first seen longest ago gives
-  // way, and is counted.
+  // Numbers whose operations are remembered. Beyond, the one that was first seen longest ago is
+  // forgotten and counted.
   static constexpr size_t kSeenMax = 262'144;
-  // Numbers of one sequence: the lowest. Each is looked for at each call of the sequence. Further
-  // ones are not used, and counted.
+  // Numbers of one sequence, the lowest ones, because each call of the sequence looks for all of
+  // them. Further ones are not used, and are counted.
   static constexpr size_t kPerSequenceMax = 64;
-  // Of one number the latest operations.
+  // The latest operations of one number that are remembered.
   static constexpr size_t kPerNumberMax = 8;
 
+  // An operation that was seen. Times are reference time.
   struct Operation {
     uint64_t chain = 0;
     uint64_t start_ns = 0;
     uint64_t end_ns = 0;
     uint64_t thread_id = 0;
   };
+  // A call of the runtime.
   struct Call {
     uint64_t start_ns = 0;
     uint64_t end_ns = 0;
     std::optional<uint64_t> thread_id;
   };
+  // An operation that a call was made for.
   struct Cause {
     uint64_t chain = 0;
     uint64_t start_ns = 0;
-    bool is_on_thread = false;  // of the call
-    bool encloses = false;      // and the call lies in it
+    // It ran on the call's thread.
+    bool is_on_thread = false;
+    // It also encloses the call.
+    bool encloses = false;
   };
 
-  // The operation with this number of the framework was one that the sequence was submitted for.
+  // Records that the sequence was submitted for the framework's operation with this number.
   void Map(uint32_t worker, uint64_t nrta_seq_id, uint64_t number);
-  // All is mapped.
+  // Sorts what was mapped. Called once, after the last Map.
   void Settle();
   bool empty() const { return mapped_.empty(); }
 
-  // Whether anything is mapped to the number.
+  // Returns whether any sequence is mapped to the number.
   bool Names(uint32_t worker, uint64_t number) const;
+  // Remembers an operation. Only for numbers that Names confirms.
   void Saw(uint32_t worker, uint64_t number, const Operation& operation);
 
-  // False where nothing is mapped to the sequence. `causes` becomes the operations, one for each
-  // number of which one was seen that began not after the call: the innermost around the call, else
-  // the latest on its thread, else the latest.
+  // Returns false if nothing is mapped to the sequence. Replaces `causes` by one operation for each
+  // of its numbers with an operation that began no later than the call: the innermost around the
+  // call, else the latest on its thread, else the latest.
   bool Find(uint32_t worker, uint64_t nrta_seq_id, const Call& call,
             std::vector<Cause>& causes) const;
 
-  // Numbers that gave way, and those beyond kPerSequenceMax.
+  // Numbers that were forgotten, and those beyond kPerSequenceMax.
   uint64_t forgotten() const { return forgotten_; }
 
  private:
@@ -72,6 +79,7 @@ class MappedOperations {
   };
   using Number = std::pair<uint32_t, uint64_t>;  // worker, number
 
+  // Applies kPerSequenceMax.
   void KeepFew();
 
   std::vector<Mapped> mapped_;   // sorted

@@ -35,7 +35,8 @@ constexpr std::array<std::string_view, kHbmCategories> kCategoryNames = {
 constexpr char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 constexpr bool IsWordSign(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 
-// Letters and digits of a text in lower case, whatever stands between them.
+// Letters and digits of a text in lower case: versions of the runtime write the categories with
+// different separators.
 class PlainText {
  public:
   constexpr explicit PlainText(std::string_view text) {
@@ -58,7 +59,7 @@ constexpr std::array<PlainText, kHbmCategories> PlainNames(std::index_sequence<k
 constexpr std::array<PlainText, kHbmCategories> kPlainNames =
     PlainNames(std::make_index_sequence<kHbmCategories>());
 
-// Negative numbers are the only ones of type kInt.
+// Columns of type kInt hold negative numbers only, so such a code is never 0.
 bool IsRefused(const Shape& shape, const ShapeFields& fields, std::optional<uint64_t> code) {
   const uint16_t key = fields.of(DerivedField::kReturnCode);
   return code.value_or(0) != 0 ||
@@ -119,6 +120,7 @@ void HbmUse::TakeSpan(const TimelineRecord& record, const ShapeFields& fields) {
     return;
   }
   const auto process = ProcessOf(record, fields);
+  // Changes pile up if events of one time take long to end, as in hostile captures.
   if (!process || waiting_.size() >= kPendingMax || changes_.size() >= kPendingMax) {
     ++counts_.dropped;
     return;
@@ -169,7 +171,7 @@ void HbmUse::GiveOutBefore(uint64_t time_ns, std::vector<HbmSample>& done) {
     changes_.pop();
     ProcessUse& use = processes_[change.process];
     HbmSample& sample = now_[use.memory];
-    // The sums wrap and unwrap alike: hostile numbers make a wrong figure, and no more.
+    // Unsigned sums wrap and unwrap again: hostile numbers make a wrong figure, and nothing worse.
     auto& category = use.category_bytes[static_cast<size_t>(change.category)];
     sample.category_bytes[static_cast<size_t>(change.category)] += change.category_bytes - category;
     sample.total_bytes += change.total_bytes - use.total_bytes;

@@ -20,7 +20,7 @@
 
 namespace neurontrace {
 
-// What memory of a device is used for: the categories of the vendor's SystemProfileHbmUsage table,
+// What a device's memory is used for: the categories of the vendor's SystemProfileHbmUsage table,
 // in its order.
 enum class HbmCategory : uint8_t {
   kGeneric,
@@ -47,12 +47,13 @@ enum class HbmCategory : uint8_t {
   kUnknown,
 };
 inline constexpr size_t kHbmCategories = 22;
-// "generic", "tensor_instructions": the vendor's column without its "_bytes".
+// Returns "generic", "tensor_instructions" and so on: the vendor's column without its "_bytes".
 std::string_view ToString(HbmCategory category);
-// Of a usage_type as the runtime writes it, in whatever case and with whatever signs between words.
+// Returns the category of a usage_type as the runtime writes it, regardless of case and of the
+// characters between words; kUnknown for an unknown one.
 HbmCategory HbmCategoryOf(std::string_view usage_type);
 
-// One high-bandwidth memory. A plain value.
+// One high-bandwidth memory of one device. A plain value.
 struct HbmIdentity {
   std::string instance_id;
   uint64_t device = 0;  // mla_idx
@@ -62,43 +63,54 @@ struct HbmIdentity {
 
 // What was in use after one allocation or release. A plain value.
 struct HbmSample {
-  uint32_t hbm = 0;      // index into HbmUse::memories()
+  // Index into HbmUse::memories().
+  uint32_t hbm = 0;
   uint64_t time_ns = 0;  // reference time: the end of the event
   uint64_t total_bytes = 0;
   std::array<uint64_t, kHbmCategories> category_bytes = {};
 };
 
+// Counts of events unless stated otherwise.
 struct HbmCounts {
   uint64_t samples = 0;
-  uint64_t failed = 0;         // allocations that the runtime refused
-  uint64_t without_total = 0;  // events that do not say what is in use: not in a sample
-  uint64_t open = 0;           // events whose stop is not known: the same
-  uint64_t dropped = 0;        // beyond a limit of HbmUse
+  // Allocations that the runtime refused.
+  uint64_t failed = 0;
+  // Events that do not report what is in use: in no sample.
+  uint64_t without_total = 0;
+  // Events whose stop is not known: in no sample.
+  uint64_t open = 0;
+  // Events beyond a limit of HbmUse.
+  uint64_t dropped = 0;
 };
 
 // Finds what is in use of each device memory from the allocations and releases that the runtime
-// reports, each of which says how much its category has afterwards, and all together. A category
-// of which nothing was reported yet counts as 0, so that the sum of categories can be less than the
-// total. Several processes may use one memory: each reports of its own what it has, and the sum
-// over them is the sample.
+// reports. Each tells how much its category has afterwards, and all categories together. A category
+// without a report so far counts as 0, so that the sum of categories can be less than the total.
+// Several processes may use one memory: each reports only its own use, and the sample is the sum
+// over them. docs/formats/derived.md defines the figure.
 //
-// One thread at a time; the streams and the table must outlive it.
+// Used by one thread at a time; the streams and the table must outlive it.
 class HbmUse {
  public:
+  // Of memories, and of pairs of memory and process. Events of further ones are dropped.
   static constexpr size_t kMemoriesMax = 65'536;
-  static constexpr size_t kPendingMax = 262'144;  // events that have begun and not ended
+  // Events that have begun and not ended. Further ones are dropped.
+  static constexpr size_t kPendingMax = 262'144;
 
   HbmUse(std::span<const TimelineStream> streams, ShapeFieldTable& fields);
 
-  // Takes a batch; appends the samples of its time and before, in the order of time.
+  // Takes the next batch and appends the samples before its end, in the order of time.
   void Take(const TimelineBatch& batch, std::vector<HbmSample>& done);
+  // Appends the remaining samples. Called once, after the last batch.
   void Finish(std::vector<HbmSample>& done);
   std::span<const HbmIdentity> memories() const { return memories_; }
   const HbmCounts& counts() const { return counts_; }
 
  private:
   using Place = std::tuple<uint32_t, uint64_t, uint64_t>;  // stream, device, HBM
+  // The report of one event, until its end is reached: events come in the order of their starts.
   struct Change {
+    // Reference time of the end of the event.
     uint64_t time_ns = 0;
     uint64_t order = 0;
     uint32_t process = 0;  // index into processes_
@@ -109,11 +121,12 @@ class HbmUse {
       return time_ns != other.time_ns ? time_ns > other.time_ns : order > other.order;
     }
   };
-  struct Waiting {  // for the attributes of its stop
+  // An event whose stop, and with it the report, is in a later chunk.
+  struct Waiting {
     uint32_t process = 0;
     HbmCategory category = HbmCategory::kUnknown;
   };
-  // What one process has of one memory.
+  // What one process uses of one memory.
   struct ProcessUse {
     uint32_t memory = 0;
     uint64_t total_bytes = 0;
@@ -135,9 +148,11 @@ class HbmUse {
   std::vector<HbmIdentity> memories_;
   std::map<HbmIdentity, uint32_t> memory_numbers_;
   std::map<std::pair<uint32_t, WorkerIdentity>, uint32_t> process_numbers_;
-  absl::flat_hash_map<Place, uint32_t> process_at_;  // kMemoriesMax of them: others are sought
+  // A cache of up to kMemoriesMax places; others are looked up each time.
+  absl::flat_hash_map<Place, uint32_t> process_at_;
   std::vector<ProcessUse> processes_;
-  std::vector<HbmSample> now_;                      // by memory
+  // The latest sample of each memory.
+  std::vector<HbmSample> now_;
   absl::flat_hash_map<uint64_t, Waiting> waiting_;  // by span_id
   std::priority_queue<Change, std::vector<Change>, std::greater<>> changes_;
 };

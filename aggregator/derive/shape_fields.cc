@@ -54,6 +54,7 @@ constexpr FieldName kFieldNames[] = {
 };
 
 DerivedType DerivedTypeOf(const Shape& shape) {
+  // Only framework files have these phases; the runtime's spans have starts and stops.
   if (shape.phase == Phase::kComplete || shape.phase == Phase::kBegin) {
     return DerivedType::kFramework;
   }
@@ -72,6 +73,7 @@ ShapeFields FieldsOf(const Shape& shape) {
     for (const FieldName& known : kFieldNames) {
       if (shape.keys[i].name != known.name || shape.keys[i].scope != known.scope) continue;
       uint16_t& key = fields.key[static_cast<size_t>(known.field)];
+      // The first wins: two names of one field in one shape are not expected.
       if (key == ShapeFields::kNone) key = static_cast<uint16_t>(i);
     }
   }

@@ -12,8 +12,8 @@
 
 namespace neurontrace {
 
-// What figures are derived from. Other names that versions of the runtime use for the same thing
-// are known: device_exec is nc_exec_running, cc_exec is cc_running.
+// The event types that figures are derived from. Versions of the runtime use two names for some:
+// device_exec is nc_exec_running, cc_exec is cc_running.
 enum class DerivedType : uint8_t {
   kOther,
   kRunning,      // nc_exec_running: the device runs an execution
@@ -25,10 +25,11 @@ enum class DerivedType : uint8_t {
   kDeallocate,   // nrt_dma_mem_dealloc
   kCopyIn,       // dmem_buf_copyin, dmem_buf_batch_copyin
   kCopyOut,      // dmem_buf_copyout, dmem_buf_batch_copyout
-  kFramework,    // an event of a framework's trace: it has a name of its own
+  // An event of a framework's trace, which has a name of its own.
+  kFramework,
 };
 
-// Attributes that figures are derived from.
+// The attributes that figures are derived from. shape_fields.cc has their names.
 enum class DerivedField : uint8_t {
   kExecId,
   kOpId,
@@ -50,9 +51,10 @@ enum class DerivedField : uint8_t {
   kProcess,
   kStepNumber,
 };
+// The number of values of DerivedField.
 inline constexpr size_t kDerivedFields = 19;
 
-// What one shape holds of it: for each field the place of its key, by KeyScope. A plain value.
+// For one shape, the index of the key of each field, or kNone. A plain value.
 struct ShapeFields {
   static constexpr uint16_t kNone = 0xffff;
 
@@ -62,13 +64,14 @@ struct ShapeFields {
   uint16_t of(DerivedField field) const { return key[static_cast<size_t>(field)]; }
 };
 
-// The fields of every shape of a reading, each worked out once. One thread at a time.
+// The fields of every shape of a reading, each found once, so that events need no comparison of
+// names. Used by one thread at a time.
 class ShapeFieldTable {
  public:
-  // Shapes of a higher number are looked at again each time.
+  // Shapes with a higher number are examined each time.
   static constexpr size_t kShapesMax = 16'384;
 
-  // Valid until the next call.
+  // The result is valid until the next call.
   const ShapeFields& Of(const SharedShape& shape) {
     if (shape.number < by_number_.size() && by_number_[shape.number] != nullptr) [[likely]]
       return *by_number_[shape.number];
@@ -82,12 +85,12 @@ class ShapeFieldTable {
   ShapeFields other_;
 };
 
-// The number in a text value; nullopt: it is none.
+// Returns the number if the whole text is one, or nullopt.
 std::optional<uint64_t> NumberInText(std::string_view text);
 
-// An attribute of the record's start (or only) event, by the place of its key; nullopt where it has
-// none (ShapeFields::kNone), or one that is not a whole number of at least 0, which may have come
-// as text.
+// Returns an attribute of the record's start (or only) event, by the index of its key. Returns
+// nullopt if there is none (ShapeFields::kNone) or if it is not a whole number of at least 0, which
+// may be stored as text.
 inline std::optional<uint64_t> NumberAt(const TimelineRecord& record, uint16_t key) {
   const auto& keys = record.start().keys;
   if (key >= keys.size()) return std::nullopt;
@@ -99,10 +102,10 @@ inline std::optional<uint64_t> StartNumber(const TimelineRecord& record, const S
                                            DerivedField field) {
   return NumberAt(record, fields.of(field));
 }
-// Its text; empty where it has none.
+// Returns the text of the start's attribute, or an empty one. Points into the record's batch.
 std::string_view StartText(const TimelineRecord& record, const ShapeFields& fields,
                            DerivedField field);
-// The same of its stop. `fields` are those of the stop's shape.
+// As StartNumber, for the record's stop. `fields` are those of the stop's shape.
 std::optional<uint64_t> StopNumber(const TimelineRecord& record, const ShapeFields& fields,
                                    DerivedField field);
 

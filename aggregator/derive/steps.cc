@@ -10,10 +10,10 @@ namespace neurontrace {
 namespace {
 
 constexpr std::string_view kStepPrefix = "ProfilerStep#";
-// The same annotation once more, as the accelerator's rows show it: widened.
+// Rows of accelerators repeat the annotation, widened to what the device did.
 constexpr std::string_view kDeviceCategoryPrefixes[] = {"gpu_", "xla_device"};
 
-// Steps of a framework that are told apart by nothing here are the same.
+// Framework steps that are equal in all of these are interchangeable.
 bool IsBefore(const Step& a, const Step& b) {
   const auto key = [](const Step& step) {
     return std::tuple(step.start_ns, step.stream, step.number, step.end_ns, step.executions,
@@ -40,6 +40,7 @@ StepFinder::StepFinder(std::span<const TimelineStream> streams, ShapeFieldTable&
     const StreamIdentity& identity = stream.description.identity;
     if (identity.kind != StreamKind::kNeuronCore) continue;
     const Worker worker(identity.worker.instance_id, identity.worker.pid);
+    // A worker's identity includes its container and start time, which framework files do not know.
     const WorkerIdentity& first = *workers.try_emplace(worker, &identity.worker).first->second;
     if (first != identity.worker) ambiguous_.insert(worker);
   }
@@ -58,7 +59,8 @@ void StepFinder::NoteFrameworkStep(const TimelineRecord& record, const ShapeFiel
                                    std::vector<Step>& done) {
   const auto number = NumberOf(record, fields);
   if (!number) return;
-  if ((record.flags & kOddLength) != 0) return;  // nobody knows what it holds
+  // Without a length it is not known what the step contains.
+  if ((record.flags & kOddLength) != 0) return;
   const StreamIdentity& identity = streams_[record.stream].description.identity;
   const uint64_t pid = identity.worker.pid != 0
                            ? identity.worker.pid
@@ -81,6 +83,7 @@ void StepFinder::NoteFrameworkStep(const TimelineRecord& record, const ShapeFiel
     done.push_back(std::move(step));
     return;
   }
+  // An entry of held_ is never removed, because it changes what the worker's executions are.
   if (held_count_ >= kHeldMax || (held_.size() >= kHeldMax && !held_.contains(worker))) {
     ++counts_.too_many;
     done.push_back(std::move(step));
@@ -108,7 +111,7 @@ void StepFinder::TakeExecution(const Execution& execution, std::vector<Step>& do
                     .is_open = execution.is_open});
     return;
   }
-  // The latest that has begun: steps do not overlap, and if they did, the inner one is meant.
+  // The latest step that has begun: steps do not overlap, and if they do, the inner one is meant.
   auto& steps = held->second;
   auto step = std::upper_bound(
       steps.begin(), steps.end(), execution.start_ns,
@@ -145,7 +148,8 @@ void StepFinder::CloseSteps(uint64_t time_ns, std::deque<Step>& steps, std::vect
     return end_ns < time_ns && time_ns - end_ns > kWaitNs;
   };
   for (size_t i = 0; i < std::min(steps.size(), kOverlapMax);) {
-    if (!is_over(steps[i].start_ns)) return;  // and no later one is
+    // Steps are ordered by start, so that no later one is over either.
+    if (!is_over(steps[i].start_ns)) return;
     if (!is_over(steps[i].end_ns)) {
       ++i;
       continue;

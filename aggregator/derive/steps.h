@@ -18,72 +18,85 @@
 
 namespace neurontrace {
 
+// Where a step comes from.
 enum class StepSource : uint8_t {
-  // The framework says so: PyTorch's annotation ProfilerStep#N, or JAX's StepTraceAnnotation with
-  // its argument step_num.
+  // The framework marks it: PyTorch by the annotation ProfilerStep#N, JAX by StepTraceAnnotation
+  // with its argument step_num.
   kFramework,
-  kExecution,  // each execution of a core is one
+  // Each device execution of a core is a step.
+  kExecution,
 };
 
 // One step of a worker (by its framework) or of a core (by its executions). Times are reference
 // time. A plain value.
 struct Step {
   StepSource source = StepSource::kExecution;
-  uint32_t stream = 0;  // the framework's, or the core's
-  uint64_t number = 0;  // N of ProfilerStep#N, step_num; Execution::number
+  // The framework's, or the core's.
+  uint32_t stream = 0;
+  // N of ProfilerStep#N, step_num, or Execution::number.
+  uint64_t number = 0;
   uint64_t start_ns = 0;
   uint64_t end_ns = 0;
-  uint64_t executions = 0;          // that began in it, on all cores of the worker
-  uint64_t device_busy_ns = 0;      // the sum of their busy time, over these cores
-  std::optional<uint64_t> exec_id;  // with kExecution
-  std::string model_name;           // the same
-  bool is_open = false;             // its end is not known
+  // Executions that began in it, on all cores of the worker.
+  uint64_t executions = 0;
+  // The sum of their busy times over these cores.
+  uint64_t device_busy_ns = 0;
+  // With kExecution only, as model_name.
+  std::optional<uint64_t> exec_id;
+  std::string model_name;  // the same
+  bool is_open = false;    // its end is not known
 };
 
+// Counts of steps unless stated otherwise.
 struct StepCounts {
   uint64_t framework = 0;
   uint64_t execution = 0;
-  // Executions of a worker with framework steps that began in none of them; or in one that more
-  // steps than kOverlapMax began after.
+  // Executions of a worker with framework steps that began in none of them, or in one after which
+  // more than kOverlapMax further steps began.
   uint64_t outside = 0;
-  // Framework steps that are given out without their executions: beyond kHeldMax, and where two
-  // workers of the instance have the process id.
+  // Framework steps that are returned without their executions: beyond kHeldMax, if two workers of
+  // the instance have the process id, and in files with times of their own.
   uint64_t too_many = 0;
   uint64_t ambiguous = 0;
-  // The same of files with times of their own, which say nothing of when executions began.
+  // These times do not relate to when executions began.
   uint64_t own_time = 0;
 };
 
-// Finds steps. Where the trace of a worker's framework has steps these are the worker's: its
-// executions are counted in the one in which they begin. Everywhere else a step is one device
-// execution of one core, numbered from 0 in the order of starts. Framework traces belong to the
-// worker of the same instance and process id; the process id is that of the stream, and where it
-// has none that of the event. Where two workers of an instance have one process id (of two
-// containers, or one after the other) nothing says whose the steps are: they have no executions.
+// Finds steps. If the trace of a worker's framework has steps, these are the worker's, and each
+// execution counts in the one in which it begins. Otherwise each device execution of a core is a
+// step, numbered from 0 in the order of starts.
 //
-// One thread at a time; the streams and the table must outlive it.
+// Framework traces belong to the worker with the same instance and process id; the process id is
+// that of the stream or, if it has none, of the event. If two workers of an instance have one
+// process id (in two containers, or one after the other), it is not known whose the steps are, and
+// they have no executions. docs/formats/derived.md defines the figures.
+//
+// Used by one thread at a time; the streams and the table must outlive it.
 class StepFinder {
  public:
-  // A framework's step waits so long after its end for executions that began in it to be over.
+  // How long after its end a framework's step waits for executions that began in it to end.
   static constexpr uint64_t kWaitNs = 2'000'000'000;
+  // Framework steps that wait, and workers that have some.
   static constexpr size_t kHeldMax = 65'536;
-  // Steps of one worker that overlap. An execution is looked for in so many that began before it,
-  // the latest first: beyond, it counts as outside. So many can be under way before they keep those
-  // that began after them from being given out.
+  // Steps of one worker that may overlap. An execution is looked for in this many steps that began
+  // before it, the latest first; beyond, it counts as outside. If more are under way, those that
+  // began later are returned late.
   static constexpr size_t kOverlapMax = 64;
 
   StepFinder(std::span<const TimelineStream> streams, ShapeFieldTable& fields);
 
-  // Takes a batch and the executions that ExecutionFinder gave out for it; appends the steps that
-  // are complete.
+  // Takes the next batch and the executions that ExecutionFinder returned for it. Appends the steps
+  // that are complete.
   void Take(const TimelineBatch& batch, std::span<const Execution> executions,
             std::vector<Step>& done);
+  // Appends the remaining steps. Called once, after the last batch.
   void Finish(std::vector<Step>& done);
   const StepCounts& counts() const { return counts_; }
 
  private:
   using Worker = std::pair<std::string_view, uint64_t>;  // instance id, process id
 
+  // Returns the number of the step that a framework's event marks, or nullopt if it marks none.
   static std::optional<uint64_t> NumberOf(const TimelineRecord& record, const ShapeFields& fields);
   void NoteFrameworkStep(const TimelineRecord& record, const ShapeFields& fields,
                          std::vector<Step>& done);
@@ -95,11 +108,13 @@ class StepFinder {
   ShapeFieldTable& fields_;
   absl::flat_hash_set<Worker> ambiguous_;
   StepCounts counts_;
-  absl::flat_hash_map<Worker, std::deque<Step>> held_;  // by start; empty: it had some
+  // Waiting steps by start. An empty entry means that the worker had steps, so that its executions
+  // are not steps of their own.
+  absl::flat_hash_map<Worker, std::deque<Step>> held_;
   size_t held_count_ = 0;
 };
 
-// N, where the name is that of a framework's step.
+// Returns N for "ProfilerStep#N", or nullopt for any other name.
 std::optional<uint64_t> ProfilerStepNumber(std::string_view name);
 
 }  // namespace neurontrace

@@ -18,16 +18,19 @@
 namespace neurontrace {
 namespace {
 
+// 16 bins for each power of two, see DurationSketch.
 constexpr int kSubBits = 4;
 constexpr uint64_t kSubBins = 1u << kSubBits;
 
+// The bins of a floating-point number with four bits of mantissa, as in HdrHistogram: a bin's
+// number is exponent and mantissa, so that numbers ascend with values.
 uint16_t BinOf(uint64_t value) {
   if (value < kSubBins) return static_cast<uint16_t>(value);
   const int exponent = std::bit_width(value) - 1 - kSubBits;
   return static_cast<uint16_t>((static_cast<uint64_t>(exponent) << kSubBits) + (value >> exponent));
 }
 
-// The middle of a bin.
+// Returns the middle of a bin.
 uint64_t ValueOf(uint16_t bin) {
   if (bin < 2 * kSubBins) return bin;
   const int exponent = (bin >> kSubBits) - 1;
@@ -35,8 +38,10 @@ uint64_t ValueOf(uint16_t bin) {
   return low + ((uint64_t{1} << exponent) - 1) / 2;
 }
 
+// Sums saturate: hostile lengths must not wrap around to small figures.
 uint64_t Plus(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
 
+// Only pieces of the map that the stream's stamps fall into.
 std::optional<uint64_t> ClockBoundOf(const TimelineStream& stream) {
   uint64_t largest_ns = 0;
   const StreamDescription& about = stream.description;
@@ -80,6 +85,7 @@ void DescribeStreams(std::span<const TimelineStream> streams, CaptureSummary& su
   summary.workers = workers.size();
 }
 
+// Requires rows sorted by event type.
 std::vector<DurationRow> SumOverStreams(const std::vector<DurationRow>& rows) {
   std::vector<DurationRow> sums;
   for (const DurationRow& row : rows) {
@@ -179,6 +185,7 @@ uint64_t DurationSketch::QuantileNs(double q) const {
   if (count_ == 0) return 0;
   const double wanted = std::ceil(std::clamp(q, 0.0, 1.0) * static_cast<double>(count_));
   const uint64_t rank = std::clamp<uint64_t>(static_cast<uint64_t>(wanted), 1, count_);
+  // The maximum is known exactly, the last bin's middle is not.
   if (rank == count_) return max_ns_;
   uint64_t seen = 0;
   for (const Bin& bin : bins_) {
@@ -189,6 +196,7 @@ uint64_t DurationSketch::QuantileNs(double q) const {
 }
 
 void Stragglers::Add(const Collective& collective) {
+  // If its members cannot have met, nobody waited for the last one.
   if (collective.members.size() < 2 || collective.is_disjoint()) return;
   for (const CollectiveMember& member : collective.members) {
     StragglerRow& row = rows_[member.stream];
@@ -217,7 +225,7 @@ std::vector<StragglerRow> Stragglers::Finish(std::span<const uint64_t> absences)
   return std::move(rows_);
 }
 
-// Types are numbered from 1; 1 is kOther.
+// Types are numbered from 1, and 1 is kOther, so that 0 can mean "not looked up yet".
 uint32_t DurationStats::TypeOf(const SharedShape& shape) {
   const bool is_kept = shape.number < ShapeFieldTable::kShapesMax;
   if (is_kept && shape.number < type_of_shape_.size() && type_of_shape_[shape.number] != 0) {
@@ -253,6 +261,8 @@ DurationRow& DurationStats::RowOf(const TimelineRecord& record) {
                      .stream = record.stream});
     row = static_cast<uint32_t>(rows_.size());
   }
+  // Rows are numbered from 1 for the same reason as types; row 0 is the common one for all beyond
+  // kRowsMax.
   if (type == 1 || row == 0) ++overflow_;
   return row == 0 ? rows_.front() : rows_[row - 1];
 }
@@ -313,6 +323,7 @@ void BusyShareSums::Add(const Execution& execution) {
   Interval interval{std::max(execution.start_ns, window_start_ns_),
                     std::min(execution.end_ns, window_end_ns_)};
   if (interval.start_ns >= interval.end_ns) return;
+  // What lies before cannot be compared with the intervals there any more.
   if (interval.start_ns < sum.summed_until_ns) {
     ++sum.share.joined_late;
     interval.start_ns = std::min(sum.summed_until_ns, interval.end_ns);
@@ -321,7 +332,8 @@ void BusyShareSums::Add(const Execution& execution) {
   while (sum.held.size() > kIntervalsMax) SumFirst(sum);
 }
 
-// Most executions come in the order of their starts: the place is at the end, or nearly.
+// Merges the interval into the held ones. Most executions come nearly in the order of their starts,
+// so the search begins at the end.
 void BusyShareSums::Hold(Interval interval, Sum& sum) {
   auto& held = sum.held;
   auto end = held.end();
@@ -416,7 +428,7 @@ void CaptureSummaryBuilder::Parts::NoteTimes(const TimelineBatch& batch) {
   }
 }
 
-// Hands on what was given out.
+// Hands what the finders returned on to the tables.
 void CaptureSummaryBuilder::Parts::Pass() {
   for (Execution& execution : new_executions) {
     busy.Add(execution);
@@ -467,6 +479,7 @@ void CaptureSummaryBuilder::Take(const TimelineBatch& batch) {
 CaptureSummary CaptureSummaryBuilder::Finish() {
   Parts& parts = *parts_;
   parts.executions.Finish(parts.new_executions);
+  // The last executions belong to steps, too: before steps are finished.
   parts.steps.Take({}, parts.new_executions, parts.new_steps);
   parts.steps.Finish(parts.new_steps);
   parts.collectives.Finish(parts.new_collectives);

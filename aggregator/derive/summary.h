@@ -22,20 +22,22 @@
 namespace neurontrace {
 
 // Count, sum, extremes and quantiles of durations in bounded memory. Values below 16 ns are kept
-// exactly; of larger ones each power of two has 16 bins, so that a quantile is off by at most 1/32
-// of itself. At most 976 bins, and only as many as were used. A plain value; two can be merged.
+// exactly. Larger ones go into bins, 16 for each power of two, as in HdrHistogram
+// (http://hdrhistogram.org), so that a quantile is off by at most 1/32 of itself. At most 976 bins,
+// and only those in use. A plain value; two can be merged.
 class DurationSketch {
  public:
   void Add(uint64_t duration_ns);
   void Merge(const DurationSketch& other);
 
   uint64_t count() const { return count_; }
-  uint64_t sum_ns() const { return sum_ns_; }  // UINT64_MAX where it is more than that
+  // Saturates at UINT64_MAX.
+  uint64_t sum_ns() const { return sum_ns_; }
   uint64_t min_ns() const { return count_ == 0 ? 0 : min_ns_; }
   uint64_t max_ns() const { return max_ns_; }
   uint64_t mean_ns() const { return count_ == 0 ? 0 : sum_ns_ / count_; }
-  // The duration that the fraction `q` of all (0 to 1) does not exceed: the middle of its bin,
-  // never beyond the extremes. 0 where there is none.
+  // Returns the duration that the fraction `q` (0 to 1) of all does not exceed: the middle of its
+  // bin, but never beyond the extremes. Returns 0 if there is none.
   uint64_t QuantileNs(double q) const;
 
  private:
@@ -50,65 +52,78 @@ class DurationSketch {
   uint64_t min_ns_ = UINT64_MAX;
   uint64_t max_ns_ = 0;
   std::vector<Bin> bins_;  // ascending in number
-  size_t latest_ = 0;      // index of the bin used last: the next is often the same
+  // Index of the bin used last: the next value often falls into the same.
+  size_t latest_ = 0;
 };
 
 // How one core met the others in collectives. A plain value.
 struct StragglerRow {
   uint32_t stream = 0;
-  uint64_t collectives = 0;            // that it was in with others
-  uint64_t last = 0;                   // in so many of these it arrived last
-  uint64_t last_known = 0;             // of these: by more than the clocks' bound
-  DurationSketch lateness;             // of those in `last_known`: behind the median arrival
-  uint64_t lateness_bound_max_ns = 0;  // the largest bound of these
-  uint64_t lateness_unbounded = 0;     // of these: how far it can be off is not known
-  DurationSketch waits;                // from its arrival to the last one's, of all
-  uint64_t absent = 0;                 // collectives that it was missing from
+  // Those that it was in with others.
+  uint64_t collectives = 0;
+  // Those of them in which it arrived last.
+  uint64_t last = 0;
+  // Those of `last` in which this is certain despite the clocks' bound.
+  uint64_t last_known = 0;
+  // Behind the median arrival, for those in last_known.
+  DurationSketch lateness;
+  // The largest error bound of these.
+  uint64_t lateness_bound_max_ns = 0;
+  // Those in last_known without a known error bound.
+  uint64_t lateness_unbounded = 0;
+  // From its arrival to that of the last one, for all in `collectives`.
+  DurationSketch waits;
+  // Collectives that it was missing from.
+  uint64_t absent = 0;
 };
 
-// Counts who arrives last in collectives. Those of one member, and those whose members cannot have
-// met, are passed over. One thread at a time.
+// Counts who arrives last in collectives. Skips those of one member and those whose members cannot
+// have met. Used by one thread at a time.
 class Stragglers {
  public:
   explicit Stragglers(size_t streams) : rows_(streams) {}
 
   void Add(const Collective& collective);
-  // `absences` are those of the CollectiveFinder. Of the streams that were in any, or missing; the
-  // largest sum of known lateness first.
+  // Returns the streams that were in any, or missing, with the largest sum of known lateness first.
+  // `absences` are those of the CollectiveFinder. Called once.
   std::vector<StragglerRow> Finish(std::span<const uint64_t> absences);
 
  private:
   std::vector<StragglerRow> rows_;  // by stream
 };
 
-// What one worker's stream had of one event type. A plain value.
+// What one stream had of one event type. A plain value.
 struct DurationRow {
   std::string event_type;
   uint32_t stream = 0;
-  DurationSketch spans;     // those whose start and stop are both known
-  uint64_t open = 0;        // spans without a stop: not in `spans`
-  uint64_t start_lost = 0;  // spans without a start: the same
-  uint64_t odd = 0;         // spans whose length cannot be (kOddLength), counted apart
+  // Spans with a known start and stop.
+  DurationSketch spans;
+  uint64_t open = 0;  // spans without a stop: not in `spans`
+  // Spans without a start: not in `spans`.
+  uint64_t start_lost = 0;
+  // Spans with an impossible length (kOddLength): not in `spans`.
+  uint64_t odd = 0;
   uint64_t instants = 0;
 
   uint64_t count() const { return spans.count() + open + start_lost + odd + instants; }
 };
 
 // Durations by event type and stream. A span that a time window cuts counts with its whole length.
-// One thread at a time.
+// Used by one thread at a time.
 class DurationStats {
  public:
-  // Beyond, events are counted under kOther: of further types for each stream, and of further pairs
-  // of type and stream for the stream 0xffffffff.
+  // Beyond these limits events are counted under kOther: those of further types for each stream,
+  // and those of further pairs of type and stream under kOtherStream.
   static constexpr size_t kTypesMax = 4'096;
   static constexpr size_t kRowsMax = 262'144;
   static constexpr const char* kOther = "(other)";
   static constexpr uint32_t kOtherStream = 0xffffffffu;
 
   void Take(const TimelineBatch& batch);
-  // By event type, then stream.
+  // Returns the rows by event type, then stream. Called once.
   std::vector<DurationRow> Finish();
-  uint64_t overflow() const { return overflow_; }  // events counted under kOther
+  // Events counted under kOther.
+  uint64_t overflow() const { return overflow_; }
 
  private:
   DurationRow& RowOf(const TimelineRecord& record);
@@ -126,9 +141,11 @@ struct BusyShare {
   uint32_t stream = 0;
   ExecutionSource source = ExecutionSource::kDevice;  // kRuntime: the device's events are not there
   uint64_t executions = 0;
-  uint64_t busy_ns = 0;  // the union of their intervals, inside the window
-  uint64_t open = 0;     // executions without an end: not in busy_ns
-  // Came out of order beyond what is held: what of them lies before that is not in busy_ns.
+  // The length of the union of their intervals, inside the window.
+  uint64_t busy_ns = 0;
+  uint64_t open = 0;  // executions without an end: not in busy_ns
+  // Executions that came out of order beyond kIntervalsMax: their part before that is not in
+  // busy_ns.
   uint64_t joined_late = 0;
 
   double Of(uint64_t window_ns) const {
@@ -136,19 +153,20 @@ struct BusyShare {
   }
 };
 
-// Sums the busy time of each core. Two executions that overlap count once. Executions must be given
-// as ExecutionFinder gives them out. One thread at a time.
+// Sums the busy time of each core; executions that overlap count once. They must be added in the
+// order in which ExecutionFinder returns them. Used by one thread at a time.
 class BusyShareSums {
  public:
-  // Intervals held of one core, because executions come in the order of their ends. Beyond, the
-  // earliest is summed.
+  // Intervals held for one core, because executions come in the order of their ends. Beyond, the
+  // earliest is added to the sum.
   static constexpr size_t kIntervalsMax = 64;
 
-  // Only what lies between these counts.
+  // Only what lies inside the window counts.
   BusyShareSums(size_t streams, uint64_t window_start_ns, uint64_t window_end_ns);
 
   void Add(const Execution& execution);
-  // Of every core that had an execution, by stream: the device's where it had any.
+  // Returns a share for each core with an execution, by stream: that of the device if it has any.
+  // Called once.
   std::vector<BusyShare> Finish();
 
  private:
@@ -174,15 +192,18 @@ class BusyShareSums {
 // CaptureSummaryBuilder; `stream` is an index into CaptureSummary::streams. Times are reference
 // time in ns.
 
-// One stream, as people know it.
+// One stream, described for people.
 struct SummaryStream {
   StreamIdentity identity;
   std::optional<int64_t> worker_gid;
-  std::string rank_label;     // "gid7"; says which where two claim it; empty: unknown
-  uint64_t events = 0;        // recorded, whatever the filter
-  uint64_t lost = 0;          // known not to be there
+  // "gid7", with a distinction if two streams claim it; empty if it is not known.
+  std::string rank_label;  // "gid7"; says which where two claim it; empty: unknown
+  // Events recorded, whatever the filter.
+  uint64_t events = 0;
+  // Events known to be missing; lost_unknown adds losses that nobody could count.
+  uint64_t lost = 0;
   bool lost_unknown = false;  // besides these there are losses that nobody could count
-  // Of the stamps of its host's clock, over the whole stream; nullopt: not known.
+  // The error bound of its host's stamps over the whole stream; nullopt if it is not known.
   std::optional<uint64_t> clock_bound_ns;
 };
 
@@ -191,7 +212,9 @@ struct ExecutionRow {
   uint32_t stream = 0;
   ExecutionSource source = ExecutionSource::kDevice;
   DurationSketch durations;  // end - start; those with an end
-  DurationSketch latencies;  // from the runtime's preparation (kbl_exec_pre) to the start
+  // From the runtime's preparation (kbl_exec_pre) to the start.
+  DurationSketch latencies;
+  // Spans without a stop: not in `spans`.
   uint64_t open = 0;
 };
 
@@ -205,7 +228,7 @@ struct StepRow {
   uint64_t last_number = 0;
 };
 
-// Collectives of one communicator, together.
+// The collectives of one communicator together.
 struct CommunicatorRow {
   Communicator communicator;
   uint64_t collectives = 0;        // of two members and more, without the disjoint ones
@@ -216,7 +239,8 @@ struct CommunicatorRow {
   DurationSketch durations;        // the same: from the last arrival to the last end
   uint64_t skew_known = 0;         // of these: the skew is more than the clocks' bound
   uint64_t skew_bound_max_ns = 0;  // the largest bound of a skew
-  uint64_t skew_unbounded = 0;     // skews of which no bound is known
+  // Skews without a known error bound.
+  uint64_t skew_unbounded = 0;
 };
 
 struct MemoryRow {
@@ -224,8 +248,9 @@ struct MemoryRow {
   uint64_t samples = 0;
   uint64_t last_total_bytes = 0;
   uint64_t peak_total_bytes = 0;
-  uint64_t peak_ns = 0;                                           // when
-  std::array<uint64_t, kHbmCategories> peak_category_bytes = {};  // of each its own highest
+  uint64_t peak_ns = 0;  // when
+  // The peak of each category by itself.
+  std::array<uint64_t, kHbmCategories> peak_category_bytes = {};
 };
 
 struct BandwidthRow {
@@ -239,8 +264,8 @@ struct BandwidthRow {
 struct CaptureSummary {
   CaptureId id;
   std::string name;
-  // From the first record's start to the latest end of one, inside the filter's window. 0 and 0
-  // where there is none.
+  // From the first record's start to the latest end, inside the filter's window; both 0 if there is
+  // no record.
   uint64_t begin_ns = 0;
   uint64_t end_ns = 0;
   uint64_t window_ns() const { return end_ns - begin_ns; }
@@ -250,16 +275,20 @@ struct CaptureSummary {
   uint64_t workers = 0;  // processes
   uint64_t cores = 0;
 
-  TimelineCounts counts;                 // of the reading; set by whoever read
-  std::vector<DurationRow> durations;    // by event type, stream
-  std::vector<DurationRow> event_types;  // the same, summed over streams; `stream` says nothing
+  // Of the reading; set by the caller that read.
+  TimelineCounts counts;
+  std::vector<DurationRow> durations;  // by event type, stream
+  // `durations` summed over streams; `stream` is meaningless.
+  std::vector<DurationRow> event_types;
   std::vector<ExecutionRow> executions;  // by stream, source
   std::vector<Execution> slowest;        // device executions, the longest first
   std::vector<BusyShare> busy;           // by stream; BusyShare::Of(window_ns())
   std::vector<StepRow> steps;            // by stream
   std::vector<CommunicatorRow> communicators;
-  std::vector<Collective> worst_collectives;  // the largest arrival skew first; not disjoint
-  std::vector<StragglerRow> stragglers;       // by lateness in all, the worst first
+  // The largest arrival skew first; without disjoint ones.
+  std::vector<Collective> worst_collectives;
+  // The largest sum of lateness first.
+  std::vector<StragglerRow> stragglers;
   std::vector<MemoryRow> memory;
   std::vector<BandwidthRow> bandwidth;  // by stream, direction
   std::vector<Loss> losses;             // of all streams, by place and reason
@@ -272,9 +301,11 @@ struct CaptureSummary {
   BandwidthCounts bandwidth_counts;
   uint64_t duration_overflow = 0;      // events counted under "(other)"
   uint64_t communicator_overflow = 0;  // events beyond CommunicatorTable::kCommunicatorsMax
-  std::vector<std::string> warnings;   // in words, of the above
+  // Sentences about the counts above.
+  std::vector<std::string> warnings;
 };
 
+// How much detail a summary has.
 struct SummaryOptions {
   size_t slowest_max = 20;
   size_t worst_collectives_max = 20;
@@ -283,8 +314,8 @@ struct SummaryOptions {
 };
 
 // Makes a summary in one pass: Take each batch in order, then Finish once. Memory is bounded by the
-// limits of the parts, whatever the capture's length. One thread at a time; what is given to the
-// constructor must outlive it.
+// limits of the parts, whatever the capture's length. Used by one thread at a time; the streams and
+// the filter must outlive it.
 class CaptureSummaryBuilder {
  public:
   CaptureSummaryBuilder(const CaptureDescription& capture, std::span<const TimelineStream> streams,
@@ -293,7 +324,7 @@ class CaptureSummaryBuilder {
   CaptureSummaryBuilder(const CaptureSummaryBuilder&) = delete;
   CaptureSummaryBuilder& operator=(const CaptureSummaryBuilder&) = delete;
 
-  // A preparation from before the first batch, as ExecutionFinder has it.
+  // Takes a preparation from before the first batch, see ExecutionFinder.
   void NotePreparation(uint32_t stream, uint64_t exec_id, uint64_t start_ns,
                        std::string_view model_name);
   void Take(const TimelineBatch& batch);

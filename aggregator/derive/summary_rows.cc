@@ -10,7 +10,8 @@ namespace {
 
 uint64_t LengthOf(const Execution& execution) { return execution.end_ns - execution.start_ns; }
 
-// Keeps the largest of what is pushed, as a min-heap: `is_larger(a, b)` where a is larger than b.
+// Keeps the `count_max` largest of the values pushed, in a min-heap. `is_larger(a, b)` returns
+// whether a is larger than b.
 template <typename T, typename Larger>
 void KeepLargest(T&& value, size_t count_max, Larger is_larger, std::vector<T>& heap) {
   if (count_max == 0) return;
@@ -23,6 +24,7 @@ void KeepLargest(T&& value, size_t count_max, Larger is_larger, std::vector<T>& 
   std::push_heap(heap.begin(), heap.end(), is_larger);
 }
 
+// Equal lengths are ordered by start and stream, so that the table is the same in each export.
 bool IsLonger(const Execution& a, const Execution& b) {
   return std::tuple(LengthOf(a), b.start_ns, b.stream) >
          std::tuple(LengthOf(b), a.start_ns, a.stream);
@@ -43,6 +45,7 @@ void ExecutionRows::Add(Execution&& execution) {
     return;
   }
   row.durations.Add(LengthOf(execution));
+  // By the clocks a preparation can follow the start; a negative latency would be meaningless.
   if (execution.prepared_ns && *execution.prepared_ns <= execution.start_ns) {
     row.latencies.Add(execution.start_ns - *execution.prepared_ns);
   }
@@ -57,7 +60,7 @@ void ExecutionRows::Finish(CaptureSummary& summary) {
   summary.slowest = std::move(slowest_);
 }
 
-// Steps of one stream come in the order of their ends; those that overlap tell no interval.
+// Steps of one stream come in the order of their ends. Those that overlap give no interval.
 void StepRows::Add(const Step& step) {
   const auto [at, is_new] = rows_.try_emplace({step.stream, step.source});
   Sum& sum = at->second;

@@ -12,18 +12,22 @@
 // The sums of CaptureSummaryBuilder, one class for each table. One thread at a time.
 namespace neurontrace {
 
+// Sums executions by core and source, and keeps the slowest ones.
 class ExecutionRows {
  public:
   explicit ExecutionRows(size_t slowest_max) : slowest_max_(slowest_max) {}
   void Add(Execution&& execution);
-  void Finish(CaptureSummary& summary);  // sets executions, slowest
+  // Sets `executions` and `slowest`.
+  void Finish(CaptureSummary& summary);
 
  private:
   const size_t slowest_max_;
   std::map<std::pair<uint32_t, ExecutionSource>, ExecutionRow> rows_;
-  std::vector<Execution> slowest_;  // min-heap by length
+  // A min-heap by length, so that the shortest of them can be replaced.
+  std::vector<Execution> slowest_;
 };
 
+// Sums steps by stream and source.
 class StepRows {
  public:
   void Add(const Step& step);
@@ -37,19 +41,22 @@ class StepRows {
   std::map<std::pair<uint32_t, StepSource>, Sum> rows_;
 };
 
+// Sums collectives by communicator, and keeps those with the largest skew.
 class CommunicatorRows {
  public:
   explicit CommunicatorRows(size_t worst_max) : worst_max_(worst_max) {}
   void Add(Collective&& collective);
-  // Sets communicators, worst_collectives.
+  // Sets `communicators` and `worst_collectives`.
   void Finish(std::span<const Communicator> communicators, CaptureSummary& summary);
 
  private:
   const size_t worst_max_;
   std::vector<CommunicatorRow> rows_;  // by communicator
-  std::vector<Collective> worst_;      // min-heap by skew
+  // A min-heap by skew.
+  std::vector<Collective> worst_;
 };
 
+// Keeps the peaks of each device memory.
 class MemoryRows {
  public:
   void Add(const HbmSample& sample);
@@ -59,6 +66,7 @@ class MemoryRows {
   std::vector<MemoryRow> rows_;  // by memory
 };
 
+// Sums transfers by core and direction, and keeps their peak rate.
 class BandwidthRows {
  public:
   void Add(const BandwidthSample& sample, uint64_t bin_ns);

@@ -6,12 +6,14 @@
 
 namespace neurontrace {
 
-// Minor version of neurontrace.v1 that this build speaks. Peers one older (of version 1 at least)
-// or one newer are accepted.
+// Minor version of neurontrace.v1 that this build implements. Peers that are one version older (at
+// least version 1) or newer are accepted, so that agents and aggregators can be upgraded in either
+// order.
 inline constexpr uint32_t kProtocolVersion = 1;
 inline constexpr uint32_t kProtocolVersionOldest = 1;
 
-// An agent as it introduces itself: the fields of neurontrace.v1.AgentHello.
+// An agent as it introduces itself: the fields of neurontrace.v1.AgentHello. Text from the agent;
+// cleaned when it is converted from the wire. A plain value.
 struct AgentInfo {
   uint32_t protocol_version = 0;
   std::string agent_id;  // stable over restarts of the agent on one machine

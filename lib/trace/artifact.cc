@@ -17,9 +17,10 @@ namespace {
 constexpr std::string_view kSharedNeffs = "neffs";
 constexpr std::string_view kPidMark = "_pid_";
 constexpr size_t kRootDigits = 12;
+// Nanoseconds since the epoch have 19 digits now.
 constexpr size_t kSessionDigitsMin = 10;
 constexpr size_t kSessionDigitsMax = 20;
-// What the name of a wrong thing is told with.
+// Bytes of a refused name that a message quotes.
 constexpr size_t kToldMax = 80;
 
 constexpr std::array<std::pair<std::string_view, ArtifactKind>, 4> kFixedNames = {{
@@ -55,8 +56,8 @@ ArtifactKind KindOf(std::string_view name) {
   return ArtifactKind::kUnspecified;
 }
 
-// "<instance>_pid_<pid>[_<container>]" of a plain name. An instance id has no "_pid_" in it, so the
-// first one counts.
+// Parses "<instance>_pid_<pid>[_<container>]" of a plain name. An instance id does not contain
+// "_pid_", so the first one counts.
 bool ParseDirectory(std::string_view name, ArtifactPlace& place) {
   const size_t mark = name.find(kPidMark);
   if (mark == std::string_view::npos || mark == 0) return false;
@@ -65,6 +66,7 @@ bool ParseDirectory(std::string_view name, ArtifactPlace& place) {
   const std::string_view digits = rest.substr(0, rest.find('_'));
   const char* const end = digits.data() + digits.size();
   const auto [stop, error] = std::from_chars(digits.data(), end, place.pid);
+  // No leading zeros: one process must have one spelling only, as places are compared as text.
   const bool is_pid = error == std::errc() && stop == end && place.pid > 0 && digits[0] != '0';
   if (!is_pid) return false;
   if (digits.size() == rest.size()) return true;
@@ -108,6 +110,8 @@ bool IsInspectSession(std::string_view name) {
 }
 
 std::string ArtifactRootOf(std::string_view inspect_directory) {
+  // 48 bits: enough that the few directories of one host do not collide, and short enough for a
+  // key.
   return Sha256HexOf(inspect_directory).substr(0, kRootDigits);
 }
 
@@ -117,6 +121,9 @@ bool IsArtifactRoot(std::string_view text) {
          });
 }
 
+// The names come from a directory that any process of the host may write to, and become part of
+// paths in exports. The checks therefore accept only the vendor's layout instead of rejecting known
+// attacks.
 absl::StatusOr<ArtifactPlace> MakeArtifactPlace(std::string_view directory,
                                                 std::string_view session, std::string_view name) {
   ArtifactPlace place;

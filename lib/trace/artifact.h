@@ -8,8 +8,9 @@
 #include "absl/status/statusor.h"
 #include "lib/trace/ids.h"
 
-// Files that the Neuron runtime's own profiler leaves in its output directory
-// (NEURON_RT_INSPECT_OUTPUT_DIR) and that captures keep, byte for byte.
+// Files that the Neuron runtime's own profiler writes to its output directory
+// (NEURON_RT_INSPECT_OUTPUT_DIR) and that captures keep, byte for byte. docs/operator/artifacts.md
+// describes the whole way. Pure functions and plain values.
 namespace neurontrace {
 
 // Values are on the wire and in stores: never change one.
@@ -23,7 +24,7 @@ enum class ArtifactKind : uint8_t {
   kHostMemory = 6,   // host_mem.pb
 };
 inline constexpr ArtifactKind kArtifactKindMax = ArtifactKind::kHostMemory;
-// "neff", "ntff", "ntrace", …
+// Returns "neff", "ntff", "ntrace", …; "unknown" for kUnspecified.
 std::string_view ToString(ArtifactKind kind);
 
 // Where a file is in the vendor's layout:
@@ -38,35 +39,38 @@ struct ArtifactPlace {
   std::string session;  // decimal digits, nanoseconds since the epoch; empty: there is none
   std::string name;
 
-  // What they say.
+  // Derived from the names above.
   ArtifactKind kind = ArtifactKind::kUnspecified;
   std::string instance_id;  // empty in neffs/
   uint32_t pid = 0;         // in the pid namespace of its process; 0 in neffs/
   std::string container;    // empty where there is none
 
+  // Returns the relative path in the vendor's layout.
   std::string path() const;
   friend bool operator==(const ArtifactPlace&, const ArtifactPlace&) = default;
 };
 
-// INVALID_ARGUMENT, with the part that is wrong, for what is no such place. Text from outside is
-// for this function.
+// Checks and parses a place. Fails with INVALID_ARGUMENT, quoting the part that is wrong, if the
+// names do not fit the layout. Accepts text from outside.
 absl::StatusOr<ArtifactPlace> MakeArtifactPlace(std::string_view directory,
                                                 std::string_view session, std::string_view name);
-// True for a name that a directory of the layout can have, whatever is in it.
+// Returns whether the layout allows this name for a directory, whatever it contains.
 bool IsInspectDirectory(std::string_view name);
+// Returns whether the layout allows this name for a session: 10 to 20 decimal digits.
 bool IsInspectSession(std::string_view name);
 
-// What an inspect directory is known by beyond its host: the first 12 hexadecimal digits of the
-// SHA-256 of its path. Jobs of one host can have the same places in directories of their own.
+// Returns the identity of an inspect directory within its host: the first 12 hexadecimal digits of
+// the SHA-256 of its path. Jobs of one host can have the same places in directories of their own.
 std::string ArtifactRootOf(std::string_view inspect_directory);
+// Returns whether `text` has the form that ArtifactRootOf returns.
 bool IsArtifactRoot(std::string_view text);
 
-// One file of one capture: which content stood where. The content itself is kept once, however many
+// One file of one capture: which content was where. The content itself is stored once, however many
 // captures and workers refer to it.
 struct ArtifactReference {
   CaptureId capture_id;
   std::string agent_id;
-  std::string root;  // ArtifactRootOf its inspect directory; empty: not known
+  std::string root;  // ArtifactRootOf its inspect directory; empty: unknown
   ArtifactPlace place;
   std::string sha256;  // of the content, 32 bytes
   uint64_t bytes = 0;
@@ -74,11 +78,11 @@ struct ArtifactReference {
   friend bool operator==(const ArtifactReference&, const ArtifactReference&) = default;
 };
 
-// One file that a capture should have and does not: refused, or not handed over in time.
+// One file that a capture should have and does not: refused, or not uploaded in time.
 struct ArtifactForgone {
   CaptureId capture_id;
   std::string agent_id;
-  std::string root;  // as of a reference
+  std::string root;  // as in ArtifactReference
   ArtifactPlace place;
   uint64_t bytes = 0;
   std::string reason;  // clean text of at most limits::kArtifactReasonBytesMax

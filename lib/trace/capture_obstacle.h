@@ -7,7 +7,7 @@
 
 namespace neurontrace {
 
-// An obstacle as people read it: in tables, messages and metrics' labels. Empty for none.
+// Returns an obstacle as text for tables, messages and labels of metrics. Empty for kNone.
 constexpr std::string_view WordsOf(CaptureObstacle obstacle) {
   switch (obstacle) {
     case CaptureObstacle::kNone:
@@ -38,7 +38,7 @@ constexpr std::string_view WordsOf(CaptureObstacle obstacle) {
   return "";
 }
 
-// What keeps a worker in this state from recording.
+// Returns why a worker in this state cannot record, or kNone if it can.
 constexpr CaptureObstacle ObstacleOf(WorkerState state) {
   switch (state) {
     case WorkerState::kNotInitialised:

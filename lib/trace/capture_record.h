@@ -24,33 +24,37 @@ enum class CaptureState : uint8_t {
   kNotBegun = 6,    // ended: fewer were armed than it requires
 };
 
+// Returns whether this is a final state: the capture's record changes only by what late agents
+// bring.
 constexpr bool HasEnded(CaptureState state) {
   return state == CaptureState::kComplete || state == CaptureState::kIncomplete ||
          state == CaptureState::kNotBegun;
 }
 
-// One agent's part in a capture.
+// One agent's part in a capture. A plain value.
 struct CaptureAgentPart {
   std::string agent_id;
   std::string instance_id;
   uint32_t matched_workers = 0;
-  bool reported = false;                // it has said how many of its workers match
+  bool reported = false;                // it has reported how many of its workers match
   bool finished = false;                // stopped, and every chunk of it is stored
-  bool vanished = false;                // the capture ended without it; it may still finish
+  bool vanished = false;                // the capture ended without it; it may still finish late
   bool given_up = false;                // and is no longer waited for
   uint64_t away_since_realtime_ns = 0;  // 0 while connected
   friend bool operator==(const CaptureAgentPart&, const CaptureAgentPart&) = default;
 };
 
-// Why a worker that was there while a capture ran has no part in it.
+// Why a worker that existed while a capture ran has no part in it. Values are on the wire and in
+// stores.
 enum class BystanderReason : uint8_t {
   kUnspecified = 0,
   kNotSelected = 1,
   kAgentAway = 2,    // the agent of its instance was not connected
-  kNotReported = 3,  // selected, but its agent has said nothing of it
+  kNotReported = 3,  // selected, but its agent has not reported it
 };
+// A worker without a part in a capture, with the reason.
 struct NonParticipant {
-  WorkerIdentity worker;  // only the instance where the agent is away
+  WorkerIdentity worker;  // instance_id alone with kAgentAway
   std::string agent_id;
   BystanderReason reason = BystanderReason::kUnspecified;
   WorkerState state = WorkerState::kUnspecified;
@@ -58,21 +62,22 @@ struct NonParticipant {
   friend bool operator==(const NonParticipant&, const NonParticipant&) = default;
 };
 
-// A capture as it is remembered: everything about it but its streams.
+// A capture as the store keeps it: everything about it except its streams. A plain value; the
+// limits of its lists are in limits.h.
 struct CaptureRecord {
   CaptureId id;
   CaptureSpec spec;
   CaptureState state = CaptureState::kUnspecified;
   uint64_t started_realtime_ns = 0;
-  uint64_t stopped_realtime_ns = 0;  // when recording was told to stop; 0 before
+  uint64_t stopped_realtime_ns = 0;  // when agents were told to stop recording; 0 before
   uint64_t ended_realtime_ns = 0;    // when it became complete or incomplete; 0 before
   std::vector<CaptureAgentPart> agents;
   std::vector<CaptureWorkerStatus> workers;
   std::vector<NonParticipant> bystanders;
   std::vector<std::string> warnings;
-  std::vector<std::string> end_warnings;  // said at its end, and again when a late agent finishes
-  std::optional<CaptureBegin> begin;      // what all were told, but host_raw_ns; nothing before
-  uint64_t armed_realtime_ns = 0;         // the last answer was there, or not waited for any more
+  std::vector<std::string> end_warnings;  // added at its end, and again when a late agent finishes
+  std::optional<CaptureBegin> begin;      // what all agents were told, except host_raw_ns
+  uint64_t armed_realtime_ns = 0;         // when the last answer had come or was no longer awaited
   friend bool operator==(const CaptureRecord&, const CaptureRecord&) = default;
 };
 

@@ -9,7 +9,7 @@
 namespace neurontrace {
 namespace {
 
-// Facts whose value is a name of the whole job; the others are of a part of it or of its pods.
+// Facts whose value names the whole job; the other facts name a part of it or its pods.
 constexpr std::array<std::string_view, 4> kJobKeys = {"job", "slurm", "torchelastic", "comm"};
 
 bool HasFact(const WorkerInfo& worker, const KeyValue& fact) {
@@ -34,6 +34,7 @@ std::vector<std::string_view> JobNamesOf(const WorkerInfo& worker) {
   return names;
 }
 
+// An empty `job` matches workers of no known job only.
 bool IsOfJob(std::string_view job, const WorkerInfo& worker) {
   if (worker.job == job) return true;
   const std::vector<std::string_view> names = JobNamesOf(worker);
@@ -49,6 +50,8 @@ bool SelectsCore(const CaptureSpec& spec, const CoreInfo& core) {
                      [best](const GidRange& range) { return range.contains(best->worker_gid); });
 }
 
+// The order is that of a user's thinking: where, which job, which facts, which cores and ranks. The
+// first reason is the one that is reported.
 std::string WhyNotSelected(const CaptureSpec& spec, const WorkerInfo& worker) {
   const auto& ids = spec.selection.instance_ids;
   if (!ids.empty() && std::find(ids.begin(), ids.end(), worker.identity.instance_id) == ids.end()) {
@@ -68,6 +71,7 @@ std::string WhyNotSelected(const CaptureSpec& spec, const WorkerInfo& worker) {
     return std::any_of(worker.cores.begin(), worker.cores.end(),
                        [&](const CoreInfo& core) { return selects(spec, core); });
   };
+  // A worker whose cores are not known yet may turn out to have the selected ones.
   if (!worker.cores.empty() && !any_core(HasCore)) {
     return "it has none of the cores that the capture selects";
   }

@@ -25,22 +25,24 @@ constexpr bool IsStanding(CaptureMode mode) {
   return mode == CaptureMode::kFlightRecorder || mode == CaptureMode::kContinuous;
 }
 
+// A label, or a fact about a job.
 struct KeyValue {
   std::string key;
   std::string value;
   friend auto operator<=>(const KeyValue&, const KeyValue&) = default;
 };
 
-struct GidRange {  // inclusive
+// A range of worker_gid, that is of global ranks. Both ends are included.
+struct GidRange {
   int64_t first = 0;
   int64_t last = 0;
   bool contains(int64_t gid) const { return first <= gid && gid <= last; }
   friend bool operator==(const GidRange&, const GidRange&) = default;
 };
 
-// What a capture records, when, under which conditions and at which price. An empty selection or
-// filter means everything. A plain value; the limits of its fields are checked where it is parsed
-// from the wire. Each group of fields is a struct of its own.
+// What a capture records, when, under which conditions and at which cost. An empty selection or
+// filter selects everything. A plain value; the limits of its fields are checked where it is parsed
+// from the wire. Each group of fields is a struct.
 struct CaptureSpec {
   // Which workers, and which cores of them, take part.
   struct Selection {
@@ -73,7 +75,7 @@ struct CaptureSpec {
     friend bool operator==(const Timing&, const Timing&) = default;
   };
 
-  // What has to hold before it begins, and the executions at which it begins and ends.
+  // What must be true before it begins, and the executions at which it begins and ends.
   struct Conditions {
     uint32_t require_percent = 0;  // of the selected workers that must be armed; 0: any number
     bool at_next_execution = false;
@@ -86,8 +88,8 @@ struct CaptureSpec {
 
   // How much of what it records is kept.
   struct Retention {
-    // kContinuous: older events are deleted. Other modes: the capture is deleted so long after its
-    // end. 0: no limit.
+    // kContinuous: older events are deleted. Other modes: the capture is deleted this long after
+    // its end. 0: no limit.
     uint64_t duration_ns = 0;
     uint64_t bytes = 0;  // kContinuous: the oldest events beyond it are deleted; 0: no limit
     uint64_t ring_events_per_core = 0;  // 0: limits::kRingEventsPerCoreDefault
@@ -99,7 +101,8 @@ struct CaptureSpec {
   struct Budget {
     uint32_t core_ppm = 0;          // of one processor, for each worker; 0: no limit
     uint64_t bytes_per_second = 0;  // for each worker; 0: no limit
-    uint64_t stored_bytes_max = 0;  // it is stopped there; 0: no limit
+    uint64_t stored_bytes_max =
+        0;  // the capture is stopped when it has stored this much; 0: no limit
 
     friend bool operator==(const Budget&, const Budget&) = default;
   };

@@ -13,17 +13,18 @@
 
 namespace neurontrace {
 
-// Values are on the wire: never change one.
+// The clock of a stream's timestamps. Values are on the wire: never change one.
 enum class ClockDomain : uint8_t {
   kUnspecified = 0,
   kHostRealtime = 1,
-  // ns since a moment that nobody knows, such as a profiler's start: comparable with no other
-  // stream. Framework streams only.
+  // ns since an unknown moment, such as a profiler's start: comparable with no other stream.
+  // Framework streams only.
   kOwn = 2,
 };
 
-// What a chunk says about itself beside its columns; the fields are those of
-// neurontrace.v1.ChunkHeader, and proto/neurontrace/v1/chunk.proto documents them.
+// The facts about a chunk that accompany its columns: the fields of neurontrace.v1.ChunkHeader,
+// which proto/neurontrace/v1/chunk.proto documents. A plain value; a header from the wire is
+// checked when it is converted.
 struct ChunkHeader {
   CaptureId capture_id;
   StreamIdentity stream;
@@ -46,14 +47,16 @@ struct ChunkHeader {
   uint64_t sequence_mark = 0;
   std::vector<Remark> remarks;
 
+  // Returns whether the chunk is a canary: it has no events, and its acknowledgement proves that
+  // the way to the store is open.
   bool is_canary() const { return canary_realtime_ns != 0; }
-  // Events this chunk has, or had before it was replaced.
+  // Returns the number of events that this chunk has, or had before it was replaced.
   uint64_t events_accounted() const { return event_count + (replaced ? replaced->events : 0); }
 
   friend bool operator==(const ChunkHeader&, const ChunkHeader&) = default;
 };
 
-// What lies between a receiver's cursor and a chunk is gone, and where and why.
+// Where and why the chunks between a receiver's cursor and a received chunk were lost.
 struct PrecedingGap {
   LossPlace place = LossPlace::kSpool;
   LossReason reason = LossReason::kUnknown;
@@ -61,7 +64,7 @@ struct PrecedingGap {
   friend bool operator==(const PrecedingGap&, const PrecedingGap&) = default;
 };
 
-// A header with its zstd-compressed columns: what a producer hands over and a store keeps.
+// A header with its zstd-compressed columns: the unit that a producer sends and a store keeps.
 struct Chunk {
   ChunkHeader header;
   std::string columns;

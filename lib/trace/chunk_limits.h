@@ -6,20 +6,21 @@
 #include "lib/trace/chunk_format.h"
 #include "lib/trace/limits.h"
 
-// As lib/trace/limits.h, for decoded chunks. A chunk contains a text once, however often it is
-// referred to, but a reader of events sees it each time. A builder closes a chunk before any of
-// these limits; a received chunk beyond one is permanently refused.
+// Limits of a chunk's content once it is read. A text is in a chunk once, however often events
+// refer to it, but a reader of events meets it each time: a small chunk could otherwise expand to
+// gigabytes. A builder closes a chunk before it reaches any of these; a received chunk beyond one
+// is refused for good.
 namespace neurontrace::limits {
 
-// All strings together: a reader holds them while it is in the midst of the chunk.
+// All strings together: a reader holds them while it processes the chunk.
 inline constexpr size_t kChunkStringBytesMax = kChunkBytesMax;
 
-// Event types and names of keys, of all shapes: a reader keeps each shape with its own texts, also
-// a shape without events.
+// Event types and names of keys, of all shapes: a reader keeps a copy of the texts for each shape,
+// even if it has no events.
 inline constexpr size_t kChunkNameBytesMax = kChunkBytesMax;
 
-// The names and the texts of all events: what an export of the chunk writes, about. As much as its
-// columns may have, as if each text stood where it is used.
+// The names and texts of all events, which is about the size of an export of the chunk. As much as
+// its columns may have, as if each text were stored where it is used.
 inline constexpr size_t kChunkTextBytesMax = kChunkColumnsBytesMax;
 
 static_assert(chunk_format::kBuilderBytesMax <= kChunkStringBytesMax,

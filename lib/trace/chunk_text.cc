@@ -13,7 +13,7 @@ namespace {
 
 using chunk_format::IsText;
 
-// At most 8,192 events of 64 texts and names of 64 KiB: no sum of these overflows.
+// At most 8,192 events with 64 texts and names of 64 KiB each: no sum of these overflows 64 bits.
 struct Names {
   std::vector<size_t> bytes;  // per shape
   size_t total = 0;
@@ -36,6 +36,7 @@ Names NamesOf(const DecodedChunk& chunk) {
   return names;
 }
 
+// The exact number, which needs a pass over all events.
 size_t TextBytes(const DecodedChunk& chunk, const Names& names) {
   size_t bytes = 0;
   for (const uint16_t shape : chunk.shape_of()) bytes += names.bytes[shape];
@@ -73,6 +74,7 @@ absl::Status CheckChunkText(const DecodedChunk& chunk) {
     return InvalidArgument("columns: strings of {} bytes are over the limit of {}", strings,
                            limits::kChunkStringBytesMax);
   }
+  // An upper bound that needs no pass over the events and suffices for usual chunks.
   const size_t bound = chunk.size() * (names.most + names.texts_most * longest);
   if (bound <= limits::kChunkTextBytesMax) return absl::OkStatus();
   if (const size_t bytes = TextBytes(chunk, names); bytes > limits::kChunkTextBytesMax) {

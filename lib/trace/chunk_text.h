@@ -6,11 +6,12 @@
 
 namespace neurontrace {
 
-// Bytes of a shape's event type and names of keys.
+// Returns the bytes of a shape's event type and names of keys.
 size_t NameBytes(const Shape& shape);
 
-// INVALID_ARGUMENT where a chunk, decoded with its attributes, is over a limit of
-// lib/trace/chunk_limits.h. Of a usual chunk no event is looked at. Any thread.
+// Fails with INVALID_ARGUMENT if a chunk, decoded with its attributes, exceeds a limit of
+// lib/trace/chunk_limits.h. Usual chunks are accepted without a pass over their events. Pure; any
+// thread.
 absl::Status CheckChunkText(const DecodedChunk& chunk);
 
 }  // namespace neurontrace

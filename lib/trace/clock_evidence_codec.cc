@@ -11,7 +11,7 @@ namespace neurontrace {
 namespace {
 
 constexpr uint8_t kVersion = 1;
-// Of a snapshot: what is not as in the one before.
+// Bits of a snapshot: which parts differ from the snapshot before and are therefore written.
 constexpr uint64_t kSteeringChanged = 1;
 constexpr uint64_t kBoottimeChanged = 2;
 constexpr uint64_t kSnapshotBits = 3;
@@ -24,7 +24,7 @@ class Writer {
     const uint8_t* const end = WriteVarint(value, bytes);
     out_.append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(end - bytes));
   }
-  // The difference from what was last written for `last`, modulo 2^64.
+  // Writes the difference from the value that was last written for `last`, modulo 2^64.
   void Delta(uint64_t value, uint64_t& last) {
     Number(ZigZag(value - last));
     last = value;
@@ -35,6 +35,8 @@ class Writer {
   std::string out_;
 };
 
+// Reads what Writer writes. After the end, or an error, all methods return 0 and ok() returns
+// false, so that callers check once for each list.
 class Reader {
  public:
   explicit Reader(std::string_view bytes)
@@ -51,7 +53,8 @@ class Reader {
     return in_ == nullptr ? 0 : value;
   }
   uint64_t Delta(uint64_t& last) { return last += UnZigZag(Number()); }
-  // A number of entries of which each takes a byte at least.
+  // Reads a number of entries, each at least a byte long: a count beyond the rest of the input is
+  // refused before anything is allocated for it.
   size_t Count() {
     const uint64_t count = Number();
     if (in_ == nullptr || count > static_cast<uint64_t>(end_ - in_)) return Fail();
@@ -69,7 +72,9 @@ class Reader {
   const uint8_t* const end_;
 };
 
-// What each field is the difference from: the same on both sides. Names are of what is written.
+// The values from which each field is a difference, kept alike by both sides. Most fields are
+// written relative to another field of the entry, and that relative to the entry before: both are
+// nearly constant, so most take one or two bytes.
 struct SnapshotState {
   uint64_t raw = 0;
   uint64_t realtime_from_raw = 0;
@@ -139,6 +144,7 @@ absl::Status ReadSnapshots(Reader& in, std::vector<ClockSnapshot>& snapshots) {
     s.tick_us = static_cast<uint32_t>(last.tick);
     s.status = static_cast<uint32_t>(last.status);
     s.tai_offset_s = static_cast<int32_t>(last.tai);
+    // The state has 64 bits a field; a hostile difference must not be cut off silently.
     if (s.tick_us != last.tick || s.status != last.status ||
         AsUnsigned(s.tai_offset_s) != last.tai) {
       return InvalidArgument("a snapshot's steering is out of range");
@@ -147,7 +153,7 @@ absl::Status ReadSnapshots(Reader& in, std::vector<ClockSnapshot>& snapshots) {
   return absl::OkStatus();
 }
 
-// Exchanges are in runs of the same path and epoch.
+// Exchanges are written in runs of equal path and epoch.
 void WriteExchanges(const std::vector<ClockExchange>& exchanges, Writer& out) {
   out.Number(exchanges.size());
   ExchangeState last;
@@ -237,6 +243,7 @@ void ReadUtc(Reader& in, std::vector<UtcReading>& readings) {
   }
 }
 
+// Zero, which means unspecified, is not a valid value.
 template <typename Enum>
 bool IsOneOf(Enum value, Enum last) {
   return static_cast<uint8_t>(value) != 0 &&
@@ -250,6 +257,7 @@ size_t CountClockEvidence(const ClockEvidence& evidence) {
          evidence.utc.size();
 }
 
+// Everything that is decoded passes through here, so that models can rely on the order of stamps.
 absl::Status CheckClockEvidence(const ClockEvidence& evidence) {
   if (const size_t count = CountClockEvidence(evidence); count > limits::kClockBatchEntriesMax) {
     return InvalidArgument("{} entries of clock evidence; the limit is {}", count,

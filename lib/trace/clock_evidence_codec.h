@@ -7,22 +7,22 @@
 #include "absl/status/statusor.h"
 #include "lib/trace/clock_evidence.h"
 
-// A batch of clock evidence as bytes, as it travels and as it is stored; docs/formats/clock.md has
-// the layout. What is given comes back to the letter, in whatever order it is, where it makes
-// sense: see CheckClockEvidence. Pure functions, any thread.
+// A batch of clock evidence as bytes, on the wire and in the store; docs/formats/clock.md has the
+// layout. Decoding returns what was encoded, bit for bit, if CheckClockEvidence accepts it; lists
+// need not be sorted. Pure functions, any thread.
 namespace neurontrace {
 
 std::string EncodeClockEvidence(const ClockEvidence& evidence);
 
-// INVALID_ARGUMENT, with the place, for anything that encoding does not write, and for what
-// CheckClockEvidence refuses.
+// Fails with INVALID_ARGUMENT, naming the place, for bytes that EncodeClockEvidence does not write,
+// and for evidence that CheckClockEvidence refuses.
 absl::StatusOr<ClockEvidence> DecodeClockEvidence(std::string_view bytes);
 
-// INVALID_ARGUMENT for what cannot have been measured: more entries than a batch may have, an
-// interval that ends before it begins, a kind or source that is none.
+// Fails with INVALID_ARGUMENT for evidence that cannot have been measured: more entries than a
+// batch may have, an interval that ends before it begins, an unknown kind or source.
 absl::Status CheckClockEvidence(const ClockEvidence& evidence);
 
-// How many entries there are in all.
+// Returns the number of entries in all lists.
 size_t CountClockEvidence(const ClockEvidence& evidence);
 
 }  // namespace neurontrace

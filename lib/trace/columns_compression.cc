@@ -12,6 +12,7 @@
 namespace neurontrace {
 namespace {
 
+// Columns are compact already; level 1 still halves them (docs/developer/benchmarks.md).
 constexpr int kLevel = 1;
 
 struct FreeContext {
@@ -23,6 +24,7 @@ struct FreeContext {
 
 std::string CompressColumns(std::string_view columns) {
   if (columns.empty()) return {};
+  // Contexts take hundreds of KiB and are expensive to create; one a thread serves all streams.
   static thread_local const std::unique_ptr<ZSTD_CCtx, FreeContext> context(ZSTD_createCCtx());
   static thread_local std::string buffer;
   if (buffer.size() < ZSTD_compressBound(columns.size())) {
@@ -50,11 +52,14 @@ absl::Status UncompressColumns(std::string_view compressed, uint32_t columns_byt
     return InvalidArgument("columns: {} compressed bytes where there should be none",
                            compressed.size());
   }
+  // The size in the frame is compared before memory is allocated: a small frame may claim
+  // gigabytes.
   const unsigned long long content = ZSTD_getFrameContentSize(compressed.data(), compressed.size());
   if (content != columns_bytes) {
     return InvalidArgument("columns: not a zstd frame that says its size of {} bytes",
                            columns_bytes);
   }
+  // ZSTD_decompressDCtx also accepts further frames, such as skippable ones with any content.
   if (ZSTD_findFrameCompressedSize(compressed.data(), compressed.size()) != compressed.size()) {
     return InvalidArgument("columns: {} compressed bytes are not one whole zstd frame",
                            compressed.size());

@@ -15,11 +15,12 @@
 namespace neurontrace {
 namespace {
 
+// A digit of 11 bits has 2,048 counters of 4 bytes, which fit the first-level cache.
 constexpr int kPositionBits = std::bit_width(limits::kChunkEventsMax - 1);
 constexpr int kDigitBits = 11;
 constexpr size_t kDigits = size_t{1} << kDigitBits;
 
-// One stable pass over the digit that starts at `shift`.
+// Makes one stable pass over the digit that starts at bit `shift`.
 void SortByDigit(const std::vector<uint64_t>& from, std::vector<uint64_t>& to, int shift) {
   assert(from.size() == to.size());
   std::array<uint32_t, kDigits> starts{};
@@ -28,13 +29,13 @@ void SortByDigit(const std::vector<uint64_t>& from, std::vector<uint64_t>& to, i
   for (const uint64_t key : from) to[starts[(key >> shift) & (kDigits - 1)]++] = key;
 }
 
-// The fields whose values are few and come in any order.
+// Threads and ranks have few values in any order; numbers of events mostly rise.
 IntegerEncoding EncodingOf(Field field) {
   return field == Field::kThreadId || field == Field::kWorkerGid ? IntegerEncoding::kDictionary
                                                                  : IntegerEncoding::kDelta;
 }
 
-// from[order[i]], or from[i] without an order.
+// Copies from[order[i]] to to[i], or from[i] if `order` is empty.
 template <typename Value>
 void Gather(std::span<const uint32_t> order, const std::vector<Value>& from, std::span<Value> to) {
   if (order.empty()) {
@@ -54,14 +55,15 @@ std::span<const uint32_t> TimestampOrder::Sort(std::span<const uint64_t> timesta
   const uint64_t base = *min;
   const int span_bits = std::bit_width(*max - base);
   order_.resize(timestamps.size());
-  if (span_bits + kPositionBits > 64) {  // over half a month inside one chunk
+  // More than half a month within one chunk; time and position do not fit into one key.
+  if (span_bits + kPositionBits > 64) {
     std::iota(order_.begin(), order_.end(), 0u);
     std::stable_sort(order_.begin(), order_.end(),
                      [&](uint32_t a, uint32_t b) { return timestamps[a] < timestamps[b]; });
     return order_;
   }
-  // Time since the first in the high bits, position in the low ones: a radix sort over the time
-  // alone is stable and costs three or four passes for a usual chunk.
+  // Keys have the time since the first event in the high bits and the position in the low ones. A
+  // radix sort over the time alone is stable and costs three or four passes for a usual chunk.
   keys_.resize(timestamps.size());
   spare_.resize(timestamps.size());
   for (size_t i = 0; i < timestamps.size(); ++i) {
@@ -99,6 +101,8 @@ void ChunkRows::Put(uint16_t shape, const EventFields& event, uint32_t first_val
   ++count;
 }
 
+// Keeps memory for a usual chunk; what an unusual one needed is freed, as there are hundreds of
+// streams.
 void ChunkRows::Clear() {
   constexpr size_t kValuesKept = 65'536;
   shapes.clear();
@@ -108,6 +112,8 @@ void ChunkRows::Clear() {
   count = 0;
 }
 
+// Checked when an event is appended, not when the chunk is written: then the event could no longer
+// be refused alone.
 absl::StatusOr<size_t> CheckValues(const ChunkRows& rows, const ChunkShape& shape,
                                    std::span<const AttributeValue> values) {
   assert(values.size() == shape.key_count);
@@ -157,6 +163,7 @@ void ColumnsWriter::PutIntegers(std::span<const uint64_t> values, IntegerEncodin
 }
 
 void ColumnsWriter::PutStrings(const StringTable& strings) {
+  // A length takes at most three bytes, as kStringBytesMax is below 2^21.
   uint8_t* at = Room(size_t{strings.size()} * 3);
   for (uint32_t i = 0; i < strings.size(); ++i) at = WriteVarint(strings[i].size(), at);
   PutColumn(at);
@@ -166,6 +173,8 @@ void ColumnsWriter::PutStrings(const StringTable& strings) {
 
 void ColumnsWriter::PutShapes(const ChunkRows& rows) {
   assert(rows.shapes.size() <= limits::kChunkShapesMax);
+  // Upper bounds: two varints of five bytes and three bytes for a shape; one varint and a byte for
+  // a key.
   uint8_t* at = Room(rows.shapes.size() * 16 + rows.keys.size() * 8);
   for (const ChunkShape& shape : rows.shapes) {
     at = WriteVarint(shape.event_type, at);
@@ -209,6 +218,8 @@ void ColumnsWriter::PutField(const ChunkRows& rows, size_t column) {
     Gather(order_, from, std::span(column_));
     present = rows.count;
   }
+  // Removes the values of events whose shape does not have the field. Without a branch, as presence
+  // alternates unpredictably.
   if (!std::all_of(rows.shapes.begin(), rows.shapes.end(), has) && present != 0) {
     present = 0;
     for (size_t i = 0; i < rows.count; ++i) {
@@ -219,12 +230,13 @@ void ColumnsWriter::PutField(const ChunkRows& rows, size_t column) {
   PutIntegers(std::span(column_).first(present), EncodingOf(field));
 }
 
+// A counting sort by shape, so that each attribute column is a contiguous run of rows.
 void ColumnsWriter::GroupByShape(const ChunkRows& rows) {
   assert(shape_of_.size() == rows.count);
   shape_ends_.assign(rows.shapes.size() + 1, 0);
   for (const uint16_t shape : shape_of_) ++shape_ends_[shape + 1];
   for (size_t s = 1; s <= rows.shapes.size(); ++s) shape_ends_[s] += shape_ends_[s - 1];
-  // Each entry is the beginning of its shape's rows now, and moves to their end.
+  // Each entry of shape_ends_ is the beginning of its shape's rows now, and advances to their end.
   values_at_.resize(rows.count);
   for (size_t i = 0; i < rows.count; ++i) {
     const uint32_t event = order_.empty() ? static_cast<uint32_t>(i) : order_[i];
@@ -269,6 +281,8 @@ void ColumnsWriter::PutAttributes(const ChunkRows& rows) {
   }
 }
 
+// The order of the columns is the format's, see docs/formats/chunk.md. shape_of_ and order_ must be
+// set before the fields and attributes are written.
 EncodedColumns ColumnsWriter::Write(const StringTable& strings, const ChunkRows& rows) {
   EncodedColumns encoded;
   if (rows.count == 0) return encoded;

@@ -16,12 +16,12 @@
 // The second half of EventChunkBuilder: what it collected, and how that becomes columns.
 namespace neurontrace {
 
-// Finds the order of a chunk's events by timestamp; equal ones stay as they came. Keeps its memory
-// from call to call. One thread at a time.
+// Finds the order of a chunk's events by timestamp; equal timestamps keep their order of arrival.
+// Reuses its memory from call to call. One thread at a time.
 class TimestampOrder {
  public:
-  // Positions of `timestamps` (at most limits::kChunkEventsMax) in ascending order, valid until the
-  // next call; empty where they are ascending already.
+  // Returns the positions of `timestamps` (at most limits::kChunkEventsMax) in ascending order,
+  // valid until the next call; empty if they are ascending already.
   std::span<const uint32_t> Sort(std::span<const uint64_t> timestamps);
 
  private:
@@ -30,26 +30,27 @@ class TimestampOrder {
   std::vector<uint32_t> order_;
 };
 
-// Names are numbers of a StringTable.
+// A key of a shape. Names are indexes of a StringTable.
 struct ChunkKey {
   uint32_t name = 0;
   ValueType type = ValueType::kNull;
   KeyScope scope = KeyScope::kData;
 };
 
+// A shape as EventChunkBuilder collects it, with the chain of its hash bucket.
 struct ChunkShape {
   uint32_t event_type = 0;
   Phase phase = Phase::kOther;
   uint8_t present = 0;
   uint8_t quoted = 0;
-  bool plain = true;  // neither text nor doubles: values need no check and no look-up
+  bool plain = true;  // neither text nor doubles: values need neither checks nor interning
   uint32_t first_key = 0;
   uint32_t key_count = 0;
   uint32_t name_bytes = 0;  // of its event type and keys
   uint32_t next_same_hash = EventChunkBuilder::kNoShape;
 };
 
-// Events as they were appended: standard fields in columns, attribute values row by row.
+// Appended events: standard fields in columns, attribute values row by row.
 struct ChunkRows {
   std::vector<ChunkShape> shapes;
   std::vector<ChunkKey> keys;
@@ -60,24 +61,30 @@ struct ChunkRows {
   std::vector<uint32_t> values_at;              // per event: its first entry in `values`
   std::vector<uint64_t> values;                 // bits, or the number of a string
 
+  // Makes room for `events` events.
   void Reserve(uint32_t events);
-  // There is room for one more event.
+  // Adds an event. The caller has made room for it.
   void Put(uint16_t shape, const EventFields& event, uint32_t first_value);
   void Clear();
 };
 
-// The bytes of the values' texts; INVALID_ARGUMENT for a value that no chunk may hold.
+// Returns the bytes of the texts among `values`. Fails with INVALID_ARGUMENT for a value that no
+// chunk may contain.
 absl::StatusOr<size_t> CheckValues(const ChunkRows& rows, const ChunkShape& shape,
                                    std::span<const AttributeValue> values);
 
-// Encodes rows. Keeps its memory, and nothing else, from chunk to chunk. One thread at a time.
+// Encodes rows as columns: the second half of EventChunkBuilder. Keeps its memory, and nothing
+// else, from chunk to chunk. One thread at a time.
 class ColumnsWriter {
  public:
+  // Returns the columns of all rows, sorted by timestamp; no rows give no bytes. The rows are not
+  // changed.
   EncodedColumns Write(const StringTable& strings, const ChunkRows& rows);
 
  private:
   void PutVarint(uint64_t value);
-  void PutColumn(const uint8_t* end);  // what is in bytes_ before `end`
+  // Appends the bytes of bytes_ up to `end`, preceded by their length.
+  void PutColumn(const uint8_t* end);
   void PutIntegers(std::span<const uint64_t> values, IntegerEncoding encoding);
   void PutStrings(const StringTable& strings);
   void PutShapes(const ChunkRows& rows);
@@ -87,6 +94,7 @@ class ColumnsWriter {
   void PutAttributes(const ChunkRows& rows);
   void PutAttribute(ValueType type, std::span<const uint32_t> values_at, uint32_t key,
                     const std::vector<uint64_t>& values);
+  // Returns bytes_ with room for `bytes`.
   uint8_t* Room(size_t bytes);
 
   std::string out_;

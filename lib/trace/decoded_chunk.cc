@@ -28,7 +28,8 @@ const uint8_t* Begin(std::string_view bytes) {
   return reinterpret_cast<const uint8_t*>(bytes.data());
 }
 
-// Vectors grow and never shrink: what is in use is counted apart.
+// Vectors grow and never shrink, so that a reader allocates nothing for most chunks. The number of
+// valid entries is kept apart from the vectors' sizes.
 template <typename T>
 void AtLeast(std::vector<T>& vector, size_t size) {
   if (vector.size() < size) vector.resize(size);
@@ -50,7 +51,7 @@ struct DecodedChunk::Impl {
   std::vector<uint64_t> timestamps;
   std::array<std::vector<uint64_t>, kFieldColumns.size()> fields;
   std::vector<uint64_t> scratch;
-  std::vector<uint64_t> zeros;   // the column of a null key
+  std::vector<uint64_t> zeros;   // the column of every null key
   std::vector<uint64_t> values;  // all other attribute columns, one after the other
   std::string_view rest;         // of the columns that are being decoded
 
@@ -132,16 +133,18 @@ absl::Status DecodedChunk::Impl::ReadStrings() {
   return absl::OkStatus();
 }
 
-// Returns the position after the shape, or nullptr when anything is wrong with it.
+// Returns the position after the shape, or nullptr if anything is wrong with it.
 const uint8_t* DecodedChunk::Impl::ReadShape(const uint8_t* in, const uint8_t* end, Shape& shape) {
   uint64_t type = 0, keys = 0;
   in = ReadVarint(in, end, type);
+  // Phase and the two sets of fields take three bytes.
   if (in == nullptr || type >= string_count || end - in < 3) return nullptr;
   shape.event_type = strings[type];
   shape.phase = static_cast<Phase>(in[0]);
   shape.present = in[1];
   shape.quoted = in[2];
   if (in[0] > kPhaseMax || (shape.present & FieldBit(Field::kTimestamp)) == 0 ||
+      // A timestamp is required, and only present fields can be quoted.
       (shape.quoted & ~shape.present) != 0) {
     return nullptr;
   }
@@ -201,6 +204,7 @@ absl::Status DecodedChunk::Impl::ReadShapeOf() {
     return InvalidArgument("columns: an event of shape {} where there are {}", highest,
                            shape_count);
   }
+  // The row of an event among the events of its shape is its index in the attribute columns.
   rows.assign(shape_count, 0);
   for (size_t i = 0; i < count; ++i) row_of[i] = rows[shape_of[i]]++;
   return absl::OkStatus();
@@ -214,6 +218,7 @@ absl::Status DecodedChunk::Impl::ReadTimestamps() {
   if (const ColumnError error = DecodeIntegers(bytes, out); error != ColumnError::kNone) {
     return InvalidArgument("columns: the column of timestamps {}", ToString(error));
   }
+  // Merging of streams relies on sorted chunks.
   if (!std::is_sorted(out.begin(), out.end())) {
     return InvalidArgument("columns: timestamps run backwards");
   }
@@ -231,6 +236,8 @@ absl::Status DecodedChunk::Impl::ReadField(size_t column) {
   for (size_t s = 0; s < shape_count; ++s) present += shapes[s].present & bit ? rows[s] : 0;
   AtLeast(fields[column], count);
   const std::span<uint64_t> out = std::span(fields[column]).first(count);
+  // Absent fields have no entry in the column; readers get a 0 there, so that all columns have one
+  // entry for each event.
   const bool dense = present == count;
   AtLeast(scratch, present);
   const std::span<uint64_t> read = dense ? out : std::span(scratch).first(present);
@@ -255,6 +262,7 @@ ColumnError DecodedChunk::Impl::ReadAttribute(std::string_view bytes, ValueType 
     if (bytes.size() < (out.size() + 7) / 8) return ColumnError::kTruncated;
     if (bytes.size() > (out.size() + 7) / 8) return ColumnError::kTrailing;
     for (size_t i = 0; i < out.size(); ++i) out[i] = Begin(bytes)[i / 8] >> (i % 8) & 1;
+    // Unused bits must be zero, so that equal events have equal bytes.
     const bool spare_bits = out.size() % 8 != 0 && Begin(bytes)[out.size() / 8] >> (out.size() % 8);
     return spare_bits ? ColumnError::kTrailing : ColumnError::kNone;
   }
@@ -267,6 +275,7 @@ ColumnError DecodedChunk::Impl::ReadAttribute(std::string_view bytes, ValueType 
   }
   const ColumnError error = DecodeIntegers(bytes, out);
   if (error != ColumnError::kNone || !IsText(type) || out.empty()) return error;
+  // Checked once here so that no reader has to.
   return *std::max_element(out.begin(), out.end()) < string_count ? ColumnError::kNone
                                                                   : ColumnError::kIndex;
 }
@@ -279,6 +288,7 @@ absl::Status DecodedChunk::Impl::ReadAttributes(Attributes attributes) {
     AtLeast(values, total);
     AtLeast(zeros, count);
   }
+  // All columns share one buffer, sized before, as pointers into it are stored.
   uint64_t* at = values.data();
   for (size_t s = 0; s < shape_count; ++s) {
     for (size_t k = 0; k < shapes[s].keys.size(); ++k) {
@@ -304,6 +314,7 @@ absl::Status DecodedChunk::Impl::ReadAttributes(Attributes attributes) {
   return absl::OkStatus();
 }
 
+// Each step relies on the counts and tables that the steps before it have checked.
 absl::Status DecodedChunk::Impl::Decode(std::string_view columns, Attributes attributes) {
   if (columns.empty()) return absl::OkStatus();
   if (columns.size() > limits::kChunkColumnsBytesMax) {
@@ -333,6 +344,7 @@ absl::Status DecodedChunk::Decode(std::string_view columns, Attributes attribute
   assert(impl_ != nullptr);  // not moved from
   impl_->Clear();
   absl::Status status = impl_->Decode(columns, attributes);
+  // The columns must be decoded for it: texts are counted by their use.
   if (status.ok() && attributes == Attributes::kDecode) status = CheckChunkText(*this);
   if (!status.ok()) impl_->Clear();
   return status;
@@ -370,7 +382,7 @@ std::span<const uint64_t> DecodedChunk::nrta_seq_id() const {
   return {impl_->fields[4].data(), impl_->count};
 }
 std::span<const int64_t> DecodedChunk::worker_gid() const {
-  // The signed counterpart of the element type: the one conversion that aliasing allows.
+  // The signed counterpart of the element type: the one conversion that aliasing rules allow.
   return {reinterpret_cast<const int64_t*>(impl_->fields[5].data()), impl_->count};
 }
 

@@ -12,13 +12,15 @@
 
 namespace neurontrace {
 
-// A chunk's events in columns, for readers. Decode checks everything it touches: lengths, indexes,
-// enums, order of timestamps, limits, trailing bytes; what it accepts is safe to use without
-// further checks. It does not check what text holds: strings need not be UTF-8, and a value of type
-// kJson need not be JSON. Reused from chunk to chunk without allocating. Views point into the
-// columns passed to Decode, which must outlive their use. One thread at a time.
+// A chunk's events in columns, for readers. Decode checks lengths, indexes, enums, order of
+// timestamps, limits and trailing bytes; accepted columns are safe to use without further checks.
+// It does not check the content of texts: strings need not be UTF-8, and a value of type kJson need
+// not be JSON. Reused from chunk to chunk without allocating. Views point into the columns passed
+// to Decode, which must outlive their use, and are valid until the next Decode. One thread at a
+// time.
 class DecodedChunk {
  public:
+  // Whether Decode reads the attribute columns.
   enum class Attributes : uint8_t { kSkip, kDecode };
 
   DecodedChunk();
@@ -26,9 +28,9 @@ class DecodedChunk {
   DecodedChunk(DecodedChunk&&) noexcept;
   DecodedChunk& operator=(DecodedChunk&&) noexcept;
 
-  // `columns` uncompressed; no bytes are no events. INVALID_ARGUMENT with the place on anything
-  // wrong; the object is then empty. With kSkip attribute columns are not looked into beyond their
-  // lengths (decode them at the door once).
+  // Decodes uncompressed `columns`; an empty text has no events. Fails with INVALID_ARGUMENT,
+  // naming the place, if anything is wrong; the object is then empty. With kSkip only the lengths
+  // of attribute columns are checked: columns from outside have to be decoded with kDecode once.
   absl::Status Decode(std::string_view columns, Attributes attributes = Attributes::kDecode);
 
   size_t size() const;  // events
@@ -44,12 +46,12 @@ class DecodedChunk {
   std::span<const uint64_t> nrta_seq_id() const;
   std::span<const int64_t> worker_gid() const;
 
-  // The column of key number `key` of a shape: one entry a row. Bits for null (0), bool, uint, int
-  // and double (always finite); an index into strings() for string and JSON. Empty when decoded
-  // with kSkip.
+  // Returns the column of key number `key` of a shape: one entry for each row. Entries are the bits
+  // of null (0), bool, uint, int and double (always finite), or an index into strings() for string
+  // and JSON. Empty if decoded with kSkip.
   std::span<const uint64_t> column(uint32_t shape, uint32_t key) const;
 
-  // Convenience for slow paths: one event by number; `value` only when decoded with kDecode.
+  // Return one event by number, for code that is not on a hot path; `value` requires kDecode.
   EventFields fields(size_t event) const;
   AttributeValue value(size_t event, uint32_t key) const;
 

@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kEnding = ".ntff";
 constexpr std::string_view kPrefix = "profile_";
 
-// The number that ends `text`, behind `mark`, which both are taken off.
+// Parses the number that ends `text` after `mark`, and removes both from `text`.
 template <typename Number>
 bool TakeLast(std::string_view mark, std::string_view& text, Number& number) {
   const size_t at = text.rfind(mark);

@@ -9,10 +9,11 @@
 
 namespace neurontrace {
 
-// What the name and the place of a device profile (*.ntff) say of it: a row of the vendor's
-// DeviceProfileList. Its content is not read. A plain value.
+// The facts that the name and the place of a device profile (*.ntff) contain: a row of the vendor's
+// DeviceProfileList. The content of the file is not read. A plain value.
 struct DeviceProfile {
-  std::string name;  // "<instance>_pid_<pid>_nc_<n>_session_<s>", as the vendor's viewer has it
+  std::string name;  // "<instance>_pid_<pid>_nc_<n>_session_<s>", as the vendor's viewer has it  //
+                     // "<instance>_pid_<pid>_nc_<n>_session_<s>", as the vendor's viewer shows it
   std::string instance_id;
   uint32_t process_id = 0;  // in the pid namespace of its process
   uint32_t nc_id = 0;
@@ -21,8 +22,8 @@ struct DeviceProfile {
   friend bool operator==(const DeviceProfile&, const DeviceProfile&) = default;
 };
 
-// Knows profile_nc_<n>_session_<s>.ntff and <hash>_instid_<k>_vnc_<n>.ntff. nullopt: it is no
-// device profile, or its name does not say of which core.
+// Parses profile_nc_<n>_session_<s>.ntff and <hash>_instid_<k>_vnc_<n>.ntff. Returns nullopt if the
+// file is not a device profile, or its name does not contain its core.
 std::optional<DeviceProfile> DeviceProfileOf(const ArtifactPlace& place);
 
 }  // namespace neurontrace

@@ -6,8 +6,9 @@
 #include <string_view>
 #include <vector>
 
-// The vocabulary of one event. Events of a chunk are kept in columns (lib/trace/event_chunk.h);
-// what many events have in common (type, phase, which keys with which types) is a shape, told once.
+// The vocabulary of one event. Events of a chunk are kept in columns (lib/trace/event_chunk.h).
+// Properties that many events share (type, phase, keys and their types) form a shape, which is
+// stored once. docs/developer/life_of_an_event.md follows an event through all processes.
 namespace neurontrace {
 
 // Values are in stored chunks: never change one. The first four are the runtime's; the others come
@@ -30,14 +31,14 @@ enum class Phase : uint8_t {
 };
 inline constexpr uint8_t kPhaseMax = 11;
 
-// Whether a span begins or ends with an event of this phase.
+// Return whether a span begins or ends with an event of this phase.
 constexpr bool BeginsSpan(Phase phase) { return phase == Phase::kStart || phase == Phase::kBegin; }
 constexpr bool EndsSpan(Phase phase) { return phase == Phase::kStop || phase == Phase::kEnd; }
 
-// Fields that nearly every event has, each in a column of its own. A shape says by bit (1 << field)
-// which are present and which of those arrived as JSON strings ("123"), so that the original can be
-// written again to the letter. A field whose value does not fit (negative, fractional, null, an
-// object) is kept as a top-level attribute instead.
+// Fields that nearly every event has, each in a column of its own. A shape has two sets of them, as
+// bits (1 << field): which are present, and which of those arrived as JSON strings ("123"), so that
+// the original can be reproduced exactly. A field whose value does not fit (negative, fractional,
+// null, an object) is kept as a top-level attribute instead.
 enum class Field : uint8_t {
   kId = 0,
   kNcLocalId = 1,
@@ -48,12 +49,12 @@ enum class Field : uint8_t {
   kNcIdx = 6,      // presence only: the value is the stream's
   kTimestamp = 7,  // always present; see kTimestampMadeUpKey
 };
-// Name of the top-level attribute of an event that came without a usable timestamp and was given
-// the time at which it was fetched.
+// Name of the top-level attribute of an event that came without a usable timestamp. Its timestamp
+// is the time at which the event was fetched.
 inline constexpr std::string_view kTimestampMadeUpKey = "neurontrace.timestamp";
-// Name of the top-level attribute of a framework's span whose length cannot be used (negative, not
-// a number, absent, beyond all other times of its file). Its text says why. The span has no length,
-// and counts in no sum or quantile.
+// Name of the top-level attribute of a framework's span whose length is unusable (negative, not a
+// number, absent, beyond all other times of its file). Its text is the reason. The span has no
+// length, and counts in no sum or quantile.
 inline constexpr std::string_view kDurationMadeUpKey = "neurontrace.duration";
 inline constexpr uint8_t kFieldCount = 8;
 constexpr uint32_t FieldBit(Field field) { return 1u << static_cast<uint32_t>(field); }
@@ -64,18 +65,19 @@ enum class ValueType : uint8_t {
   kBool = 1,
   kUint = 2,
   kInt = 3,     // only negative values
-  kDouble = 4,  // only where the shortest text that reads back the same is the text that came
+  kDouble = 4,  // only if the shortest text that reads back the same is the text that came
   kString = 5,  // decoded, UTF-8
   kJson = 6,    // raw text of anything else: objects, arrays, numbers written in an unusual way
 };
 inline constexpr uint8_t kValueTypeMax = 6;
 
-// Where a key stood.
+// Where a key was in the source.
 enum class KeyScope : uint8_t {
   kData = 0,  // in the event's "data" object (in "args" for framework traces)
   kTop = 1,   // beside the standard fields
 };
 
+// A key of a shape with the type of its values.
 struct ShapeKey {
   std::string_view name;
   ValueType type = ValueType::kNull;
@@ -83,7 +85,8 @@ struct ShapeKey {
   friend bool operator==(const ShapeKey&, const ShapeKey&) = default;
 };
 
-// What a group of events has in common. `keys` are in the order of arrival.
+// The common properties of a group of events. `keys` are in the order of arrival. Texts are owned
+// by the maker of the shape.
 struct Shape {
   std::string_view event_type;
   Phase phase = Phase::kOther;
@@ -93,7 +96,7 @@ struct Shape {
   friend bool operator==(const Shape&, const Shape&) = default;
 };
 
-// The standard fields of one event; what its shape says is absent is 0.
+// The standard fields of one event; fields that its shape does not have are 0.
 struct EventFields {
   uint64_t timestamp_ns = 0;  // raw, in the clock domain of the chunk
   uint64_t id = 0;
@@ -106,7 +109,7 @@ struct EventFields {
 };
 
 // One attribute value. `bits` holds bool, uint, int (two's complement) and double (bit pattern);
-// `text` holds string and JSON and is owned by whoever made the value.
+// `text` holds string and JSON, and is owned by the maker of the value.
 struct AttributeValue {
   uint64_t bits = 0;
   std::string_view text;

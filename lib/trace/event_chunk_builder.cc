@@ -26,8 +26,9 @@ using chunk_format::kBuilderItemBytesMax;
 constexpr size_t kEventsInitial = 256;
 constexpr uint32_t kFieldsAll = (1u << kFieldCount) - 1;
 
-// Upper bounds of what things take in the columns; integer columns may each start with a
-// dictionary.
+// Upper bounds of the bytes that each part takes in the columns; each integer column may begin with
+// a dictionary. They are counted as events are appended, so that Append can refuse in time and
+// Finish can never exceed the limit.
 constexpr size_t kChunkBytes = 8192;
 constexpr size_t kEventBytes = 2 + 10 * (1 + chunk_format::kFieldColumns.size());
 constexpr size_t kShapeBytes = 16;
@@ -69,13 +70,15 @@ absl::Status CheckShape(const Shape& shape) {
 
 }  // namespace
 
+// Texts that were interned for a refused event or shape stay in the table: removing them would need
+// a second pass, and their bytes are counted.
 struct EventChunkBuilder::Impl {
   StringTable strings;
   ChunkRows rows;
   absl::flat_hash_map<uint64_t, ShapeId> shape_by_hash;
-  std::vector<uint32_t> last_text;  // per key of `rows`: the text that its last row had
+  std::vector<uint32_t> last_text;  // per key of `rows`: the text of its last row
   std::vector<uint32_t> candidate;
-  size_t bytes_max = kChunkBytes;  // upper bound of what Finish gives
+  size_t bytes_max = kChunkBytes;  // upper bound of the bytes that Finish returns
   size_t name_bytes = 0;           // of all shapes, as lib/trace/chunk_limits.h counts them
   size_t text_bytes = 0;           // of all events, also
   uint32_t capacity = 0;           // events that the vectors of `rows` have room for
@@ -98,7 +101,7 @@ struct EventChunkBuilder::Impl {
   void Grow();
 };
 
-// Counts bytes against the bound. False when they are too many.
+// Counts bytes against the bound. Returns false, counting nothing, if they are too many.
 bool EventChunkBuilder::Impl::Reserve(size_t bytes) {
   assert(bytes_max <= kBuilderBytesMax);
   if (bytes_max + bytes > kBuilderBytesMax) return false;
@@ -106,7 +109,7 @@ bool EventChunkBuilder::Impl::Reserve(size_t bytes) {
   return true;
 }
 
-// False when the chunk cannot take it.
+// Returns false if the chunk has no room for the text.
 bool EventChunkBuilder::Impl::InternText(std::string_view text, uint32_t& number) {
   const uint32_t before = strings.size();
   assert(bytes_max <= kBuilderBytesMax);
@@ -117,7 +120,8 @@ bool EventChunkBuilder::Impl::InternText(std::string_view text, uint32_t& number
   return true;
 }
 
-// Puts the numbers of type and keys into `candidate`.
+// Stores the numbers of type and keys in `candidate`. Returns false if the chunk has no room for
+// them.
 bool EventChunkBuilder::Impl::InternNames(const Shape& shape) {
   candidate.resize(1 + shape.keys.size());
   if (!InternText(shape.event_type, candidate[0])) return false;
@@ -127,6 +131,8 @@ bool EventChunkBuilder::Impl::InternNames(const Shape& shape) {
   return true;
 }
 
+// Over numbers of strings, which are equal exactly if the strings are; the texts were hashed by the
+// string table.
 uint64_t EventChunkBuilder::Impl::HashCandidate(const Shape& shape) const {
   uint64_t hash = shape.keys.size() << 32 | static_cast<uint64_t>(shape.phase) << 16 |
                   shape.present << 8 | shape.quoted;
@@ -182,6 +188,8 @@ EventChunkBuilder::ShapeId EventChunkBuilder::Impl::AddShape(const Shape& shape,
     last_text.push_back(StringTable::kFull);
     added.plain = added.plain && !IsText(type) && type != ValueType::kDouble;
   }
+  // Shapes of equal hash form a chain, newest first, so that a collision costs time and never
+  // correctness.
   const auto [slot, inserted] = shape_by_hash.try_emplace(hash, id);
   if (!inserted) added.next_same_hash = std::exchange(slot->second, id);
   rows.shapes.push_back(added);
@@ -204,10 +212,12 @@ bool EventChunkBuilder::Impl::AppendTexts(const ChunkShape& shape,
       rows.values.push_back(values[i].bits);
       continue;
     }
-    // Most attributes repeat: a model's name, a type of memory.
+    // Most attributes repeat, such as a model's name or a type of memory: comparing with the last
+    // text avoids hashing.
     uint32_t& number = last_text[shape.first_key + i];
     if (number == StringTable::kFull || strings[number] != values[i].text) {
       if (!InternText(values[i].text, number)) {
+        // The text of the failed row must not be taken for that of the last row.
         number = StringTable::kFull;
         return false;
       }
@@ -233,6 +243,8 @@ absl::StatusOr<EventChunkBuilder::ShapeId> EventChunkBuilder::InternShape(const 
     return ResourceExhausted("chunk: no room for the names of a further shape");
   }
   const uint64_t hash = impl.HashCandidate(shape);
+  // Bytes were reserved before it was known whether the shape is new, and are given back if it is
+  // not.
   const ShapeId known = impl.FindShape(shape, hash);
   if (known == kNoShape && impl.rows.shapes.size() < limits::kChunkShapesMax &&
       impl.name_bytes + NameBytes(shape) <= limits::kChunkNameBytesMax) {
@@ -265,6 +277,7 @@ absl::Status EventChunkBuilder::Append(ShapeId shape, const EventFields& fields,
   const size_t values_before = rows.values.size();
   if (at.plain) {
     for (const AttributeValue& value : values) rows.values.push_back(value.bits);
+    // A refused event leaves no values behind.
   } else if (!impl.AppendTexts(at, values)) {
     rows.values.resize(values_before);
     assert(impl.bytes_max >= kChunkBytes + bytes);
@@ -287,8 +300,8 @@ size_t EventChunkBuilder::approximate_bytes() const {
 
 EncodedColumns EventChunkBuilder::Finish() {
   assert(impl_ != nullptr);  // not moved from
-  // One for all builders of a thread: what it works in, some 200 KiB, stays in the processor's
-  // cache and is not there once for each of hundreds of streams.
+  // One for all builders of a thread: its working memory of some 200 KiB stays in the processor's
+  // cache, and does not exist once for each of hundreds of streams.
   static thread_local ColumnsWriter writer;
   EncodedColumns encoded = writer.Write(impl_->strings, impl_->rows);
   assert(encoded.event_count == impl_->rows.count);

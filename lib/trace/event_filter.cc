@@ -18,7 +18,7 @@ constexpr size_t kItemsMax = 1'024;
 constexpr std::string_view kHardware = "hardware";
 constexpr std::string_view kSoftware = "software";
 constexpr char kAnyEnd = '*';
-// Of a name, in looking for the one that is most like it.
+// Bytes of a name that EditDistance compares.
 constexpr size_t kComparedBytesMax = 64;
 
 // Both of the vendor's lists of hardware events, which differ in one name (nrt_model_switch in one,
@@ -31,7 +31,7 @@ struct Alias {
   std::string_view name;
   std::string_view real;
 };
-// Names of the documentation and of older releases, and what the runtime emits.
+// Names of the documentation and of older releases, with the names that the runtime emits.
 constexpr std::array<Alias, 8> kAliases = {{{"device_exec", "nc_exec_running"},
                                             {"cc_exec", "cc_running"},
                                             {"model_load", "nrt_load"},
@@ -50,7 +50,8 @@ std::string_view RealName(std::string_view name) {
 
 bool IsGroup(std::string_view item) { return item == kHardware || item == kSoftware; }
 
-// `item` of a parsed filter; an older runtime emits the older name of a type.
+// `item` is of a parsed filter, so it has the real name. An older runtime emits the older name of a
+// type.
 bool Matches(std::string_view item, std::string_view event_type) {
   if (IsGroup(item)) return (item == kHardware) == IsHardwareEventType(event_type);
   const std::string_view real = RealName(event_type);
@@ -65,7 +66,7 @@ absl::Status CheckName(std::string_view item, std::string_view name) {
     return InvalidArgument("event type filter: a name of {} bytes; the limit is {}", name.size(),
                            limits::kIdentityStringBytesMax);
   }
-  // Types of framework traces have spaces and colons; a comma or a second ^ is a slip.
+  // Types of framework traces contain spaces and colons; a comma or a second ^ is a typing error.
   const auto wrong = std::find_if(name.begin(), name.end(),
                                   [](char c) { return IsControl(c) || c == ',' || c == '^'; });
   if (wrong != name.end()) {
@@ -90,7 +91,8 @@ absl::StatusOr<Item> ReadItem(std::string_view text) {
   return Item{exclude, RealName(item.name)};
 }
 
-// How many letters make one of the other; of a `wanted` that ends in *, of the beginning.
+// Returns the Levenshtein distance, by the usual algorithm with one row of the matrix. If `wanted`
+// ends in *, it is compared with the beginning of `name` that fits best.
 size_t EditDistance(std::string_view wanted, std::string_view name) {
   const bool any_end = wanted.ends_with(kAnyEnd);
   if (any_end) wanted.remove_suffix(1);
@@ -164,7 +166,7 @@ std::vector<UnknownEventType> UnknownEventTypes(std::span<const std::string> ite
     });
     if (matches) continue;
     if (unknown.size() == kUnknownEventTypesMax) break;
-    // What was written, and not what it stands for, is like the name that was meant.
+    // The typed name, not the one that it is an alias for, resembles the name that was meant.
     const std::string_view written = std::string_view(text).substr(item->exclude ? 1 : 0);
     unknown.push_back({text, std::string(Nearest(written, known))});
   }
@@ -197,6 +199,7 @@ absl::StatusOr<std::vector<uint32_t>> ParseCoreList(std::string_view text) {
       if (parsed.ec != std::errc() || parsed.ptr != end) return refuse(item);
     }
     if (last < first || last >= limits::kCoresPerWorkerMax) return refuse(item);
+    // `last` is limited, so that a range cannot exhaust memory.
     for (uint32_t core = first; core <= last; ++core) cores.push_back(core);
   }
   std::sort(cores.begin(), cores.end());

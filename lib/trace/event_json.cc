@@ -11,6 +11,8 @@
 namespace neurontrace {
 namespace {
 
+// std::to_chars writes the shortest text that reads back the same, which is also what decides
+// whether a number is kept as a double; see ValueType::kDouble.
 template <typename Number>
 void AppendNumber(Number value, std::string& out) {
   char buffer[32];
@@ -48,7 +50,7 @@ std::string_view PhaseName(Phase phase) {
   return {};
 }
 
-// Writes the members of one object, with commas between them.
+// Writes the members of one object, with commas between them, to the caller's string.
 class ObjectWriter {
  public:
   explicit ObjectWriter(std::string& out) : out_(out) { out_ += '{'; }
@@ -76,7 +78,7 @@ void AppendField(const Shape& shape, Field field, std::string_view name, Number 
   if (quoted) out += '"';
 }
 
-// True where "data" came as something else than an object: it then stands among the top-level keys.
+// Returns whether "data" came as a value other than an object: it is then among the top-level keys.
 bool DataStandsAtTop(const Shape& shape) {
   bool at_top = false;
   for (const ShapeKey& key : shape.keys) {
@@ -86,11 +88,12 @@ bool DataStandsAtTop(const Shape& shape) {
   return at_top;
 }
 
+// The mark is of our making and must not appear among the runtime's keys.
 bool IsTimestampMark(const ShapeKey& key) {
   return key.scope == KeyScope::kTop && key.name == kTimestampMadeUpKey;
 }
 
-// One event to be written.
+// The event that is being written.
 struct WrittenEvent {
   const DecodedChunk& chunk;
   size_t event;
@@ -106,6 +109,7 @@ void AppendKeys(const WrittenEvent& from, KeyScope scope, ObjectWriter& object, 
     const AttributeValue value = from.chunk.value(from.event, k);
     const bool is_text = shape.keys[k].type == ValueType::kJson && from.is_json != nullptr &&
                          !from.is_json(value.text);
+    // A raw value that is no JSON would make the whole document unreadable.
     AppendJsonValue(is_text ? ValueType::kString : shape.keys[k].type, value, out);
   }
 }

@@ -5,9 +5,9 @@
 
 namespace neurontrace {
 
-// Events that were stored and went because a capture's retention was over: a loss in the account,
-// and none that makes a capture incomplete. Only the store books such; one that a producer reports
-// is none (StreamRecord::Add).
+// Returns whether a loss is of stored events that were deleted when a capture's retention was over.
+// It is in the account, but does not make a capture incomplete. Only the store records such losses;
+// one that a producer reports is ignored (StreamRecord::Add).
 constexpr bool IsExpiry(const Loss& loss) {
   return loss.place == LossPlace::kRetention && loss.reason == LossReason::kExpired;
 }

@@ -18,6 +18,7 @@ constexpr unsigned Bits(Options... options) {
   return (0u | ... | (1u << static_cast<unsigned>(options)));
 }
 
+// One row for each format.
 constexpr std::array<ExportTraits, 8> kTraits = {
     ExportTraits({.name = "perfetto",
                   .options = Bits(kGzip, kPackets, kMaxSize, kSplitByWorker, kPrimaryGroup,
@@ -41,7 +42,7 @@ constexpr std::array<ExportTraits, 8> kTraits = {
     ExportTraits({.name = "json", .options = Bits(kGzip, kClockArguments)}),
 };
 
-// The formats that have it, for who can choose another.
+// Returns the formats that accept the option, for the end of an error message.
 std::string NamesOfThoseThatTake(ExportOption option) {
   std::string names;
   for (const ExportTraits& traits : kTraits) {

@@ -8,7 +8,7 @@
 
 namespace neurontrace {
 
-// What can be asked of an export besides what it is of.
+// Options of an export that not every format accepts.
 enum class ExportOption {
   kGzip,           // the whole file compressed
   kPackets,        // compressed within the file
@@ -21,34 +21,37 @@ enum class ExportOption {
 };
 inline constexpr int kExportOptions = 8;
 
-// A format of exports, and what it takes: the one place where that stands. The CLI refuses by it
-// before anybody is asked, the aggregator whoever asks. A constant; any thread.
+// A format of exports and the options that it accepts: the only table of these facts. The CLI
+// refuses by it before it connects, and the aggregator checks every request. A constant; any
+// thread.
 class ExportTraits {
  public:
   struct Row {
     std::string_view name;  // as in `--format`
     bool is_directory = false;
     unsigned options = 0;                      // a bit for each ExportOption
-    std::string_view why_not_compressed = {};  // where there is more to say than that it is not
+    std::string_view why_not_compressed = {};  // added to the refusal of kGzip; may be empty
     std::string_view instead_of_groups = {};
   };
   explicit constexpr ExportTraits(const Row& row) : row_(row) {}
 
   constexpr std::string_view name() const { return row_.name; }
-  // Whether it makes several files whatever is asked of it.
+  // Returns whether it always makes several files.
   constexpr bool is_directory() const { return row_.is_directory; }
   constexpr bool Takes(ExportOption option) const {
     return (row_.options >> static_cast<unsigned>(option) & 1u) != 0;
   }
-  // INVALID_ARGUMENT for an option that the format has not, with what to do.
+  // Fails with INVALID_ARGUMENT if the format does not accept the option; the message suggests what
+  // to do.
   absl::Status Check(ExportOption option) const;
 
  private:
   Row row_;
 };
 
+// Returns all formats.
 std::span<const ExportTraits> AllExportTraits();
-// Null for a name that is none.
+// Returns the format of this name, or null if there is none.
 const ExportTraits* FindExportTraits(std::string_view name);
 
 }  // namespace neurontrace

@@ -6,38 +6,39 @@
 
 #include "lib/trace/limits.h"
 
-// As lib/trace/limits.h, for the trace, XSpace and mapping files of frameworks.
+// Limits of the trace, XSpace and mapping files of frameworks, which any program of a user may have
+// written.
 namespace neurontrace::limits {
 
-// Times of one recording are hardly further apart than this: the largest such group among the first
-// times of a file tells when it was recorded.
+// Times of one recording are seldom further apart than this. The largest such group among the first
+// times of a file shows when it was recorded.
 inline constexpr uint64_t kFrameworkTimeGroupNs = uint64_t{86'400} * 1'000'000'000;
-// An event whose time is further than this from the middle one of that group has no usable time (a
+// An event whose time is further than this from the middle of that group has no usable time (a
 // decode loss, reason "no time"), and a duration that ends later is not used. Devices that never
-// finished write 0, which is decades before all else.
+// finished write 0, which is decades before all other times.
 inline constexpr uint64_t kFrameworkTimeSpreadNs = uint64_t{10} * 366 * 86'400 * 1'000'000'000;
-// How many times of a file, 0 not among them, tell where the middle is.
+// How many times of a file, 0 not counted, are sampled for that.
 inline constexpr size_t kFrameworkTimesSampledMax = 64;
 
-// Spans that have begun with B or b and whose end has not been read, of one file, and what their
-// names and categories take. Beyond: the older half is given up (shown as open, their ends as
+// Spans of one file that have begun with B or b and whose end has not been read, and the bytes of
+// their names and categories. Beyond: the older half is given up (shown as open, their ends as ends
 // without a begin), which is counted.
 inline constexpr size_t kFrameworkOpenSpansMax = 65'536;
 inline constexpr size_t kFrameworkOpenSpanBytesMax = size_t{16} << 20;
-// Files of a watched directory that may be traces by their names; each capture remembers their
+// Files of a watched directory whose names may be those of traces; each capture remembers their
 // state. Beyond: the last ones in the order of their paths are ignored, which is counted.
 inline constexpr size_t kFrameworkDirectoryFilesMax = 16'384;
-// Contents of one file that are read as it is overwritten again and again, and how often it is
-// opened for that. Beyond: what it has then is not read, which is said.
+// Contents of one file that are read as it is overwritten repeatedly, and how often it is opened
+// for that. Beyond: later contents are not read, which is reported.
 inline constexpr uint32_t kFrameworkVersionsPerFileMax = 16;
 inline constexpr uint32_t kFrameworkOpeningsPerFileMax = 64;
 
-// Entries of one, beyond which the rest of it is a decode loss, and operations of one entry, beyond
-// which the entry is one.
+// Entries of a mapping file, beyond which its rest is a decode loss, and operations of one entry,
+// beyond which the entry is a decode loss.
 inline constexpr uint64_t kMappingEntriesMax = 1u << 20;
 inline constexpr size_t kMappingOperationsPerEntryMax = 1'024;
 
-// Names of events and stats that are kept of one plane of an XSpace. Events named beyond it are
+// Names of events and stats that are kept for one plane of an XSpace. Events with further names are
 // decode losses.
 inline constexpr size_t kXSpaceNameBytesMax = size_t{32} << 20;
 

@@ -17,9 +17,10 @@
 // {timestamp, duration, percent_usage, usage}.
 namespace neurontrace {
 
-// One processor, or their average, over one interval. The timestamp is the interval's beginning, so
-// that a counter drawn there holds until the next one; the interval is kHostSampleIntervalNs, but
-// for the last one before the end of a capture and those of an agent that was kept waiting.
+// One processor, or their average, over one interval. The timestamp is the beginning of the
+// interval, so that a counter drawn there holds until the next one. The interval is
+// kHostSampleIntervalNs, except for the last one before the end of a capture, and for intervals in
+// which the agent was delayed.
 //   cpu_id        string  "0", "1", … as /proc/stat numbers them, or "average" over all of them
 //   util_percent  double  0 to 100: the share of the interval in which it was not idle; waiting
 //                         for a disk (iowait) is idle

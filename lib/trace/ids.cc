@@ -9,6 +9,7 @@
 namespace neurontrace {
 namespace {
 
+// Crockford's base 32: without I, L, O and U, which people misread.
 constexpr char kAlphabet[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
 int DigitOf(char c) {
@@ -22,6 +23,7 @@ int DigitOf(char c) {
 CaptureId CaptureId::Make(const Clock& clock, Random& random) {
   CaptureId id;
   const uint64_t ms = clock.RealtimeNs() / 1'000'000;
+  // Big endian, so that the order of bytes, and of keys in a store, is that of time.
   for (int i = 0; i < 6; ++i) id.bytes_[i] = static_cast<uint8_t>(ms >> (8 * (5 - i)));
   const uint64_t a = random.Next64();
   const uint64_t b = random.Next64();
@@ -31,7 +33,7 @@ CaptureId CaptureId::Make(const Clock& clock, Random& random) {
 }
 
 absl::StatusOr<CaptureId> CaptureId::Parse(std::string_view text) {
-  // 26 digits of 5 bits are 130 bits: the first digit has only three of them.
+  // 26 digits of 5 bits are 130 bits; the first digit has only three of them.
   if (text.size() != kTextLength || DigitOf(text[0]) > 7) {
     return InvalidArgument("'{}' is not a capture id of 26 characters", text.substr(0, 64));
   }
@@ -79,6 +81,7 @@ std::string ToString(const WorkerIdentity& worker) {
 }
 
 std::string ToString(const StreamIdentity& stream) {
+  // The stream of a framework file belongs to an instance: its worker has no process id.
   if (stream.kind == StreamKind::kFramework) {
     return fmt::format("{} {}", stream.worker.instance_id, stream.name);
   }

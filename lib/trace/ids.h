@@ -14,27 +14,31 @@
 
 namespace neurontrace {
 
-// Names a capture: a ULID (48 bits of milliseconds since the epoch, 80 random bits;
-// github.com/ulid/spec), so that ids sort by time, need no coordination and cannot collide. A plain
-// value.
+// Identifies a capture: a ULID (48 bits of milliseconds since the epoch, 80 random bits;
+// github.com/ulid/spec). Ids sort by time, need no coordination, and do not collide. A plain value.
 class CaptureId {
  public:
   static constexpr size_t kBytes = 16;
   static constexpr size_t kTextLength = 26;
 
   CaptureId() = default;  // all zero: "no capture"
+  // Returns a new id. `random` must be unpredictable where ids must not be guessed.
   static CaptureId Make(const Clock& clock, Random& random);
-  // 26 characters of Crockford's base 32, either case. INVALID_ARGUMENT otherwise.
+  // Parses 26 characters of Crockford's base 32 in either case. Fails with INVALID_ARGUMENT for any
+  // other text.
   static absl::StatusOr<CaptureId> Parse(std::string_view text);
-  // 16 bytes as they are in messages and keys. INVALID_ARGUMENT otherwise.
+  // Returns the id of 16 bytes as they are in messages and keys. Fails with INVALID_ARGUMENT for
+  // any other size.
   static absl::StatusOr<CaptureId> FromBytes(std::string_view bytes);
 
+  // Returns 26 upper-case characters, which Parse accepts.
   std::string ToString() const;
   std::string_view bytes() const {
     return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
   }
   bool empty() const { return bytes_ == std::array<uint8_t, kBytes>{}; }
-  // CLOCK_REALTIME of the aggregator when it made the id, to the millisecond.
+  // Returns CLOCK_REALTIME of the aggregator when it made the id, in ns with the precision of a
+  // millisecond.
   uint64_t CreatedRealtimeNs() const;
 
   friend auto operator<=>(const CaptureId&, const CaptureId&) = default;
@@ -47,7 +51,8 @@ class CaptureId {
   std::array<uint8_t, kBytes> bytes_{};
 };
 
-// One process that traces. Unique over machines, reboots and reuse of process ids.
+// One traced process. Unique over machines, reboots and reuse of process ids. Text from outside is
+// cleaned before it gets here.
 struct WorkerIdentity {
   std::string instance_id;
   std::string boot_id;
@@ -66,7 +71,7 @@ struct WorkerIdentity {
 // Values are on the wire: never change one. They equal those of neurontrace.v1.StreamKind.
 enum class StreamKind : uint8_t { kUnspecified = 0, kNeuronCore = 1, kFramework = 2, kHost = 3 };
 
-// What one core (or framework file, or host sampler) of one worker produces during one capture. It
+// The events of one core (or framework file, or host sampler) of one worker during one capture. It
 // is compared with what peers send back, so text from outside goes through CleanText
 // (lib/base/clean_text.h) before it gets here.
 struct StreamIdentity {
@@ -76,7 +81,7 @@ struct StreamIdentity {
   uint32_t nc_idx = 0;  // limits::kNoNcIdx where there is none
   std::string name;     // file name of a framework trace
 
-  // False also for the stream of what a worker has without a core.
+  // Returns false also for the stream of a worker's events without a core.
   bool has_core() const { return kind == StreamKind::kNeuronCore && nc_idx != limits::kNoNcIdx; }
 
   friend auto operator<=>(const StreamIdentity&, const StreamIdentity&) = default;
@@ -86,7 +91,7 @@ struct StreamIdentity {
   }
 };
 
-// For people: "i-0abc pid 4711 nc 3", "i-0abc worker0.pt.trace.json", "i-0abc host".
+// Returns text for people: "i-0abc pid 4711 nc 3", "i-0abc worker0.pt.trace.json", "i-0abc host".
 std::string ToString(const StreamIdentity& stream);
 std::string ToString(const WorkerIdentity& worker);
 

@@ -31,13 +31,16 @@ uint8_t* WriteDeltasOfDeltas(std::span<const uint64_t> values, uint8_t* out) {
   return out;
 }
 
-// Returns nullptr, having written scrap, when there are too many distinct values.
+// Returns nullptr if there are too many distinct values; `out` then contains garbage.
 uint8_t* WriteDictionary(std::span<const uint64_t> values, uint8_t* out) {
-  // Few enough that a linear search from the last hit is quicker than a hash table.
+  // Few enough that a linear search from the last hit is faster than a hash table, and that the
+  // dictionary pays off: an index takes one byte, a dictionary entry up to ten.
   const size_t distinct_max = std::min<size_t>(32, values.size() / 8);
   std::array<uint64_t, 32> dictionary;
   size_t distinct = 0;
   size_t hit = 0;
+  // Indexes are written behind the largest possible dictionary first, as its size is not known yet,
+  // and moved down to its end afterwards. IntegerColumnBytesMax includes this room.
   uint8_t* const indexes = out + values.size() + 1 + 10 * dictionary.size();
   for (size_t i = 0; i < values.size(); ++i) {
     const uint64_t value = values[i];
@@ -57,6 +60,7 @@ uint8_t* WriteDictionary(std::span<const uint64_t> values, uint8_t* out) {
   return std::copy_n(indexes, values.size(), out);
 }
 
+// The values must fill the column exactly: bytes behind them would be content that no reader sees.
 ColumnError FinishedAt(const uint8_t* at, const uint8_t* end) {
   if (at == nullptr) return ColumnError::kTruncated;
   return at == end ? ColumnError::kNone : ColumnError::kTrailing;
@@ -92,6 +96,7 @@ ColumnError ReadDictionary(const uint8_t* in, const uint8_t* end, std::span<uint
   assert(in == nullptr || in <= end);
   if (in == nullptr || static_cast<size_t>(end - in) < out.size()) return ColumnError::kTruncated;
   if (static_cast<size_t>(end - in) > out.size()) return ColumnError::kTrailing;
+  // Checked for all indexes at once, so that the loop below needs no check.
   if (*std::max_element(in, end) >= distinct) return ColumnError::kIndex;
   std::transform(in, end, out.begin(), [&dictionary](uint8_t index) { return dictionary[index]; });
   return ColumnError::kNone;
@@ -121,6 +126,7 @@ uint8_t* EncodeIntegers(std::span<const uint64_t> values, IntegerEncoding encodi
   if (values.empty()) return out;
   uint8_t* const start = out++;
   const uint64_t first = values.front();
+  // Columns of one value are very frequent: ranks, threads, sizes.
   if (std::all_of(values.begin(), values.end(), [first](uint64_t v) { return v == first; })) {
     *start = static_cast<uint8_t>(IntegerEncoding::kConstant);
     return WriteVarint(first, out);

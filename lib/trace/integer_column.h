@@ -19,8 +19,10 @@ enum class IntegerEncoding : uint8_t {
   kDeltaOfDelta = 3,  // zigzag difference of the difference from the one before
 };
 inline constexpr uint8_t kIntegerEncodingMax = 3;
+// Readers accept dictionaries up to this size; the writer makes smaller ones.
 inline constexpr size_t kDictionaryValuesMax = 256;
 
+// What is wrong with an encoded column.
 enum class ColumnError : uint8_t {
   kNone,
   kTruncated,  // ends inside a value, or a varint is over ten bytes
@@ -29,18 +31,21 @@ enum class ColumnError : uint8_t {
   kIndex,      // an index beyond the table it points into
   kNotFinite,  // a double that is infinite or not a number
 };
+// Returns the error as the end of a sentence whose subject is the column.
 std::string_view ToString(ColumnError error);
 
-// Room that EncodeIntegers needs for `count` values.
+// Returns the room that EncodeIntegers needs for `count` values.
 constexpr size_t IntegerColumnBytesMax(size_t count) {
   return count == 0 ? 0 : 10 * count + 10 * kDictionaryValuesMax + 16;
 }
 
-// Writes to `out` and returns the end. A column of equal values becomes kConstant whatever
-// `encoding` says; kDictionary becomes kDelta where there are too many distinct values to pay.
+// Writes the column to `out`, which has room for IntegerColumnBytesMax, and returns its end.
+// `encoding` is a preference: a column of equal values becomes kConstant, and kDictionary becomes
+// kDelta if there are too many distinct values.
 uint8_t* EncodeIntegers(std::span<const uint64_t> values, IntegerEncoding encoding, uint8_t* out);
 
-// Fills `out` from the whole of `bytes`. On an error the content of `out` is undefined.
+// Fills `out` from all of `bytes`, which may be hostile. After an error the content of `out` is
+// undefined.
 ColumnError DecodeIntegers(std::string_view bytes, std::span<uint64_t> out);
 
 }  // namespace neurontrace

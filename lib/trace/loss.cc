@@ -12,6 +12,7 @@ Loss WithoutTimes(const Loss& loss) {
           .events_unknown = loss.events_unknown};
 }
 
+// A linear search: there are at most a few dozen pairs of place and reason.
 void AddLoss(const Loss& loss, std::vector<Loss>& sums) {
   const auto same = std::find_if(sums.begin(), sums.end(), [&](const Loss& other) {
     return other.place == loss.place && other.reason == loss.reason;
@@ -22,6 +23,7 @@ void AddLoss(const Loss& loss, std::vector<Loss>& sums) {
   }
   same->events = same->events > UINT64_MAX - loss.events ? UINT64_MAX : same->events + loss.events;
   same->events_unknown = same->events_unknown || loss.events_unknown;
+  // 0 means unknown, and must not become the earliest time.
   if (loss.first_timestamp_ns != 0 &&
       (same->first_timestamp_ns == 0 || loss.first_timestamp_ns < same->first_timestamp_ns)) {
     same->first_timestamp_ns = loss.first_timestamp_ns;

@@ -8,7 +8,8 @@
 
 namespace neurontrace {
 
-// Values of both enums are on the wire and equal those of neurontrace.v1: never change one.
+// Where events were lost, in the order of their way from the runtime to an export. Values of both
+// enums are on the wire and equal those of neurontrace.v1: never change one.
 enum class LossPlace : uint8_t {
   kUnspecified = 0,
   kRuntimeRing = 1,
@@ -20,6 +21,7 @@ enum class LossPlace : uint8_t {
   kStore = 7,
   kRetention = 8,
 };
+// Why they were lost there.
 enum class LossReason : uint8_t {
   kUnknown = 0,
   kOverwritten = 1,
@@ -32,7 +34,7 @@ enum class LossReason : uint8_t {
 };
 inline constexpr LossReason kLossReasonMax = LossReason::kNoTime;
 
-// Events known not to be there, with where and why.
+// Events that are known to be missing, with the place and reason. A plain value.
 struct Loss {
   LossPlace place = LossPlace::kUnspecified;
   LossReason reason = LossReason::kUnknown;
@@ -45,14 +47,15 @@ struct Loss {
   friend bool operator==(const Loss&, const Loss&) = default;
 };
 
-// Its place, reason and number: what running sums are made of.
+// Returns the place, reason and number of a loss, which is all that running sums contain.
 Loss WithoutTimes(const Loss& loss);
 
-// Adds `loss` to `sums`, which has one entry for each place and reason: events, unknown, the widest
-// times and the latest words. Sums saturate, as they may come from a hostile producer.
+// Adds `loss` to `sums`, which has one entry for each place and reason: the sum of events, the
+// union of the times and the latest detail. Sums saturate, as they may come from a hostile
+// producer.
 void AddLoss(const Loss& loss, std::vector<Loss>& sums);
 
-// "runtime ring", "overwritten": as metrics labels and people see them.
+// Return "runtime ring", "overwritten" and so on: labels of metrics, and text for people.
 std::string_view ToString(LossPlace place);
 std::string_view ToString(LossReason reason);
 

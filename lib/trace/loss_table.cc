@@ -9,7 +9,8 @@
 namespace neurontrace {
 
 void LossTable::Add(LossPlace place, LossReason reason, uint64_t events) {
-  // Values of a later version come off the wire and out of stores as they are.
+  // Values of a later version are read from the wire and from stores unchanged; they count as
+  // unspecified.
   const auto p = static_cast<size_t>(place);
   const auto r = static_cast<size_t>(reason);
   uint64_t& sum = events_[p < kPlaces ? p : 0][r < kReasons ? r : 0];

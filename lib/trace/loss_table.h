@@ -11,8 +11,9 @@
 
 namespace neurontrace {
 
-// The places and reasons that losses are told with; what an older or a hostile producer tells
-// besides is counted all the same.
+// The places and reasons with which losses are recorded today. Others, of an older or a hostile
+// producer, are counted all the same. A metric exists for each of these from the start, so that
+// alerts see the first increase.
 inline constexpr std::pair<LossPlace, LossReason> kUsualLosses[] = {
     {LossPlace::kRuntimeRing, LossReason::kOverwritten},
     {LossPlace::kRuntimeRing, LossReason::kUnknown},
@@ -33,20 +34,21 @@ inline constexpr std::pair<LossPlace, LossReason> kUsualLosses[] = {
     {LossPlace::kStore, LossReason::kUnknown},
 };
 
-// Numbers of events lost, by place and reason: what metrics are made of. Losses of an unknown
+// Numbers of lost events by place and reason, from which metrics are made. Losses of an unknown
 // number are not in it. A plain value.
 class LossTable {
  public:
   void Add(LossPlace place, LossReason reason, uint64_t events);
   void Add(const Loss& loss) { Add(loss.place, loss.reason, loss.events); }
   void Add(const LossTable& other);
-  // By how much sums as AddLoss makes them have grown, without what expired.
+  // Adds the growth from `before` to `after`, both sums as AddLoss makes them, except for expired
+  // events.
   void AddGrowth(const std::vector<Loss>& before, const std::vector<Loss>& after);
 
   uint64_t events(LossPlace place, LossReason reason) const;
 
-  // `visit(place, reason, events)` for the usual ones up to `last`, also where nothing was lost,
-  // and for any other of which something was.
+  // Calls `visit(place, reason, events)` for each usual loss up to place `last`, including zeros,
+  // and for any other loss that is not zero.
   template <typename Visit>
   void ForEach(LossPlace last, Visit visit) const {
     for (size_t p = 0; p < kPlaces; ++p) {

@@ -12,15 +12,15 @@
 
 namespace neurontrace {
 
-// What an observed communicator call said about one core.
+// The arguments of an observed communicator call about one core.
 struct CommunicatorFact {
-  int64_t g_device_id = -1;    // global rank of the core; negative: not said
-  int64_t g_device_count = 0;  // cores in the job; 0: not said
+  int64_t g_device_id = -1;    // global rank of the core; negative: not given
+  int64_t g_device_count = 0;  // cores in the job; 0: not given
   friend bool operator==(const CommunicatorFact&, const CommunicatorFact&) = default;
 };
 
-// Everything that is known about one worker process and that can tell its ranks. All of it comes
-// from the worker but for what is marked as the kernel's word.
+// Everything known about one worker process from which its ranks can be derived. All of it is
+// claimed by the worker, except for fields marked as from the kernel. A plain value.
 struct RankFacts {
   uint32_t pid = 0;
   uint64_t start_time_ticks = 0;    // in 1/100 s since boot
@@ -33,8 +33,8 @@ struct RankFacts {
   std::map<uint32_t, int64_t> event_gids;              // worker_gid >= 0 of events, by nc_idx
   uint32_t visible_cores = 0;  // logical cores of the process; 0: not known yet
 
-  // When the agent learned of the process and when it ended; monotonic. A process that ended still
-  // contradicts the ones that it ran beside.
+  // When the agent learned of the process and when it ended, by CLOCK_MONOTONIC. A process that has
+  // ended still contradicts the ones that it ran beside.
   uint64_t arrived_ns = 0;
   std::optional<uint64_t> ended_ns;
 
@@ -45,20 +45,21 @@ struct RankFacts {
   bool may_be_placed = true;
 };
 
+// The ranks of one process as its agent derives them from all processes of the node.
 struct RankResolution {
   std::vector<CoreInfo> cores;  // by nc_idx; evidence best first
   std::vector<std::string> warnings;
-  // Those of the warnings that put a rank in doubt which is claimed all the same.
+  // The warnings that put a rank in doubt which is claimed nevertheless.
   std::vector<std::string> contradictions;
-  // What the ranks that are claimed rest on without anybody having said so.
+  // The assumptions on which claimed ranks rest.
   std::vector<std::string> guesses;
   // The number of the process's first core among all cores that the node's workers of this job use,
   // in the order in which they started. Stays the same for the life of the process.
   std::optional<uint32_t> first_node_core;
 };
 
-// Whether the two processes ran at the same time, for long enough that it is no accident of how
-// late the agent learned of an end.
+// Returns whether the two processes ran at the same time for at least a second. A shorter overlap
+// may come from the delay with which the agent learns of an end.
 inline bool RanTogether(const RankFacts& a, const RankFacts& b) {
   constexpr uint64_t kTogetherMinNs = 1'000'000'000;
   if (&a == &b) return true;

@@ -55,9 +55,11 @@ constexpr RemarkKindRow kRemarkKinds[] = {
      "faults were found by a check of the store", true},
 };
 
-// Details that a sentence names; the certificate has the others.
+// Details that Describe quotes; the certificate has the others.
 constexpr size_t kDetailsNamed = 3;
 
+// Returns the remark of that kind, adding it if there is none. Few kinds exist, so a linear search
+// is enough.
 Remark& RemarkOf(RemarkKind kind, std::vector<Remark>& remarks) {
   const auto same = std::find_if(remarks.begin(), remarks.end(),
                                  [kind](const Remark& remark) { return remark.kind == kind; });
@@ -65,6 +67,7 @@ Remark& RemarkOf(RemarkKind kind, std::vector<Remark>& remarks) {
   return remarks.emplace_back(Remark{.kind = kind, .count = 0, .details = {}});
 }
 
+// Details are cleaned here, whatever their origin: they end in terminals and JSON.
 void AddDetail(std::string_view detail, Remark& remark) {
   if (detail.empty() || remark.details.size() >= limits::kRemarkDetailsMax) return;
   std::string clean = CleanText(detail, limits::kRemarkDetailBytesMax);
@@ -93,6 +96,7 @@ void AddRemarks(std::span<const Remark> more, std::vector<Remark>& sums) {
 
 void MergeFound(const Remark& found, std::vector<Remark>& remarks) {
   Remark& remark = RemarkOf(found.kind, remarks);
+  // A check of the store counts everything it finds, so the greater count includes the smaller one.
   remark.count = std::max(remark.count, found.count);
   for (const std::string& detail : found.details) AddDetail(detail, remark);
 }

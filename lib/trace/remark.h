@@ -9,7 +9,7 @@
 
 namespace neurontrace {
 
-// What a remark is about. Values are on the wire and in the store and equal those of
+// The subject of a remark. Values are on the wire and in the store and equal those of
 // neurontrace.v1.RemarkKind: never change one. 1 to 39 are of framework files, 40 to 59 of ranks,
 // 60 to 79 of exports and the store.
 enum class RemarkKind : uint8_t {
@@ -35,13 +35,13 @@ enum class RemarkKind : uint8_t {
   kStoreFault = 61,         // something that a check of the store found
 };
 
-// Something that has to be said about a stream, or about a worker's part in a capture, and that is
-// no loss of events. A plain value.
+// A notable fact about a stream, or about a worker's part in a capture, that is not a loss of
+// events. A plain value.
 struct Remark {
   RemarkKind kind = RemarkKind::kUnspecified;
   uint64_t count = 0;
   // Where and why, for people: the first limits::kRemarkDetailsMax of them, each cut to
-  // limits::kRemarkDetailBytesMax. `count` has all of them.
+  // limits::kRemarkDetailBytesMax. `count` includes all of them.
   std::vector<std::string> details;
 
   friend bool operator==(const Remark&, const Remark&) = default;
@@ -53,26 +53,28 @@ void AddRemark(RemarkKind kind, uint64_t count, std::string_view detail,
 // Adds the counts and details of `more` to `sums`, kind by kind. Counts saturate, as they may come
 // from a hostile producer.
 void AddRemarks(std::span<const Remark> more, std::vector<Remark>& sums);
-// Raises the remark of that kind to the count of `found`, and adds details that it does not have:
-// the same finding, made again, changes nothing.
+// Raises the remark of that kind to the count of `found`, and adds details that it does not have.
+// Adding the same finding again changes nothing.
 void MergeFound(const Remark& found, std::vector<Remark>& remarks);
 // Replaces each remark by the one of the same kind in `newer`; a count of 0 removes it.
 void ReplaceRemarks(std::span<const Remark> newer, std::vector<Remark>& remarks);
 
-// What is said of each kind. The one table of kinds: unknown ones have no row.
+// The texts of a kind. The one table of kinds: unknown ones have no row.
 struct RemarkKindRow {
   RemarkKind kind;
   std::string_view name;  // "no_time": in JSON and metrics
   std::string_view one;   // "event has no usable time", after the count 1
   std::string_view many;  // "events have no usable time", after any other count
-  // Whether it speaks against a capture's completeness: the certificate counts it as a finding and
+  // Whether it speaks against a capture's completeness: the certificate counts it as a finding, and
   // commands end with exit code 3. Otherwise it is a note.
   bool is_finding;
 };
+// Returns the row of each known kind.
 std::span<const RemarkKindRow> RemarkKinds();
+// Returns the row of a kind, or null if this version does not know it.
 const RemarkKindRow* FindRemarkKind(RemarkKind kind);
 
-// "3 events have no usable time (element 7 of x.json: no "ts"; …)".
+// Returns a remark as text: "3 events have no usable time (element 7 of x.json: no "ts"; …)".
 std::string Describe(const Remark& remark);
 
 }  // namespace neurontrace

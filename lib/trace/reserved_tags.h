@@ -5,10 +5,11 @@
 
 namespace neurontrace {
 
-// The tag by which a trigger's captures are known.
+// The tag that identifies captures of a trigger.
 inline constexpr std::string_view kTriggerTag = "trigger";
 
-// Whether only the aggregator sets tags with this key, so that what is in them is true.
+// Returns whether only the aggregator sets tags with this key, so that people can trust their
+// values. Blanks around the key are ignored, as they would make a forged tag look real.
 constexpr bool IsReservedTag(std::string_view key) {
   while (key.starts_with(' ')) key.remove_prefix(1);
   while (key.ends_with(' ')) key.remove_suffix(1);

@@ -7,7 +7,8 @@
 #include "lib/trace/capture_spec.h"
 #include "lib/trace/worker_info.h"
 
-// States in words, for people.
+// States as text for people, the same in every table and message. "not known" is for values of a
+// later version.
 namespace neurontrace {
 
 constexpr std::string_view WordsOf(WorkerState state) {

@@ -12,6 +12,8 @@ StreamCursor CursorBehind(const ChunkHeader& header) {
                       .events_before = header.events_before + header.events_accounted(),
                       .losses_before = header.losses_before,
                       .sequence_mark = header.sequence_mark};
+  // The header's own losses happened before the next chunk. Times are dropped, as the account
+  // consists of sums.
   for (const Loss& loss : header.losses) AddLoss(WithoutTimes(loss), cursor.losses_before);
   return cursor;
 }

@@ -10,10 +10,11 @@
 
 namespace neurontrace {
 
-// What the store holds of one stream: where a producer continues.
+// The state of one stream in the store: where a producer continues. The store's answer to an agent
+// that connects. A plain value.
 //
-// With next_sequence 0 and no core it stands for a worker that takes part and of which nothing is
-// stored yet.
+// With next_sequence 0 and no core it represents a worker that takes part and has nothing stored
+// yet.
 struct StreamCursor {
   StreamIdentity stream;
   uint64_t next_sequence = 0;
@@ -21,12 +22,12 @@ struct StreamCursor {
   uint32_t source_skip = 0;
   bool ended = false;
   uint64_t events_before = 0;       // in the chunks before next_sequence, stored or lost
-  std::vector<Loss> losses_before;  // told in those chunks, summed by place and reason
+  std::vector<Loss> losses_before;  // recorded in those chunks, summed by place and reason
   uint64_t sequence_mark = 0;       // of the last stored chunk
   friend bool operator==(const StreamCursor&, const StreamCursor&) = default;
 };
 
-// Where a stream stands when `header` is its last chunk.
+// Returns the cursor of a stream whose last chunk has this header.
 StreamCursor CursorBehind(const ChunkHeader& header);
 
 }  // namespace neurontrace

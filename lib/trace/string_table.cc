@@ -14,11 +14,12 @@ namespace neurontrace {
 namespace {
 
 constexpr size_t kSlotsInitial = 256;
-// What Clear keeps: more is given back, so that one odd chunk does not cost memory for ever.
+// The memory that Clear keeps. More is freed, so that one unusual chunk does not cost memory for
+// ever.
 constexpr size_t kSlotsKept = 8192;
 constexpr size_t kBytesKept = 256u << 10;
 
-// Seeded in each process: a worker cannot choose strings that collide.
+// absl::Hash is seeded in each process: a worker cannot choose strings that collide.
 uint32_t Hash(std::string_view text) {
   return static_cast<uint32_t>(
       absl::Hash<absl::string_view>{}(absl::string_view(text.data(), text.size())));
@@ -43,6 +44,7 @@ uint32_t StringTable::Intern(std::string_view text, size_t room) {
   bytes_.append(text);
   ends_.push_back(static_cast<uint32_t>(bytes_.size()));
   slots_[at] = {hash, index + 1};
+  // At most half full, so that linear probing stays short and always finds a free slot.
   if (size_t{size()} * 2 > slots_.size()) Grow();
   return index;
 }
@@ -51,6 +53,7 @@ void StringTable::Grow() {
   assert(!slots_.empty());
   std::vector<Slot> old(slots_.size() * 2);
   old.swap(slots_);
+  // Slots keep the hash, so that growing touches no text.
   for (const Slot& slot : old) {
     if (slot.number == 0) continue;
     size_t at = slot.hash & (slots_.size() - 1);

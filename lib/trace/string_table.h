@@ -10,25 +10,27 @@
 
 namespace neurontrace {
 
-// The strings of one chunk, each once, numbered in the order of their arrival. Bytes lie one after
-// the other in one buffer, found through a flat hash table; Clear keeps the memory for the next
-// chunk, up to a bound. One thread at a time.
+// The strings of one chunk, each stored once and numbered in the order of arrival. The bytes are in
+// one buffer, found through a flat hash table; Clear keeps the memory for the next chunk, up to a
+// bound. One thread at a time.
 class StringTable {
  public:
   static constexpr uint32_t kFull = 0xffffffffu;
 
   StringTable();
 
-  // Number of `text`, new or known; kFull, and nothing changed, when it is new and the table holds
-  // limits::kChunkStringsMax strings or it is over `room` bytes.
+  // Returns the number of `text`, adding it if it is new. Returns kFull, changing nothing, if it is
+  // new and the table has limits::kChunkStringsMax strings or the text is longer than `room` bytes.
   uint32_t Intern(std::string_view text, size_t room);
 
+  // Returns a string by number. The view is valid until the next Intern or Clear.
   std::string_view operator[](uint32_t index) const {
     assert(index < size());
     const uint32_t begin = ends_[index];
     return {bytes_.data() + begin, ends_[index + 1] - begin};
   }
   uint32_t size() const { return static_cast<uint32_t>(ends_.size() - 1); }
+  // Returns all strings one after the other, as a chunk stores them.
   std::string_view bytes() const { return bytes_; }
 
   void Clear();

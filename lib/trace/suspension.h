@@ -8,17 +8,18 @@
 #include "lib/trace/ids.h"
 #include "lib/trace/loss.h"
 
-// How a trace says that it has nothing of a worker for some time because its standing capture had
-// given way to another one, which has those events. docs/formats/chunk.md has the words.
+// How a trace states that it has no events of a worker for some time because its standing capture
+// was suspended for another capture, which has those events. docs/formats/chunk.md defines the
+// texts.
 namespace neurontrace {
 
-// "capture 01K… had the worker"; of one that is not known, "another capture had the worker".
+// Returns "capture 01K… had the worker", or "another capture had the worker" if its id is unknown.
 inline std::string DescribeSuspension(const CaptureId& other) {
   return (other.empty() ? "another capture" : "capture " + other.ToString()) + " had the worker";
 }
 
-// The stretch of time goes into a stream's account as a loss of no events, with words, that nothing
-// else has the place and reason of: another capture has what was then, so nothing of it is lost.
+// Returns the entry of a stream's account for a suspension: a loss of no events, with a text.
+// Nothing is lost, as the other capture has the events. No other loss has this place and reason.
 inline Loss GaveWayFromTo(uint64_t from_ns, uint64_t to_ns, std::string words) {
   return {.place = LossPlace::kRuntimeRing,
           .reason = LossReason::kRefused,
@@ -26,13 +27,14 @@ inline Loss GaveWayFromTo(uint64_t from_ns, uint64_t to_ns, std::string words) {
           .last_timestamp_ns = to_ns,
           .detail = std::move(words)};
 }
+// Returns whether a loss is such an entry.
 inline bool IsGivenWay(const Loss& loss) {
   return loss.place == LossPlace::kRuntimeRing && loss.reason == LossReason::kRefused &&
          loss.events == 0 && !loss.events_unknown;
 }
 
-// Two of them that are one stretch: a capture has a worker once, from first to last, so what an
-// agent said before it was restarted and what the next one says belong together.
+// Returns whether two entries are parts of one suspension. A capture has a worker only once,
+// without interruption, so the reports of an agent before and after its restart belong together.
 inline bool IsSameGivenWay(const Loss& a, const Loss& b) {
   if (!IsGivenWay(a) || !IsGivenWay(b) || a.detail != b.detail) return false;
   return a.detail.starts_with("capture ") || (a.first_timestamp_ns <= b.last_timestamp_ns &&

@@ -8,7 +8,8 @@
 
 namespace neurontrace {
 
-// Values are on the wire and equal those of neurontrace.v1: never change one.
+// The condition of a rule. Values are on the wire and equal those of neurontrace.v1: never change
+// one.
 enum class TriggerKind : uint8_t {
   kUnspecified = 0,
   kSlowExecution = 1,
@@ -17,25 +18,27 @@ enum class TriggerKind : uint8_t {
   kPost = 4,
 };
 
-// What begins a capture by itself: the fields of neurontrace.v1.TriggerRule. A plain value.
+// A rule that starts captures: the fields of neurontrace.v1.TriggerRule. Checked by
+// lib/triggers/trigger_rule_check.h. A plain value.
 struct TriggerRule {
   std::string name;
   TriggerKind kind = TriggerKind::kUnspecified;
-  std::string job;          // only workers of it; empty: any
+  std::string job;          // only workers of this job; empty: any
   double times_median = 0;  // kSlowExecution
   uint64_t silent_ns = 0;   // kSilentCore
   uint64_t cool_down_ns = 0;
   uint32_t per_hour_max = 0;
-  uint64_t last_ns = 0;      // recorded from before it fired, where a flight recorder is on …
-  uint64_t duration_ns = 0;  // … else so long after
+  uint64_t last_ns = 0;      // how far back it records if a flight recorder runs …
+  uint64_t duration_ns = 0;  // … otherwise how long it records from then on
   friend bool operator==(const TriggerRule&, const TriggerRule&) = default;
 };
 
+// The report of an agent, or of the aggregator itself, that a rule's condition was met.
 struct TriggerFired {
   std::string rule;
   std::string cause;      // for people
-  std::string job;        // of the worker it is about; empty where there is none
-  WorkerIdentity worker;  // instance_id alone where there is none
+  std::string job;        // of the worker that it is about; empty: none
+  WorkerIdentity worker;  // instance_id alone: about no single worker
   uint64_t host_realtime_ns = 0;
   friend bool operator==(const TriggerFired&, const TriggerFired&) = default;
 };

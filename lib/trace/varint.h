@@ -14,12 +14,13 @@ static_assert(std::endian::native == std::endian::little, "columns are read eigh
 
 inline constexpr size_t kVarintBytesMax = 10;
 
-// Maps small differences of either sign to small numbers. Arithmetic wraps, so every 64-bit
-// difference survives.
+// Maps small differences of either sign to small numbers, as Protocol Buffers' sint64 does.
+// Arithmetic wraps, so every 64-bit difference survives.
 constexpr uint64_t ZigZag(uint64_t delta) { return (delta << 1) ^ (0 - (delta >> 63)); }
 constexpr uint64_t UnZigZag(uint64_t zigzag) { return (zigzag >> 1) ^ (0 - (zigzag & 1)); }
 
-// Writes to `out`, which has room for kVarintBytesMax, and returns the end of what was written.
+// Writes to `out`, which has room for kVarintBytesMax bytes, and returns the end of the written
+// bytes.
 inline uint8_t* WriteVarint(uint64_t value, uint8_t* out) {
   while (value >= 0x80) {
     *out++ = static_cast<uint8_t>(value | 0x80);
@@ -29,7 +30,7 @@ inline uint8_t* WriteVarint(uint64_t value, uint8_t* out) {
   return out;
 }
 
-// Returns the position after the integer, or nullptr when it runs past `end` or over 64 bits.
+// Returns the position after the integer, or nullptr if it runs past `end` or over 64 bits.
 inline const uint8_t* ReadVarint(const uint8_t* in, const uint8_t* end, uint64_t& value) {
   uint64_t result = 0;
   for (int shift = 0; shift < 64; shift += 7) {
@@ -46,14 +47,15 @@ inline const uint8_t* ReadVarint(const uint8_t* in, const uint8_t* end, uint64_t
 }
 
 // Reads `count` integers and calls sink(value) with each. Returns as ReadVarint does. Runs of one
-// byte each go eight at a time; the others are put together without branches on their length, as
-// lengths of real columns cannot be predicted.
+// byte each are read eight at a time; longer ones are assembled without branches on their length,
+// as lengths of real columns cannot be predicted.
 template <typename Sink>
 const uint8_t* ReadVarints(const uint8_t* in, const uint8_t* end, size_t count, Sink&& sink) {
   constexpr uint64_t kHighBits = 0x8080808080808080u;
   while (count > 0 && end - in >= 8) {
     uint64_t word;
     memcpy(&word, in, 8);
+    // A bit for each byte that ends an integer.
     const uint64_t stops = ~word & kHighBits;
     if (stops == kHighBits && count >= 8) {
       for (int i = 0; i < 8; ++i) sink((word >> (8 * i)) & 0x7f);
@@ -61,12 +63,15 @@ const uint8_t* ReadVarints(const uint8_t* in, const uint8_t* end, size_t count, 
       count -= 8;
       continue;
     }
+    // The integer has nine or ten bytes.
     if (stops == 0) {
       uint64_t value;
       in = ReadVarint(in, end, value);
       if (in == nullptr) return nullptr;
       sink(value);
     } else {
+      // Masks the bytes of the first integer without their high bits, then closes the gaps of one,
+      // two and four bits between groups.
       in += (std::countr_zero(stops) >> 3) + 1;
       word &= (stops ^ (stops - 1)) & ~kHighBits;
       word = ((word & 0x7f007f007f007f00u) >> 1) | (word & 0x007f007f007f007fu);

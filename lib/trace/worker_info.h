@@ -13,7 +13,9 @@
 
 namespace neurontrace {
 
-// Values of both enums are on the wire and equal those of neurontrace.v1: never change one.
+// The state of a worker as its agent reports it; docs/developer/worker_states.md has the
+// transitions. Values of both enums are on the wire and equal those of neurontrace.v1: never change
+// one.
 enum class WorkerState : uint8_t {
   kUnspecified = 0,
   kNotInitialised = 1,
@@ -25,6 +27,7 @@ enum class WorkerState : uint8_t {
   kFailed = 7,
   kNoTap = 8,  // it uses the runtime, and has no tap loaded
 };
+// The state of a worker's part in a capture.
 enum class CaptureWorkerState : uint8_t {
   kUnspecified = 0,
   kStarting = 1,
@@ -34,7 +37,7 @@ enum class CaptureWorkerState : uint8_t {
   kRefused = 5,
   kLost = 6,
   kArmed = 7,
-  kSuspended = 8,  // a standing capture that gives way to another one meanwhile
+  kSuspended = 8,  // a standing capture, while another capture records the worker
 };
 // Why a worker does not take part. Values as above.
 enum class CaptureObstacle : uint8_t {
@@ -45,20 +48,21 @@ enum class CaptureObstacle : uint8_t {
   kNotInitialised = 4,
   kAgentLost = 5,
   kOtherCapture = 6,
-  kNoEventType = 7,  // its runtime has none of those asked for
+  kNoEventType = 7,  // its runtime knows none of the selected event types
   kRuntimeRefused = 8,
-  kNotArmed = 9,  // a snapshot: its rings were not kept
+  kNotArmed = 9,  // a snapshot: no flight recorder had armed its rings
   kEnded = 10,    // the process ended first
   kNoAnswer = 11,
 };
 
+// A logical core of a worker.
 struct CoreInfo {
   uint32_t nc_idx = 0;
   std::vector<RankEvidence> rank_evidence;  // best first
   friend bool operator==(const CoreInfo&, const CoreInfo&) = default;
 };
 
-// One worker as its agent knows it: the fields of neurontrace.v1.WorkerInventory.
+// One worker as its agent knows it: the fields of neurontrace.v1.WorkerInventory. A plain value.
 struct WorkerInfo {
   WorkerIdentity identity;
   WorkerState state = WorkerState::kUnspecified;
@@ -69,15 +73,15 @@ struct WorkerInfo {
   std::string runtime_version;
   bool pid_claimed = false;
   std::vector<std::string> warnings;
-  std::vector<std::string> event_types;  // that its runtime knows; empty: not known
+  std::vector<std::string> event_types;  // types that its runtime knows; empty: unknown
   // Sorted. Keys: job, slurm, torchelastic, comm, namespace, pod, container, uid, label:KEY.
   std::vector<KeyValue> job_facts;
-  CaptureId tap_capture;  // what its tap records now; empty: nothing
+  CaptureId tap_capture;  // the capture that its tap records at present; empty: none
   friend bool operator==(const WorkerInfo&, const WorkerInfo&) = default;
 };
 
 // The result of one worker, or of an instance's framework files, in one capture: the fields of
-// neurontrace.v1.CaptureWorkerStatus.
+// neurontrace.v1.CaptureWorkerStatus. A plain value.
 struct CaptureWorkerStatus {
   CaptureId capture_id;
   WorkerIdentity worker;
@@ -86,21 +90,22 @@ struct CaptureWorkerStatus {
   uint64_t events_read = 0;
   uint64_t events_stored = 0;
   uint64_t events_lost = 0;
-  bool events_lost_unknown = false;  // and events of an unknown number
+  bool events_lost_unknown = false;  // in addition, an unknown number of events was lost
   bool framework = false;
   uint32_t streams = 0;
-  // Set by the aggregator: how the worker was when it last did not record.
+  // Set by the aggregator: the state of the worker when it last did not record.
   WorkerState worker_state = WorkerState::kUnspecified;
   CaptureObstacle obstacle = CaptureObstacle::kNone;
-  uint64_t bytes_read = 0;         // of chunks, encoded
-  uint64_t begun_realtime_ns = 0;  // of its host's clock; 0: it has not, or it is not known
-  int64_t begin_offset_ns = 0;     // how much later than planned; only with begun_as_planned
-  bool begun_as_planned = false;   // it was told a time
-  uint64_t first_execution = 0;    // the lowest of its cores' first; 0: none seen
-  uint64_t newest_execution = 0;   // the highest of its cores' newest
-  uint64_t reaches_back_ns = 0;    // kSnapshot: from the cut to its youngest core's first event
-  bool joined_late = false;        // after the others had begun
-  std::vector<Remark> remarks;     // of what has no stream
+  uint64_t bytes_read = 0;  // of chunks, encoded
+  uint64_t begun_realtime_ns =
+      0;                        // by its host's clock; 0: it has not begun, or the time is unknown
+  int64_t begin_offset_ns = 0;  // how much later than planned; only with begun_as_planned
+  bool begun_as_planned = false;  // it had been told a time
+  uint64_t first_execution = 0;   // the lowest of its cores' first; 0: none seen
+  uint64_t newest_execution = 0;  // the highest of its cores' newest
+  uint64_t reaches_back_ns = 0;   // kSnapshot: from the cut to its youngest core's first event
+  bool joined_late = false;       // began after the others
+  std::vector<Remark> remarks;    // remarks that belong to no stream
   friend bool operator==(const CaptureWorkerStatus&, const CaptureWorkerStatus&) = default;
 };
 

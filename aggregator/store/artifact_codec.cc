@@ -14,7 +14,8 @@ namespace {
 
 constexpr size_t kPlaceKeyBytes = 1 + CaptureId::kBytes + kSha256Bytes;
 
-// Of a reference or a note.
+// Checks a key and the common fields. Computing the key again from the fields shows a value that
+// damage has moved under another key.
 template <typename Entry>
 std::string PlaceKey(char kind, const Entry& entry) {
   constexpr std::string_view kBetween("\0", 1);

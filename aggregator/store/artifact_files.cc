@@ -20,12 +20,14 @@ namespace {
 
 constexpr char kDoingArtifacts[] = "keeping artifacts";
 constexpr size_t kHexSize = 2 * kSha256Bytes;
-// What has not been gone on with for so long goes.
+// Partial files that nobody has continued for an hour are deleted: an agent retries within minutes.
 constexpr uint64_t kPartialAgeMaxUs = 3'600'000'000;
-// Room that is left to the database.
+// Free bytes that artifacts leave to the database, whose chunks are worth more than they are.
 constexpr uint64_t kDiskReserveBytes = uint64_t{256} << 20;
 constexpr size_t kReadBytes = size_t{1} << 20;
 
+// Returns the raw hash that a file name spells, or nullopt for the name of any other file. Only
+// lower case is accepted, as HexOf writes it, so each hash has one name.
 std::optional<std::string> BytesOfHex(std::string_view hex) {
   if (hex.size() != kHexSize) return std::nullopt;
   constexpr std::string_view kDigits = "0123456789abcdef";
@@ -81,8 +83,8 @@ absl::Status ArtifactFiles::Open() {
     RETURN_IF_ERROR(DiskStatus(env_.GetChildren(directory_ + "/" + folder, &names)));
     for (const std::string& name : names) {
       const auto sha256 = BytesOfHex(name);
-      if (!sha256) continue;  // none of ours
-      // Nor is a link of such a name, which would show what lies elsewhere.
+      if (!sha256) continue;  // not a file of this class
+      // Skips a link with such a name, which would expose a file outside the directory.
       struct stat about = {};
       const std::string file = fmt::format("{}/{}/{}", directory_, folder, name);
       if (lstat(file.c_str(), &about) == 0 && !S_ISREG(about.st_mode)) continue;
@@ -149,6 +151,8 @@ void ArtifactFiles::RemoveStalePartials() {
     if (!partial.receiving && now > partial.used_us + kPartialAgeMaxUs) stale.push_back(sha256);
   }
   for (const std::string& sha256 : stale) Forget(sha256);
+  // One slot has to be free for the caller. Reserve limits those that receive to fewer than the
+  // table holds, so an idle one is found first.
   if (partials_.size() < limits::kArtifactPartialsMax) return;
   const auto rests_longer = [](const auto& a, const auto& b) {
     return std::pair(a.second.receiving, a.second.used_us) <
@@ -169,6 +173,8 @@ absl::Status ArtifactFiles::Reserve(const std::string& sha256, uint64_t bytes) {
   if (is_taken || static_cast<size_t>(receiving) >= limits::kArtifactUploadsMax) {
     return Unavailable("{}", is_taken ? "it is being received" : "too many are being received");
   }
+  // A continued upload replaces the reservation of its earlier attempt. Subtractions stop at zero,
+  // and the sum is compared without adding, as `bytes` comes from a peer and could overflow it.
   const uint64_t before = known == partials_.end() ? 0 : known->second.bytes;
   assert(bytes_ >= before);
   const uint64_t kept = bytes_ - std::min(bytes_, before);
@@ -176,6 +182,7 @@ absl::Status ArtifactFiles::Reserve(const std::string& sha256, uint64_t bytes) {
     return ResourceExhausted("artifacts have {} of {} bytes", kept, bytes_max_);
   }
   uint64_t free_bytes = 0;
+  // A file system that cannot report its free space is not a reason to refuse; a write then fails.
   const rocksdb::Status asked = env_.GetFreeSpace(directory_, &free_bytes);
   if (asked.ok() && free_bytes < kDiskReserveBytes + bytes) {
     return ResourceExhausted("the disk has {} bytes left", free_bytes);
@@ -197,6 +204,7 @@ absl::StatusOr<std::unique_ptr<ArtifactFiles::Upload>> ArtifactFiles::Receive(
 
 absl::Status ArtifactFiles::TakeUp(Upload& upload) const {
   const std::string path = PartialOf(upload.sha256_);
+  // A partial file larger than the content belongs to a wrong size and is written from the start.
   uint64_t size = 0;
   if (env_.GetFileSize(path, &size).ok() && size <= upload.bytes_) {
     std::unique_ptr<rocksdb::SequentialFile> before;
@@ -246,12 +254,14 @@ ArtifactFiles::Upload::~Upload() {
   const MutexLock lock(files_.mutex_);
   const auto partial = files_.partials_.find(sha256_);
   assert(partial != files_.partials_.end() && partial->second.receiving);
+  // An attempt without a byte leaves no file and no entry behind.
   if (offset_ == 0) {
     files_.Forget(sha256_);
     return;
   }
   assert(offset_ <= bytes_ && files_.bytes_ >= partial->second.bytes - offset_);
-  // Only what has come takes room, or who reports much and sends little would take all of it.
+  // Only bytes that have arrived stay reserved. Otherwise a sender that announces much and sends
+  // little would use up the limit.
   files_.bytes_ -= std::min(files_.bytes_, partial->second.bytes - offset_);
   partial->second = {.bytes = offset_, .used_us = files_.env_.NowMicros(), .receiving = false};
 }
@@ -278,6 +288,8 @@ absl::Status ArtifactFiles::Upload::Finish() {
     is_settled_ = true;
     return DataLoss("the bytes that came have another hash");
   }
+  // The order makes the promise of the class true: bytes are on the disk before the name is, and
+  // the name before any reference to it is written.
   RETURN_IF_ERROR(DiskStatus(file_->Sync()));
   RETURN_IF_ERROR(DiskStatus(file_->Close()));
   file_.reset();
@@ -285,11 +297,13 @@ absl::Status ArtifactFiles::Upload::Finish() {
   const std::string folder = place.substr(0, place.rfind('/'));
   RETURN_IF_ERROR(files_.MakeDirectory(folder));
   RETURN_IF_ERROR(DiskStatus(files_.env_.RenameFile(files_.PartialOf(sha256_), place)));
+  // A rename is durable once the directory is synced, and so is a new subdirectory once its parent
+  // is.
   RETURN_IF_ERROR(files_.SyncDirectory(folder));
   RETURN_IF_ERROR(files_.SyncDirectory(files_.directory_));
   const MutexLock lock(files_.mutex_);
   is_settled_ = true;
-  files_.partials_.erase(sha256_);  // its bytes are the content's now
+  files_.partials_.erase(sha256_);  // its reserved bytes now belong to the content
   uint64_t& stored_bytes = files_.contents_[sha256_];
   assert(files_.bytes_ >= stored_bytes + bytes_);
   files_.bytes_ -= stored_bytes;  // of what another call has stored meanwhile

@@ -28,7 +28,7 @@ absl::Status ArtifactStore::Open() {
   rocksdb::WriteBatch broken;
   auto* const family = database_.family(Family::kArtifacts);
   const auto drop = [&](std::string_view key) { broken.Delete(family, ToSlice(key)); };
-  // A content that was there and is not is no secret.
+  // A content must not vanish silently: its reference becomes a note.
   const auto lose = [&](const ArtifactReference& reference) {
     const ArtifactForgone forgone{reference.capture_id, reference.agent_id,
                                   reference.root,       reference.place,
@@ -70,7 +70,7 @@ absl::Status ArtifactStore::Open() {
     RETURN_IF_ERROR(database_.Write(broken, true, "mending references to artifacts"));
     broken.Clear();
   }
-  // With what was lost just now.
+  // Reads the notes after that write, to count those that it has added.
   RETURN_IF_ERROR(database_.ForEach(Family::kArtifacts, std::string(1, kForgoneKey),
                                     [&](std::string_view key, std::string_view value) {
                                       const auto forgone = DecodeForgone(key, value);
@@ -102,6 +102,7 @@ absl::StatusOr<ArtifactStore::Outcome> ArtifactStore::Refer(const ArtifactRefere
   const std::string value = EncodeReference(reference);
   const auto known = database_.Get(Family::kArtifacts, key);
   const bool was_forgone = database_.Get(Family::kArtifacts, forgone_key).ok();
+  // Agents repeat references after a reconnection; an equal one needs no write.
   if (known.ok() && *known == value && !was_forgone) return Outcome::kKept;
   Counts& counts = counts_[reference.capture_id];
   if (!known.ok() && counts.references >= limits::kArtifactsPerCaptureMax) {
@@ -123,6 +124,7 @@ absl::StatusOr<ArtifactStore::Outcome> ArtifactStore::Refer(const ArtifactRefere
   RETURN_IF_ERROR(database_.Write(batch, true, "keeping a reference to an artifact"));
   if (!known.ok()) ++counts.references;
   if (was_forgone) --counts.forgone;
+  // After the write: a crash in between leaves a content without a reference, which Open removes.
   RETURN_IF_ERROR(RemoveUnreferred(replaced));
   return Outcome::kKept;
 }

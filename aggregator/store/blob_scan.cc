@@ -15,28 +15,35 @@
 namespace neurontrace {
 namespace {
 
-// Header: magic u32, version u32, column family u32, flags u8, compression u8, range of expiration
-// 2 x u64. Footer: magic u32, blob count u64, range of expiration 2 x u64, CRC-32C u32 (masked).
+// Layout of RocksDB's blob files (db/blob/blob_log_format.h). All numbers are little endian.
+//
+// Header: magic u32, version u32, column family u32, flags u8, compression u8, expiration 2 x u64.
 // Record: key length u64, value length u64, expiration u64, CRC-32C of these u32, CRC-32C of key
-// and value u32, key, value. All little endian.
+// and
+//         value u32, key, value.
+// Footer: magic u32, blob count u64, expiration 2 x u64, CRC-32C u32.
+// Checksums are masked, see rocksdb_bytes.h.
 constexpr size_t kFileHeaderBytes = 30;
 constexpr size_t kFooterBytes = 32;
 constexpr size_t kRecordHeaderBytes = 32;
 constexpr uint32_t kMagic = 2'395'959;
 constexpr uint32_t kBlobVersion = 1;
-// Keys of family chunks are of one length, which tells a record's beginning from other bytes.
+// All keys of family `chunks` have this length. It distinguishes the beginning of a record from
+// other bytes before a checksum is computed, which would be slow at every byte of a damaged
+// stretch.
 constexpr uint64_t kKeyBytes = CaptureId::kBytes + 4 + 8;
+// No stored chunk is larger than a message: a greater length is damage, not a reason to allocate.
 constexpr uint64_t kValueBytesMax = limits::kGrpcMessageBytesMax;
 constexpr size_t kWindowBytes = size_t{16} << 20;  // holds the largest record with room to spare
 static_assert(kRecordHeaderBytes + kKeyBytes + kValueBytesMax < kWindowBytes);
 
-// The bytes of a file from a moving position on, read as they are needed.
+// A view of a file's bytes from a moving position on, which reads as needed and never goes back.
 class Window {
  public:
   Window(rocksdb::SequentialFile& file, std::string doing)
       : file_(file), doing_(std::move(doing)), scratch_(size_t{128} << 10, '\0') {}
 
-  // Sees to it that `bytes` can be seen, or as many as there are.
+  // Makes at least `bytes` visible in rest(), or as many as the file still has.
   absl::Status Want(size_t bytes) {
     if (rest().size() >= bytes || ended_) return absl::OkStatus();
     buffer_.erase(0, at_);
@@ -64,7 +71,7 @@ class Window {
   bool ended_ = false;
 };
 
-// Whether a record's header begins here; its value's length.
+// Returns whether a record's header begins here, and the length of the record's value.
 bool IsRecordHeader(std::string_view bytes, uint64_t& value_bytes) {
   if (bytes.size() < kRecordHeaderBytes || Little<uint64_t>(bytes.data()) != kKeyBytes)
     return false;
@@ -83,6 +90,7 @@ absl::StatusOr<BlobScan> ScanBlobFile(
   RETURN_IF_ERROR(FromRocksDb(env.NewSequentialFile(file, &bytes, {}), doing));
   Window window(*bytes, doing);
   BlobScan scan;
+  // The header is skipped without a look: records are readable even where it is damaged.
   RETURN_IF_ERROR(window.Want(kFileHeaderBytes));
   window.Pass(kFileHeaderBytes);
   bool in_damage = false;
@@ -95,7 +103,7 @@ absl::StatusOr<BlobScan> ScanBlobFile(
           window.rest().size() == kFooterBytes && Little<uint32_t>(window.rest().data()) == kMagic;
       if (!in_damage && !is_footer) ++scan.damaged;
       in_damage = true;
-      window.Pass(1);  // the next one begins at some byte behind this
+      window.Pass(1);  // the next record may begin at any byte
       continue;
     }
     in_damage = false;
@@ -121,11 +129,13 @@ absl::Status CheckBlobFileEnds(const std::string& file, rocksdb::Env& env) {
   if (size < kFileHeaderBytes + kFooterBytes) return DataLoss("{}: it has {} bytes", doing, size);
   std::unique_ptr<rocksdb::RandomAccessFile> bytes;
   RETURN_IF_ERROR(FromRocksDb(env.NewRandomAccessFile(file, &bytes, {}), doing));
+  // Serves both reads, one after the other: the views of the header are no longer used by then.
   std::string scratch(kFooterBytes, '\0');
   rocksdb::Slice header;
   RETURN_IF_ERROR(FromRocksDb(bytes->Read(0, kFileHeaderBytes, &header, scratch.data()), doing));
-  // All of it is fixed, and RocksDB reads nothing in the file when some of it is not as it should
-  // be.
+  // Every byte is fixed for files that this program's options produce: no expiration, no
+  // compression. RocksDB refuses to read the file if one differs. The family's number is one higher
+  // than ours, as RocksDB's default family has number 0.
   const std::string_view rest(header.data() + 12, kFileHeaderBytes - 12);
   if (header.size() < kFileHeaderBytes || Little<uint32_t>(header.data()) != kMagic ||
       Little<uint32_t>(header.data() + 4) != kBlobVersion ||

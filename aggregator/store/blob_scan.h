@@ -13,21 +13,25 @@
 
 namespace neurontrace {
 
-// What was found in a blob file.
+// Result of reading one blob file.
 struct BlobScan {
-  uint64_t records = 0;
-  uint64_t damaged = 0;  // places where there is none, or one whose checksum is wrong
+  uint64_t records = 0;  // sound ones, each given to `visit`
+  uint64_t damaged = 0;  // places without a record, and records with a wrong checksum
 };
 
-// Reads a blob file of RocksDB's without the rest of the database: every record is there whole,
-// with its key and checksums (its format is fixed). `visit` gets each sound one; damage is passed
-// over, also in the file's own header. Errors are those of reading and of `visit`.
+// Reads one blob file of RocksDB without the rest of the database. That is possible because a blob
+// file holds each record whole, with its key and checksums, in a fixed format (RocksDB,
+// db/blob/blob_log_format.h).
+//
+// Calls `visit` for each sound record, in file order; its views are valid during the call only.
+// Skips damage, also in the file's own header, and counts it. Fails with the error of reading or of
+// `visit`. Holds at most the largest record and a buffer in memory.
 absl::StatusOr<BlobScan> ScanBlobFile(
     const std::string& file, rocksdb::Env& env,
     const std::function<absl::Status(std::string_view key, std::string_view value)>& visit);
 
-// Looks only at a blob file's header and footer, which RocksDB needs to read anything in it.
-// DATA_LOSS where they are damaged or the file is gone.
+// Checks the header and the footer of a blob file, without which RocksDB reads nothing in it, but
+// none of its records. Fails with DATA_LOSS if one is damaged or the file is missing.
 absl::Status CheckBlobFileEnds(const std::string& file, rocksdb::Env& env);
 
 }  // namespace neurontrace

@@ -39,15 +39,16 @@ rocksdb::ReadOptions OptionsFor(const std::shared_ptr<const StoreSnapshot>& snap
   return options;
 }
 
-// An agent reads it in the worker's own calls and events, which no other evidence can refute.
+// Whether the best claim was read by an agent in the worker's own calls or events, which no other
+// evidence can refute.
 bool IsObserved(const std::vector<RankEvidence>& evidence) {
   const RankEvidence* const best = BestEvidence(evidence);
   return best != nullptr &&
          (best->source == RankSource::kCommunicator || best->source == RankSource::kEvent);
 }
 
-// What the worker's agent said last replaces what the newest chunk says, also where it withdraws a
-// claim; but an agent that was restarted may not remember an observation, which stays true.
+// The agent's latest report replaces the newest chunk's claims, even where it withdraws one. A
+// restarted agent may have forgotten an observation, which remains true.
 std::vector<RankEvidence> NewestResolution(const std::vector<RankEvidence>& inventory,
                                            std::vector<RankEvidence> newest_chunk) {
   if (IsObserved(newest_chunk) && !IsObserved(inventory)) return newest_chunk;
@@ -81,9 +82,10 @@ absl::Status StoredChunk::Parse() {
   return absl::OkStatus();
 }
 
+// Members are destroyed in reverse order, so the RocksDB iterator ends before its snapshot.
 struct ChunkIndexIterator::Position {
   std::string prefix;
-  std::shared_ptr<const StoreSnapshot> snapshot;  // outlives the iterator
+  std::shared_ptr<const StoreSnapshot> snapshot;  // outlives `it`
   std::unique_ptr<rocksdb::Iterator> it;
 };
 
@@ -95,6 +97,7 @@ ChunkIndexIterator::~ChunkIndexIterator() = default;
 ChunkIndexIterator::ChunkIndexIterator(ChunkIndexIterator&&) noexcept = default;
 ChunkIndexIterator& ChunkIndexIterator::operator=(ChunkIndexIterator&&) noexcept = default;
 
+// The prefix is compared by hand: the families have no prefix extractor.
 bool ChunkIndexIterator::Valid() const {
   return status_.ok() && position_->it->Valid() &&
          position_->it->key().starts_with(ToSlice(position_->prefix));
@@ -120,6 +123,7 @@ void ChunkIndexIterator::Take() {
   status_ = DecodeChunkIndexValue(ToView(position_->it->value()), entry_, nullptr);
 }
 
+// Stops are decoded on demand, as most readers of the index need only times and sequences.
 absl::Status ChunkIndexIterator::ReadForeignStops(ForeignStops& out) const {
   ChunkIndexEntry entry;
   return DecodeChunkIndexValue(ToView(position_->it->value()), entry, &out);
@@ -131,11 +135,13 @@ ChunkIndexIterator StreamReader::Index(uint64_t from_timestamp_ns) const {
   position->snapshot = snapshot_;
   position->it.reset(
       database_->db().NewIterator(OptionsFor(snapshot_), database_->family(Family::kChunkIndex)));
+  // Keys are ordered by last timestamp, so the first entry that matters is found without a scan.
   position->it->Seek(keys::ChunkIndex(capture_, stream_, from_timestamp_ns, 0));
   return ChunkIndexIterator(std::move(position));
 }
 
 absl::Status StreamReader::ReadChunk(uint64_t sequence, StoredChunk& out) const {
+  // RocksDB requires an unpinned slice.
   out.pinned_->value.Reset();
   const rocksdb::Status status =
       database_->db().Get(OptionsFor(snapshot_), database_->family(Family::kChunks),
@@ -143,10 +149,11 @@ absl::Status StreamReader::ReadChunk(uint64_t sequence, StoredChunk& out) const 
   absl::Status result = FromRocksDb(status, "reading a chunk");
   if (result.ok()) result = out.Parse();
   if (result.ok()) return result;
-  // One that is gone though a snapshot's index names it is damage, too.
+  // A chunk that a snapshot's index names and that is missing is damage, too. Without a snapshot it
+  // may just have been deleted.
   if (absl::IsDataLoss(result) || (absl::IsNotFound(result) && snapshot_ != nullptr)) {
     out.pinned_->value.Reset();
-    // One that cannot be removed now is remembered by who was to read it: NoteUnreadable.
+    // If it cannot be removed now, the caller remembers it with NoteUnreadable.
     if (const absl::Status booked = chunks_->BookDamaged(capture_, stream_, sequence);
         !booked.ok()) {
       SPDLOG_WARN("capture {}, stream {}, chunk {} is damaged and cannot be removed: {}",
@@ -188,6 +195,7 @@ absl::StatusOr<std::vector<StreamRecord>> CaptureReader::StoredRecords() const {
         if (!parsed) return DataLoss("a key of {} bytes in family streams", key.size());
         auto record = DecodeStreamRecord(parsed->stream, value);
         if (!record.ok()) return record.status();
+        // Damage that was found while the database took no writes is not in the stored record yet.
         for (const Remark& found : chunks_->FoundSince(capture_, parsed->stream)) {
           MergeFound(found, record->remarks);
         }
@@ -203,6 +211,7 @@ absl::StatusOr<CaptureReader::Totals> CaptureReader::Sum() const {
   for (const StreamRecord& record : records) {
     totals.chunks = AddSaturating(totals.chunks, record.chunks);
     totals.bytes = AddSaturating(totals.bytes, record.bytes);
+    // Host samples are not the events that a capture was made for; their bytes count all the same.
     if (record.identity.kind == StreamKind::kHost) continue;
     totals.events = AddSaturating(totals.events, record.events);
     totals.events_lost = AddSaturating(totals.events_lost, record.events_lost());
@@ -218,6 +227,7 @@ absl::StatusOr<std::vector<StreamRecord>> CaptureReader::Streams() const {
   absl::flat_hash_map<WorkerIdentity, WorkerInfo> infos;
   for (StreamRecord& record : records) {
     if (record.identity.kind != StreamKind::kNeuronCore) continue;
+    // All cores of a worker share one look-up; one that was never seen stays an empty WorkerInfo.
     const auto [it, is_new] = infos.try_emplace(record.identity.worker);
     if (is_new) {
       auto worker = inventory.Worker(record.identity.worker);

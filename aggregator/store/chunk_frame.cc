@@ -27,6 +27,7 @@ std::array<char, ChunkFrame::kBytes> ChunkFrame::Encode() const {
   at = PutLittleEndian(event_count, at);
   at = PutLittleEndian(columns_bytes, at);
   at = PutLittleEndian(header_bytes, at);
+  // No gap is place 0, which no gap can have, so its two bytes need no flag.
   *at++ = static_cast<char>(gone_before ? gone_before->place : LossPlace::kUnspecified);
   *at++ = static_cast<char>(gone_before ? gone_before->reason : LossReason::kUnknown);
   at = PutLittleEndian(uint16_t{0}, at);  // reserved
@@ -53,6 +54,7 @@ std::optional<ChunkFrame> ChunkFrame::Decode(std::string_view value) {
   if (place != 0) {
     frame.gone_before = {static_cast<LossPlace>(place), static_cast<LossReason>(reason)};
   }
+  // The reserved bytes; ignored, so that a later version can use them.
   rest.remove_prefix(2);
   frame.first_timestamp_ns = TakeLittleEndian<uint64_t>(rest);
   frame.last_timestamp_ns = TakeLittleEndian<uint64_t>(rest);

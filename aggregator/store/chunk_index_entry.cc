@@ -8,6 +8,7 @@
 namespace neurontrace {
 namespace {
 
+// Each of the three fields of a stop has at least one byte. Bounds the memory of a damaged count.
 constexpr size_t kStopBytesMin = 3;  // each field having one at least
 
 }  // namespace
@@ -22,6 +23,8 @@ std::string EncodeChunkIndexValue(const ChunkHeader& header, uint64_t bytes,
   out.Uint(stops.event_types.size());
   for (const std::string& type : stops.event_types) out.String(type);
   out.Uint(stops.entries.size());
+  // Unsigned differences wrap and zigzag keeps small negative ones short; timestamps never
+  // decrease.
   uint64_t tracking_id = 0;
   uint64_t timestamp_ns = header.first_timestamp_ns;
   for (const ForeignStops::Entry& stop : stops.entries) {

@@ -17,7 +17,8 @@
 
 namespace neurontrace {
 
-// What is known of the streams of one capture. A record is durable once it has a chunk.
+// Everything known of the streams of one capture. A record is durable once its stream has a chunk:
+// FindOrMake adds it before, and a failed write leaves it with nothing in it.
 struct ChunkStore::CaptureStreams {
   absl::flat_hash_map<StreamIdentity, uint32_t> numbers;
   std::map<uint32_t, StreamRecord> records;
@@ -29,13 +30,14 @@ struct ChunkStore::CaptureStreams {
     records.emplace(record.number, std::move(record));
   }
 
-  // nullptr when there are too many.
+  // Returns nullptr at limits::kStreamsPerCaptureMax.
   StreamRecord* FindOrMake(const StreamIdentity& identity) {
     if (const auto it = numbers.find(identity); it != numbers.end()) {
       return &records.at(it->second);
     }
     if (records.size() >= limits::kStreamsPerCaptureMax) return nullptr;
     StreamRecord record;
+    // One above the highest, as numbers have holes where a deletion or repair removed streams.
     record.number = records.empty() ? 0 : records.rbegin()->first + 1;
     assert(!records.contains(record.number));
     record.identity = identity;
@@ -45,12 +47,13 @@ struct ChunkStore::CaptureStreams {
   }
 };
 
-// What one write leaves for the next: memory that grew to the size of a group stays.
+// Kept from write to write, so that the batch's memory does not grow from nothing for each group.
 struct ChunkStore::Scratch {
   rocksdb::WriteBatch batch;
 };
 
-// One write in the making: the records as they will be, and the RocksDB batch.
+// One write in preparation: the records as they will be, and the RocksDB batch. The live records
+// change only in Commit after the write succeeded, so a failed one leaves memory as the disk is.
 class ChunkStore::Batch {
  public:
   Batch(Database& database, rocksdb::WriteBatch& batch) : database_(database), batch_(batch) {
@@ -60,6 +63,8 @@ class ChunkStore::Batch {
   PutResult Add(const ReceivedChunk& chunk, StreamRecord& live) {
     StreamRecord& record = StagedCopy(live, chunk.header.capture_id);
     PutResult result{.next_sequence = record.next_sequence};
+    // Duplicates are tested first: after a reconnection an agent repeats chunks of an ended stream,
+    // too.
     if (chunk.header.sequence < record.next_sequence) {
       result.outcome = PutOutcome::kDuplicate;
       result.differs = Differs(chunk, record.number);
@@ -71,7 +76,8 @@ class ChunkStore::Batch {
       assert(chunk.header.sequence == record.next_sequence || chunk.gone_before);
       PutChunk(chunk, record.number);
       if (chunk.header.is_canary() && record.canary_realtime_ns != 0) {
-        // One canary a stream is enough to tell its end by; they are not to pile up.
+        // The newest canary is enough to show where the stream stands; older ones would only
+        // accumulate.
         batch_.Delete(database_.family(Family::kChunks),
                       keys::Chunk(chunk.header.capture_id, record.number, record.canary_sequence));
       }
@@ -82,12 +88,13 @@ class ChunkStore::Batch {
     return result;
   }
 
-  // Writes everything; then the live records are what was written, `sizes` counts them, and `lost`
-  // what they say is lost.
+  // Writes everything. On success the live records become the staged ones, `sizes` has the new
+  // sizes, and `lost` the losses that were added.
   absl::Status Commit(Durability durability, CaptureSizes& sizes, LossTable& lost) {
     for (const Staged& staged : staged_) {
       assert(staged.record.number == staged.live->number);
       assert(staged.record.next_sequence >= staged.live->next_sequence);
+      // Only duplicates and refused chunks came for this stream.
       if (staged.record.next_sequence == staged.live->next_sequence) continue;
       const std::string key = keys::Stream(staged.capture, staged.record.number);
       batch_.Put(database_.family(Family::kStreams), key, EncodeStreamRecord(staged.record));
@@ -110,6 +117,7 @@ class ChunkStore::Batch {
     StreamRecord record;
   };
 
+  // Several chunks of one stream in a group build on each other, so they share one copy.
   StreamRecord& StagedCopy(StreamRecord& live, const CaptureId& capture) {
     const auto [it, is_new] = staged_at_.try_emplace(&live, staged_.size());
     if (is_new) staged_.push_back({&live, capture, live});
@@ -117,7 +125,9 @@ class ChunkStore::Batch {
     return staged_[it->second].record;
   }
 
-  // Retries are rare. A stand-in for a chunk is another one by intent.
+  // Compares checksums with the stored chunk, which is read from the disk; retries are rare. A
+  // chunk that replaces a lost one differs intentionally, and one that cannot be read counts as
+  // equal.
   bool Differs(const ReceivedChunk& chunk, uint32_t stream) const {
     if (chunk.header.replaced) return false;
     rocksdb::PinnableSlice value;
@@ -139,10 +149,12 @@ class ChunkStore::Batch {
                            .Encode();
     const std::string key = keys::Chunk(header.capture_id, stream, header.sequence);
     const rocksdb::Slice key_part = ToSlice(key);
+    // RocksDB concatenates the parts, so header and columns are copied once.
     const rocksdb::Slice value_parts[] = {rocksdb::Slice(frame.data(), frame.size()),
                                           ToSlice(chunk.header_bytes), ToSlice(chunk.columns)};
     batch_.Put(database_.family(Family::kChunks), rocksdb::SliceParts(&key_part, 1),
                rocksdb::SliceParts(value_parts, 3));
+    // No reader of events looks for a chunk without any.
     if (header.event_count == 0) return;
     batch_.Put(
         database_.family(Family::kChunkIndex),
@@ -186,6 +198,7 @@ absl::StatusOr<ChunkStore::CaptureStreams*> ChunkStore::Load(const CaptureId& ca
         streams->Insert(*std::move(record));
         return absl::OkStatus();
       }));
+  // From now on every change goes through sizes_.Move, so this sum is not computed again.
   sizes_.Set(capture, bytes);
   return captures_.emplace(capture, std::move(streams)).first->second.get();
 }
@@ -207,6 +220,7 @@ absl::StatusOr<std::vector<PutResult>> ChunkStore::PutBatch(std::span<const Rece
   }
   LossTable lost;
   const absl::Status status = batch.Commit(durability_, sizes_, lost);
+  // One unusually large group is no reason to hold its memory for ever.
   if (scratch_->batch.GetDataSize() > limits::kStoreBatchBytesKept) {
     scratch_->batch = rocksdb::WriteBatch();
   }
@@ -237,6 +251,7 @@ absl::StatusOr<std::vector<StreamCursor>> ChunkStore::Cursors(const CaptureId& c
   if (numbers == streams->by_agent.end()) return cursors;
   for (const uint32_t number : numbers->second) {
     const StreamRecord& record = streams->records.at(number);
+    // Streams whose first write failed have no cursor.
     if (record.next_sequence > 0) cursors.push_back(record.Cursor());
   }
   return cursors;
@@ -246,6 +261,7 @@ absl::Status ChunkStore::BookDamaged(const CaptureId& capture, uint32_t stream, 
   const MutexLock lock(mutex_);
   ASSIGN_OR_RETURN(const bool is_damaged, IsDamaged(database_, capture, stream, sequence));
   if (!is_damaged) return absl::OkStatus();
+  // Readers ask also about captures that have ended, which must not stay in memory for that.
   const bool was_loaded = captures_.contains(capture);
   ASSIGN_OR_RETURN(CaptureStreams* const streams, Load(capture));
   if (streams == nullptr) return absl::OkStatus();
@@ -253,6 +269,7 @@ absl::Status ChunkStore::BookDamaged(const CaptureId& capture, uint32_t stream, 
   if (record == streams->records.end()) return absl::OkStatus();
   const uint64_t bytes = record->second.bytes;
   const std::vector<Loss> losses = record->second.losses;
+  // Failed removals change nothing: the next reader meets the chunk again.
   absl::Status status = CheckWritable();
   if (status.ok()) status = RemoveDamaged(database_, capture, sequence, record->second);
   sizes_.Move(capture, bytes, record->second.bytes);
@@ -287,7 +304,7 @@ absl::Status ChunkStore::NoteFound(const FoundDamage& found, uint64_t count) {
   return status.ok() ? status : KeepFound(found, remark);
 }
 
-// Resuming a database that cannot be resumed may take long.
+// A write would try to resume the database first, which takes long where it cannot succeed.
 absl::Status ChunkStore::CheckWritable() const {
   if (!database_.must_reopen()) return absl::OkStatus();
   return Unavailable("the store accepts no writes until it is reopened");
@@ -300,6 +317,7 @@ absl::Status ChunkStore::KeepFound(const FoundDamage& found, const Remark& remar
     if (!found_.contains(key) && found_.size() >= limits::kFoundDamageStreamsMax) {
       return ResourceExhausted("damage of {} streams waits to be written down", found_.size());
     }
+    // Finding the same again must not grow the file.
     std::vector<Remark>& remarks = found_[key];
     const std::vector<Remark> before = remarks;
     MergeFound(remark, remarks);
@@ -332,6 +350,8 @@ absl::StatusOr<size_t> ChunkStore::TakeFoundDamage(const ExamineChunk& examine) 
   ASSIGN_OR_RETURN(const std::vector<FoundDamage> all,
                    ReadFoundDamage(database_.path(), database_.env()));
   if (all.empty()) return size_t{0};
+  // Damaged chunks first: as losses they need no remark. Counts per kind then only include the
+  // rest.
   for (const FoundDamage& found : all) {
     if (!found.sequence) continue;
     RETURN_IF_ERROR(BookDamaged(found.capture, found.stream, *found.sequence));
@@ -355,6 +375,7 @@ absl::StatusOr<size_t> ChunkStore::TakeFoundDamage(const ExamineChunk& examine) 
     const uint64_t count = ++counts[{found.capture, found.stream, found.kind}];
     RETURN_IF_ERROR(NoteFound(found, count));
   }
+  // Last, so that a crash before it repeats the whole without counting anything twice.
   RETURN_IF_ERROR(RemoveFoundDamage(database_.path(), database_.env()));
   return moved;
 }
@@ -362,8 +383,8 @@ absl::StatusOr<size_t> ChunkStore::TakeFoundDamage(const ExamineChunk& examine) 
 absl::StatusOr<Trimmed> ChunkStore::Trim(const CaptureId& capture, uint32_t stream,
                                          const TrimRequest& request) {
   const MutexLock lock(mutex_);
-  // Who asks has looked at the record before. One that has ended since stays as it is, and would
-  // stay in memory.
+  // The caller has read the capture's record a moment ago. A capture that ended since stays as it
+  // is; loading it here would keep it in memory.
   if (!captures_.contains(capture)) {
     ASSIGN_OR_RETURN(const bool has_ended, HasCaptureEnded(capture));
     if (has_ended) return Trimmed{};
@@ -374,6 +395,8 @@ absl::StatusOr<Trimmed> ChunkStore::Trim(const CaptureId& capture, uint32_t stre
   if (record == streams->records.end()) return Trimmed{};
   const uint64_t bytes = record->second.bytes;
   const std::vector<Loss> losses = record->second.losses;
+  // The record may have changed even if this failed, as damaged chunks are booked in a separate
+  // write.
   const auto trimmed = TrimStream(database_, capture, request, record->second);
   sizes_.Move(capture, bytes, record->second.bytes);
   CountGrowth(losses, record->second.losses);
@@ -387,7 +410,7 @@ absl::StatusOr<uint64_t> ChunkStore::BytesOf(const CaptureId& capture) {
   const bool was_loaded = captures_.contains(capture);
   ASSIGN_OR_RETURN(const CaptureStreams* const streams, Load(capture));
   if (streams == nullptr) return uint64_t{0};
-  // One that has ended is not to stay in memory for having been asked for.
+  // Asking for its size must not keep an ended capture in memory.
   if (!was_loaded) captures_.erase(capture);
   return sizes_.Find(capture).value_or(0);
 }
@@ -416,8 +439,8 @@ absl::StatusOr<ChunkStore::Deleted> ChunkStore::DeleteCapture(const CaptureId& c
           return absl::OkStatus();
         }));
   }
-  // Without the lock, as this takes time: no chunk can come for a capture whose record is gone.
-  // Streams go last: as long as they are there, an interrupted deletion is seen and finished.
+  // Not under the lock, as this takes seconds: no chunk can arrive for a capture without a record.
+  // Streams go last, because FinishDeletions recognises an interrupted deletion by them.
   RETURN_IF_ERROR(database_.DeleteRange(Family::kChunks, begin, end));
   RETURN_IF_ERROR(database_.DeleteRange(Family::kChunkIndex, begin, end));
   RETURN_IF_ERROR(database_.DeleteRange(Family::kStreams, begin, end));
@@ -441,6 +464,7 @@ absl::Status ChunkStore::FinishDeletions() {
       } else {
         RETURN_IF_ERROR(record.status());
       }
+      // One key of each capture is enough.
       SeekBehind(*it, prefix);
     }
     RETURN_IF_ERROR(FromRocksDb(it->status(), "looking for unfinished deletions"));

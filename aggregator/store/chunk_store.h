@@ -32,10 +32,11 @@
 
 namespace neurontrace {
 
-// How many bytes are stored of each capture that was asked for or written to. Any thread, and none
-// waits for the disk.
+// Bytes stored of each capture that was asked for or written to. Any thread, without waiting for
+// the disk: quotas ask it for every group of chunks.
 class CaptureSizes {
  public:
+  // Returns nullopt for a capture whose size was never computed.
   std::optional<uint64_t> Find(const CaptureId& capture) const {
     const MutexLock lock(mutex_);
     const auto it = bytes_.find(capture);
@@ -45,7 +46,8 @@ class CaptureSizes {
     const MutexLock lock(mutex_);
     bytes_[capture] = bytes;
   }
-  // From one size of a part of it to another.
+  // Replaces the size `from` of a part of the capture by `to`; the unsigned difference may be
+  // negative.
   void Move(const CaptureId& capture, uint64_t from, uint64_t to) {
     const MutexLock lock(mutex_);
     uint64_t& bytes = bytes_[capture];
@@ -58,33 +60,39 @@ class CaptureSizes {
   }
 
  private:
+  // Serializes writes. Locked before losses_mutex_ and the mutex of sizes_, never with
+  // found_mutex_.
   mutable Mutex mutex_;
   absl::flat_hash_map<CaptureId, uint64_t> bytes_ NT_GUARDED_BY(mutex_);
 };
 
 class Database;
 
-// A chunk that was validated, as it came.
+// A validated chunk as it was received. A plain value.
 struct ReceivedChunk {
   ChunkHeader header;
-  std::string header_bytes;  // the header as it stood in the envelope
+  std::string header_bytes;  // the serialized header, exactly as in the envelope
   std::string columns;       // compressed; empty without events
   uint32_t crc32c = 0;       // of both
   ForeignStops foreign_stops;
+  // Why the chunks between the stream's cursor and this one will never come; nullopt: none are
+  // missing.
   std::optional<PrecedingGap> gone_before;  // the chunks between cursor and this one will not come
 
   size_t bytes() const { return header_bytes.size() + columns.size(); }
 };
 
-// Takes a stored chunk apart as the door does when it comes: checksum, header, every column,
-// foreign stops. An error says what is wrong with it. One thread at a time.
+// Validates a stored chunk as ingest does on arrival: checksum, header, every column, foreign
+// stops. Fails with a description of what is wrong. The store gets it from its owner because the
+// validation is in aggregator/ingest, which depends on the store. One thread at a time.
 using ExamineChunk = std::function<absl::StatusOr<ReceivedChunk>(
     std::string_view header, std::string_view columns, uint32_t crc32c)>;
 
+// What PutBatch did with one chunk. Only kStored changes the store.
 enum class PutOutcome : uint8_t {
   kStored,
   kDuplicate,       // below the stream's cursor: stored before
-  kGap,             // above it, and not said to be gone: continue from next_sequence
+  kGap,             // above it without an explanation: send from next_sequence on
   kUnknownCapture,  // never known, or deleted
   kStreamEnded,     // the stream's last chunk is stored already
   kTooManyStreams,  // limits::kStreamsPerCaptureMax
@@ -92,12 +100,15 @@ enum class PutOutcome : uint8_t {
 
 struct PutResult {
   PutOutcome outcome = PutOutcome::kStored;
-  uint64_t next_sequence = 0;  // of the stream, after this chunk
-  bool differs = false;        // a duplicate with other contents than what is stored
+  uint64_t next_sequence = 0;  // of the stream, after this chunk; 0 if the stream is unknown
+  bool differs = false;        // a duplicate whose checksum is not that of the stored one
 };
 
-// Where chunks become durable, and what knows how far every stream is. Streams get a number when
-// their first chunk comes. Any thread; writes of several threads go one after the other.
+// Makes chunks durable and knows the cursor of every stream. A stream gets a number when its first
+// chunk is stored.
+//
+// Any thread may call. Writers wait for each other, for the disk included; BytesOf, FoundSince and
+// losses do not wait for them once a capture is known. The database must outlive it.
 class ChunkStore {
  public:
   ChunkStore(Database& database, Durability durability);
@@ -106,57 +117,61 @@ class ChunkStore {
   ChunkStore& operator=(const ChunkStore&) = delete;
 
   // Stores every chunk that continues its stream, each with its index entry and the stream's
-  // record, in one write that is durable on return, as `durability` has it. One result a chunk, in
-  // order. On an error
-  // nothing is stored and no cursor has moved: the same chunks may be put again.
+  // record, in one write. The write is as durable on return as `durability` requires. Returns one
+  // result per chunk, in order. On an error nothing is stored and no cursor has moved, so the same
+  // chunks may be put again.
   absl::StatusOr<std::vector<PutResult>> PutBatch(std::span<const ReceivedChunk> chunks);
 
-  // What is stored of the streams of one agent.
+  // Returns where one agent's streams of a capture continue; empty for an unknown capture.
   absl::StatusOr<std::vector<StreamCursor>> Cursors(const CaptureId& capture,
                                                     std::string_view agent_id);
 
-  // A chunk that a reader could not read: reads it once more, and if it is damaged, or missing
-  // though the index names it, removes it and counts it as a loss of its stream (place store,
-  // reason malformed).
+  // Handles a chunk that a reader could not read. Reads it once more and, if it is damaged, or
+  // missing although the index names it, removes it and counts it as a loss of its stream with
+  // place store and reason malformed. Fails with UNAVAILABLE if the database takes no writes.
   absl::Status BookDamaged(const CaptureId& capture, uint32_t stream, uint64_t sequence);
-  // How many that were, since the start.
+  // Chunks removed as damaged since the start.
   uint64_t damaged_chunks() const { return damaged_chunks_; }
-  // Remembers what a reader or a check found, in the stream's record and so in the certificate.
-  // `count`: how many of its kind this reading or check has found in the stream so far; the
-  // greatest one is kept, so that finding the same again changes nothing. Nothing for an unknown
-  // stream. Where the database takes no writes, keeps it in memory and in a file beside the
-  // database, for the next start; an error says that this failed, too.
+  // Remembers what a reader or a check found, in the stream's record and thereby in the
+  // certificate. `count` is how many of its kind this reading or check has found in the stream so
+  // far. The greatest one is kept, so finding the same damage again changes nothing. Does nothing
+  // for an unknown stream.
+  //
+  // If the database takes no writes, keeps it in memory and, for the next start, in a file beside
+  // the database; fails if that is impossible, too.
   absl::Status NoteFound(const FoundDamage& found, uint64_t count);
-  // What was found and is not in the stream's record yet.
+  // Returns what was found and is not in the stream's record yet.
   std::vector<Remark> FoundSince(const CaptureId& capture, uint32_t stream) const;
-  // At start: moves what an earlier process or a check found from the file into the records;
-  // damaged chunks become losses. What a check found is looked for again, as the repair of the
-  // store may have undone it, and dropped where it is not found. Returns how much was moved.
+  // Called at start. Moves what an earlier process or a check found from that file into the
+  // records; damaged chunks become losses. Faults of a check are looked for again with `examine`
+  // and dropped if they are gone, as a repair may have fixed them. Returns how many were moved.
   absl::StatusOr<size_t> TakeFoundDamage(const ExamineChunk& examine);
-  // What all streams were found to have lost since the start: by their producers, on the way, here.
+  // Losses that have been added to streams since the start: by producers, on the way, and in the
+  // store.
   LossTable losses() const;
 
-  // One step of TrimStream on a stream of a capture that continues; nothing where there is none, or
-  // where it has ended meanwhile.
-  // Writers wait as long as that takes.
+  // Runs one step of TrimStream on a stream of a capture that continues. Does nothing if the stream
+  // is unknown or its capture has ended. Writers wait meanwhile, which is why the step is bounded.
   absl::StatusOr<Trimmed> Trim(const CaptureId& capture, uint32_t stream,
                                const TrimRequest& request);
 
-  // Headers and columns of a capture as they are stored now; reads its streams the first time, and
-  // else waits for nobody.
+  // Returns the stored bytes, headers and compressed columns, of a capture; 0 if it is unknown.
+  // Reads its stream records the first time and never waits for the disk after that.
   absl::StatusOr<uint64_t> BytesOf(const CaptureId& capture);
 
-  // Frees what is remembered of a capture that has ended; it is read again when it is needed.
+  // Frees the memory of an ended capture's streams; they are read again when needed.
   void Forget(const CaptureId& capture);
 
-  // Removes all chunks, index entries and stream records of a capture and gives their space back.
-  // The capture's own record goes first, so that nothing is stored for it any more.
+  // What DeleteCapture removed.
   struct Deleted {
     uint64_t chunks = 0;
     uint64_t bytes = 0;
   };
+  // Removes all chunks, index entries and stream records of a capture and returns their space to
+  // the disk, which can take seconds. The caller deletes the capture's own record first, so that no
+  // chunk is stored for it any more.
   absl::StatusOr<Deleted> DeleteCapture(const CaptureId& capture);
-  // Removes what a deletion that was interrupted has left. At start, before anything else.
+  // Called at start, before any other method. Completes deletions that were interrupted.
   absl::Status FinishDeletions();
 
  private:
@@ -164,29 +179,34 @@ class ChunkStore {
   struct Scratch;
   class Batch;
 
-  // What is stored of the capture's own record says so.
+  // By the capture's stored record; true also if it is gone.
   absl::StatusOr<bool> HasCaptureEnded(const CaptureId& capture) const;
+  // Adds what a stream has lost more than before to losses().
   void CountGrowth(const std::vector<Loss>& before, const std::vector<Loss>& after);
+  // Fails with UNAVAILABLE if no write can succeed before the database is opened again.
   absl::Status CheckWritable() const;
+  // Remembers damage in memory and in the file, at most limits::kFoundDamageStreamsMax streams of
+  // it.
   absl::Status KeepFound(const FoundDamage& found, const Remark& remark);
-  // The chunks of a stream, or nullopt for the stream itself, that a check finds faults in.
+  // Checks one stream. Returns the sequences with faults, and nullopt for one of the stream itself.
   absl::StatusOr<std::set<std::optional<uint64_t>>> FaultsNow(const CaptureId& capture,
                                                               uint32_t stream,
                                                               const ExamineChunk& examine) const;
-  // nullptr for an unknown capture.
+  // Returns the capture's streams, read from the database if necessary; nullptr if it is unknown.
   absl::StatusOr<CaptureStreams*> Load(const CaptureId& capture) NT_REQUIRES(mutex_);
 
   Database& database_;
   const Durability durability_;
+  // Serializes writes. Locked before found_mutex_, losses_mutex_ and the mutex of sizes_.
   Mutex mutex_;
-  std::unique_ptr<Scratch> scratch_ NT_GUARDED_BY(mutex_);
+  std::unique_ptr<Scratch> scratch_ NT_GUARDED_BY(mutex_);  // reused by each PutBatch
   absl::flat_hash_map<CaptureId, std::unique_ptr<CaptureStreams>> captures_ NT_GUARDED_BY(mutex_);
   mutable Mutex found_mutex_;
-  // Found while the database took no writes.
+  // By capture and stream; found while the database took no writes.
   std::map<std::pair<CaptureId, uint32_t>, std::vector<Remark>> found_ NT_GUARDED_BY(found_mutex_);
   CaptureSizes sizes_;
   std::atomic<uint64_t> damaged_chunks_ = 0;
-  mutable Mutex losses_mutex_;  // never held while the disk is waited for
+  mutable Mutex losses_mutex_;  // never held while waiting for the disk
   LossTable losses_ NT_GUARDED_BY(losses_mutex_);
 };
 

@@ -17,10 +17,12 @@
 namespace neurontrace {
 namespace {
 
-// Sequences that are asked for one by one where an iterator met damage.
+// How many sequences one step looks up one by one where an iterator met damage.
 constexpr uint64_t kTrimProbesMax = 65'536;
 
-// The oldest chunks of a stream, from `first_sequence` on without a gap, as far as they go.
+// Selects the oldest chunks of a stream: a run from `first_sequence` on, without a gap. A record
+// can express only such a run, so a chunk that came out of order waits for those received before
+// it.
 class Trim {
  public:
   Trim(Database& database, const CaptureId& capture, const TrimRequest& request,
@@ -31,7 +33,7 @@ class Trim {
         record_(record),
         end_(record.first_sequence) {}
 
-  // False: a damaged chunk is in the way, see damaged().
+  // Selects the run. Returns false if a damaged chunk ends it, see damaged().
   absl::StatusOr<bool> Choose() {
     RETURN_IF_ERROR(ByTime());
     if (!damaged_ && !IsEnough()) RETURN_IF_ERROR(BySequence());
@@ -42,10 +44,12 @@ class Trim {
   const Trimmed& trimmed() const { return trimmed_; }
   bool is_empty() const { return end_ == record_.first_sequence; }
 
-  // The record without what goes.
+  // Returns the record without the selected chunks. Their events become a loss by expiry, so the
+  // account of the stream still adds up.
   absl::StatusOr<StreamRecord> Rest() const {
     StreamRecord rest = record_;
     rest.first_sequence = end_;
+    // A record that damage made too small must not wrap around.
     rest.chunks -= std::min(rest.chunks, trimmed_.chunks);
     rest.events -= std::min(rest.events, trimmed_.events);
     rest.bytes -= std::min(rest.bytes, trimmed_.bytes);
@@ -81,15 +85,16 @@ class Trim {
     return trimmed_.bytes >= request_.bytes_max || sequences_.size() >= request_.chunks_max;
   }
 
-  // Takes index entries in the order of their stamps, and of these the run of sequences from the
-  // front on: a stream's chunks come nearly in the order of their stamps.
+  // Takes index entries in the order of their last timestamps and, of these, the run of sequences
+  // at the front. A stream's chunks are nearly in the order of their timestamps, so looking at a
+  // few entries beyond the limit finds those that came late.
   absl::Status ByTime() {
     if (record_.events == 0 || request_.before_raw_ns == 0) return absl::OkStatus();
     std::vector<ChunkIndexEntry> old;
     uint64_t newer_sequence = UINT64_MAX;  // the lowest of those that stay
     uint32_t ahead = 0;
     RETURN_IF_ERROR(ForEachEntry([&](const ChunkIndexEntry& entry) {
-      if (entry.sequence < record_.first_sequence) return true;  // of what has gone already
+      if (entry.sequence < record_.first_sequence) return true;  // expired earlier
       if (entry.last_timestamp_ns < request_.before_raw_ns && old.size() < request_.chunks_max) {
         old.push_back(entry);
         return true;
@@ -113,7 +118,8 @@ class Trim {
     const std::string prefix = keys::Stream(capture_, record_.number);
     const std::unique_ptr<rocksdb::Iterator> it(
         database_.db().NewIterator({}, database_.family(Family::kChunkIndex)));
-    // Not from the stream's beginning: there lies what was deleted and is not compacted yet.
+    // Not from the stream's first key: the range before holds deleted keys until it is compacted,
+    // and an iterator would walk over each of them.
     it->Seek(keys::ChunkIndex(capture_, record_.number, record_.first_timestamp_ns, 0));
     for (; it->Valid() && it->key().starts_with(prefix); it->Next()) {
       const auto key = keys::ParseChunkIndex(ToView(it->key()));
@@ -125,10 +131,12 @@ class Trim {
     return FromRocksDb(it->status(), "reading the chunk index");
   }
 
-  // From where the run ends to `sequence` nothing has an entry that is to go. Takes chunks without
-  // events; false where one with events lies there.
+  // Moves the end of the run to `sequence`. No index entry before that one expires, but chunks
+  // without events, which have none, may lie there and are taken. Returns false at a chunk with
+  // events.
   absl::StatusOr<bool> PassHoles(uint64_t sequence) {
     const uint64_t from = end_;
+    // A few look-ups are cheaper than an iterator, which would also meet deleted keys.
     if (sequence - from <= limits::kTrimHolesAsked) {
       for (uint64_t hole = from; hole < sequence; ++hole) {
         rocksdb::PinnableSlice value;
@@ -146,7 +154,8 @@ class Trim {
     return passed;
   }
 
-  // What was received before a sequence goes with its stamps unseen: reads every chunk.
+  // Selects chunks below a sequence whatever their timestamps, which are then unknown: reads each
+  // chunk.
   absl::Status BySequence() {
     const uint64_t until = std::min(request_.before_sequence, record_.next_sequence);
     if (until <= end_) return absl::OkStatus();
@@ -156,10 +165,11 @@ class Trim {
     return absl::OkStatus();
   }
 
-  // The chunks there are from where the run ends up to `until`; false when it ended before.
+  // Takes the chunks from the end of the run to `until`. Returns false if it stopped before that.
   absl::StatusOr<bool> Walk(uint64_t until, bool with_events) {
     const std::string bound = Key(until);
     const rocksdb::Slice upper = ToSlice(bound);
+    // Chunks that are about to go must not displace others from the block cache.
     rocksdb::ReadOptions options;
     options.fill_cache = false;
     options.iterate_upper_bound = &upper;
@@ -178,8 +188,8 @@ class Trim {
     return true;
   }
 
-  // An iterator does not say which chunk it could not read, and meets also what is deleted and
-  // not compacted yet: asked for one by one, all can be there.
+  // Looks up each sequence. An iterator does not report which chunk it could not read, and it may
+  // have failed at a deleted one, in which case every look-up succeeds.
   absl::StatusOr<bool> WalkOneByOne(uint64_t until, bool with_events, const rocksdb::Status& met) {
     const uint64_t asked = std::min(until, end_ + kTrimProbesMax);
     for (uint64_t sequence = end_; sequence < asked; ++sequence) {
@@ -200,7 +210,7 @@ class Trim {
     return false;
   }
 
-  // False where the run ends before it.
+  // Takes a chunk that was read. Returns false if the run ends before it.
   absl::StatusOr<bool> TakeRead(uint64_t sequence, const rocksdb::Status& read,
                                 std::string_view value, bool with_events) {
     const auto frame = read.ok() ? ChunkFrame::Decode(value) : std::nullopt;
@@ -221,7 +231,7 @@ class Trim {
     }
     sequences_.push_back(sequence);
     end_ = sequence + 1;
-    // A canary is in none of the sums.
+    // StreamRecord::Add has not counted the canary either.
     const bool is_canary = record_.canary_realtime_ns != 0 && sequence == record_.canary_sequence;
     if (is_canary) return true;
     ++trimmed_.chunks;
@@ -242,7 +252,8 @@ class Trim {
     end_ = entry.sequence + 1;
   }
 
-  // The earliest event of what stays. Looks no further than chunks can overlap.
+  // Returns the earliest timestamp among the chunks that stay. Looks no further than chunks of this
+  // stream can overlap, by its longest chunk.
   absl::StatusOr<uint64_t> FirstOfRest() const {
     if (record_.events <= trimmed_.events) return record_.last_timestamp_ns;
     uint64_t first_ns = UINT64_MAX;
@@ -263,13 +274,13 @@ class Trim {
   const CaptureId capture_;
   const TrimRequest& request_;
   const StreamRecord& record_;
-  uint64_t end_;  // sequence behind the run
+  uint64_t end_;  // sequence after the run
   std::vector<uint64_t> sequences_;
   std::vector<ChunkIndexEntry> entries_;
   Trimmed trimmed_;
-  uint64_t first_ns_ = 0;
+  uint64_t first_ns_ = 0;  // of the selected events, raw
   uint64_t last_ns_ = 0;
-  std::optional<uint64_t> damaged_;
+  std::optional<uint64_t> damaged_;  // where the run ended at an unreadable chunk
 };
 
 }  // namespace
@@ -297,9 +308,10 @@ absl::StatusOr<Trimmed> TrimStream(Database& database, const CaptureId& capture,
     RETURN_IF_ERROR(database.Write(batch, /*sync=*/false, "deleting what has expired"));
     record = std::move(rest);
   }
+  // After the write above, so that the damaged chunk is the stream's first when it is removed.
   if (!all_read) {
     const absl::Status booked = RemoveDamaged(database, capture, *trim.damaged(), record);
-    // The next step meets it again, and has nothing else to tell.
+    // Otherwise this step has progress to report, and the next one meets the damage again.
     if (!booked.ok() && is_empty) return booked;
     trimmed.damaged = booked.ok() ? 1 : 0;
     trimmed.may_go_on = booked.ok();

@@ -10,14 +10,15 @@
 namespace neurontrace {
 namespace {
 
-// Where a walk is.
+// The position of a walk.
 struct WalkPlace {
-  uint64_t next = 0;  // sequence
-  uint64_t misses = 0;
+  uint64_t next = 0;    // the sequence to continue with
+  uint64_t misses = 0;  // look-ups without a result, over the whole walk
 };
 
-// An iterator does not say which chunk it could not read: looks at each from `next` on and moves
-// `next` behind the damaged one. False where there is none.
+// Looks up each sequence from `next` on until one is damaged, and moves `next` behind it. Needed
+// because an iterator does not report which chunk it could not read. Returns false if it finds
+// none.
 bool PassDamaged(const Database& database, const CaptureId& capture, uint32_t stream,
                  uint64_t sequence_end, const ChunkVisitor& visitor, WalkPlace& at) {
   for (uint64_t i = 0; i < limits::kChunkWalkProbesMax && at.next < sequence_end; ++i) {
@@ -40,10 +41,12 @@ bool PassDamaged(const Database& database, const CaptureId& capture, uint32_t st
 absl::Status WalkChunks(const Database& database, const CaptureId& capture, uint32_t stream,
                         uint64_t sequence_end, const ChunkVisitor& visitor) {
   const std::string prefix = keys::Stream(capture, stream);
+  // Every chunk is read once: no use for the cache, and large reads are faster.
   rocksdb::ReadOptions options;
   options.fill_cache = false;
   options.readahead_size = size_t{1} << 20;
-  // A step into the next stream could fail there, and it is not known where it failed.
+  // Without a bound the iterator could fail at a damaged chunk of the next stream, and nothing
+  // would show that this stream is sound.
   const std::string end = keys::PrefixEnd(prefix);
   const rocksdb::Slice upper_bound = ToSlice(end);
   options.iterate_upper_bound = &upper_bound;
@@ -56,7 +59,7 @@ absl::Status WalkChunks(const Database& database, const CaptureId& capture, uint
       const auto key = keys::ParseChunk(ToView(it->key()));
       if (!key) return DataLoss("a key of {} bytes in chunks", it->key().size());
       visitor.chunk(key->sequence, ToView(it->value()));
-      if (key->sequence == UINT64_MAX) return absl::OkStatus();  // the last that can be
+      if (key->sequence == UINT64_MAX) return absl::OkStatus();  // no sequence can follow
       at.next = key->sequence + 1;
     }
     const absl::Status status = FromRocksDb(it->status(), "reading chunks");

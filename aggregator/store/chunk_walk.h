@@ -11,17 +11,20 @@
 
 namespace neurontrace {
 
-// What a walk over the chunks of one stream tells, in the order of their sequences.
+// Receives the chunks of one stream in the order of their sequences.
 struct ChunkVisitor {
+  // The value of family `chunks`; valid during the call.
   std::function<void(uint64_t sequence, std::string_view value)> chunk;
-  // One that is there but cannot be read.
+  // A chunk that exists but cannot be read.
   std::function<void(uint64_t sequence, const absl::Status& why)> damaged;
 };
 
-// Goes through all chunks of a stream, also past such as RocksDB cannot read. Those are looked for
-// below `sequence_end`, where the stream's record says that it ends. DATA_LOSS when what comes
-// behind some point cannot be reached at all, or only by a search that has no end: the chunks that
-// are there bound the walk, whatever numbers they have. Any thread.
+// Visits all chunks of a stream, including those behind chunks that RocksDB cannot read. Such
+// chunks are searched one by one below `sequence_end`, where the stream's record says that it ends.
+//
+// Fails with DATA_LOSS if the chunks behind some point cannot be reached. The number of look-ups is
+// limited (limits::kChunkWalkProbesMax, kChunkWalkMissesMax), because sequences come from agents
+// and may have holes of any size. Any thread.
 absl::Status WalkChunks(const Database& database, const CaptureId& capture, uint32_t stream,
                         uint64_t sequence_end, const ChunkVisitor& visitor);
 

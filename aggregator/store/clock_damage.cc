@@ -18,7 +18,7 @@
 namespace neurontrace {
 namespace {
 
-// Evidence from so long before a capture and after it goes into its models.
+// Evidence measured this long before and after a capture contributes to its models.
 constexpr uint64_t kMarginNs = 60 * kNsPerSecond;
 constexpr char kEvidenceLost[] =
     "evidence of its host's clock is or may be lost to damage of the disk: times are less exact, "
@@ -39,6 +39,7 @@ bool Overlap(const RealtimeWindow& a, const RealtimeWindow& b) {
   return a.begin_ns <= b.end_ns && b.begin_ns <= a.end_ns;
 }
 
+// Compares the damage with one capture and writes what concerns it.
 class CaptureClockDamage {
  public:
   CaptureClockDamage(Database& database, const ClockDamage& damage, const CaptureRecord& record)
@@ -48,8 +49,10 @@ class CaptureClockDamage {
         record_(record),
         window_(WindowOf(record)) {}
 
-  // Returns whether there was something to remember.
+  // Returns whether anything was recorded.
   absl::StatusOr<bool> Remember() {
+    // The first stream of each host carries the remark, as the evidence is the host's, not a
+    // core's.
     std::map<HostBoot, StreamRecord> streams;  // the first of each host
     RETURN_IF_ERROR(
         database_.ForEach(Family::kStreams, keys::Capture(record_.id),
@@ -84,10 +87,12 @@ class CaptureClockDamage {
  private:
   absl::StatusOr<bool> Lacks(const HostBoot& host) const {
     for (const ClockDamage::Evidence& lost : damage_.lost) {
+      // Every host is aligned to the reference clock, so lost evidence of that clock's keeper
+      // concerns all.
       const bool concerns = !lost.host || *lost.host == host || IsReferenceKeeper(*lost.host);
       if (concerns && Overlap(lost.window, window_)) return true;
     }
-    // Models are made again, unless what they were made of is no longer kept.
+    // Lost models are fitted again, unless their evidence has been pruned.
     if (!damage_.models_lost || record_.ended_realtime_ns == 0) return false;
     ASSIGN_OR_RETURN(const ClockEvidenceStore::Extent left, evidence_.ExtentOf(host, window_));
     return left.batches == 0;
@@ -115,6 +120,7 @@ absl::Status RememberClockDamage(Database& database, const ClockDamage& damage,
   RETURN_IF_ERROR(database.ForEach(
       Family::kCaptures, "", [&captures](std::string_view key, std::string_view value) {
         const auto id = CaptureId::FromBytes(key);
+        // Unreadable records have been dealt with by the repair itself.
         auto record = id.ok() ? DecodeCaptureRecord(*id, value) : id.status();
         if (record.ok()) captures.push_back(*std::move(record));
         return absl::OkStatus();

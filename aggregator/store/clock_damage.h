@@ -14,27 +14,30 @@ namespace neurontrace {
 
 class Database;
 
-// What a repair of a store found to be lost of clocks. A plain value.
+// What a repair of a store found to be lost of clock evidence and clock models. A plain value.
 struct ClockDamage {
-  // Of a host; of any where it is not known which.
+  // Lost evidence of one host, or of an unknown one, measured within a window.
   struct Evidence {
     std::optional<HostBoot> host;
     RealtimeWindow window;
   };
   std::vector<Evidence> lost;
-  bool models_lost = false;
-  bool writes_lost = false;  // some, of whatever: a log lacks a part
+  bool models_lost = false;  // some clock models could not be read
+  bool writes_lost = false;  // a part of the log is gone, with writes of any family
 
   bool any() const { return !lost.empty() || models_lost || writes_lost; }
 };
 
-// What can have stood between two keys of evidence; an empty one is not known. Pure.
+// Returns what may have been lost between two readable keys of family `clock_observations`. An
+// empty or malformed key, or keys of two hosts, give an unknown host and the whole window. Pure.
 ClockDamage::Evidence LostBetween(std::string_view before, std::string_view after);
 
-// Captures whose clocks have no final models still need evidence. Where it is lost, or lost with
-// their models, the record of a stream of each host gets a remark, so that their certificates have
-// a finding; where only writes of a log are lost, which need not be evidence, captures get a
-// warning. `notes` gets a sentence.
+// Records the damage where it matters: in captures without final models, which still need evidence.
+// If evidence is lost, or was pruned while the models are lost, a stream record of each host gets a
+// remark, which is a finding of the certificate. If only writes of the log are lost, which need not
+// have been evidence, the capture gets a warning.
+//
+// Adds a sentence to `notes` if any capture is concerned. Writes without sync: the caller flushes.
 absl::Status RememberClockDamage(Database& database, const ClockDamage& damage,
                                  const AreClocksFinal& are_final, std::vector<std::string>& notes);
 

@@ -22,7 +22,7 @@ uint64_t ReadBigEndian(std::string_view bytes) {
   return value;
 }
 
-// Takes a string with its length off the front.
+// Removes a string and its length from the front of `key`; nullopt if `key` is too short.
 std::optional<std::string> TakeString(std::string_view& key) {
   if (key.size() < 2) return std::nullopt;
   const auto bytes = static_cast<size_t>(ReadBigEndian(key.substr(0, 2)));
@@ -35,6 +35,7 @@ std::optional<std::string> TakeString(std::string_view& key) {
 }  // namespace
 
 std::string EvidencePrefix(const HostBoot& host) {
+  // The form of a length and a string is the same as in keys of workers.
   return keys::WorkerPrefix(host.instance_id) + keys::WorkerPrefix(host.boot_id);
 }
 

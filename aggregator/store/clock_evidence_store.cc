@@ -14,6 +14,7 @@ namespace neurontrace {
 namespace {
 
 // Calls `visit(measured realtime, value)` for each batch of a host in a window, until it fails.
+// Keys are ordered by time, so the walk ends at the window's end.
 template <typename Visit>
 absl::Status ForEachBatch(const Database& database, const HostBoot& host,
                           const RealtimeWindow& window, Visit visit) {
@@ -31,7 +32,8 @@ absl::Status ForEachBatch(const Database& database, const HostBoot& host,
   return FromRocksDb(it->status(), "reading clock evidence");
 }
 
-// All that an entry says, raw first: what came twice comes to stand side by side.
+// All fields of an entry, raw time first: sorting by them orders each list by time and puts
+// duplicates next to each other.
 auto Fields(const ClockSnapshot& of) {
   return std::tie(of.raw_begin_ns, of.raw_end_ns, of.realtime_ns, of.monotonic_ns, of.boottime_ns,
                   of.frequency, of.tick_us, of.status, of.tai_offset_s);
@@ -48,6 +50,8 @@ auto Fields(const UtcReading& of) {
 }
 
 template <typename Entry>
+// Sorts and removes duplicates: agents send evidence again if its acknowledgement was lost,
+// possibly grouped into other batches.
 void SortOnce(std::vector<Entry>& entries) {
   std::ranges::sort(entries, [](const Entry& a, const Entry& b) { return Fields(a) < Fields(b); });
   const auto twice = std::ranges::unique(entries);
@@ -110,6 +114,7 @@ absl::StatusOr<uint64_t> ClockEvidenceStore::LastMeasuredNs(const HostBoot& host
   const std::string prefix = EvidencePrefix(host);
   const std::unique_ptr<rocksdb::Iterator> it(
       database_.db().NewIterator({}, database_.family(Family::kClockObservations)));
+  // Behind every key of the host with any time and checksum; the key before it is the last.
   it->SeekForPrev(EvidenceAt(host, ~uint64_t{0}) + std::string(4, '\xff'));
   RETURN_IF_ERROR(FromRocksDb(it->status(), "reading clock evidence"));
   if (!it->Valid() || !it->key().starts_with(prefix)) return uint64_t{0};
@@ -136,6 +141,7 @@ absl::StatusOr<std::vector<HostBoot>> ClockEvidenceStore::Hosts() const {
 
 absl::StatusOr<ClockEvidenceStore::Pruned> ClockEvidenceStore::Prune(
     uint64_t before_ns, std::vector<RealtimeWindow> keep) {
+  // Keys of a host and windows are then walked together, each once.
   std::ranges::sort(keep, {}, &RealtimeWindow::begin_ns);
   ASSIGN_OR_RETURN(const std::vector<HostBoot> hosts, Hosts());
   Pruned pruned;
@@ -159,7 +165,9 @@ absl::Status ClockEvidenceStore::PruneHost(const HostBoot& host, uint64_t before
     if (measured_ns >= before_ns) break;
     while (next < keep.size() && keep[next].end_ns < measured_ns) ++next;
     if (next < keep.size() && keep[next].begin_ns <= measured_ns) {
+      // Everything after is kept; the end plus one would wrap around.
       if (keep[next].end_ns == ~uint64_t{0}) break;
+      // A long window is skipped instead of walked through.
       it->Seek(EvidenceAt(host, keep[next].end_ns + 1));
       continue;
     }
@@ -170,7 +178,7 @@ absl::Status ClockEvidenceStore::PruneHost(const HostBoot& host, uint64_t before
   }
   RETURN_IF_ERROR(FromRocksDb(it->status(), "pruning clock evidence"));
   if (writes.Count() == 0) return absl::OkStatus();
-  // What a crash brings back is pruned again.
+  // No sync: what a crash restores is pruned again.
   return database_.Write(writes, /*sync=*/false, "pruning clock evidence");
 }
 

@@ -14,7 +14,8 @@
 namespace neurontrace {
 namespace {
 
-// Behind every row: a header that is there says how many rows precede it.
+// The header has the highest row number, so it follows every row. It states how many rows precede
+// it, and a version without a header is incomplete.
 constexpr uint32_t kHeaderRow = UINT32_MAX;
 
 uint32_t Crc(const std::vector<std::string>& rows) {
@@ -50,6 +51,7 @@ absl::StatusOr<std::vector<uint32_t>> VersionsIn(const Database& database,
     const auto key = keys::ParseClockModel(ToView(it->key()));
     if (!key) return DataLoss("a key of another form in {}", FamilyName(Family::kClockModels));
     versions.push_back(key->version);
+    // Skips the version's rows, which can be many: its number is all that is needed.
     it->Seek(ToSlice(keys::ClockModel(capture, key->version, kHeaderRow)));
     if (it->Valid() && ToView(it->key()) == keys::ClockModel(capture, key->version, kHeaderRow)) {
       it->Next();
@@ -70,6 +72,8 @@ absl::StatusOr<ClockModelVersion> ReadIn(const Database& database, const Capture
                                      const auto parsed = keys::ParseClockModel(key);
                                      if (parsed && parsed->row == kHeaderRow) {
                                        frame = DecodeFrame(value);
+                                       // A row out of order is one behind a hole; the header's
+                                       // count then differs.
                                      } else if (parsed && parsed->row == models.rows.size()) {
                                        models.rows.emplace_back(value);
                                      }
@@ -116,6 +120,7 @@ absl::Status ClockModelStore::Put(const CaptureId& capture, const ClockModelVers
   }
   rocksdb::WriteBatch writes;
   rocksdb::ColumnFamilyHandle* const family = database_.family(Family::kClockModels);
+  // Deletions precede the rows in the batch, and RocksDB applies a batch in order.
   const uint32_t oldest =
       models.version > kVersionsKept - 1 ? models.version - (kVersionsKept - 1) : 0;
   writes.DeleteRange(family, keys::ClockModelVersion(capture, 0),
@@ -136,6 +141,7 @@ absl::StatusOr<std::optional<ClockModelVersion>> ClockModelStore::Newest(
   for (auto version = versions.rbegin(); version != versions.rend(); ++version) {
     auto models = Read(capture, *version);
     if (models.ok()) return *std::move(models);
+    // An incomplete newest version is no reason to go without models: the one before is used.
     if (!absl::IsDataLoss(models.status())) return models.status();
   }
   return std::nullopt;
@@ -164,10 +170,10 @@ absl::StatusOr<std::optional<std::string>> ClockModelStore::NewestHeader(
 }
 
 absl::Status ClockModelStore::Delete(const CaptureId& capture) {
+  // What a crash restores belongs to no capture, and FinishDeletions removes it.
   const std::string begin = keys::Capture(capture);
   rocksdb::WriteBatch writes;
   writes.DeleteRange(database_.family(Family::kClockModels), begin, keys::PrefixEnd(begin));
-  // What a crash brings back belongs to no capture, and goes at the next start.
   return database_.Write(writes, /*sync=*/false, "deleting clock models");
 }
 

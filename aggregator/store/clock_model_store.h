@@ -17,25 +17,25 @@ namespace neurontrace {
 
 class Database;
 
-// One version of the models of a capture's clocks: what is said of all of them, and a row for each.
-// What the bytes mean is told in docs/formats/store.md; here they are bytes.
+// One version of the models of a capture's clocks: a header about all of them, and a row for each.
+// docs/formats/store.md describes the contents; to this class they are bytes.
 struct ClockModelVersion {
-  uint32_t version = 0;  // from 1
+  uint32_t version = 0;  // counts from 1
   std::string header;
   std::vector<std::string> rows;
   friend bool operator==(const ClockModelVersion&, const ClockModelVersion&) = default;
 };
 
-// Whether the models of a capture's clocks are final, and need no evidence any more, by the header
-// of their newest version.
+// Returns, by the header of the newest version, whether a capture's models are final and need no
+// further evidence. Given by the owner, as the header is encoded in aggregator/clocks.
 using AreClocksFinal = std::function<bool(std::string_view header)>;
 
-// Derived, not measured: what is lost here is made again, as long as the evidence is there. Any
-// thread; one at a time a capture.
+// Keeps models of clocks, which are derived and not measured: a lost version is fitted again while
+// its evidence exists (docs/decisions/0015). Any thread, but one at a time for each capture. The
+// database must outlive it.
 class ClockModelStore {
  public:
-  // How many versions of a capture's models are kept: the newest, and the one that files exported a
-  // moment ago were made with.
+  // Versions kept per capture: the newest, and the one that recently exported files were made with.
   static constexpr uint32_t kVersionsKept = 2;
 
   ClockModelStore(Database& database, Durability durability)
@@ -43,21 +43,23 @@ class ClockModelStore {
   ClockModelStore(const ClockModelStore&) = delete;
   ClockModelStore& operator=(const ClockModelStore&) = delete;
 
-  // All of a version in one write, in place of one with the same number; versions too old to be
-  // kept go. INVALID_ARGUMENT for version 0, and for more rows or bytes than the limits allow.
+  // Stores a whole version in one write, replaces one of the same number, and deletes those that
+  // are too old to be kept. Fails with INVALID_ARGUMENT for version 0 and beyond
+  // limits::kClockModelRowsMax or kClockModelBytesMax.
   absl::Status Put(const CaptureId& capture, const ClockModelVersion& models);
 
-  // The newest version that is whole; nullopt where there is none.
+  // Returns the newest complete version; nullopt if there is none.
   absl::StatusOr<std::optional<ClockModelVersion>> Newest(const CaptureId& capture) const;
-  // The numbers of all versions of which there is anything, in order.
+  // Lists the numbers of all versions with any row, complete or not, in ascending order.
   absl::StatusOr<std::vector<uint32_t>> Versions(const CaptureId& capture) const;
-  // That one; DATA_LOSS where it is not whole, NOT_FOUND where there is nothing of it.
+  // Fails with DATA_LOSS if that version is incomplete, with NOT_FOUND if it has no rows.
   absl::StatusOr<ClockModelVersion> Read(const CaptureId& capture, uint32_t version) const;
-  // Its header alone, of the newest version that has one.
+  // Returns the header of the newest version that has one, without reading rows.
   absl::StatusOr<std::optional<std::string>> NewestHeader(const CaptureId& capture) const;
 
+  // Deletes all versions. Not synced: FinishDeletions deletes what a crash restores.
   absl::Status Delete(const CaptureId& capture);
-  // Of captures that are no more: what an interrupted deletion has left.
+  // Called at start. Deletes models of captures that no longer exist.
   absl::Status FinishDeletions();
 
  private:
@@ -65,11 +67,11 @@ class ClockModelStore {
   const Durability durability_;
 };
 
-// What of the stored models is no whole version, a sentence each.
+// Returns a sentence for each version of the capture that is not complete. Changes nothing.
 absl::StatusOr<std::vector<std::string>> CheckClockModels(const Database& database,
                                                           const CaptureId& capture);
 
-// For a database that was made again out of damaged files.
+// Deletes incomplete versions from a database that was rebuilt out of damaged files.
 absl::Status DropBrokenClockModels(Database& database);
 
 }  // namespace neurontrace

@@ -9,6 +9,7 @@
 namespace neurontrace {
 namespace {
 
+// Boot ids of Linux have 36 characters; anything much longer is damage.
 constexpr size_t kBootBytesMax = 256;
 
 }  // namespace

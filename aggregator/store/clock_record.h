@@ -8,11 +8,13 @@
 
 namespace neurontrace {
 
-// How an aggregator's stamps relate to the machine's clock, as its store remembers it. A plain
-// value.
+// How an aggregator's timestamps relate to its machine's clock, as remembered by its store.
+// Retention uses it so that a clock that was set forward does not make captures expire early. A
+// plain value.
 struct ClockRecord {
-  // The aggregator took over a clock that had been set forward by `step_ns` while it was down, or
-  // held back: all stamps up to `at_ns` are of the time before.
+  // A forward step of the clock, by `step_ns`, that the aggregator adopted: it happened while the
+  // aggregator was not running, or was held back for a while. All timestamps up to `at_ns` precede
+  // it.
   struct ForwardStep {
     uint64_t at_ns = 0;
     uint64_t step_ns = 0;
@@ -20,23 +22,24 @@ struct ClockRecord {
   };
   static constexpr size_t kStepsMax = 16;
 
-  std::string boot;                // of the machine, to which the offset applies; empty: not known
-  int64_t offset_ns = 0;           // stamps minus CLOCK_BOOTTIME
+  std::string boot;                // of the machine to which the offset applies; empty: unknown
+  int64_t offset_ns = 0;           // timestamps minus CLOCK_BOOTTIME
   std::vector<ForwardStep> steps;  // oldest first
 
-  // Adds a step; beyond kStepsMax the two oldest become one, which applies to more stamps.
+  // Adds a step. Beyond kStepsMax the two oldest are merged into one, at the later time: timestamps
+  // between the two then count as older than both.
   void AddStep(const ForwardStep& step);
-  // How much later than its stamp alone says something of `stamp_ns` is to expire.
+  // Returns by how many ns the expiry of something with this timestamp is to be delayed.
   uint64_t ForwardSince(uint64_t stamp_ns) const;
 
   friend bool operator==(const ClockRecord&, const ClockRecord&) = default;
 };
 
-// Its key in family meta.
+// Its key in family `meta`.
 inline constexpr std::string_view kClockRecordKey = "clock";
 
-// A record of a store. What cannot be decoded, because the store is damaged or newer, is an empty
-// record.
+// Bytes that cannot be decoded, from a damaged or newer store, give an empty record: the record
+// only makes expiry more exact, and must not keep a store from opening.
 std::string EncodeClockRecord(const ClockRecord& record);
 ClockRecord DecodeClockRecord(std::string_view text);
 

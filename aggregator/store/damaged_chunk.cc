@@ -13,11 +13,14 @@ namespace neurontrace {
 
 namespace {
 
+// A chunk as the index describes it.
 struct NamedChunk {
-  std::string index_key;  // empty: the index does not name it
+  std::string index_key;  // empty: the index has no entry for it
   ChunkIndexEntry entry;
 };
 
+// Scans the entries of the stream: the key begins with a timestamp, which only the damaged chunk
+// holds. Damage is rare enough for that.
 absl::StatusOr<NamedChunk> FindInIndex(const Database& database, const CaptureId& capture,
                                        uint32_t stream, uint64_t sequence) {
   NamedChunk found;
@@ -39,6 +42,7 @@ absl::StatusOr<bool> IsDamaged(const Database& database, const CaptureId& captur
                                uint64_t sequence) {
   const auto value = database.Get(Family::kChunks, keys::Chunk(capture, stream, sequence));
   if (value.ok()) return !ChunkFrame::Decode(*value).has_value();
+  // An error other than damage, such as a busy disk, may pass.
   if (!absl::IsNotFound(value.status())) return absl::IsDataLoss(value.status());
   ASSIGN_OR_RETURN(const NamedChunk named, FindInIndex(database, capture, stream, sequence));
   return !named.index_key.empty();
@@ -46,10 +50,11 @@ absl::StatusOr<bool> IsDamaged(const Database& database, const CaptureId& captur
 
 absl::Status RemoveDamaged(Database& database, const CaptureId& capture, uint64_t sequence,
                            StreamRecord& record) {
-  // Without an entry the chunk had no events.
+  // A chunk without an entry had no events, so nothing but the chunk itself is lost.
   ASSIGN_OR_RETURN(const NamedChunk named, FindInIndex(database, capture, record.number, sequence));
   const ChunkIndexEntry& entry = named.entry;
   StreamRecord after = record;
+  // Sums that a damaged record made too small must not wrap around.
   after.chunks -= std::min<uint64_t>(after.chunks, 1);
   after.events -= std::min<uint64_t>(after.events, entry.event_count);
   after.bytes -= std::min(after.bytes, entry.bytes);

@@ -12,13 +12,14 @@
 
 namespace neurontrace {
 
-// Whether a chunk cannot be read, however often, or is gone though the index names it. Errors of
-// reading the index.
+// Returns whether a chunk is damaged: reading it fails with DATA_LOSS, its frame is not valid, or
+// it is missing although the index names it. Fails with the error of reading the index.
 absl::StatusOr<bool> IsDamaged(const Database& database, const CaptureId& capture, uint32_t stream,
                                uint64_t sequence);
 
-// Removes a chunk with its index entry, and turns what the index says of it into a loss in
-// `record`, in one synced write. Changes `record` only if that succeeds.
+// Removes a chunk and its index entry, and adds a loss with the entry's events and times to
+// `record`, in one synced write. Changes `record` only if that succeeds. The caller makes sure that
+// nothing else writes the stream meanwhile.
 absl::Status RemoveDamaged(Database& database, const CaptureId& capture, uint64_t sequence,
                            StreamRecord& record);
 

@@ -23,13 +23,13 @@ constexpr std::string_view kFormatVersionKey = "format";
 constexpr std::string_view kOldFormatVersionKey = "format_version";
 constexpr size_t kProbeBytes = 4'096;
 
-// Opening deletes the damaged log, so that a file has to say what is left to be done.
+// Opening replaces the damaged log, so a file has to record what remains to be done.
 std::string WalDamageNote(const std::string& path) {
   return fmt::format("{}/{}", path, kWalDamageFile);
 }
 
-// RocksDB opens a database only with all of its families. One that a newer version has added must
-// not hide the clear message about the format.
+// RocksDB opens a database only with all of its families. A family that a newer version has added
+// must not turn the clear message about the format into an obscure one.
 void AddForeignFamilies(const std::string& path, rocksdb::Env* env,
                         std::vector<rocksdb::ColumnFamilyDescriptor>& families) {
   std::vector<std::string> names;
@@ -49,7 +49,7 @@ DatabaseState Database::State() const {
     uint64_t sum = 0;
     return db_->GetAggregatedIntProperty(property, &sum) ? sum : 0;
   };
-  // Of the whole database, whichever family is asked.
+  // Properties of the whole database, whichever family is asked.
   const auto of_one = [this](const std::string& property) {
     uint64_t value = 0;
     return db_->GetIntProperty(property, &value) ? value : 0;
@@ -69,7 +69,7 @@ absl::StatusOr<uint64_t> Database::WalBytes() const {
   for (const std::string& name : names) {
     if (!IsWalFile(name)) continue;
     uint64_t bytes = 0;
-    // One that is not needed any more goes at any time.
+    // A file that is no longer needed can vanish at any time.
     if (env_->GetFileSize(path_ + "/" + name, &bytes).ok()) sum += bytes;
   }
   return sum;
@@ -93,17 +93,17 @@ absl::StatusOr<std::unique_ptr<Database>> Database::OpenAs(const std::string& pa
   std::unique_ptr<Database> database(new Database(path, env));
   RETURN_IF_ERROR(CheckStoreDirectory(path, *database->env_));
   if (to_read) RETURN_IF_ERROR(database->KeepOthersAway());
-  // Before RocksDB, which passes over a header of zeros, and all behind it in its block, without a
-  // word.
+  // Before RocksDB reads the log: it silently skips a header of zeros and the rest of its block.
   ASSIGN_OR_RETURN(std::vector<WalDamage> damage, database->FindWalDamage());
   const bool is_seen = std::any_of(damage.begin(), damage.end(),
                                    [](const WalDamage& place) { return place.records_follow; });
   if (is_seen) RETURN_IF_ERROR(database->MendWal(damage, to_read));
-  // Strict about the log: only its end may be torn. RocksDB's lenient ways drop what is whole.
+  // Strict: only the end of a log may be torn. RocksDB's lenient modes drop whole records.
   using enum rocksdb::WALRecoveryMode;
   const auto strict = kTolerateCorruptedTailRecords;
   const auto mode = is_seen && to_read ? kSkipAnyCorruptedRecords : strict;
   rocksdb::Status opened = database->TryOpen(mode, to_read);
+  // RocksDB does not accept every torn end; rewriting the log without it makes the log acceptable.
   if (opened.IsCorruption() && !is_seen && !damage.empty()) {
     RETURN_IF_ERROR(database->MendWal(damage, to_read));
     opened = database->TryOpen(to_read ? kSkipAnyCorruptedRecords : strict, to_read);
@@ -125,10 +125,12 @@ absl::StatusOr<std::vector<WalDamage>> Database::FindWalDamage() const {
 
 absl::Status Database::MendWal(const std::vector<WalDamage>& damage, bool to_read) {
   wal_damage_ = damage;
-  if (to_read) return absl::OkStatus();  // only told
+  if (to_read) return absl::OkStatus();  // only reported
+  // RocksDB has not taken its lock yet: without it two processes could rewrite one log.
   rocksdb::FileLock* lock = nullptr;
   RETURN_IF_ERROR(FromRocksDb(env_->LockFile(path_ + "/LOCK", &lock),
                               fmt::format("cannot open the store at '{}'", path_)));
+  // The note first: once the log is replaced nothing else shows that something is missing.
   absl::Status status = RememberWalDamage();
   if (status.ok()) status = RewriteDamagedLogs(path_, *env_);
   env_->UnlockFile(lock).PermitUncheckedError();
@@ -159,20 +161,23 @@ rocksdb::Status Database::TryOpen(rocksdb::WALRecoveryMode mode, bool to_read) {
               : rocksdb::DB::Open(options, path_, families, &handles, &db);
   if (!status.ok()) return status;
   db_.reset(db);
+  // RocksDB's default family is reached without a handle. Foreign families, if any, are at the end.
   db->DestroyColumnFamilyHandle(handles.front());
   handles_.assign(handles.begin() + 1, handles.end());
   return status;
 }
 
-// Reading takes no lock of RocksDB's own, and files may go while a writer works.
+// RocksDB takes no lock when it opens to read, and files can disappear under a reader while another
+// process writes.
 absl::Status Database::KeepOthersAway() {
   if (!env_->FileExists(path_ + "/CURRENT").ok()) {
     return NotFound("there is no store in {}", path_);
   }
   const std::string lock = path_ + "/LOCK";
-  if (!env_->FileExists(lock).ok()) return absl::OkStatus();  // a copy: nobody's
+  if (!env_->FileExists(lock).ok()) return absl::OkStatus();  // a copy: nobody opens it
   const absl::Status status = FromRocksDb(env_->LockFile(lock, &lock_),
                                           fmt::format("cannot open the store at '{}'", path_));
+  // Nobody can write there, so there is nobody to keep away.
   const bool read_only = status.message().find("Read-only file system") != std::string::npos;
   return read_only ? absl::OkStatus() : status;
 }
@@ -191,6 +196,7 @@ absl::Status Database::CheckFormat(bool to_read) {
           "written by a development version before 0.1.0, the first release, which cannot read it: "
           "name another directory, or remove this one");
     }
+    // A writer may have created the directory a moment ago; a reader must not complete it.
     if (to_read) return DataLoss("it does not say its format version");
     return Put(Family::kMeta, kFormatVersionKey, std::to_string(kStoreFormatVersion), true);
   }
@@ -241,7 +247,7 @@ absl::Status Database::Write(rocksdb::WriteBatch& batch, bool sync, std::string_
   return Finish(status, doing);
 }
 
-// RocksDB takes some errors for fatal, above all a log file that could not be created, and refuses
+// RocksDB regards some errors as fatal, above all a log file that could not be created, and refuses
 // to resume after one.
 absl::Status Database::Finish(const rocksdb::Status& status, std::string_view doing) {
   if (status.severity() >= rocksdb::Status::Severity::kFatalError) must_reopen_ = true;
@@ -249,7 +255,7 @@ absl::Status Database::Finish(const rocksdb::Status& status, std::string_view do
 }
 
 absl::Status Database::ProbeDisk() const {
-  const std::string file = path_ + "/0.dbtmp";  // RocksDB deletes one that a crash leaves
+  const std::string file = path_ + "/0.dbtmp";  // RocksDB deletes one left by a crash
   constexpr char kDoing[] = "trying to write to the store's disk";
   std::unique_ptr<rocksdb::WritableFile> out;
   RETURN_IF_ERROR(FromRocksDb(env_->NewWritableFile(file, &out, {}), kDoing));
@@ -261,17 +267,19 @@ absl::Status Database::ProbeDisk() const {
   return FromRocksDb(status, kDoing);
 }
 
-// RocksDB's Resume waits for a flush of each family. A flush that was scheduled before the error
-// and whose turn came after it is taken off RocksDB's count, but not out of its queue: one that is
-// asked for then is never scheduled, and Resume would wait for ever. Ending its background work is
-// what makes it return. An error of other work while Resume continues does the same to a flush of
-// its own: so what is under way ends first, and what is stopped begins nothing again.
+// RocksDB's Resume waits for a flush of each family. A flush scheduled before the error that gets
+// its turn after it is removed from RocksDB's count but not from its queue. Another flush of that
+// family is then never scheduled, and Resume would wait for ever. Cancelling background work makes
+// it return.
+//
+// An error of other work during Resume can do the same to one of its own flushes. Therefore work
+// that is running ends first, and paused work cannot start in between.
 // thread: resume watch: cancels background work if RocksDB does not resume in time
 absl::Status Database::Resume() {
   Mutex mutex;
   CondVar changed;
   bool done = false;      // under `mutex`
-  bool given_up = false;  // of `watch`, until it is joined
+  bool given_up = false;  // written by `watch`, read after it has joined
   std::thread watch([&] {
     const MutexLock lock(mutex);
     given_up = !changed.WaitFor(mutex, resume_patience_, [&] { return done; });
@@ -293,8 +301,8 @@ absl::Status Database::Resume() {
   return Finish(status, "resuming after a failed write");
 }
 
-// RocksDB begins a new log, in place of one that it could not write, only as it flushes a memtable
-// that holds something. A key that is in no log makes sure that there is one.
+// RocksDB creates a new log, in place of one that it could not write, only when it flushes a
+// memtable with contents. A key that is written to no log guarantees such a memtable.
 absl::Status Database::Anchor() {
   rocksdb::WriteOptions options;
   options.disableWAL = true;
@@ -308,14 +316,14 @@ absl::Status Database::DeleteRange(Family of, std::string_view begin, std::strin
   rocksdb::WriteBatch batch;
   batch.DeleteRange(family(of), from, to);
   RETURN_IF_ERROR(Write(batch, /*sync=*/true, doing));
-  // Only the compaction makes files go; it reads keys alone, as values lie in blob files.
+  // Only a compaction lets files go. It is cheap: it reads keys alone, as values are in blob files.
   rocksdb::CompactRangeOptions compact;
   compact.exclusive_manual_compaction = false;
   compact.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForceOptimized;
   return Finish(db_->CompactRange(compact, family(of), &from, &to), doing);
 }
 
-// The log holds what was written as long as one family has not put its part of it into a file.
+// A log is needed until every family has written its part of it to a file, so all are flushed.
 absl::Status Database::Flush() {
   std::vector<rocksdb::ColumnFamilyHandle*> all = handles_;
   all.push_back(db_->DefaultColumnFamily());
@@ -325,7 +333,7 @@ absl::Status Database::Flush() {
 
 absl::Status Database::GiveSpaceBack() {
   RETURN_IF_ERROR(Flush());
-  // Files nobody needs go now, not when RocksDB next looks for them.
+  // Enabling deletions, with force, runs them at once instead of when RocksDB next looks for files.
   RETURN_IF_ERROR(FromRocksDb(db_->DisableFileDeletions(), "deleting files"));
   return FromRocksDb(db_->EnableFileDeletions(true), "deleting files");
 }
@@ -345,7 +353,7 @@ uint64_t Database::Bytes() const {
 
 void SeekBehind(rocksdb::Iterator& it, std::string_view prefix) {
   it.Seek(keys::PrefixEnd(prefix));
-  // Of nothing but 0xff, and a key is longer than PrefixEnd thinks it can be.
+  // The prefix is nothing but 0xff, and this key is longer than PrefixEnd assumes.
   if (!it.Valid() || !it.key().starts_with({prefix.data(), prefix.size()})) return;
   it.SeekToLast();
   if (it.Valid()) it.Next();

@@ -23,69 +23,78 @@
 
 namespace neurontrace {
 
-// How RocksDB does, by what it reports about itself; docs/operator/metrics.md has the words. A
-// plain value.
+// Internal figures that RocksDB reports; docs/operator/metrics.md describes them. A plain value.
 struct DatabaseState {
   uint64_t memtable_bytes = 0;
   uint64_t blob_garbage_bytes = 0;
   uint64_t compaction_pending_bytes = 0;
-  uint64_t background_errors = 0;  // since it was opened
-  bool write_stalled = false;      // writers wait, or are slowed down
+  uint64_t background_errors = 0;  // since the database was opened
+  bool write_stalled = false;      // writers are stopped or slowed down
 };
 
+// Convert without copying: the result is valid as long as its argument's bytes.
 inline rocksdb::Slice ToSlice(std::string_view text) { return {text.data(), text.size()}; }
 inline std::string_view ToView(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
 
-// The open database: RocksDB with our families and options, and nothing about what is in them but
-// the format version. Included only by the .cc files of this folder. Any thread.
+// The open database: RocksDB with this program's families and options. Knows nothing about the
+// contents but the format version. Included only by .cc files of this folder and headers that they
+// alone include, so that RocksDB stays inside. Any thread may call; a write waits for the disk.
 class Database {
  public:
-  // Makes the directory and the families where they are not there yet. A log whose last write is
-  // torn opens without a word, as nothing in it was acknowledged; one that is damaged otherwise
-  // gives all that is whole in it, and wal_damage() says so. FAILED_PRECONDITION when another
-  // process has it open or when its format is newer than this build's, DATA_LOSS when it is
-  // damaged beyond that. `env` is not owned; nullptr is the machine's.
+  // Opens the database and creates what does not exist yet. A log that ends in a torn write opens
+  // normally, since nothing in that write was acknowledged. A log with any other damage is replaced
+  // by one of its whole records, and wal_damage() describes the damage.
+  //
+  // Fails with FAILED_PRECONDITION if another process has the database open or a newer build has
+  // written it, and with DATA_LOSS if it is damaged otherwise. Other errors are those of
+  // FromRocksDb. `env` is not owned and must outlive this; nullptr is the machine's.
   static absl::StatusOr<std::unique_ptr<Database>> Open(const std::string& path, rocksdb::Env* env);
-  // The same without changing or making any file. NOT_FOUND where there is no store. Another
-  // process is kept away as long as this is open, where the file system can be written to.
+  // Opens the database without changing or creating any file but the lock. Fails with NOT_FOUND if
+  // there is no store, and as Open does. Other processes cannot open it meanwhile, unless the file
+  // system is mounted read-only or the store, being a copy, has no lock file.
   static absl::StatusOr<std::unique_ptr<Database>> OpenToRead(const std::string& path,
                                                               rocksdb::Env* env);
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
+  // RocksDB itself, for iterators, snapshots and properties. Writes go through Write.
   rocksdb::DB& db() const { return *db_; }
   rocksdb::ColumnFamilyHandle* family(Family family) const {
     return handles_[static_cast<size_t>(family)];
   }
 
-  // nullopt-like: NOT_FOUND where there is no such key.
+  // Fails with NOT_FOUND if there is no such key.
   absl::StatusOr<std::string> Get(Family family, std::string_view key) const;
+  // Writes one value, as Write does.
   absl::Status Put(Family family, std::string_view key, std::string_view value, bool sync);
-  // All writes go through here. RocksDB stops after one that failed; the next one first resumes it,
-  // so that a disk that was full is used as soon as there is room. After some errors RocksDB cannot
-  // be resumed: no write succeeds any more, and must_reopen() says so.
+  // Applies a batch atomically; with `sync` it is on the disk on return. `doing` begins the message
+  // of an error. RocksDB stops after a failed write, and the next call resumes it first, so that a
+  // disk that was full is used as soon as it has room. After some errors RocksDB cannot be resumed;
+  // no write succeeds any more, and must_reopen() returns true.
   absl::Status Write(rocksdb::WriteBatch& batch, bool sync, std::string_view doing);
 
-  // Removes [begin, end) of a family and compacts what is left there.
+  // Deletes [begin, end) of a family, synced, and compacts the range, which can take seconds.
   absl::Status DeleteRange(Family family, std::string_view begin, std::string_view end);
 
-  // Whether only closing and opening the database again can make it take writes: RocksDB could not
-  // create a file of its write-ahead log, for lack of space, inodes or quota, or did not finish to
-  // resume within the patience. Reads still work.
+  // Returns true once only closing and opening the database again can make it accept writes.
+  // RocksDB could not create a log file for lack of space, inodes or quota, or did not resume
+  // within the patience. Reads still work.
   bool must_reopen() const { return must_reopen_; }
-  // Creates, writes, syncs and deletes a small file in the directory, as opening would. Fails as
-  // long as opening the database would fail for lack of space, inodes or quota.
+  // Creates, writes, syncs and deletes a small file in the directory, as opening would. Fails while
+  // opening would fail for lack of space, inodes or quota.
   absl::Status ProbeDisk() const;
 
+  // For tests: how long Write waits for RocksDB to resume; 30 s otherwise.
   void SetResumePatience(std::chrono::nanoseconds patience) { resume_patience_ = patience; }
 
-  // Everything written so far is in files, and in no log.
+  // Moves everything written so far from the logs into table and blob files.
   absl::Status Flush();
-  // After deleting: lets go of the log and of every file that is not needed any more.
+  // After deletions: flushes, so that old logs go, and deletes files that nothing needs any more.
   absl::Status GiveSpaceBack();
 
-  // Calls `visit(key, value)` for every key that begins with `prefix`, in order, until it fails.
+  // Calls `visit(key, value)` for every key with `prefix`, in ascending order, until it fails.
+  // Returns the first error of `visit` or of reading. The views are valid during the call.
   template <typename Visit>
   absl::Status ForEach(Family of, std::string_view prefix, Visit visit) const {
     return ForEach(rocksdb::ReadOptions(), of, prefix, std::move(visit));
@@ -103,30 +112,33 @@ class Database {
     return FromRocksDb(it->status(), "reading the store");
   }
 
-  // Bytes on disk.
+  // Bytes of tables, blob files and memtables; from memory, without the logs.
   uint64_t Bytes() const;
-  // Waits for RocksDB's lock at most.
+  // From memory; waits for nothing but RocksDB's own mutex.
   DatabaseState State() const;
-  // Of the log's files, also of those that are about to go. Asks the disk.
+  // Bytes of the log's files, those about to be deleted included. Lists the directory.
   absl::StatusOr<uint64_t> WalBytes() const;
 
   const std::string& path() const { return path_; }
   rocksdb::Env& env() const { return *env_; }
-  // What of the log could not be read when this was opened.
+  // Damage of the log found by this opening.
   const std::vector<WalDamage>& wal_damage() const { return wal_damage_; }
-  // Whether what a damaged log lacked has still to be found out, also when that was begun by a
-  // process that did not get to its end.
+  // Returns whether the loss from a damaged log has still to be determined. Also true if an earlier
+  // process found the damage and ended before it was done; ForgetWalDamage resets it.
   bool has_wal_damage() const { return has_wal_damage_; }
   absl::Status ForgetWalDamage();
-  // Checks every checksum of the file of this name, which GetLiveFilesMetaData has given.
+  // Verifies every checksum of the table file with this name, without its leading slash, as listed
+  // by GetLiveFilesMetaData.
   absl::Status VerifyTable(const std::string& name) const;
 
  private:
   Database(std::string path, rocksdb::Env* env);
   static absl::StatusOr<std::unique_ptr<Database>> OpenAs(const std::string& path,
                                                           rocksdb::Env* env, bool to_read);
+  // The steps of OpenAs.
   rocksdb::Status TryOpen(rocksdb::WALRecoveryMode mode, bool to_read);
   absl::Status KeepOthersAway();
+  // See the comments in the .cc file.
   absl::Status Resume();
   absl::Status Finish(const rocksdb::Status& status, std::string_view doing);
   absl::Status Anchor();
@@ -137,19 +149,19 @@ class Database {
 
   const std::string path_;
   rocksdb::Env* const env_;
-  rocksdb::FileLock* lock_ = nullptr;  // only when open to read; RocksDB has its own otherwise
+  rocksdb::FileLock* lock_ = nullptr;  // only if opened to read; else RocksDB holds it
   std::vector<WalDamage> wal_damage_;
   bool has_wal_damage_ = false;
   std::unique_ptr<rocksdb::DB> db_;
-  std::atomic<bool> failed_ = false;  // the last write
+  std::atomic<bool> failed_ = false;  // the last write failed
   std::atomic<bool> must_reopen_ = false;
-  // Longer than it takes to write all of the memtables to a slow disk.
+  // Longer than writing all memtables to a slow disk takes, as resuming flushes them.
   std::chrono::nanoseconds resume_patience_ = std::chrono::seconds(30);
   std::vector<rocksdb::ColumnFamilyHandle*> handles_;
 };
 
-// Moves an iterator behind every key with this prefix, and from there never back: where all its
-// bytes are 0xff there is nothing behind, and the iterator is not valid then.
+// Moves an iterator to the first key after all keys with this prefix. It is invalid afterwards if
+// none follows. Never moves it backwards, so loops that use it end.
 void SeekBehind(rocksdb::Iterator& it, std::string_view prefix);
 
 }  // namespace neurontrace

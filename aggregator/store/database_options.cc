@@ -20,10 +20,9 @@
 namespace neurontrace {
 namespace {
 
-// Warnings and errors of RocksDB, into the log of the program. In place of RocksDB's own file LOG
-// in the store: when its disk is full, RocksDB 7.8 aborts the process over the second line that it
-// cannot write there. What is said again and again, as while a disk is full, is said once. Any
-// thread may log.
+// Sends RocksDB's warnings and errors to the program's log instead of the file LOG in the store. If
+// the disk is full, RocksDB 7.8 aborts the process over the second line that it cannot write there.
+// Repetitions, such as those while a disk is full, are logged once. Any thread may log.
 class RocksDbLog final : public rocksdb::Logger {
  public:
   RocksDbLog() : rocksdb::Logger(rocksdb::InfoLogLevel::WARN_LEVEL) {}
@@ -34,11 +33,11 @@ class RocksDbLog final : public rocksdb::Logger {
 
  private:
   Mutex mutex_;
-  std::string last_place_;  // in RocksDB's code
+  std::string last_place_;  // where in RocksDB's code the last line came from
 };
 
-constexpr size_t kLineBytesMax = 1024;  // longer: cut
-constexpr size_t kPlaceBytes = 48;      // severity, file and line
+constexpr size_t kLineBytesMax = 1024;  // longer lines are cut
+constexpr size_t kPlaceBytes = 48;      // covers severity, file and line
 
 void RocksDbLog::Logv(const char* format, va_list arguments) {
   std::array<char, kLineBytesMax> line = {};
@@ -51,22 +50,25 @@ void RocksDbLog::Logv(const char* format, va_list arguments) {
 }
 
 constexpr size_t kMiB = size_t{1} << 20;
+// Sizes are explained in docs/formats/store.md and were measured with store_bench.
 constexpr size_t kChunkWriteBufferBytes = 64 * kMiB;
 constexpr size_t kWriteBufferBytes = 8 * kMiB;
 constexpr size_t kBlockCacheBytes = 32 * kMiB;
 constexpr uint64_t kWalBytesMax = 256 * kMiB;
-// Every chunk lies in a blob file, however small: there it stands whole, with its key and a
-// checksum of its own, so that blob files alone are enough to make everything again.
+// Every chunk is in a blob file, however small. A blob file holds it whole, with its key and a
+// checksum of its own, so that a store can be rebuilt from blob files alone.
 constexpr uint64_t kBlobBytesMin = 0;
 constexpr uint64_t kBlobFileBytes = 256 * kMiB;
 
-// RocksDB would wait after a full disk until there is room for all of its write buffers, 64 MiB and
-// more, and refuse to be resumed meanwhile. Database resumes it with the next write.
+// Turns RocksDB's own recovery off. After a full disk it would wait until there is room for all of
+// its write buffers, 64 MiB and more, and refuse to be resumed meanwhile. Database::Write resumes
+// it.
 class ResumedByWriters final : public rocksdb::EventListener {
  public:
-  // What only compaction misses stops no write, and is tried again each second. Were it remembered,
-  // nothing would be compacted until there is room for what RocksDB reckons it needs: it takes a
-  // file that it meets twice, as at every start, off that, which may then be 2^64 and less.
+  // A compaction that finds no room blocks no write and is retried every second, so its error is
+  // dropped. If RocksDB kept it, nothing would be compacted until the disk has the room that
+  // RocksDB estimates. That estimate can wrap around to nearly 2^64, as a file that is met twice,
+  // as happens at every start, is subtracted from it.
   void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* status) override {
     if (reason == rocksdb::BackgroundErrorReason::kCompaction && status->IsNoSpace()) {
       *status = rocksdb::Status::OK();
@@ -78,7 +80,7 @@ class ResumedByWriters final : public rocksdb::EventListener {
   }
 };
 
-// What accepts connections leaves so many descriptors for files, also where they are few.
+// The number of files that RocksDB may keep open; the rest of the descriptors is for connections.
 int FilesOpenMax() {
   rlimit limit = {};
   getrlimit(RLIMIT_NOFILE, &limit);
@@ -94,6 +96,7 @@ rocksdb::ColumnFamilyOptions FamilyOptions(Family family,
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   options.compression = rocksdb::kNoCompression;
   options.write_buffer_size = kWriteBufferBytes;
+  // The other families are small and their defaults do; chunks are nearly all of the bytes.
   if (family != Family::kChunks) return options;
   options.write_buffer_size = kChunkWriteBufferBytes;
   options.max_write_buffer_number = 3;
@@ -102,8 +105,8 @@ rocksdb::ColumnFamilyOptions FamilyOptions(Family family,
   options.blob_file_size = kBlobFileBytes;
   options.blob_compression_type = rocksdb::kNoCompression;  // columns are compressed already
   options.enable_blob_garbage_collection = true;
-  // A deleted capture shares files with others only at its edges; files that are mostly garbage are
-  // rewritten, whatever their age.
+  // A deleted capture shares blob files with others only at its edges. Such files are rewritten
+  // once they are mostly garbage, whatever their age.
   options.blob_garbage_collection_age_cutoff = 1.0;
   options.blob_garbage_collection_force_threshold = 0.5;
   return options;
@@ -128,8 +131,8 @@ rocksdb::DBOptions DatabaseOptions(rocksdb::Env* env) {
   options.info_log = std::make_shared<RocksDbLog>();
   options.listeners.push_back(std::make_shared<ResumedByWriters>());
   options.max_open_files = FilesOpenMax();
-  options.avoid_flush_during_shutdown = true;  // the log has all of it
-  options.bytes_per_sync = kMiB;               // spreads the writing of large files
+  options.avoid_flush_during_shutdown = true;  // the log has everything
+  options.bytes_per_sync = kMiB;               // spreads the writes of large files over time
   options.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
   return options;
 }
@@ -137,7 +140,7 @@ rocksdb::DBOptions DatabaseOptions(rocksdb::Env* env) {
 std::vector<rocksdb::ColumnFamilyDescriptor> FamilyDescriptors() {
   const auto cache = rocksdb::NewLRUCache(kBlockCacheBytes);
   std::vector<rocksdb::ColumnFamilyDescriptor> families;
-  // RocksDB insists on its own default family, which holds nothing but the anchor.
+  // RocksDB requires its own default family. It holds nothing but the anchor of Database.
   families.emplace_back(rocksdb::kDefaultColumnFamilyName, rocksdb::ColumnFamilyOptions());
   for (size_t i = 0; i < kFamilyCount; ++i) {
     const Family family = static_cast<Family>(i);

@@ -12,7 +12,7 @@
 namespace neurontrace {
 
 // The column families, in the order in which docs/formats/store.md lists them. RocksDB numbers them
-// in this order, from 1.
+// from 1 in this order, and logs contain the numbers: never reorder, only append.
 enum class Family : uint8_t {
   kMeta = 0,
   kCaptures,
@@ -26,11 +26,13 @@ enum class Family : uint8_t {
   kArtifacts,
 };
 inline constexpr size_t kFamilyCount = 10;
+// Returns the name by which RocksDB and docs/formats/store.md know the family.
 std::string_view FamilyName(Family family);
 
-// How RocksDB is set up; docs/formats/store.md says why. `env` may be nullptr.
+// Returns RocksDB's settings; docs/formats/store.md gives the reason for each. `env` is not owned
+// and may be nullptr.
 rocksdb::DBOptions DatabaseOptions(rocksdb::Env* env);
-// RocksDB's own default family first, then ours.
+// Returns the descriptors of all families: RocksDB's own default family first, then ours in order.
 std::vector<rocksdb::ColumnFamilyDescriptor> FamilyDescriptors();
 
 }  // namespace neurontrace

@@ -5,14 +5,14 @@
 
 namespace neurontrace {
 
-// What has become of a chunk when the store says that it has it. Records of captures and deletions
-// are synced in either.
+// What is guaranteed for a chunk once the store has acknowledged it. Records of captures and
+// deletions are synced in both cases.
 enum class Durability : uint8_t {
-  // On the disk: it survives the loss of power.
+  // It is on the disk and survives a loss of power.
   kSynced,
-  // With the kernel: it survives the end of the program by any signal, not that of the machine.
-  // After a loss of power the store holds each stream up to some point, seconds before, and what
-  // agents had been told is kept beyond that point is gone.
+  // The kernel has it: it survives the end of the process by any signal, but not a crash of the
+  // machine. After a loss of power the store holds each stream up to some point, seconds earlier,
+  // and what agents were told is stored beyond that point is lost.
   kPageCache,
 };
 

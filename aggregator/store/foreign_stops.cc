@@ -38,6 +38,7 @@ ForeignStopFinder::Slot& ForeignStopFinder::Lookup(uint16_t type, uint64_t track
 
 void ForeignStopFinder::Start(uint16_t type, uint64_t tracking_id) {
   Latest& latest = latest_[type];
+  // The earlier id moves to the table, where its stop will look for it.
   if (latest.open > 0 && latest.tracking_id != tracking_id) {
     Slot& slot = Lookup(type, latest.tracking_id);
     slot.open = static_cast<uint16_t>(slot.open + latest.open);
@@ -59,7 +60,7 @@ bool ForeignStopFinder::Stop(uint16_t type, uint64_t tracking_id) {
   return true;
 }
 
-// Several shapes can share an event type.
+// Several shapes can have the same event type.
 void ForeignStopFinder::MapShapesToTypes(const DecodedChunk& chunk) {
   absl::flat_hash_map<std::string_view, uint16_t> numbers;
   types_.clear();
@@ -84,6 +85,7 @@ void ForeignStopFinder::ListTypes(ForeignStops& found) {
 
 ForeignStops ForeignStopFinder::Find(const DecodedChunk& chunk) {
   ForeignStops found;
+  // After 2^32 chunks the counter wraps, and old slots would look like those of this chunk.
   if (++generation_ == 0) {
     std::fill(slots_.begin(), slots_.end(), Slot{});
     generation_ = 1;

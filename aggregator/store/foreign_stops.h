@@ -10,14 +10,15 @@
 
 namespace neurontrace {
 
-// The stop events of a chunk whose start is not in the same chunk, so that a reader can find the
-// end of a span that crosses chunks without decoding ahead. In the order of the chunk; at most one
-// entry an event. With them the chunk's event types, so that a reader of others passes it over. A
-// plain value.
+// The stop events of a chunk whose start is not in the same chunk, in the order of the chunk, at
+// most one entry per event. By them a reader finds the end of a span that crosses chunks without
+// decoding chunks ahead (docs/decisions/0003). The chunk's event types are listed so that a reader
+// of other types can skip it. A plain value.
 struct ForeignStops {
-  // Of all names together. A chunk whose event types need more lists those of its stops alone.
+  // Bytes of all names together. A chunk whose event types need more lists only those of its stops.
   static constexpr size_t kListedTypesBytesMax = 1'024;
 
+  // One stop.
   struct Entry {
     uint32_t type = 0;  // index into event_types
     uint64_t tracking_id = 0;
@@ -26,15 +27,16 @@ struct ForeignStops {
   };
   std::vector<std::string> event_types;
   std::vector<Entry> entries;
-  // `event_types` are all of the chunk, in the order of its shapes; otherwise those of the entries.
+  // Whether `event_types` has all types of the chunk, in the order of its shapes, or only those of
+  // the entries.
   bool has_all_types = false;
 
   friend bool operator==(const ForeignStops&, const ForeignStops&) = default;
 };
 
-// Finds them: a stop belongs to the chunk when a start of the same event type and tracking id
-// precedes it and no other stop has taken it. Keeps its memory from chunk to chunk; one thread
-// at a time.
+// Finds the foreign stops of chunks. A stop belongs to its chunk if a start of the same event type
+// and tracking id precedes it and no other stop has been matched with that start. Keeps its memory
+// from chunk to chunk, about 256 KiB. One thread at a time.
 class ForeignStopFinder {
  public:
   ForeignStopFinder();
@@ -42,35 +44,38 @@ class ForeignStopFinder {
   ForeignStopFinder(const ForeignStopFinder&) = delete;
   ForeignStopFinder& operator=(const ForeignStopFinder&) = delete;
 
+  // Runs in time proportional to the chunk's events. The chunk is only read during the call.
   ForeignStops Find(const DecodedChunk& chunk);
 
  private:
+  // Open starts of one type and tracking id.
   struct Slot {
     uint64_t tracking_id = 0;
     uint16_t type = 0;
-    uint16_t open = 0;        // starts not yet stopped
-    uint32_t generation = 0;  // of another chunk: the slot is free
+    uint16_t open = 0;        // starts without a stop so far
+    uint32_t generation = 0;  // of an earlier chunk: the slot is free
   };
-  // Starts of the id that a type began last: most spans end before the next one of their type
-  // begins, and never get into the table.
+  // Starts of the tracking id that a type used last. Most spans end before the next one of their
+  // type begins, and so never enter the table.
   struct Latest {
     uint64_t tracking_id = 0;
     uint32_t open = 0;
   };
   Slot& Lookup(uint16_t type, uint64_t tracking_id);
   void Start(uint16_t type, uint64_t tracking_id);
-  bool Stop(uint16_t type, uint64_t tracking_id);  // true: its start was in this chunk
+  // Returns whether the start was in this chunk.
+  bool Stop(uint16_t type, uint64_t tracking_id);
   void MapShapesToTypes(const DecodedChunk& chunk);
-  void ListTypes(ForeignStops& found);  // all, where they are few enough
+  void ListTypes(ForeignStops& found);  // all types, if they fit
 
-  // Open addressing over the first mask_ + 1 slots: a power of two, a quarter more than the chunk's
-  // events at least.
+  // Open addressing with linear probing over the first mask_ + 1 slots: a power of two, at least a
+  // quarter more than the chunk's events, so that a free slot always ends a probe.
   std::vector<Slot> slots_;
   size_t mask_ = 0;
-  uint32_t generation_ = 0;
+  uint32_t generation_ = 0;     // counts chunks; saves clearing the slots
   std::vector<Latest> latest_;  // by type
   std::vector<uint16_t> type_of_shape_;
-  std::vector<uint32_t> listed_;  // by type: where it is in the stops' event types
+  std::vector<uint32_t> listed_;  // by type: its index in the result's event types
   std::vector<std::string_view> types_;
 };
 

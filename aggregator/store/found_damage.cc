@@ -23,7 +23,7 @@ std::string FoundDamagePath(const std::string& path) {
   return fmt::format("{}/{}", path, kFoundDamageFile);
 }
 
-// "01J… 3 17 60 its checksum is wrong"
+// Text lines, so that an operator can read them: "01J… 3 17 60 its checksum is wrong".
 std::string LineOf(const FoundDamage& found) {
   return fmt::format("{} {} {} {} {}\n", found.capture.ToString(), found.stream,
                      found.sequence ? std::to_string(*found.sequence) : kNoSequence,
@@ -32,6 +32,8 @@ std::string LineOf(const FoundDamage& found) {
 }
 
 template <typename Number>
+// Parses a number and removes it and the blank behind it; false if the line does not begin with
+// one.
 bool TakeNumber(std::string_view& line, Number& number) {
   const size_t end = std::min(line.find(' '), line.size());
   const auto [stop, error] = std::from_chars(line.data(), line.data() + end, number);
@@ -40,6 +42,7 @@ bool TakeNumber(std::string_view& line, Number& number) {
   return true;
 }
 
+// A crash can leave the last line torn, so anything may follow.
 std::optional<FoundDamage> ParseFoundDamage(std::string_view line) {
   FoundDamage found;
   const auto capture = CaptureId::Parse(line.substr(0, line.find(' ')));
@@ -94,6 +97,8 @@ absl::StatusOr<std::vector<FoundDamage>> ReadFoundDamage(const std::string& path
   RETURN_IF_ERROR(CheckStoreFiles(path, {std::string(kFoundDamageFile)}));
   uint64_t bytes = 0;
   RETURN_IF_ERROR(FromRocksDb(env.GetFileSize(file, &bytes), kDoing));
+  // Twice the limit, since the last line may exceed it. More is not ours, and is not read into
+  // memory.
   if (bytes > 2 * limits::kFoundDamageBytesMax) {
     return FailedPrecondition("{} has {} bytes, which no check writes: move it away", file, bytes);
   }

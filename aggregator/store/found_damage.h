@@ -16,26 +16,28 @@
 
 namespace neurontrace {
 
-// Damage that somebody found who could not write to the database: a check, which only reads, or a
-// reader after RocksDB has stopped writing. It is in a file beside the database, and the next
-// Store::Open moves it into the records of its streams.
+// Damage found by somebody who could not write to the database: a check, which only reads, or a
+// reader after RocksDB has stopped writing. It is kept in a file beside the database until the next
+// Store::Open moves it into the records of the streams.
 struct FoundDamage {
   CaptureId capture;
   uint32_t stream = 0;
-  std::optional<uint64_t> sequence;  // of a chunk
+  std::optional<uint64_t> sequence;  // of a chunk; nullopt: of the stream
   RemarkKind kind = RemarkKind::kChunkUnreadable;
-  std::string what;
+  std::string what;  // for people, one line
 
   friend bool operator==(const FoundDamage&, const FoundDamage&) = default;
 };
 
-// Appends to the file of the store in `path`, synced. Beyond limits::kFoundDamageBytesMax nothing
-// is added: what the file has is enough to make the captures incomplete.
+// Appends to the file of the store in `path` and syncs it. Beyond limits::kFoundDamageBytesMax
+// nothing is added: what the file has makes the captures incomplete already.
 absl::Status AppendFoundDamage(const std::string& path, rocksdb::Env& env,
                                std::span<const FoundDamage> found);
-// What the file says; empty where there is none. Lines that cannot be parsed are left out.
+// Returns the contents of the file; empty if it does not exist. Skips lines that cannot be parsed.
+// Fails with FAILED_PRECONDITION if it is larger than any check makes it, or a link.
 absl::StatusOr<std::vector<FoundDamage>> ReadFoundDamage(const std::string& path,
                                                          rocksdb::Env& env);
+// Deletes the file.
 absl::Status RemoveFoundDamage(const std::string& path, rocksdb::Env& env);
 
 }  // namespace neurontrace

@@ -17,8 +17,8 @@
 
 namespace neurontrace {
 
-// The machine's file system, on which so many more bytes can be written. Files that go do not give
-// room back. Any thread.
+// For tests: the machine's file system with a limit on the bytes that can still be written. Deleted
+// files do not return room. Any thread.
 class FullDisk final : public rocksdb::FileSystemWrapper {
  public:
   FullDisk() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
@@ -26,8 +26,9 @@ class FullDisk final : public rocksdb::FileSystemWrapper {
   const char* Name() const override { return "FullDisk"; }
   void SetRoom(int64_t bytes) { *room_ = bytes; }
   void SetUnlimited() { SetRoom(INT64_MAX / 2); }
+  // Every write fails with an input/output error while this is set.
   void SetFails(bool fails) { *fails_ = fails; }
-  // No file whose name ends like this can be created: no inodes or quota are left, as `why` says.
+  // Creating a file whose name ends with `suffix` fails with `why`, as without inodes or quota.
   void SetRefuses(std::string suffix, rocksdb::IOStatus why) {
     const MutexLock lock(mutex_);
     refused_suffix_ = std::move(suffix);

@@ -14,20 +14,23 @@ namespace neurontrace {
 
 class Database;
 
-// Which agents and workers have been here. Ranks that become known after a capture are found here.
-// Any thread. Writes are not awaited on disk: agents tell all of it again when they reconnect.
+// Remembers agents and workers, so that ranks that become known after a capture apply to it. Writes
+// are not synced: agents report everything again when they reconnect. Any thread; the database must
+// outlive it.
 class InventoryStore {
  public:
   explicit InventoryStore(Database& database) : database_(database) {}
   InventoryStore(const InventoryStore&) = delete;
   InventoryStore& operator=(const InventoryStore&) = delete;
 
+  // Write or replace a record.
   absl::Status PutAgent(const AgentRecord& record);
   absl::Status PutWorker(const WorkerRecord& record);
   absl::StatusOr<std::vector<AgentRecord>> Agents() const;
-  // NOT_FOUND where it was never seen.
+  // Fails with NOT_FOUND if the worker was never seen or has been pruned.
   absl::StatusOr<WorkerRecord> Worker(const WorkerIdentity& identity) const;
-  // Drops the workers of an instance that were last seen before this moment.
+  // Deletes the workers of an instance that were last seen before this time, in ns of
+  // CLOCK_REALTIME.
   absl::Status PruneWorkers(std::string_view instance_id, uint64_t last_seen_before_ns);
 
  private:

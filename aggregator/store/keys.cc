@@ -26,6 +26,7 @@ void PutShortString(std::string& out, std::string_view text) {
   out.append(text);
 }
 
+// Parsing decides by length alone, as each family has keys of one form.
 constexpr size_t kStreamKeyBytes = CaptureId::kBytes + 4;
 constexpr size_t kBehindCaptureBytesMax = 4 + 8 + 8;  // of ChunkIndex
 
@@ -82,6 +83,7 @@ std::string PrefixEnd(std::string_view prefix) {
   std::string end(prefix);
   while (!end.empty() && static_cast<uint8_t>(end.back()) == 0xff) end.pop_back();
   if (end.empty()) return std::string(prefix) + std::string(kBehindCaptureBytesMax + 1, '\xff');
+  // The last byte is below 0xff here, so it does not overflow.
   end.back() = static_cast<char>(static_cast<uint8_t>(end.back()) + 1);
   return end;
 }

@@ -8,9 +8,9 @@
 
 #include "lib/trace/ids.h"
 
-// Keys of every column family, big endian so that the order of keys is the order of what they name.
-// docs/formats/store.md has them byte by byte; a key, once written, keeps its form for ever. All
-// functions are pure.
+// Keys of the column families. Numbers are big endian, so that RocksDB's order of keys is the order
+// of what they name. docs/formats/store.md lists them byte by byte; a key, once written, keeps its
+// form for ever. All functions are pure; any thread.
 namespace neurontrace::keys {
 
 // `captures`: the capture id. `streams`, `chunks`, `chunk_index` and `clock_models` begin with it.
@@ -23,8 +23,8 @@ std::string Chunk(const CaptureId& capture, uint32_t stream, uint64_t sequence);
 // `chunk_index`: capture id, stream number u32, last timestamp u64, sequence u64.
 std::string ChunkIndex(const CaptureId& capture, uint32_t stream, uint64_t last_timestamp_ns,
                        uint64_t sequence);
-// `workers`: instance id and boot id, each with its length before it (u16), pid u32, start time
-// u64, container id with its length. All workers of one instance share WorkerPrefix.
+// `workers`: instance id and boot id, each after its length (u16), pid u32, start time u64 in clock
+// ticks since boot, container id after its length. All workers of an instance share WorkerPrefix.
 std::string Worker(const WorkerIdentity& worker);
 std::string WorkerPrefix(std::string_view instance_id);
 // `clock_models`: capture id, version u32, row u32. All rows of one version share
@@ -32,12 +32,13 @@ std::string WorkerPrefix(std::string_view instance_id);
 std::string ClockModel(const CaptureId& capture, uint32_t version, uint32_t row);
 std::string ClockModelVersion(const CaptureId& capture, uint32_t version);
 
-// A key that is greater than every key with this prefix and, but where all bytes of the prefix are
-// 0xff, the smallest one: there it is greater than those of the forms above alone. To walk on
-// behind a prefix see SeekBehind in database.h.
+// Returns a key greater than every key with this prefix. It is the smallest such key, unless all
+// bytes of the prefix are 0xff: then it is only greater than the keys of the forms above. To
+// continue behind a prefix, use SeekBehind of database.h.
 std::string PrefixEnd(std::string_view prefix);
 
-// What a key says; nullopt for a key of another form.
+// The parts of a key. Parse functions return nullopt for a key of another length; every key of the
+// right length has parts.
 struct StreamKey {
   CaptureId capture;
   uint32_t stream = 0;

@@ -14,19 +14,19 @@
 namespace neurontrace {
 namespace {
 
-// Markers in PATH/rebuilding; both hold the name of the directory for the old files, which only the
-// first is read for.
-constexpr char kComplete[] = "/COMPLETE";  // old files go out
-constexpr char kMoving[] = "/MOVING";      // new files come in
+// Markers in PATH/rebuilding. Both contain the name of the directory for the old files; only the
+// content of the first is read.
+constexpr char kComplete[] = "/COMPLETE";  // old files move out
+constexpr char kMoving[] = "/MOVING";      // new files move in
 constexpr std::string_view kAsidePrefix = "damaged-";
 constexpr size_t kAsideDigitsMax = 10;  // of an int
-constexpr size_t kMarkerBytesMax = 64;
+constexpr size_t kMarkerBytesMax = 64;  // far more than a name; less than harmful
 constexpr char kDoing[] = "putting the rebuilt store in its place";
 
 std::string ScratchOf(const std::string& path) { return path + "/rebuilding"; }
 
-// Files of the store in a directory, but for the lock, which its holder keeps open, and for what
-// was found damaged, which is to be told by the rebuilt store, too.
+// Lists the store's files in a directory, except two. The lock stays with its holder, who has it
+// open, and the note of found damage stays because the rebuilt store has to report it, too.
 absl::StatusOr<std::vector<std::string>> FilesIn(const std::string& path, rocksdb::Env& env) {
   std::vector<std::string> names;
   RETURN_IF_ERROR(FromRocksDb(env.GetChildren(path, &names), kDoing));
@@ -46,6 +46,8 @@ absl::Status SyncDirectory(const std::string& path, rocksdb::Env& env) {
   return FromRocksDb(directory->Fsync(), kDoing);
 }
 
+// Moves what is left of the files: repeating it after a crash completes the move. Both directories
+// are synced, so that the next marker is never on the disk before the renames are.
 absl::Status MoveFiles(const std::string& from, const std::string& to, rocksdb::Env& env) {
   RETURN_IF_ERROR(FromRocksDb(env.CreateDirIfMissing(to), kDoing));
   ASSIGN_OR_RETURN(const std::vector<std::string> names, FilesIn(from, env));
@@ -56,7 +58,7 @@ absl::Status MoveFiles(const std::string& from, const std::string& to, rocksdb::
   return SyncDirectory(from, env);
 }
 
-// Keeps files that are not the store's, and the directory as long as it holds any.
+// Deletes the directory unless it holds files that are not the store's, which are never touched.
 absl::Status RemoveScratch(const std::string& scratch, rocksdb::Env& env) {
   std::vector<std::string> names;
   RETURN_IF_ERROR(FromRocksDb(env.GetChildren(scratch, &names), kDoing));
@@ -79,15 +81,15 @@ bool IsAsideName(std::string_view name) {
          name.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// A damaged disk, or whoever made the files, may have it say anything; it is the name of a
-// directory.
+// Reads the directory's name from a marker. A damaged disk, or whoever made the files, may have put
+// anything there, so a name that could lead outside the store is refused.
 absl::StatusOr<std::string> ReadMarker(const std::string& file, rocksdb::Env& env) {
   uint64_t bytes = 0;
   RETURN_IF_ERROR(FromRocksDb(env.GetFileSize(file, &bytes), kDoing));
   std::string name;
   if (bytes <= kMarkerBytesMax) {
     RETURN_IF_ERROR(FromRocksDb(rocksdb::ReadFileToString(&env, file, &name), kDoing));
-    if (name.ends_with('\n')) name.pop_back();  // written by hand
+    if (name.ends_with('\n')) name.pop_back();  // if an operator wrote it
     if (IsAsideName(name)) return name;
   }
   return FailedPrecondition(
@@ -96,6 +98,8 @@ absl::StatusOr<std::string> ReadMarker(const std::string& file, rocksdb::Env& en
       file, bytes, CleanText(name, kMarkerBytesMax));
 }
 
+// First all old files go out, then all new ones come in. With both kinds mixed in PATH a crash
+// could leave a database of files that do not belong together.
 absl::Status Swap(const std::string& path, rocksdb::Env& env) {
   const std::string scratch = ScratchOf(path);
   if (env.FileExists(scratch + kComplete).ok()) {
@@ -131,6 +135,7 @@ absl::StatusOr<std::string> FinishRebuilding(const std::string& path, rocksdb::E
 absl::Status ResumeRebuilding(const std::string& path, rocksdb::Env& env) {
   const std::string scratch = ScratchOf(path);
   if (!env.FileExists(scratch).ok()) return absl::OkStatus();
+  // Without a marker the new database is incomplete, and the old one is still whole in PATH.
   if (env.FileExists(scratch + kComplete).ok() || env.FileExists(scratch + kMoving).ok()) {
     return Swap(path, env);
   }

@@ -14,13 +14,18 @@ namespace neurontrace {
 // old files go to PATH/damaged-N and the new ones to PATH, in steps that a crash may interrupt
 // anywhere.
 
-// An empty PATH/rebuilding, and its name.
+// Replaces a damaged database by one that was built beside it. The new one is created in
+// PATH/rebuilding. Once it is complete the old files move to PATH/damaged-N and the new ones to
+// PATH, in steps that can be interrupted anywhere and resumed. The caller holds the lock of PATH.
+//
+// Creates PATH/rebuilding, empty, and returns its name.
 absl::StatusOr<std::string> BeginRebuilding(const std::string& path, rocksdb::Env& env);
-// Says that what is in it is complete and moves it in; gives the name of what was set aside.
+// Marks PATH/rebuilding as complete, moves it into place, and returns the name damaged-N of the
+// directory with the old files.
 absl::StatusOr<std::string> FinishRebuilding(const std::string& path, rocksdb::Env& env);
-// At every start, before the database is opened: ends a move that was interrupted, and removes a
-// database that was not complete. FAILED_PRECONDITION where the marker of such a move names
-// anything but a damaged-N: nothing is moved then.
+// Called at every start before the database is opened. Completes an interrupted move, and removes a
+// database that was not complete. Fails with FAILED_PRECONDITION, and moves nothing, if the marker
+// of a move names anything but a damaged-N.
 absl::Status ResumeRebuilding(const std::string& path, rocksdb::Env& env);
 
 }  // namespace neurontrace

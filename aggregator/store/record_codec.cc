@@ -11,6 +11,7 @@
 namespace neurontrace {
 namespace {
 
+// Fails with INVALID_ARGUMENT for a value above `max`, which a damaged or newer store may hold.
 template <typename Enum>
 absl::StatusOr<Enum> StoredEnum(std::string_view field, uint32_t value, Enum max) {
   if (value <= static_cast<uint32_t>(max)) return static_cast<Enum>(value);
@@ -41,6 +42,7 @@ CaptureAgentPart Restored(const v1::StoredAgentPart& message) {
 
 void ToStored(const CaptureWorkerStatus& status, v1::CaptureWorkerStatus* message) {
   ToProto(status, message);
+  // The key of the record has it.
   message->clear_capture_id();
 }
 
@@ -49,6 +51,7 @@ absl::StatusOr<CaptureWorkerStatus> Restored(const CaptureId& capture,
   CaptureWorkerStatus status;
   std::vector<Remark> remarks;
   RETURN_IF_ERROR(FromStoredList(message.mutable_remarks(), remarks));
+  // Remarks of unknown kinds are kept, which the conversion for messages of agents refuses.
   message.clear_remarks();
   message.set_capture_id(std::string(capture.bytes()));
   ASSIGN_OR_RETURN(status, FromProto(message));
@@ -98,6 +101,7 @@ absl::StatusOr<CaptureRecord> Restored(const CaptureId& id, v1::StoredCapture& m
   for (const auto& text : message.end_warnings()) record.end_warnings.push_back(CleanStored(text));
   if (message.has_begin()) {
     ASSIGN_OR_RETURN(record.begin, FromProto(message.begin()));
+    // Only meaningful in the order to one host.
     record.begin->host_raw_ns = 0;
   }
   record.armed_realtime_ns = message.armed_realtime_ns();
@@ -112,7 +116,7 @@ absl::StatusOr<AgentRecord> Restored(const v1::StoredAgent& message) {
   return record;
 }
 
-// What only its agent can say of a worker that is there.
+// Removes what only the worker's agent can report while it is connected.
 void ForgetLive(v1::WorkerInventory* message) {
   message->clear_event_types();
   message->clear_tap_capture_id();

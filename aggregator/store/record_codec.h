@@ -13,17 +13,21 @@
 // anything that encoding does not write.
 namespace neurontrace {
 
+// Values of the families `captures`, `agents` and `workers`, as StoredCapture, StoredAgent and
+// StoredWorker messages. Decoding checks every field and fails with DATA_LOSS for anything that
+// encoding does not write. Pure functions, any thread.
 std::string EncodeCaptureRecord(const CaptureRecord& record);
 absl::StatusOr<CaptureRecord> DecodeCaptureRecord(const CaptureId& id, std::string_view value);
 
-// An agent that has been here, or a worker of one.
+// An agent that has connected at some time. Times are ns of CLOCK_REALTIME.
 struct AgentRecord {
   AgentInfo info;
   uint64_t first_seen_realtime_ns = 0;
   uint64_t last_seen_realtime_ns = 0;
   friend bool operator==(const AgentRecord&, const AgentRecord&) = default;
 };
-// Of a worker, what only its agent can say is not kept: event_types, tap_capture.
+// A worker that an agent has reported. What only its agent knows while it is connected, event_types
+// and tap_capture, is not stored.
 struct WorkerRecord {
   WorkerInfo info;
   std::string agent_id;

@@ -10,7 +10,10 @@
 
 namespace neurontrace {
 
-// The little-endian number in the sizeof(T) bytes from `at` on.
+// How RocksDB writes numbers and checksums into its files, for code that reads damaged ones and
+// rewrites logs. Pure functions.
+//
+// Returns the little-endian number in the sizeof(T) bytes from `at` on.
 template <typename T>
 T Little(const char* at) {
   T value = 0;
@@ -18,17 +21,17 @@ T Little(const char* at) {
   return value;
 }
 
-// A CRC-32C out of the form in which files hold it, so that a checksum of bytes that hold
-// checksums stays one: rotated, plus a constant (RocksDB, util/crc32c.h).
+// Converts a CRC-32C from the form in which files store it. RocksDB rotates it and adds a constant,
+// so that the checksum of bytes that contain checksums remains meaningful (RocksDB, util/crc32c.h).
 constexpr uint32_t UnmaskCrc(uint32_t masked) {
   const uint32_t rotated = masked - 0xa282ead8u;
   return (rotated >> 17) | (rotated << 15);
 }
 
-// The way there.
+// The inverse of UnmaskCrc.
 constexpr uint32_t MaskCrc(uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8u; }
 
-// The checksum of `bytes`, as files hold it, into the four bytes from `at` on.
+// Writes the masked checksum of `bytes` into the four bytes from `at` on.
 inline void PutCrc(std::string_view bytes, char* at) {
   const uint32_t masked = MaskCrc(Crc32c(bytes.data(), bytes.size()));
   for (int i = 0; i < 4; ++i) at[i] = static_cast<char>((masked >> (8 * i)) & 0xff);

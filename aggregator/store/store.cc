@@ -13,7 +13,7 @@
 namespace neurontrace {
 namespace {
 
-// How many candidates an ambiguous prefix is answered with.
+// How many matches the error for an ambiguous prefix lists.
 constexpr size_t kCandidatesNamed = 8;
 
 constexpr std::string_view kAggregatorIdKey = "aggregator_id";
@@ -27,8 +27,7 @@ absl::Status CaptureStore::Load() {
       database_.ForEach(Family::kCaptures, "", [&](std::string_view key, std::string_view) {
         const auto id = CaptureId::FromBytes(key);
         if (!id.ok()) return DataLoss("a key of {} bytes in family captures", key.size());
-        // One that cannot be read is there all the same, until somebody wants
-        // to know more of it.
+        // A record that cannot be decoded still exists; Get reports the damage.
         ids.insert(*id);
         return absl::OkStatus();
       });
@@ -77,6 +76,7 @@ size_t CaptureStore::size() const {
 absl::StatusOr<CaptureId> CaptureStore::Find(
     std::string_view text, const std::function<bool(const CaptureId&)>& counts) const {
   std::string prefix(text);
+  // Ids are base 32 in upper case, and people type them in either.
   std::transform(prefix.begin(), prefix.end(), prefix.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   if (prefix.empty() || prefix.size() > CaptureId::kTextLength) {
@@ -90,6 +90,7 @@ absl::StatusOr<CaptureId> CaptureStore::Find(
       if (id.ToString().starts_with(prefix)) found.push_back(id);
     }
   }
+  // Outside the lock, as it may ask this store.
   if (counts) std::erase_if(found, [&counts](const CaptureId& id) { return !counts(id); });
   if (found.empty()) return NotFound("no capture has an id that begins with '{}'", text);
   if (found.size() == 1) return found.front();
@@ -111,7 +112,7 @@ absl::Status CaptureStore::Delete(const CaptureId& id) {
 }
 
 struct Store::Environment {
-  std::unique_ptr<rocksdb::Env> env;  // in memory; null otherwise
+  std::unique_ptr<rocksdb::Env> env;  // for a store in memory, otherwise null
 };
 
 Store::Store() = default;
@@ -142,8 +143,11 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path,
 
   store->captures_ = std::make_unique<CaptureStore>(database);
   RETURN_IF_ERROR(store->captures_->Load());
+  // Deletions are completed first: nothing after this should spend time on, or count, what they
+  // remove.
   store->chunks_ = std::make_unique<ChunkStore>(database, options.durability);
   RETURN_IF_ERROR(store->chunks_->FinishDeletions());
+  // Only a note: found damage that cannot be moved now stays in its file for the next start.
   if (const auto found = store->chunks_->TakeFoundDamage(options.examine); !found.ok()) {
     store->notes_.push_back(std::string(found.status().message()));
   } else if (*found > 0) {
@@ -161,7 +165,8 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path,
 
 absl::StatusOr<ChunkStore::Deleted> Store::DeleteCapture(const CaptureId& id) {
   if (const auto record = captures_->Get(id); !record.ok()) return record.status();
-  // A crash in between leaves chunks and models that no record names; FinishDeletions removes them.
+  // The record first: after it no chunk is stored for the capture, and what a crash then leaves is
+  // recognised and removed at the next start by each part's own clean-up.
   RETURN_IF_ERROR(captures_->Delete(id));
   RETURN_IF_ERROR(clock_models_->Delete(id));
   RETURN_IF_ERROR(artifacts_->DeleteCapture(id));

@@ -33,31 +33,35 @@ namespace neurontrace {
 
 class Database;
 
-// The records of captures. Any thread.
+// Stores the records of captures and knows their ids in memory. Any thread; the database must
+// outlive it.
 class CaptureStore {
  public:
   explicit CaptureStore(Database& database) : database_(database) {}
   CaptureStore(const CaptureStore&) = delete;
   CaptureStore& operator=(const CaptureStore&) = delete;
 
-  // Reads which captures there are; once, before anything else.
+  // Called once, before any other method. Reads the ids of all captures.
   absl::Status Load();
 
-  // Writes or replaces. With `durable` it is on disk on return; without, after a moment.
+  // Writes or replaces a record. With `durable` it is synced on return, otherwise it survives the
+  // end of the process but not of the machine.
   absl::Status Put(const CaptureRecord& record, bool durable);
+  // Fails with NOT_FOUND if there is no such capture, with DATA_LOSS if its record is damaged.
   absl::StatusOr<CaptureRecord> Get(const CaptureId& id) const;
-  // Oldest first.
+  // Returns all records, oldest first; fails if one cannot be decoded.
   absl::StatusOr<std::vector<CaptureRecord>> List() const;
-  std::vector<CaptureId> Ids() const;  // the same
+  std::vector<CaptureId> Ids() const;  // oldest first; from memory
   size_t size() const;
 
-  // Returns the one capture, of those that `counts` admits, whose id, as text, is or begins with
-  // `text`, either case. Fails with INVALID_ARGUMENT if several do (it says which) or if it is no
-  // such text, and with NOT_FOUND if none does. An empty `counts` admits all.
+  // Returns the one capture whose id, as text, is or begins with `text`, in either case. `counts`
+  // selects which captures are considered, so that a caller learns nothing of others; empty admits
+  // all. Fails with INVALID_ARGUMENT, naming some, if several match, or if `text` cannot be the
+  // beginning of an id, and with NOT_FOUND if none matches.
   absl::StatusOr<CaptureId> Find(std::string_view text,
                                  const std::function<bool(const CaptureId&)>& counts = {}) const;
 
-  // Only the record: see ChunkStore::DeleteCapture for the rest.
+  // Deletes only the record, synced; Store::DeleteCapture deletes the rest.
   absl::Status Delete(const CaptureId& id);
 
  private:
@@ -69,28 +73,30 @@ class CaptureStore {
 class Database;
 
 struct StoreOptions {
-  // Keeps everything in memory and forgets it at the end: for tests of what stands on a store.
+  // For tests: keeps everything in memory and forgets it at the end.
   bool in_memory = false;
-  // The disk; outlives the store. nullptr: the machine's own. For tests of what a crash or a
-  // failing disk leaves.
+  // The file system; must outlive the store. nullptr is the machine's own. Tests use others to
+  // simulate crashes and failing disks.
   rocksdb::Env* env = nullptr;
-  // Looks at chunks when damage has to be repaired; without it, damage is an error.
+  // Validates chunks while damage is repaired. If it is empty, damage is an error of Open.
   ExamineChunk examine;
+  // Which captures no longer need clock evidence. If it is empty, all of them do.
   AreClocksFinal are_clocks_final;
-  // The id of a new store, by which agents and people know the aggregator; an existing one keeps
-  // its own.
+  // The id of a new store, by which agents and operators identify the aggregator. An existing store
+  // keeps its own.
   std::string aggregator_id = "aggregator";
   Durability durability = Durability::kSynced;
 };
 
-// The durable truth of an aggregator: one RocksDB database, owned, in one directory. Any thread.
-// Readers handed out must not outlive it.
+// The durable state of an aggregator: one RocksDB database and the artifacts beside it, in one
+// directory that one process has open at a time. Owns the database and the parts it hands out,
+// which must not outlive it; nor may readers. Any thread; writes wait for the disk.
 class Store {
  public:
-  // A damaged store is repaired, which takes as long as reading it; notes() says so.
-  // FAILED_PRECONDITION when another process has the directory or a newer version wrote it,
-  // DATA_LOSS when it is damaged and cannot be repaired, UNAVAILABLE or RESOURCE_EXHAUSTED when the
-  // disk refuses.
+  // Opens or creates the store. Repairs a damaged one, which takes as long as reading it; notes()
+  // then describes the repair. Fails with FAILED_PRECONDITION if another process has the directory
+  // or a newer version wrote it, with DATA_LOSS if it is damaged beyond repair, and with
+  // UNAVAILABLE or RESOURCE_EXHAUSTED if the disk refuses.
   static absl::StatusOr<std::unique_ptr<Store>> Open(const std::string& path,
                                                      const StoreOptions& options);
   ~Store();
@@ -110,34 +116,35 @@ class Store {
   ArtifactStore& artifacts() { return *artifacts_; }
   const ArtifactStore& artifacts() const { return *artifacts_; }
 
-  // Reads a capture, which need not have ended nor exist (it then has no streams).
+  // Returns a reader of a capture, which may still be growing. An unknown one has no streams.
   CaptureReader OpenCapture(const CaptureId& id) const { return {*database_, *chunks_, id}; }
-  // The same as it is now, whatever is deleted or comes meanwhile.
+  // Returns a reader that sees the capture as it is now, whatever is written or deleted later.
   CaptureReader OpenSnapshot(const CaptureId& id) const { return OpenCapture(id).Snapshot(); }
 
-  // Removes a capture with everything of it. NOT_FOUND where there is none.
+  // Deletes a capture with everything that belongs to it. Fails with NOT_FOUND if there is none. If
+  // it fails after the record is deleted, or a crash interrupts it, the next Open completes it.
   absl::StatusOr<ChunkStore::Deleted> DeleteCapture(const CaptureId& id);
 
   const std::string& aggregator_id() const { return aggregator_id_; }
-  // How stamps relate to the machine's clock; an empty record in a new store.
+  // How timestamps relate to the machine's clock; an empty record in a new store. Not synced.
   absl::StatusOr<ClockRecord> ReadClock() const;
   absl::Status WriteClock(const ClockRecord& record);
-  uint64_t bytes() const;  // on disk
+  uint64_t bytes() const;  // of database files and memtables
   DatabaseState database_state() const;
   absl::StatusOr<uint64_t> wal_bytes() const;  // asks the disk
-  // That the disk has left for this process; UINT64_MAX in memory.
+  // Returns the bytes that the disk has left for this process; UINT64_MAX in memory.
   absl::StatusOr<uint64_t> free_bytes() const;
-  // See Database.
+  // Both as in Database.
   bool must_reopen() const;
   absl::Status ProbeDisk() const;
-  // What was wrong when it was opened, and what was done about it: a sentence each.
+  // Returns a sentence for each thing that Open found wrong and what it did about it.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
   struct Environment;
   Store();
 
-  std::unique_ptr<Environment> environment_;  // outlives the database
+  std::unique_ptr<Environment> environment_;  // outlives database_
   std::unique_ptr<Database> database_;
   std::unique_ptr<CaptureStore> captures_;
   std::unique_ptr<ChunkStore> chunks_;
@@ -151,17 +158,17 @@ class Store {
 
 class Store;
 
-// How much of the disk is taken, and by whom: what quotas are held against. Cheap enough to be
-// asked for every chunk group and every tick: no answer but the first of each capture reads the
-// store. Any thread; must not outlive the store.
+// How much of the disk is used, and by which capture: the figures that quotas compare. Cheap enough
+// for every group of chunks, as only the first question about a capture reads the store. Any
+// thread; must not outlive the store.
 class StoreUsage {
  public:
   explicit StoreUsage(Store& store) : store_(store) {}
 
-  // Chunks of a capture as they are stored (headers and compressed columns), without what has
-  // expired; 0 of one that is not known. Errors of reading the store.
+  // Returns the stored bytes of a capture's chunks, headers and compressed columns, without what
+  // has expired; 0 if it is unknown. Fails with the error of reading the store.
   absl::StatusOr<uint64_t> CaptureBytes(const CaptureId& id) const;
-  // What the disk has left for this process. UINT64_MAX for a store in memory.
+  // Returns what the disk has left for this process; UINT64_MAX for a store in memory.
   absl::StatusOr<uint64_t> FreeBytes() const;
 
  private:

@@ -23,15 +23,15 @@
 namespace neurontrace {
 namespace {
 
-// What is there of artifacts, and what of it is not as it should be.
+// What was found of artifacts.
 struct ArtifactCheck {
   uint64_t contents = 0;
-  uint64_t bytes = 0;  // of these
+  uint64_t bytes = 0;  // of the contents
   std::vector<std::pair<CaptureId, std::string>> faults;
   std::vector<std::string> notes;
 };
 
-// Of what is wrong with a content that a reference names; empty: nothing.
+// Returns what is wrong with the content that a reference names; empty: nothing.
 absl::StatusOr<std::string> FaultOf(const ArtifactFiles& files,
                                     const ArtifactReference& reference) {
   constexpr size_t kPieceBytes = size_t{1} << 20;
@@ -50,15 +50,15 @@ absl::StatusOr<std::string> FaultOf(const ArtifactFiles& files,
   return sha.Finish() == reference.sha256 ? "" : "its content does not have its hash";
 }
 
-// Reads every content that a reference names, and compares its size and hash. Changes nothing;
-// `directory` as with ArtifactStore, which has not been made for the database.
+// Reads every content that a reference names and compares its size and hash. Reads the files
+// itself, as opening an ArtifactStore would repair and thereby change the store.
 absl::StatusOr<ArtifactCheck> CheckArtifacts(const Database& database,
                                              const std::string& directory) {
   ArtifactFiles files(directory, database.env());
   RETURN_IF_ERROR(files.Open());
   ArtifactCheck check;
   std::set<std::string> left = files.All();
-  std::map<std::string, std::string> judged;  // hash to fault
+  std::map<std::string, std::string> judged;  // hash to fault: each content is read once
   RETURN_IF_ERROR(database.ForEach(
       Family::kArtifacts, std::string(1, kReferenceKey),
       [&](std::string_view key, std::string_view value) {
@@ -93,6 +93,8 @@ absl::StatusOr<ArtifactCheck> CheckArtifacts(const Database& database,
   return check;
 }
 
+// Runs the checks and collects their faults. The order matters only for the report: damage of files
+// first, as it explains much of what follows.
 class StoreCheck {
  public:
   StoreCheck(const Database& database, std::string path, const StoreCheckOptions& options,
@@ -102,6 +104,7 @@ class StoreCheck {
   void Run() {
     Files();
     Records();
+    // A capture can be named by any of these families, also if damage took its record.
     std::set<CaptureId> ids = Ids(Family::kCaptures);
     report_.captures = ids.size();
     for (const Family family : {Family::kStreams, Family::kChunks, Family::kChunkIndex}) {
@@ -139,7 +142,7 @@ class StoreCheck {
     }
   }
 
-  // Every value of the small families can be read.
+  // Every value of the small families can be decoded.
   void Records() {
     const auto decode = [this](Family family, const auto& read) {
       Fault(database_.ForEach(family, "", [&](std::string_view key, std::string_view value) {
@@ -159,8 +162,7 @@ class StoreCheck {
     });
   }
 
-  // Versions that are whole. Of a capture that is no more nothing is looked at: it is being
-  // deleted.
+  // Models of all captures that have any; each version has to be complete.
   void ClockModels() {
     for (const CaptureId& id : Ids(Family::kClockModels)) {
       const auto faults = CheckClockModels(database_, id);
@@ -182,7 +184,8 @@ class StoreCheck {
     report_.notes.insert(report_.notes.end(), check->notes.begin(), check->notes.end());
   }
 
-  // The captures that keys of a family name, without reading all of them.
+  // Returns the captures that keys of a family name. Skips from one to the next, as chunks are
+  // many.
   std::set<CaptureId> Ids(Family family) {
     std::set<CaptureId> ids;
     const std::unique_ptr<rocksdb::Iterator> it(
@@ -199,12 +202,12 @@ class StoreCheck {
       ids.insert(*id);
       SeekBehind(*it, id->bytes());
     }
-    // Damage under the first key of a capture hides the captures behind it: their streams name
-    // them.
+    // Damage at the first key of a capture hides the captures behind it; their streams name them.
     Fault(FromRocksDb(it->status(), fmt::format("reading {}", FamilyName(family))));
     return ids;
   }
 
+  // Only for the progress.
   void CountChunks() {
     Fault(
         database_.ForEach(Family::kStreams, "", [&](std::string_view key, std::string_view value) {
@@ -218,6 +221,7 @@ class StoreCheck {
 
   void Capture(const CaptureId& id) {
     if (absl::IsNotFound(database_.Get(Family::kCaptures, id.bytes()).status())) {
+      // Without damage of the log the only reason for a missing record is an unfinished deletion.
       if (database_.wal_damage().empty()) {
         report_.notes.push_back(fmt::format(
             "capture {} is being deleted: the aggregator ends that when it starts", id.ToString()));
@@ -246,7 +250,7 @@ class StoreCheck {
     for (const auto& [number, record] : records) Stream(id, record);
   }
 
-  // Keys of streams that no record names.
+  // Reports streams that have keys in a family but no record.
   void Strays(const CaptureId& id, Family family, const std::map<uint32_t, StreamRecord>& records) {
     const std::unique_ptr<rocksdb::Iterator> it(
         database_.db().NewIterator({}, database_.family(family)));
@@ -317,7 +321,7 @@ absl::Status RememberFaults(const std::string& path, rocksdb::Env* env,
              fault.sequence ? fmt::format("chunk {}: {}", *fault.sequence, fault.what) : fault.what,
              limits::kRemarkDetailBytesMax)});
   }
-  // A check that is made again adds nothing.
+  // A repeated check adds nothing.
   ASSIGN_OR_RETURN(const std::vector<FoundDamage> known, ReadFoundDamage(path, disk));
   std::erase_if(found, [&known](const FoundDamage& each) {
     return std::ranges::find(known, each) != known.end();

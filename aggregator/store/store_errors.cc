@@ -8,7 +8,8 @@
 namespace neurontrace {
 namespace {
 
-// What the system says, as RocksDB quotes it, and what to do about it.
+// Texts of errno values as RocksDB quotes them, with what to do about each. Texts are compared
+// because a rocksdb::Status does not contain the errno.
 struct SystemError {
   std::string_view words;
   absl::StatusCode code;
@@ -40,12 +41,13 @@ constexpr std::array kSystemErrors = {
                 "the store is damaged: a file of it is gone"},
     SystemError{"Input/output error", absl::StatusCode::kUnavailable,
                 "the disk does not answer as it should: look at the kernel's log (dmesg)"},
-    // Last: the system's own reason, Resource temporarily unavailable, misleads.
+    // Last, as it also matches some of the above; the system's own reason, "Resource temporarily
+    // unavailable", is misleading.
     SystemError{"While lock file", absl::StatusCode::kFailedPrecondition,
                 "another process has the store open: end it, or name another directory"},
 };
 
-// Of a version of RocksDB that writes what this one cannot read.
+// Messages of RocksDB about files of a newer version, which it classifies as corruption.
 bool IsOfNewerRocksDb(std::string_view words) {
   return words.find("newer version of RocksDB") != std::string_view::npos ||
          words.find("Unknown Footer version") != std::string_view::npos;

@@ -19,7 +19,7 @@ bool IsFileNumber(std::string_view text) {
          text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// Whether `name` is PREFIX, a number and SUFFIX.
+// Returns whether `name` is `prefix`, a number and `suffix`.
 bool IsNumbered(std::string_view prefix, std::string_view name, std::string_view suffix) {
   if (!name.starts_with(prefix) || !name.ends_with(suffix)) return false;
   if (name.size() < prefix.size() + suffix.size()) return false;
@@ -60,6 +60,7 @@ absl::Status CheckStoreFiles(const std::string& path, const std::vector<std::str
     if (lstat(file.c_str(), &about) != 0 || S_ISREG(about.st_mode) || S_ISDIR(about.st_mode)) {
       continue;
     }
+    // A link to a directory is allowed.
     const bool is_elsewhere = stat(file.c_str(), &about) == 0 && S_ISDIR(about.st_mode);
     if (is_elsewhere) continue;
     return FailedPrecondition("{} is a link, or no regular file: put the file itself there", file);
@@ -70,7 +71,7 @@ absl::Status CheckStoreFiles(const std::string& path, const std::vector<std::str
 absl::Status CheckStoreDirectory(const std::string& path, rocksdb::Env& env) {
   std::vector<std::string> names;
   const rocksdb::Status listed = env.GetChildren(path, &names);
-  if (listed.IsNotFound()) return absl::OkStatus();  // is made
+  if (listed.IsNotFound()) return absl::OkStatus();  // RocksDB creates it
   const std::string doing = fmt::format("cannot open the store at '{}'", path);
   if (!listed.ok()) {
     bool is_directory = true;

@@ -11,9 +11,9 @@
 
 namespace neurontrace {
 
-// Which files of a store's directory are the store's. The directory may hold others, such as the
-// audit log or an operator's notes: those are never read, counted, moved or deleted. RocksDB's
-// names are those that its ParseFileName accepts (file/filename.cc). Pure.
+// Which files of a store's directory belong to the store. The directory may hold others, such as
+// the audit log or an operator's notes; those are never read, counted, moved or deleted. The names
+// are those that RocksDB's ParseFileName accepts (file/filename.cc). Pure functions.
 bool IsWalFile(std::string_view name);    // 000012.log
 bool IsTableFile(std::string_view name);  // 000012.sst
 bool IsBlobFile(std::string_view name);   // 000012.blob
@@ -21,20 +21,20 @@ bool IsBlobFile(std::string_view name);   // 000012.blob
 // 000012.log.damaged or DAMAGED_LOG.
 bool IsStoreFile(std::string_view name);
 
-// Says, until it is removed, that what a damaged write-ahead log lacked has not been found yet. The
-// name must not begin with LOG: RocksDB would delete it as an old log of messages.
+// Exists while the loss from a damaged write-ahead log has not been determined yet. Its name must
+// not begin with LOG: RocksDB would delete it as an old log of messages.
 inline constexpr std::string_view kWalDamageFile = "DAMAGED_LOG";
-// Says that a rebuild did not help, until the store opens: another one would not help either, and
-// each leaves a copy of the store.
+// Exists after a rebuild that did not help, until the store opens. Another rebuild would not help
+// either, and each leaves a copy of the store.
 inline constexpr std::string_view kRebuiltInVainFile = "REBUILT_IN_VAIN";
-// Damage that was found while nobody could write to the database: found_damage.h.
+// Lists damage that was found while nobody could write to the database: see found_damage.h.
 inline constexpr std::string_view kFoundDamageFile = "FOUND_DAMAGE";
-// Suffixes of a damaged write-ahead log that was replaced, and of its replacement until then.
+// Suffixes of a replaced write-ahead log, and of its replacement until it is in place.
 inline constexpr std::string_view kDamagedWalSuffix = ".damaged";
 inline constexpr std::string_view kWholeWalSuffix = ".whole";
 
-// Fails with FAILED_PRECONDITION if a file of the store among `names` is a link or no regular file:
-// a copy may come from anybody, a link would show or change what lies elsewhere, and a FIFO blocks
+// Fails with FAILED_PRECONDITION if a store's file among `names` is a link or not a regular file. A
+// copy may come from anybody: a link would expose or change what lies elsewhere, and a FIFO blocks
 // for ever. A directory may lie elsewhere, for example on a larger disk.
 absl::Status CheckStoreFiles(const std::string& path, const std::vector<std::string>& names);
 

@@ -7,15 +7,16 @@
 
 namespace neurontrace {
 
-// Which open store this is, and which opening of it. A store is open in one process at a time, so
-// what an earlier run of the same lock left is of a process that is gone. A copy of a store, and
-// one that is moved to another machine, have another lock. A plain value.
+// Identifies an open store and this opening of it. A store is open in one process at a time, so
+// files elsewhere that an earlier run with the same lock left belong to a process that is gone. A
+// copied store, or one on another machine, has a different lock. A plain value.
 struct StoreIncarnation {
-  std::string lock;  // empty where the store's directory tells nothing
-  std::string run;
+  std::string lock;  // empty if the store's directory cannot be identified
+  std::string run;   // random, distinct for each opening
 };
 
-// Of the store that this process has open in `directory`; `aggregator_id` is its own.
+// Describes the store that this process has open in `directory`. The lock combines the store's id,
+// the machine's boot id, and device and inode of the directory.
 StoreIncarnation MakeStoreIncarnation(const std::string& directory,
                                       const std::string& aggregator_id, Random& random);
 

@@ -31,19 +31,23 @@
 namespace neurontrace {
 namespace {
 
-// What a repair has booked as lost: place store, reason malformed.
+// What a repair has booked as lost, with place store and reason malformed.
 struct StreamLoss {
   uint64_t chunks = 0;
   uint64_t events = 0;
 };
 
+// Bounds the memory of a write batch.
 constexpr int kEntriesPerWrite = 4'096;
 constexpr PrecedingGap kDamaged = {LossPlace::kStore, LossReason::kMalformed};
 
-// Makes a stream whole again out of its chunks: index entries and record are what they give. Chunks
-// that cannot be read, or that `examine` finds damaged, go. What `known`, the stream's record from
-// before, counts and no chunk holds any more is booked as lost; without it the accounts in the
-// chunks tell. One write for each so many chunks, none synced. Nobody else writes to the stream.
+// Repairs a stream: writes its index entries and its record again from its chunks, and deletes
+// chunks that cannot be read or that `examine` finds damaged. What `known`, the earlier record,
+// counts and no chunk holds is booked as lost; without `known` the accounts in the chunks show what
+// is missing.
+//
+// Writes in batches of kEntriesPerWrite, without sync; the caller flushes. Nothing else may write
+// the stream meanwhile.
 class StreamRepair {
  public:
   StreamRepair(Database& database, const CaptureId& capture, uint32_t stream,
@@ -54,6 +58,8 @@ class StreamRepair {
 
   absl::StatusOr<StreamLoss> Run() {
     const std::string begin = keys::Stream(capture_, stream_);
+    // Entries are written again only for chunks that pass, so those of damaged ones must not
+    // remain.
     RETURN_IF_ERROR(
         FromRocksDb(database_.db().DeleteRange({}, database_.family(Family::kChunkIndex),
                                                ToSlice(begin), ToSlice(keys::PrefixEnd(begin))),
@@ -68,7 +74,7 @@ class StreamRepair {
   }
 
  private:
-  // What has expired is no damage, and what of it is still in some file has expired all the same.
+  // What has expired is not damage, and chunks of it that are still in some file remain expired.
   void BeginBehind(const StreamRecord& known) {
     sums_.next_sequence = sums_.first_sequence = known.first_sequence;
     sums_.expired_chunks = known.expired_chunks;
@@ -77,6 +83,7 @@ class StreamRepair {
     std::ranges::copy_if(known.losses, std::back_inserter(sums_.losses), IsExpiry);
   }
 
+  // Chunks below first_sequence have expired and are no loss.
   void Drop(uint64_t sequence) {
     if (sequence >= sums_.first_sequence) ++loss_.chunks;
     batch_.Delete(database_.family(Family::kChunks), keys::Chunk(capture_, stream_, sequence));
@@ -89,10 +96,12 @@ class StreamRepair {
     const std::string_view rest = value.substr(ChunkFrame::kBytes);
     const auto chunk = examine_(rest.substr(0, frame->header_bytes),
                                 rest.substr(frame->header_bytes), frame->crc32c);
+    // A sound chunk under the key of another one is damage of the key.
     if (!chunk.ok() || chunk->header.capture_id != capture_ || chunk->header.sequence != sequence) {
       return Drop(sequence);
     }
     const ChunkHeader& header = chunk->header;
+    // A hole that the sender has not announced was made by the damage.
     const bool is_hole = sequence != sums_.next_sequence;
     if (sums_.chunks == 0) sums_.identity = header.stream;
     sums_.Add(header, chunk->bytes(),
@@ -110,8 +119,8 @@ class StreamRepair {
     batch_.Clear();
   }
 
-  // A record that has seen as many chunks as there are knows more than they do: what went at the
-  // end, and where what is not there had gone.
+  // Returns the record to store. An earlier record that has seen all of the chunks knows more than
+  // they do: what was lost at the end of the stream, and why earlier chunks are missing.
   StreamRecord Record() {
     sums_.number = stream_;
     if (!known_ || known_->next_sequence < sums_.next_sequence) {
@@ -124,6 +133,7 @@ class StreamRepair {
     }
     StreamRecord record = *known_;
     loss_.events = record.events - std::min(record.events, sums_.events);
+    // Chunks that were found damaged, or, if more, those that are simply gone.
     loss_.chunks = std::max(loss_.chunks, record.chunks - std::min(record.chunks, sums_.chunks));
     record.chunks = sums_.chunks;
     record.events = sums_.events;
@@ -142,6 +152,7 @@ class StreamRepair {
   absl::StatusOr<StreamLoss> Finish() {
     const StreamRecord record = Record();
     const std::string key = keys::Stream(capture_, stream_);
+    // No chunk is left and none is known to have existed.
     if (record.next_sequence == 0) {
       batch_.Delete(database_.family(Family::kStreams), key);
     } else {
@@ -162,7 +173,7 @@ class StreamRepair {
   absl::Status write_;
 };
 
-// Looks, by the index alone, whether all events that the stream's record counts are there.
+// Compares, by the index alone, the events of a stream's chunks with those its record counts.
 absl::StatusOr<bool> IsStreamWhole(const Database& database, const CaptureId& capture,
                                    const StreamRecord& record) {
   uint64_t events = 0;
@@ -177,6 +188,7 @@ absl::StatusOr<bool> IsStreamWhole(const Database& database, const CaptureId& ca
   return events == record.events;
 }
 
+// Decodes every record of the small families; of the large ones only keys are checked.
 absl::Status VerifyRecords(const Database& database) {
   RETURN_IF_ERROR(database.ForEach(
       Family::kCaptures, "", [](std::string_view key, std::string_view value) -> absl::Status {
@@ -204,7 +216,7 @@ absl::Status VerifyRecords(const Database& database) {
         if (keys::ParseClockModel(key)) return absl::OkStatus();
         return DataLoss("a key of {} bytes in {}", key.size(), FamilyName(Family::kClockModels));
       }));
-  // What evidence says is looked at by who needs it: there is much of it.
+  // Values of evidence are checked by their readers, as there are many.
   return database.ForEach(Family::kClockObservations, "",
                           [](std::string_view key, std::string_view) -> absl::Status {
                             if (HostOfEvidenceKey(key)) return absl::OkStatus();
@@ -213,7 +225,8 @@ absl::Status VerifyRecords(const Database& database) {
                           });
 }
 
-// RocksDB compacts from the moment it is open, and would remove files that are still to be read.
+// Keeps RocksDB from deleting files while they are verified: it compacts from the moment it is
+// open.
 class FilesStay {
  public:
   explicit FilesStay(rocksdb::DB& db) : db_(db), status_(db.DisableFileDeletions()) {}
@@ -227,6 +240,7 @@ class FilesStay {
   const rocksdb::Status status_;
 };
 
+// Bytes of a write batch while the new database is filled.
 constexpr size_t kWriteBytes = size_t{8} << 20;
 
 void Warn(CaptureRecord& record, std::string warning) {
@@ -235,7 +249,8 @@ void Warn(CaptureRecord& record, std::string warning) {
   }
 }
 
-// A capture of which only chunks are left.
+// Returns a record for a capture whose own was lost and whose chunks were found. It is incomplete,
+// and a warning says why.
 CaptureRecord CaptureFromNothing(const CaptureId& id) {
   CaptureRecord record;
   record.id = id;
@@ -251,7 +266,7 @@ absl::Status PutCapture(Database& database, const CaptureRecord& record) {
                       false);
 }
 
-// Repairs streams and says its outcome, in the notes and in the captures' warnings.
+// Repairs streams and reports losses in `notes` and in the captures' warnings.
 class Repairs {
  public:
   Repairs(Database& database, const ExamineChunk& examine, std::vector<std::string>& notes)
@@ -279,7 +294,7 @@ class Repairs {
   std::vector<std::string>& notes_;
 };
 
-// The pairs of capture and stream that keys of a family name.
+// Returns the captures and streams that keys of a family name, skipping from one to the next.
 absl::StatusOr<std::set<std::pair<CaptureId, uint32_t>>> StreamsIn(const Database& database,
                                                                    Family family) {
   std::set<std::pair<CaptureId, uint32_t>> streams;
@@ -296,11 +311,11 @@ absl::StatusOr<std::set<std::pair<CaptureId, uint32_t>>> StreamsIn(const Databas
   return streams;
 }
 
-// Copies what the old files hold into the new database.
+// Copies what the old files hold into the new database; returns the records, which repairs need.
 absl::StatusOr<SalvagedRecords> FillFromFiles(const std::string& path, rocksdb::Env& env,
                                               Database& database) {
   rocksdb::WriteOptions unlogged;
-  unlogged.disableWAL = true;  // flushed before it counts
+  unlogged.disableWAL = true;  // Fill flushes before the new database counts
   rocksdb::WriteBatch batch;
   const auto write = [&] {
     const absl::Status status = FromRocksDb(database.db().Write(unlogged, &batch), "rebuilding");
@@ -322,13 +337,13 @@ absl::StatusOr<SalvagedRecords> FillFromFiles(const std::string& path, rocksdb::
                                      [&](std::string_view key, std::string_view value) {
                                        return put(Family::kClockObservations, key, value);
                                      },
-                                 // Which versions are whole is seen when they are read.
+                                 // Readers find out which versions are complete.
                                  .clock_model =
                                      [&](std::string_view key, std::string_view value) {
                                        if (!keys::ParseClockModel(key)) return absl::OkStatus();
                                        return put(Family::kClockModels, key, value);
                                      },
-                                 // Those whose content is gone go when the store is opened.
+                                 // ArtifactStore::Open removes those whose content is gone.
                                  .artifact =
                                      [&](std::string_view key, std::string_view value) {
                                        if (!IsArtifactEntry(key, value)) return absl::OkStatus();
@@ -356,6 +371,8 @@ absl::StatusOr<SalvagedRecords> FillFromFiles(const std::string& path, rocksdb::
   return records;
 }
 
+// Builds the new database: first everything that can be copied, then each stream repaired from its
+// chunks, as index entries and records have to agree with the chunks that were found.
 absl::Status Fill(const std::string& path, rocksdb::Env& env, Database& database,
                   const StoreRepair& repair, std::vector<std::string>& notes) {
   ASSIGN_OR_RETURN(const SalvagedRecords records, FillFromFiles(path, env, database));
@@ -365,7 +382,7 @@ absl::Status Fill(const std::string& path, rocksdb::Env& env, Database& database
   CaptureId last;
   for (const auto& [capture, stream] : streams) {
     if (!records.captures.contains(capture)) {
-      if (records.captures_complete) {  // deleted: its chunks had only not left their files yet
+      if (records.captures_complete) {  // deleted; its chunks had not left their files yet
         const std::string begin = keys::Stream(capture, stream);
         RETURN_IF_ERROR(
             FromRocksDb(database.db().DeleteRange({}, database.family(Family::kChunks),
@@ -388,6 +405,7 @@ absl::Status Fill(const std::string& path, rocksdb::Env& env, Database& database
   return database.Flush();
 }
 
+// Builds the new database beside the damaged one and swaps them, under the lock of the old one.
 absl::Status Rebuild(const std::string& path, rocksdb::Env& env, const StoreRepair& repair,
                      std::vector<std::string>& notes) {
   rocksdb::FileLock* lock = nullptr;
@@ -396,6 +414,7 @@ absl::Status Rebuild(const std::string& path, rocksdb::Env& env, const StoreRepa
   const std::unique_ptr<rocksdb::FileLock, decltype(unlock)> held(lock, unlock);
   ASSIGN_OR_RETURN(const std::string scratch, BeginRebuilding(path, env));
   {
+    // Closed before the swap, which moves its files.
     ASSIGN_OR_RETURN(const std::unique_ptr<Database> fresh, Database::Open(scratch, &env));
     RETURN_IF_ERROR(Fill(path, env, *fresh, repair, notes));
   }
@@ -405,7 +424,8 @@ absl::Status Rebuild(const std::string& path, rocksdb::Env& env, const StoreRepa
   return absl::OkStatus();
 }
 
-// After a damaged log: whole writes are missing, chunks and records of captures among them.
+// Handles a log that lacked whole writes. A lost write can have held chunks with their entries and
+// record, or a capture's record: any stream whose index and record disagree is repaired.
 absl::Status Reconcile(Database& database, const StoreRepair& repair,
                        std::vector<std::string>& notes) {
   if (!repair.examine) return DataLoss("{}: its log is damaged", database.path());
@@ -424,6 +444,7 @@ absl::Status Reconcile(Database& database, const StoreRepair& repair,
   }
   const ClockDamage clocks{.writes_lost = true};
   RETURN_IF_ERROR(RememberClockDamage(database, clocks, repair.are_clocks_final, notes));
+  // The repair has to be on the disk before the note that asks for it goes.
   RETURN_IF_ERROR(database.Flush());
   return database.ForgetWalDamage();
 }
@@ -467,6 +488,8 @@ absl::StatusOr<std::unique_ptr<Database>> OpenOrRebuild(const std::string& path,
   const std::string in_vain = fmt::format("{}/{}", path, kRebuiltInVainFile);
   const bool was_in_vain = env.FileExists(in_vain).ok();
   auto database = OpenVerified(path, env);
+  // Any other error, such as a lock or a full disk, says nothing about the files: never rebuild
+  // then.
   if (absl::IsDataLoss(database.status()) && repair.examine) {
     if (was_in_vain) return BeyondRebuilding(database.status(), in_vain);
     notes.push_back(std::string(database.status().message()));

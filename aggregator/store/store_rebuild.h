@@ -16,23 +16,26 @@
 namespace neurontrace {
 
 // Reads everything of a database but the chunks themselves: every block of every table, the ends of
-// every blob file, every record of the small families. What passes can be opened and worked with.
-// DATA_LOSS names the first damage. The database may be compacting meanwhile.
+// every blob file, every record of the small families. A database that passes can be opened and
+// used; a damaged chunk in it is found by its reader. Fails with DATA_LOSS that names the first
+// damage. The database may be compacting meanwhile.
 absl::Status VerifyTables(const Database& database);
 
-// What a repair asks those who know what the bytes mean. Without `are_clocks_final` none are.
+// What a repair needs from code that knows what the stored bytes mean; see StoreOptions. Without
+// `are_clocks_final` no models count as final.
 struct StoreRepair {
   ExamineChunk examine;
   AreClocksFinal are_clocks_final;
 };
 
-// Opens a store and sees to it that it can be worked with, whatever its files went through
-// (docs/decisions/0010). Damage that RocksDB cannot live with makes the database again out of all
-// that can be read in its files, which are set aside in damaged-N beside it; a log that is damaged
-// gives what is whole in it. What is lost then is in the streams' records, and so is that evidence
-// of clocks was lost which their captures still need. `notes` gets a sentence
-// for each thing found and done. Without `examine` damage is an error (DATA_LOSS), and so is what
-// was there after a rebuild still: it is not rebuilt again until somebody says so.
+// Opens a store and makes it usable, whatever happened to its files (docs/decisions/0010, 0038). If
+// damage keeps RocksDB from working, a new database is built out of everything readable, and the
+// old files are set aside in damaged-N beside it. From a damaged log all whole writes are used.
+//
+// What is lost appears in the records of the streams, and lost clock evidence in the captures that
+// still need it. Adds a sentence to `notes` for each thing found and done. Fails with DATA_LOSS if
+// the store is damaged and `examine` is empty, or if it is still damaged after a rebuild. It is
+// then not rebuilt again until an operator asks for it.
 absl::StatusOr<std::unique_ptr<Database>> OpenOrRebuild(const std::string& path, rocksdb::Env& env,
                                                         const StoreRepair& repair,
                                                         std::vector<std::string>& notes);

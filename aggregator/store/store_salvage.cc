@@ -31,8 +31,7 @@ std::optional<Family> FamilyOf(std::string_view name) {
   return std::nullopt;
 }
 
-// Over a row that cannot be read: kept, it would have the database that is made fail as the old one
-// did.
+// Skips a row that cannot be read. Copied, it would make the new database fail as the old one did.
 absl::Status Skip(SalvagedRecords& records) {
   ++records.damaged;
   return absl::OkStatus();
@@ -49,7 +48,7 @@ void TakeCapture(std::string_view key, std::string_view value, SalvagedRecords& 
   auto record = id.ok() ? DecodeCaptureRecord(*id, value) : id.status();
   if (record.ok()) return records.Take(*std::move(record));
   ++records.damaged;
-  records.captures_complete = false;  // this one was not deleted
+  records.captures_complete = false;  // this one had not been deleted
 }
 
 void TakeStream(std::string_view key, std::string_view value, SalvagedRecords& records) {
@@ -59,7 +58,7 @@ void TakeStream(std::string_view key, std::string_view value, SalvagedRecords& r
   ++records.damaged;
 }
 
-// One key and value of a family, from wherever.
+// Handles one key and value of a family, from a table or the log.
 absl::Status TakeEntry(Family family, std::string_view key, std::string_view value,
                        const SalvageSinks& sinks, SalvagedRecords& records) {
   switch (family) {
@@ -95,11 +94,12 @@ absl::Status TakeEntry(Family family, std::string_view key, std::string_view val
     case Family::kArtifacts:
       return sinks.artifact(key, value);
     default:
-      return absl::OkStatus();  // made again from the chunks, or empty in this format
+      return absl::OkStatus();  // written again from the chunks
   }
 }
 
-// The writes of the log, in their order. Families have the numbers they were made with.
+// Applies the writes of the log in their order. Column families appear by the numbers that they got
+// when they were created, which follow the order of Family.
 class LogReplay final : public rocksdb::WriteBatch::Handler {
  public:
   LogReplay(const SalvageSinks& sinks, SalvagedRecords& records)
@@ -119,7 +119,7 @@ class LogReplay final : public rocksdb::WriteBatch::Handler {
     return rocksdb::Status::OK();
   }
   rocksdb::Status DeleteRangeCF(uint32_t, const rocksdb::Slice&, const rocksdb::Slice&) override {
-    return rocksdb::Status::OK();  // of a capture whose record went before it
+    return rocksdb::Status::OK();  // only captures are deleted by range
   }
 
   const absl::Status& failed() const { return failed_; }
@@ -130,7 +130,8 @@ class LogReplay final : public rocksdb::WriteBatch::Handler {
   absl::Status failed_;
 };
 
-// Records that something between two keys could not be read. `family`: nullopt if it is not known.
+// Records that something between two keys could not be read. `family` is nullopt if it is unknown;
+// it may then have been any.
 void NoteLost(std::optional<Family> family, const std::string& before, const std::string& after,
               SalvagedRecords& records) {
   ++records.damaged;
@@ -141,8 +142,8 @@ void NoteLost(std::optional<Family> family, const std::string& before, const std
   }
 }
 
-// Returns the family of a table that cannot be opened. The table's properties hold its name
-// uncompressed near the end, behind the last word of rocksdb.column.family.name
+// Returns the family of a table that cannot be opened. Its properties contain the name uncompressed
+// near the end of the file, after the last word of rocksdb.column.family.name
 // (table/block_based/block_based_table_builder.cc).
 std::optional<Family> FamilyInBytes(const std::string& file, rocksdb::Env& env) {
   constexpr uint64_t kTailBytes = 1 << 20;
@@ -167,12 +168,14 @@ std::optional<Family> FamilyInBytes(const std::string& file, rocksdb::Env& env) 
   return found;
 }
 
+// Reads a table from both ends, as an iterator cannot pass a damaged block: forward to the damage,
+// then backward down to the last key that was read. What lies between the two is lost.
 void ReadTable(const std::string& file, rocksdb::Env& env, const SalvageSinks& sinks,
                SalvagedRecords& records) {
   rocksdb::SstFileReader reader(rocksdb::Options(DatabaseOptions(&env), {}));
   if (!reader.Open(file).ok()) return NoteLost(FamilyInBytes(file, env), "", "", records);
   const auto family = FamilyOf(reader.GetTableProperties()->column_family_name);
-  if (!family || *family == Family::kChunks) return;  // values lie in blob files
+  if (!family || *family == Family::kChunks) return;  // values are in blob files
   const std::unique_ptr<rocksdb::Iterator> it(reader.NewIterator({}));
   const auto take = [&] {
     if (!TakeEntry(*family, ToView(it->key()), ToView(it->value()), sinks, records).ok()) {
@@ -180,7 +183,7 @@ void ReadTable(const std::string& file, rocksdb::Env& env, const SalvageSinks& s
     }
     return it->key().ToString();
   };
-  std::string before;  // the damage
+  std::string before;  // the last key in front of the damage
   for (it->SeekToFirst(); it->Valid(); it->Next()) before = take();
   if (it->status().ok()) return;
   std::string after;
@@ -191,6 +194,7 @@ void ReadTable(const std::string& file, rocksdb::Env& env, const SalvageSinks& s
 }  // namespace
 
 void SalvagedRecords::Take(CaptureRecord record) {
+  // Each of these fields only moves forward, and the lists in the sum only grow.
   const auto age = [](const CaptureRecord& of) {
     const uint64_t first_execution = of.begin ? of.begin->first_execution : 0;
     return std::tuple(HasEnded(of.state), of.ended_realtime_ns, of.stopped_realtime_ns,
@@ -203,7 +207,7 @@ void SalvagedRecords::Take(CaptureRecord record) {
 
 void SalvagedRecords::Take(CaptureId capture, StreamRecord record) {
   const auto [it, is_new] = streams.try_emplace({capture, record.number}, record);
-  // Expiry moves no cursor.
+  // Expiry moves first_sequence but not the cursor, so both are compared.
   const auto age = [](const StreamRecord& of) {
     return std::pair(of.next_sequence, of.first_sequence);
   };
@@ -234,7 +238,7 @@ absl::StatusOr<SalvagedRecords> SalvageFiles(const std::string& path, rocksdb::E
                      return replay.failed();
                    }));
   for (const WalDamage& place : damage) {
-    if (!place.records_follow) continue;
+    if (!place.records_follow) continue;  // a torn end was never acknowledged
     ++records.damaged;
     records.captures_complete = false;
     records.clocks.writes_lost = true;

@@ -20,25 +20,27 @@
 
 namespace neurontrace {
 
-// What the small families said, as far as it can be read.
+// Records of the small families, as far as they can be read.
 struct SalvagedRecords {
   std::string aggregator_id;
-  std::string clock_record;  // its value
+  std::string clock_record;  // the encoded value
   std::map<CaptureId, CaptureRecord> captures;
-  std::map<std::string, std::string> agents;   // values, by key
-  std::map<std::string, std::string> workers;  // the same
-  std::map<std::string, std::string> epochs;   // of the reference timescale, also
+  std::map<std::string, std::string> agents;   // encoded values by key
+  std::map<std::string, std::string> workers;  // encoded values by key
+  std::map<std::string, std::string> epochs;   // of the reference timescale, encoded, by key
   std::map<std::pair<CaptureId, uint32_t>, StreamRecord> streams;
   ClockDamage clocks;
-  bool captures_complete = true;  // no part of family captures was unreadable
-  uint64_t damaged = 0;           // files, places in them and rows that could not be read
+  bool captures_complete = true;  // nothing of family `captures` was unreadable
+  uint64_t damaged = 0;           // unreadable files, places in files and rows
 
-  // Keeps whichever of two versions of a record is the newer one.
+  // Keeps the newer of two versions of a record. Files hold several, and their order is not
+  // reliable.
   void Take(CaptureRecord record);
   void Take(CaptureId capture, StreamRecord record);
 };
 
-// Where what is too much for memory goes: keys and values, some more than once. An error ends it.
+// Receive what is too much for memory, as keys and values, possibly more than once. An error of one
+// ends the salvage. Clock models and artifacts are passed on without a check of their values.
 struct SalvageSinks {
   using Take = std::function<absl::Status(std::string_view key, std::string_view value)>;
   Take chunk;
@@ -47,10 +49,13 @@ struct SalvageSinks {
   Take artifact;
 };
 
-// Reads the files of a database one by one, without what says how they belong together: chunks out
-// of blob files, everything else out of tables, and then all of the log over it. A record that was
-// deleted can come back where the table with the old one is still there; chunks of a capture whose
-// record is gone do not matter. A row that cannot be read is left out.
+// Reads the files of a database one by one, without the manifest that says how they belong
+// together: tables first, then chunks from blob files, then the whole log over it. Rows that cannot
+// be read are skipped and counted.
+//
+// A deleted record can return if the table with its old version still exists. Deletions in the log
+// are applied to captures; chunks of a capture without a record do not matter, as they are dropped
+// later. Fails with the error of listing or reading files, or of a sink.
 absl::StatusOr<SalvagedRecords> SalvageFiles(const std::string& path, rocksdb::Env& env,
                                              const SalvageSinks& sinks);
 

@@ -32,6 +32,7 @@ uint64_t StoredBytesReader::Uint() {
   for (int shift = 0; ok_ && shift < 64 && !rest_.empty(); shift += 7) {
     const uint8_t byte = static_cast<uint8_t>(rest_.front());
     rest_.remove_prefix(1);
+    // The tenth byte has room for one bit.
     if (shift == 63 && byte > 1) break;
     value |= uint64_t{byte & 0x7fu} << shift;
     if (byte < 0x80) return value;

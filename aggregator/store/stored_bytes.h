@@ -8,9 +8,10 @@
 
 namespace neurontrace {
 
-// Writes what the store has much of, the entries of the chunk index and the rows of clock models:
-// unsigned integers as LEB128 varints, signed ones zigzag before, strings with their length before
-// them. Every value begins with its version.
+// Encodes the most numerous values of the store, the entries of the chunk index and the rows of
+// clock models, more compactly than protobuf would. Unsigned integers are LEB128 varints, signed
+// ones are zigzag-encoded first, and strings follow their length. Every value begins with its
+// version.
 class StoredBytesWriter {
  public:
   explicit StoredBytesWriter(uint64_t version) { Uint(version); }
@@ -19,30 +20,34 @@ class StoredBytesWriter {
   void Bool(bool value) { Uint(value ? 1 : 0); }
   void String(std::string_view text);
   void Strings(const std::vector<std::string>& texts);
+  // Returns the bytes; the writer is not used afterwards.
   std::string Take() { return std::move(bytes_); }
 
  private:
   std::string bytes_;
 };
 
-// Reads them again. After the first thing that does not fit everything reads as zero and Finished
-// is false, so that callers check once at the end. Vectors read their count with Count, which never
-// gives more elements than the bytes left can hold, each having `element_bytes_min` at least: who
-// makes the vector at once says how many they are, since an element can take far more memory.
+// Decodes what StoredBytesWriter wrote. After the first malformed value everything reads as zero or
+// empty, ok and Finished are false, and callers check once at the end. The bytes must outlive it.
 class StoredBytesReader {
  public:
   explicit StoredBytesReader(std::string_view bytes) : rest_(bytes) {}
+  // A varint of more than 64 bits is malformed, as is a value above the type's range.
   uint64_t Uint();
   uint32_t Uint32();
   int64_t Int();
   bool Bool();
-  // Words and names: without the control characters of a store that nobody of ours has written.
+  // Removes control characters: names of a store that somebody else has written are shown to
+  // people.
   std::string String();
   std::vector<std::string> Strings();
   std::string Bytes() { return std::string(View()); }
-  std::string_view View();  // into the bytes read from
+  std::string_view View();  // into the bytes passed to the constructor
+  // Returns a number of elements, never more than the bytes left can hold at `element_bytes_min`
+  // each. Callers that allocate for all elements at once pass their minimum size, since an element
+  // may take far more memory than bytes.
   size_t Count(size_t element_bytes_min = 1);
-  // The value is an enum of at most `max`.
+  // Fails for a value above `max`.
   template <typename Enum>
   Enum EnumUpTo(Enum max) {
     const uint64_t value = Uint();
@@ -51,6 +56,7 @@ class StoredBytesReader {
   }
 
   bool ok() const { return ok_; }
+  // Returns whether all bytes were read and none was malformed.
   bool Finished() const { return ok_ && rest_.empty(); }
 
  private:

@@ -22,6 +22,7 @@ absl::StatusOr<Remark> FromStored(v1::Remark& message) {
   if (kind < 0 || kind > kStoredRemarkKindMax) {
     return InvalidArgument("a remark of the unknown kind {}", kind);
   }
+  // A known kind, so that the conversion checks the other fields; the actual one is set afterwards.
   message.set_kind(v1::REMARK_KIND_STORE_FAULT);
   ASSIGN_OR_RETURN(Remark remark, FromProto(message));
   remark.kind = static_cast<RemarkKind>(kind);

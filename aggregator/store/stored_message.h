@@ -19,19 +19,23 @@
 // How the messages of store.proto become values of the store and back. Pure functions, any thread.
 namespace neurontrace {
 
-// Of every record. A later version that this one could misread gets another number.
+// Conversions between the messages of store.proto and values of the store. Pure functions, any
+// thread.
+//
+// Version of every record. A later version that this build could misread gets another number.
 inline constexpr uint32_t kRecordVersion = 1;
 
-// `version` has the highest number of its message's fields and is written last, so a value that was
-// cut at any place does not decode.
+// Serializes a record. `version` has the highest field number of its message and is therefore
+// written last, so that a value truncated at any point does not decode.
 template <typename Message>
 std::string EncodeStored(Message message) {
   message.set_version(kRecordVersion);
   return message.SerializeAsString();
 }
 
-// Returns DATA_LOSS, which names `what`, for bytes that are no such message, for another version
-// and where `convert`, from the message to a StatusOr, fails.
+// Parses `value` and passes the message to `convert`, which returns a StatusOr of the result. Fails
+// with DATA_LOSS, which names `what`, if the bytes are no such message, have another version, or
+// `convert` fails: in a store each of these is damage.
 template <typename Message, typename Convert>
 auto DecodeStored(std::string_view what, std::string_view value, Convert convert)
     -> decltype(convert(std::declval<Message&>())) {
@@ -48,16 +52,18 @@ auto DecodeStored(std::string_view what, std::string_view value, Convert convert
   return DataLoss("{}: {}", what, std::string(converted.status().message()));
 }
 
-// Text fit for a message, and for being shown: see lib/base/clean_text.h.
+// Returns text without invalid UTF-8 and control characters: see lib/base/clean_text.h. Protobuf
+// would refuse the former, and the latter are not fit to be shown.
 inline std::string CleanStored(std::string_view text) { return CleanText(text, text.size()); }
 
-// These differ from lib/wire/conversions.h in what they take: values of a newer build, as evidence
-// from an unknown source, which is the worst, and remarks of an unknown kind, which have its
-// number.
+// Convert as lib/wire/conversions.h does, but also accept values of a newer build. Evidence from an
+// unknown source gets the weakest known source; remarks of an unknown kind keep its number. They
+// may change the message.
 absl::StatusOr<RankEvidence> FromStored(v1::RankEvidence& message);
 absl::StatusOr<Remark> FromStored(v1::Remark& message);
 absl::StatusOr<Loss> FromStored(v1::Loss& message);
 
+// Appends the converted messages to `values`; fails with the first one's error.
 template <typename Messages, typename Value>
 absl::Status FromStoredList(Messages* messages, std::vector<Value>& values) {
   values.reserve(static_cast<size_t>(messages->size()));

@@ -21,6 +21,7 @@ uint32_t Crc32cOf(std::string_view bytes) { return Crc32c(bytes.data(), bytes.si
 
 void StreamCheck::Run(const std::function<void()>& step) {
   sums_.number = record_.number;
+  // Expired chunks are not there and must not count as a hole.
   sums_.next_sequence = record_.first_sequence;
   sums_.identity = record_.identity;
   Chunks(step);
@@ -96,8 +97,8 @@ absl::StatusOr<ReceivedChunk> StreamCheck::Examined(uint64_t sequence,
   return chunk;
 }
 
-// What was gone before it came has no chunk, and the record does not count one. A chunk that the
-// record counts has to be there.
+// A hole is a fault only if the record counts more chunks than there are. Chunks that were
+// announced as gone before they arrived have none, and the record does not count them.
 void StreamCheck::Holes() {
   if (all_read_ && record_.chunks <= sums_.chunks) return;
   for (const auto& [from, to] : holes_) {
@@ -106,6 +107,7 @@ void StreamCheck::Holes() {
   if (!holes_.empty()) all_read_ = false;
 }
 
+// Walks expected and stored entries together; both are ordered by last timestamp and sequence.
 void StreamCheck::Index() {
   std::sort(expected_.begin(), expected_.end());
   auto want = expected_.begin();
@@ -123,7 +125,7 @@ void StreamCheck::Index() {
           missing();
         }
         if (want == expected_.end() || std::pair(want->last_timestamp_ns, want->sequence) != at) {
-          // Of a chunk that could not be read, which was said already.
+          // Otherwise it belongs to an unreadable chunk, which was reported already.
           if (all_read_) on_fault_(key->sequence, "an index entry without such a chunk");
         } else {
           if (want->value_crc32c != Crc32cOf(value)) {
@@ -155,7 +157,7 @@ void StreamCheck::Sums() {
                           record_.captured, record_.events, record_.events_lost()));
   }
   if (record_.first_sequence > 0) Compare("bytes", record_.bytes, sums_.bytes);
-  // Where chunks have expired, or damage was repaired, the record knows more than what is left.
+  // After expiry or a repair the record knows more than the remaining chunks do.
   const bool was_damaged =
       std::any_of(record_.losses.begin(), record_.losses.end(), [](const Loss& loss) {
         return loss.place == LossPlace::kStore && loss.reason == LossReason::kMalformed;

@@ -16,11 +16,11 @@
 
 namespace neurontrace {
 
-// Looks at all that is stored of one stream: its chunks one after the other, then the index against
-// them, then the record against their sums. Used once; one thread.
+// Checks everything stored of one stream: each chunk, then the index against the chunks, then the
+// record against their sums. Used once, on one thread. Everything passed in must outlive it.
 class StreamCheck {
  public:
-  // Told each fault: the sequence where it concerns one chunk, and what is wrong.
+  // Receives each fault: the sequence, if it concerns one chunk, and what is wrong.
   using OnFault = std::function<void(std::optional<uint64_t> sequence, std::string what)>;
 
   StreamCheck(const Database& database, const CaptureId& capture, const StreamRecord& record,
@@ -31,15 +31,16 @@ class StreamCheck {
         examine_(examine),
         on_fault_(std::move(on_fault)) {}
 
-  // `step` is called for each chunk.
+  // Runs the check; calls `step` for each chunk.
   void Run(const std::function<void()>& step);
 
+  // Sums over the chunks that could be read, after Run.
   uint64_t events() const { return sums_.events; }
   uint64_t bytes() const { return sums_.bytes; }
   uint64_t chunks() const { return sums_.chunks; }
 
  private:
-  // What the index has to say of a chunk that was read.
+  // The index entry that a chunk requires. The value is compared by its checksum, to save memory.
   struct Expected {
     uint64_t last_timestamp_ns = 0;
     uint64_t sequence = 0;
@@ -49,10 +50,12 @@ class StreamCheck {
 
   void Chunks(const std::function<void()>& step);
   void Chunk(uint64_t sequence, std::string_view value);
+  // Returns the validated chunk, or what is wrong with it.
   absl::StatusOr<ReceivedChunk> Examined(uint64_t sequence, std::string_view value) const;
   void Holes();
   void Index();
   void Sums();
+  // Reports a sum in the record that differs from that of the chunks.
   void Compare(std::string_view what, uint64_t stored, uint64_t from_chunks);
 
   const Database& database_;
@@ -60,9 +63,9 @@ class StreamCheck {
   const StreamRecord& record_;
   const ExamineChunk& examine_;
   const OnFault on_fault_;
-  StreamRecord sums_;
-  bool all_read_ = true;
-  std::vector<std::pair<uint64_t, uint64_t>> holes_;  // sequences without a chunk, the end excluded
+  StreamRecord sums_;     // the record as the chunks give it
+  bool all_read_ = true;  // else sums are not compared: they would repeat the fault
+  std::vector<std::pair<uint64_t, uint64_t>> holes_;  // sequences without a chunk, [from, to)
   std::vector<Expected> expected_;
 };
 

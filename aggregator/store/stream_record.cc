@@ -24,7 +24,8 @@ uint64_t LengthNs(const Loss& loss) {
              : loss.last_timestamp_ns - loss.first_timestamp_ns;
 }
 
-// What expires here no producer can know, and calling it so would hide a loss.
+// Only the store deletes expired chunks. A producer that reports a loss as expiry is wrong, and
+// would hide the loss, as expiry does not make a capture incomplete.
 Loss WithoutExpiry(Loss loss) {
   if (IsExpiry(loss)) loss.reason = LossReason::kUnknown;
   return loss;
@@ -113,6 +114,8 @@ void StreamRecord::NoteGap(const Loss& loss) {
   Loss gap = WithoutTimes(loss);
   gap.first_timestamp_ns = loss.first_timestamp_ns;
   gap.last_timestamp_ns = std::max(loss.first_timestamp_ns, loss.last_timestamp_ns);
+  // A suspension is no loss. It is reported repeatedly while it continues, and keeps its detail, as
+  // the captures that the stream made way for differ.
   if (IsGivenWay(loss)) {
     // No loss. Said again while it continues; kept with its words, as the captures differ.
     gap.detail = loss.detail;
@@ -125,6 +128,7 @@ void StreamRecord::NoteGap(const Loss& loss) {
     }
   } else if (LengthNs(loss) > 0) {
     ++gaps_count;
+    // Overlapping gaps count once.
     const uint64_t from = std::max(loss.first_timestamp_ns, gaps_end_ns);
     if (loss.last_timestamp_ns > from)
       gaps_sum_ns = AddSaturating(gaps_sum_ns, loss.last_timestamp_ns - from);
@@ -135,6 +139,7 @@ void StreamRecord::NoteGap(const Loss& loss) {
       [](const Loss& a, const Loss& b) { return a.first_timestamp_ns < b.first_timestamp_ns; });
   gaps.insert(behind, std::move(gap));
   if (gaps.size() <= limits::kGapsPerStreamMax) return;
+  // The longest are the ones that people look for.
   gaps.erase(std::min_element(gaps.begin(), gaps.end(), [](const Loss& a, const Loss& b) {
     return LengthNs(a) < LengthNs(b);
   }));
@@ -142,7 +147,7 @@ void StreamRecord::NoteGap(const Loss& loss) {
 
 void StreamRecord::Book(const Loss& loss) {
   Loss booked = WithoutExpiry(loss);
-  // Who reads losses takes their times for those of a host.
+  // Readers take the times of losses for those of a host.
   if (clock_domain == ClockDomain::kOwn) {
     booked.first_timestamp_ns = booked.last_timestamp_ns = 0;
   }
@@ -151,6 +156,8 @@ void StreamRecord::Book(const Loss& loss) {
 }
 
 void StreamRecord::BookMissing(const ChunkHeader& header, const std::optional<PrecedingGap>& gone) {
+  // Events in chunks that never arrived: every chunk carries the account of what precedes it
+  // (docs/decisions/0008).
   if (header.events_before > captured) {
     Book({.place = gone ? gone->place : LossPlace::kStore,
           .reason = gone ? gone->reason : LossReason::kUnknown,
@@ -159,6 +166,7 @@ void StreamRecord::BookMissing(const ChunkHeader& header, const std::optional<Pr
           .last_timestamp_ns = header.first_timestamp_ns});
     captured = header.events_before;
   }
+  // Losses that were reported in such chunks, by the same comparison of sums.
   for (Loss total : header.losses_before) {
     for (const Loss& known : told) {
       if (known.place != total.place || known.reason != total.reason) continue;
@@ -175,6 +183,7 @@ bool StreamRecord::Conserved() const {
   uint64_t on_the_way = 0;
   bool unknown = false;
   for (const Loss& loss : losses) {
+    // Earlier places lose events before the producer counts them as captured.
     if (loss.place < LossPlace::kAgentQueue) continue;
     on_the_way = AddSaturating(on_the_way, loss.events);
     unknown = unknown || loss.events_unknown;
@@ -191,6 +200,7 @@ void StreamRecord::Add(const ChunkHeader& header, uint64_t chunk_bytes,
   source_skip = header.source_skip;
   sequence_mark = header.sequence_mark;
   ended = header.end_of_stream;
+  // A canary moves the cursor and is in none of the sums.
   if (header.is_canary()) {
     canary_realtime_ns = header.canary_realtime_ns;
     canary_sequence = header.sequence;
@@ -200,6 +210,7 @@ void StreamRecord::Add(const ChunkHeader& header, uint64_t chunk_bytes,
   events = AddSaturating(events, header.event_count);
   bytes = AddSaturating(bytes, chunk_bytes);
   if (header.event_count > 0) {
+    // The first condition is true for the first chunk with events, whose time replaces the 0.
     if (events == header.event_count || header.first_timestamp_ns < first_timestamp_ns) {
       first_timestamp_ns = header.first_timestamp_ns;
     }
@@ -215,8 +226,8 @@ void StreamRecord::Add(const ChunkHeader& header, uint64_t chunk_bytes,
   if (header.replaced && header.replaced->events > 0) Book(*header.replaced);
   ReplaceRemarks(header.remarks, remarks);
   if (remarks.size() > limits::kRemarksPerStreamMax) remarks.resize(limits::kRemarksPerStreamMax);
-  // The newest resolution counts, also where it withdraws a claim. A chunk that only reports what
-  // was lost on the way does not know the claims.
+  // The newest resolution applies, even if it withdraws a claim. A chunk that only reports losses
+  // on the way does not know the claims.
   const bool knows_claims = header.event_count > 0 || !header.rank_evidence.empty() ||
                             (header.end_of_stream && !header.replaced);
   if (knows_claims) evidence = header.rank_evidence;

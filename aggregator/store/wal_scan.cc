@@ -15,6 +15,7 @@ namespace {
 
 constexpr size_t kBlockBytes = 32'768;
 constexpr size_t kHeaderBytes = 7;  // CRC-32C u32 (masked), length u16, type u8
+// RocksDB, db/log_format.h. Logs are not recycled here, so the types for that do not occur.
 enum FragmentType : uint8_t { kZero = 0, kFull = 1, kFirst = 2, kMiddle = 3, kLast = 4 };
 
 size_t LengthAt(std::string_view block, size_t at) {
@@ -22,6 +23,7 @@ size_t LengthAt(std::string_view block, size_t at) {
          (static_cast<size_t>(static_cast<uint8_t>(block[at + 5])) << 8);
 }
 
+// The checksum covers the type and the contents; the length is only confirmed by it.
 bool IsFragment(std::string_view block, size_t at) {
   const uint8_t type = static_cast<uint8_t>(block[at + 6]);
   const size_t length = LengthAt(block, at);
@@ -34,7 +36,7 @@ bool IsZero(std::string_view bytes) {
   return bytes.find_first_not_of('\0') == std::string_view::npos;
 }
 
-// One log file, block by block.
+// Scans one log file, block by block.
 class LogScan {
  public:
   LogScan(std::string file, const VisitBatch& visit, size_t record_bytes_max,
@@ -52,11 +54,12 @@ class LogScan {
     while (at + kHeaderBytes <= block.size()) {
       const uint8_t type = static_cast<uint8_t>(block[at + 6]);
       const size_t length = LengthAt(block, at);
-      // Preallocated and never written. A header alone that is nothing is damage.
+      // The rest of the block was preallocated and never written. A header of zeros with anything
+      // behind it is damage.
       if (type == kZero && length == 0 && IsZero(block.substr(at))) return absl::OkStatus();
       if (!IsFragment(block, at)) {
         Damaged(block_at + at);
-        // The length may be wrong, too: what begins next is what has a right checksum.
+        // The length may be wrong as well: the next fragment is wherever a checksum is right.
         do ++at;
         while (at + kHeaderBytes <= block.size() && !IsFragment(block, at));
         continue;
@@ -71,7 +74,7 @@ class LogScan {
     return absl::OkStatus();
   }
 
-  // A record without its end is one that was being written.
+  // A record without its last fragment was being written.
   void End() {
     if (in_record_) Damaged(record_at_);
   }
@@ -91,9 +94,10 @@ class LogScan {
       record_.append(bytes);
       in_record_ = type == kMiddle;
     } else {
-      return absl::OkStatus();  // the rest of one whose beginning was damaged
+      return absl::OkStatus();  // the rest of a record with a damaged beginning
     }
     if (in_record_) return absl::OkStatus();
+    // Only now is it known that earlier damage was not the end of the log.
     for (; followed_ < damage_.size(); ++followed_) damage_[followed_].records_follow = true;
     return visit_(record_);
   }
@@ -111,7 +115,7 @@ class LogScan {
   const VisitBatch& visit_;
   const size_t record_bytes_max_;
   std::vector<WalDamage>& damage_;
-  size_t followed_;  // of `damage_`, those of other logs and those that records follow
+  size_t followed_;  // how many of `damage_` are known to be followed, or are of other logs
   uint64_t offset_ = 0;
   std::string record_;
   uint64_t record_at_ = 0;
@@ -137,7 +141,7 @@ absl::Status ScanLog(const std::string& path, const std::string& name, rocksdb::
   return absl::OkStatus();
 }
 
-// Writes records as RocksDB does.
+// Writes records in RocksDB's format.
 class LogWriter {
  public:
   explicit LogWriter(rocksdb::WritableFile& file) : file_(file) {}
@@ -146,6 +150,7 @@ class LogWriter {
     bool is_first = true;
     do {
       const size_t left = kBlockBytes - in_block_;
+      // A header never spans blocks; the rest is filled with zeros.
       if (left < kHeaderBytes) {
         if (auto status = Append(std::string(left, '\0')); !status.ok()) return status;
         in_block_ = 0;
@@ -187,7 +192,7 @@ absl::StatusOr<std::vector<std::string>> LogsIn(const std::string& path, rocksdb
   RETURN_IF_ERROR(FromRocksDb(env.GetChildren(path, &names), fmt::format("reading {}", path)));
   RETURN_IF_ERROR(CheckStoreFiles(path, names));
   std::erase_if(names, [](const std::string& name) { return !IsWalFile(name); });
-  // Numbers have six digits at least, and no zeros before more.
+  // Numbers have at least six digits and no further leading zeros, so shorter names are lower.
   std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
     return a.size() != b.size() ? a.size() < b.size() : a < b;
   });
@@ -219,6 +224,8 @@ absl::Status RewriteDamagedLogs(const std::string& path, rocksdb::Env& env) {
   for (const std::string& name : names) {
     std::vector<WalDamage> damage;
     const auto pass = [](std::string_view) { return absl::OkStatus(); };
+    // Once to see whether there is damage, once more to copy: most logs are whole and stay
+    // untouched.
     RETURN_IF_ERROR(ScanLog(path, name, env, pass, limits::kWalRecordBytesMax, damage));
     if (damage.empty()) continue;
     const std::string file = path + "/" + name;
@@ -234,8 +241,8 @@ absl::Status RewriteDamagedLogs(const std::string& path, rocksdb::Env& env) {
         limits::kWalRecordBytesMax, damage));
     RETURN_IF_ERROR(FromRocksDb(out->Sync(), doing));
     RETURN_IF_ERROR(FromRocksDb(out->Close(), doing));
-    // The log is never away: the damaged one gets a second name, then the whole one takes the
-    // first. A crash in between has left that second name.
+    // The log always exists under its name: the damaged one gets a second name, and then the whole
+    // one replaces the first. A crash in between leaves that second name, which is deleted here.
     env.DeleteFile(replaced).PermitUncheckedError();
     RETURN_IF_ERROR(FromRocksDb(env.LinkFile(file, replaced), doing));
     RETURN_IF_ERROR(FromRocksDb(env.RenameFile(whole, file), doing));

@@ -15,33 +15,36 @@
 
 namespace neurontrace {
 
-// Bytes of a write-ahead log that are no record.
+// A place in a write-ahead log that holds no valid record.
 struct WalDamage {
+  // Name of the file, without its directory.
   std::string file;
   uint64_t offset = 0;
-  // False: the end of the file, as after a crash in the middle of a write that was therefore never
-  // acknowledged. True: whole writes follow, so this one was whole once, too.
+  // False: the end of the log, as after a crash during a write, which was therefore never
+  // acknowledged. True: whole records follow, so this one was whole once, and data is lost.
   bool records_follow = false;
-  uint64_t further = 0;  // places behind it that are not told
+  uint64_t further = 0;  // places of damage after this one that are not listed
 
+  // Returns for example "000012.log at byte 4096: damaged in the middle".
   std::string ToString() const;
 };
 
+// Receives the bytes of one WriteBatch, valid during the call.
 using VisitBatch = std::function<absl::Status(std::string_view batch)>;
 
-// Reads the write-ahead logs of a database that no process has open, in the order of their numbers,
-// as RocksDB writes them (its log format is fixed and documented): blocks of 32 KiB, records in
-// fragments, each with a checksum. `visit` gets each whole record, a WriteBatch. Damage is passed
-// over, and only what it hit: RocksDB itself would drop the rest of the block, behind a header of
-// zeros without a word. Of damage the first
-// limits::kWalDamageNamedMax places are told, and a record of more than `record_bytes_max` is one.
-// Errors are those of reading and of `visit`.
+// Reads the write-ahead logs of a database that no process has open, in the order of their numbers.
+// RocksDB documents their format (db/log_format.h): blocks of 32 KiB with records in fragments,
+// each of which has a checksum. Calls `visit` for each whole record.
+//
+// Skips damage, and only what it hit. RocksDB itself would drop the rest of the block, silently if
+// it follows a header of zeros. Lists the first limits::kWalDamageNamedMax places; a record larger
+// than `record_bytes_max` is one. Fails with the error of reading or of `visit`.
 absl::StatusOr<std::vector<WalDamage>> ScanWal(
     const std::string& path, rocksdb::Env& env, const VisitBatch& visit,
     size_t record_bytes_max = limits::kWalRecordBytesMax);
 
-// Puts in the place of each damaged log one with all its whole records, so that RocksDB reads it
-// to its end. The damaged ones stay beside them, with `.damaged` behind their names.
+// Replaces each damaged log by one with all its whole records, so that RocksDB reads it to its end.
+// Each damaged one is kept beside it with the suffix `.damaged`. The caller holds the store's lock.
 absl::Status RewriteDamagedLogs(const std::string& path, rocksdb::Env& env);
 
 }  // namespace neurontrace

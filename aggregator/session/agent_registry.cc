@@ -20,6 +20,7 @@ absl::Status CheckHello(const AgentInfo& info) {
         "agent {} uses protocol {} and this aggregator supports {} to {}; update the agent",
         info.agent_id, info.protocol_version, kProtocolVersionOldest, kProtocolVersion + 1);
   }
+  // One version ahead is accepted, so that agents and aggregator can be updated in either order.
   if (info.protocol_version > kProtocolVersion + 1) {
     return FailedPrecondition(
         "agent {} uses protocol {} and this aggregator supports {} to {}; update the aggregator",
@@ -54,6 +55,7 @@ absl::Status AgentRegistry::Connect(const AgentInfo& info, ConnectionId connecti
       return ResourceExhausted("agent {}: {} agents are connected, which is the limit",
                                info.agent_id, connected_);
     }
+    // Fewer are connected than may be known, so one that is not connected exists.
     if (agents_.size() >= limits::kAgentsMax) ForgetLongestGone();
     it =
         agents_.emplace(info.agent_id, KnownAgent{.first_seen_realtime_ns = now_realtime_ns}).first;
@@ -69,7 +71,7 @@ absl::Status AgentRegistry::Connect(const AgentInfo& info, ConnectionId connecti
   return absl::OkStatus();
 }
 
-// Called only with as many agents as there may be, not all of them connected.
+// Requires that not all agents are connected: a connected one must never be forgotten.
 void AgentRegistry::ForgetLongestGone() {
   const auto oldest = std::min_element(agents_.begin(), agents_.end(), [](auto& a, auto& b) {
     const auto rank = [](const KnownAgent& agent) {
@@ -86,6 +88,7 @@ bool AgentRegistry::Disconnect(const std::string& agent_id, ConnectionId connect
   KnownAgent& agent = agents_.at(agent_id);
   agent.connection.reset();
   agent.last_seen_realtime_ns = now_realtime_ns;
+  // Kept so that a capture that starts now can say which workers it lacks.
   agent.last_workers = std::exchange(agent.workers, {});
   --connected_;
   return true;

@@ -13,57 +13,65 @@
 
 namespace neurontrace {
 
-// Names one control connection of one agent for as long as the aggregator runs.
+// Identifies one control connection of one agent; unique while the aggregator runs.
 using ConnectionId = uint64_t;
 
-// One agent that is or was here.
+// An agent that is or was connected.
 struct KnownAgent {
   AgentInfo info;
-  std::optional<ConnectionId> connection;  // nothing: not connected
+  std::optional<ConnectionId> connection;  // nullopt: not connected
   uint64_t first_seen_realtime_ns = 0;
   uint64_t last_seen_realtime_ns = 0;
-  bool restored = false;  // of an earlier run of the aggregator, and not here since
+  bool restored = false;  // from an earlier run of the aggregator, not connected since
   std::map<WorkerIdentity, WorkerInfo> workers;       // empty while not connected
-  std::map<WorkerIdentity, WorkerInfo> last_workers;  // when it went; empty while connected
+  std::map<WorkerIdentity, WorkerInfo> last_workers;  // at its disconnection; empty while connected
 };
 
-// Whether it has not been connected for longer than `for_ns`; one that is not known (null) has not.
+// Returns whether the agent has been disconnected for longer than `for_ns`; true for an unknown one
+// (null).
 bool IsAwayFor(const KnownAgent* agent, uint64_t for_ns, uint64_t now_realtime_ns);
 
-// Which agents there are and what they run. A plain state machine: time is passed in. One sequence.
+// Knows which agents exist and which workers they run. A plain state machine without I/O; time is
+// passed in. Used on the coordinator's sequence only.
 class AgentRegistry {
  public:
-  // An agent of an earlier run of the aggregator: known, not connected.
+  // Adds an agent of an earlier run as known and not connected. Ignored beyond limits::kAgentsMax.
   void Restore(AgentInfo info, uint64_t first_seen_realtime_ns, uint64_t last_seen_realtime_ns);
 
-  // An agent says hello. Its inventory begins empty: it tells all of it again. A connection that
-  // the agent still had is superseded: what comes over it is refused from then on. INVALID_ARGUMENT
-  // without the ids that everything else hangs on, FAILED_PRECONDITION for a protocol version more
-  // than one away from ours (it says which side is to be updated), RESOURCE_EXHAUSTED beyond
-  // limits::kAgentsMax connected agents.
+  // Handles an agent's hello. Its inventory starts empty, because the agent reports all of it
+  // again. An earlier connection of the same agent is superseded: reports over it are refused from
+  // then on.
+  //
+  // Fails with INVALID_ARGUMENT if an id that everything else depends on is missing. Fails with
+  // FAILED_PRECONDITION for a protocol version that is not supported; the message says which side
+  // to update. Fails with RESOURCE_EXHAUSTED beyond limits::kAgentsMax connected agents.
   absl::Status Connect(const AgentInfo& info, ConnectionId connection, uint64_t now_realtime_ns);
 
-  // True if this was the agent's connection; a superseded one changes nothing.
+  // Returns true if this was the agent's current connection; a superseded one changes nothing.
   bool Disconnect(const std::string& agent_id, ConnectionId connection, uint64_t now_realtime_ns);
 
   bool IsCurrent(const std::string& agent_id, ConnectionId connection) const;
+  // Notes that the agent was heard from; the argument is CLOCK_REALTIME in ns.
   void Touch(const std::string& agent_id, uint64_t now_realtime_ns);
 
-  // RESOURCE_EXHAUSTED beyond limits::kWorkersPerAgentMax, INVALID_ARGUMENT for a worker of another
-  // instance than the agent's.
+  // Adds or replaces a worker. Fails with NOT_FOUND for an unknown agent, with INVALID_ARGUMENT for
+  // a worker of another instance than the agent's, and with RESOURCE_EXHAUSTED beyond
+  // limits::kWorkersPerAgentMax.
   absl::Status PutWorker(const std::string& agent_id, const WorkerInfo& worker);
   void RemoveWorker(const std::string& agent_id, const WorkerIdentity& worker);
 
+  // Returns nullptr for an unknown agent. Valid until the registry changes.
   const KnownAgent* Find(const std::string& agent_id) const;
   const std::map<std::string, KnownAgent>& agents() const { return agents_; }
   size_t connected() const { return connected_; }
+  // Sums over all agents.
   size_t workers() const;
 
  private:
   void ForgetLongestGone();
 
   std::map<std::string, KnownAgent> agents_;
-  size_t connected_ = 0;
+  size_t connected_ = 0;  // of agents_, kept because every hello needs it
 };
 
 }  // namespace neurontrace

@@ -21,7 +21,7 @@ ArmingTally Tally(const CaptureRecord& record) {
       ++tally.armed;
       continue;
     }
-    // An older agent says why in words alone.
+    // An agent of an earlier version gives the reason only as text.
     ++tally.obstacles[status.obstacle == CaptureObstacle::kNone ? CaptureObstacle::kRuntimeRefused
                                                                 : status.obstacle];
   }
@@ -29,6 +29,7 @@ ArmingTally Tally(const CaptureRecord& record) {
 }
 
 bool ArmingTally::IsEnoughFor(const CaptureSpec& spec) const {
+  // In integers, so that 100 % means all of them whatever their number.
   if (uint64_t{armed} * 100 < uint64_t{spec.conditions.require_percent} * selected) return false;
   return armed > 0 || IsStanding(spec.mode) || !spec.filter.include_neuron;
 }

@@ -9,31 +9,32 @@
 
 namespace neurontrace {
 
-// Of a worker's part in a capture nothing more comes.
+// Returns whether a worker's part in a capture is over: no further report about it is expected.
 inline bool IsFinal(CaptureWorkerState state) {
   return state == CaptureWorkerState::kComplete || state == CaptureWorkerState::kRefused ||
          state == CaptureWorkerState::kLost;
 }
 
-// How many of the workers that a capture selects are ready to begin, and what keeps the others.
-// Framework files are nobody's but their own: they are not counted.
+// How many of the workers that a capture selects are ready to begin, and why the others are not.
+// Framework files belong to no worker and are not counted. A plain value.
 struct ArmingTally {
   uint32_t selected = 0;
   uint32_t armed = 0;
-  std::map<CaptureObstacle, uint32_t> obstacles;  // of the others
+  std::map<CaptureObstacle, uint32_t> obstacles;  // of the selected ones that are not armed
 
-  // Whether the capture may begin: with as many as it requires, one at least. A standing capture
-  // waits for its workers, and one without the runtime's events has none.
+  // Returns whether the capture may begin: as many are armed as it requires, and at least one. A
+  // standing capture waits for its workers, and one without the runtime's events has none.
   bool IsEnoughFor(const CaptureSpec& spec) const;
-  // Why it may not, for people.
+  // Explains, for people, why it may not begin.
   std::string WhyNotEnough(const CaptureSpec& spec) const;
 };
 
-// Of a record in which every selected worker stands. Pure.
+// Counts a record in which every selected worker has a status. Pure.
 ArmingTally Tally(const CaptureRecord& record);
 
-// How long after the decision a capture begins: long enough for the slowest agent to hear of it,
-// twice as long as its answer took, and for the record to be written before.
+// Returns how many ns after the decision a capture begins: enough for the slowest agent to receive
+// the order, estimated as twice the time of its answer, and for the record to be written before.
+// Between limits::kBeginLeadMinNs and kBeginLeadMaxNs. Pure.
 uint64_t BeginLeadNs(uint64_t slowest_answer_ns, uint64_t record_write_ns);
 
 }  // namespace neurontrace

@@ -24,6 +24,7 @@ std::string WithDetail(std::string text, const std::string& detail) {
   return detail.empty() ? text : fmt::format("{}: {}", text, detail);
 }
 
+// Names the obstacle only if the agent's text does not contain it already.
 std::string DescribeRefusal(const CaptureWorkerStatus& status) {
   const std::string_view obstacle = WordsOf(status.obstacle);
   const bool says_so = status.detail.find(obstacle) != std::string::npos;
@@ -56,6 +57,7 @@ bool CheckAgents(const std::set<std::string, std::less<>>& connected_agents,
 
 // Makes selected workers that were never reported participants which were refused or lost.
 void AddUnreported(CaptureRoster& roster) {
+  // A copy: AddParticipant removes from the original.
   const std::vector<NonParticipant> bystanders = roster.record().bystanders;
   for (const NonParticipant& bystander : bystanders) {
     if (!IsUnexplained(bystander)) continue;
@@ -160,6 +162,7 @@ bool JudgeEnd(const std::set<std::string, std::less<>>& connected_agents,
     roster.WarnAtEnd(fmt::format("no worker matched; {}", inventory));
     complete = false;
   }
+  // Every check runs, whatever the earlier ones found, as each adds its own warnings.
   complete = CheckWorkers(roster) && complete;
   complete = CheckExecutions(roster) && complete;
   return complete;

@@ -13,6 +13,7 @@ namespace neurontrace {
 
 absl::Status CaptureJournal::Put(const CaptureRecord& record, bool durable) {
   absl::Status status = storage_.PutCapture(record, durable);
+  // An end counts once a restart would know it; a later one repeats it with a late agent's changes.
   if (status.ok() && durable && HasEnded(record.state)) {
     for (CaptureObserver* const observer : observers_) observer->OnCaptureEnded(record);
   }
@@ -41,6 +42,7 @@ void CaptureJournal::Save(TrackedCapture& capture, bool durable) {
   const absl::Status status = Put(capture.session.record(), durable || capture.must_be_durable);
   capture.unsaved = !status.ok();
   if (status.ok()) capture.must_be_durable = capture.has_news = false;
+  // Also after a failure, which is therefore not retried on every tick.
   capture.saved_ns = clock_.MonotonicNs();
   if (!status.ok()) {
     capture.session.Warn(fmt::format("its record could not be written and will be retried: {}",

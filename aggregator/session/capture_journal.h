@@ -20,7 +20,8 @@
 
 namespace neurontrace {
 
-// A capture that runs or awaits late agents, with what decides about it. A plain value.
+// A capture that is running or awaits late agents, with the policies that decide about it. A plain
+// value.
 struct TrackedCapture {
   explicit TrackedCapture(CaptureSession&& state) : session(std::move(state)) {}
 
@@ -29,49 +30,51 @@ struct TrackedCapture {
   ExecutionStopPolicy execution_stop;
   QuotaStopPolicy quota_stop;
 
-  // How the stored record differs from the session's.
+  // How the session's record differs from the stored one.
   bool unsaved = false;
-  bool has_news = false;         // more than counters: it is to be written soon
-  bool must_be_durable = false;  // it has to be on disk before agents act on it
-  uint64_t saved_ns = 0;         // monotonic, as the next
-  uint64_t retry_ns = 0;         // a change that could not be written is not tried before
+  bool has_news = false;         // more than counters changed: to be written soon
+  bool must_be_durable = false;  // to be synced before agents act on it
+  uint64_t saved_ns = 0;         // monotonic; when it was last written or tried
+  uint64_t retry_ns = 0;         // monotonic; a decision that could not be stored waits until then
 };
 
 using TrackedCaptures = std::map<CaptureId, std::unique_ptr<TrackedCapture>>;
 
-// Writes the records of captures and tells observers what happens to them. One sequence.
+// Writes the records of captures and tells observers about changes. On the coordinator's sequence,
+// which waits while a record is written.
 class CaptureJournal {
  public:
-  // How often counters of workers, and what late agents deliver, are written.
+  // How often counters of workers and the deliveries of late agents are written.
   static constexpr uint64_t kSaveIntervalNs = 1'000'000'000;
 
-  // Both outlive this.
+  // Both must outlive this.
   CaptureJournal(const Clock& clock, SessionStorage& storage) : clock_(clock), storage_(storage) {}
 
-  // Adds an observer, which outlives this.
+  // Adds an observer, which must outlive this.
   void AddObserver(CaptureObserver& observer) { observers_.push_back(&observer); }
 
-  // Makes `next` the state of the capture once it is on disk. Returns the error of the storage; the
-  // capture is then unchanged, so that no agent is told what a restart would not know.
+  // Makes `next` the state of the capture after its record is synced. If that fails, returns the
+  // storage's error and leaves the capture unchanged, so that no agent is told anything that a
+  // restart would not know.
   absl::Status Commit(TrackedCapture& capture, CaptureSession next);
-  // Writes the record and reports the change. A record that could not be written gets a warning and
+  // Writes the record and reports the change. A record that cannot be written gets a warning and
   // stays unsaved.
   void Save(TrackedCapture& capture, bool durable);
-  // Reports a change that should be stored soon, and writes the record unless it was written just
-  // before: a thousand workers that change in a row are written together. Writes nothing while the
-  // capture arms, as a restart asks all agents again.
+  // Reports a change that should be stored soon. Writes the record unless it was just written, so
+  // that a thousand workers that change in a row cause few writes. Writes nothing while the capture
+  // arms, because a restart asks all agents again.
   void SaveSoon(TrackedCapture& capture);
   // Writes a record that has been unsaved for long enough.
   void SaveIfDue(TrackedCapture& capture, uint64_t now_monotonic_ns);
   // Reports a change that need not be stored.
   void ReportChanged(const CaptureRecord& record);
 
-  // The observers' functions of the same names.
+  // Call the observers' functions of corresponding names.
   void ReportArmed(const ArmingOutcome& outcome);
   void ReportRefused(CaptureObstacle obstacle, uint32_t workers);
   void ReportStoppedByQuota(const CaptureRecord& record, const std::string& why);
 
-  // Returns how long the last durable write of Commit took.
+  // Returns how long the last successful write of Commit took.
   uint64_t write_ns() const { return write_ns_; }
 
  private:

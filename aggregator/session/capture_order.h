@@ -15,12 +15,13 @@
 
 namespace neurontrace {
 
-// What an agent is told to do: the fields of the messages of the same names. Plain values.
+// Orders to an agent, with the fields of the messages of the same names in
+// proto/neurontrace/v1/agent_gateway.proto. Plain values.
 struct StartOrder {
   CaptureId capture_id;
   CaptureSpec spec;
-  bool arm = false;                   // and to begin nothing before a BeginOrder
-  std::optional<CaptureBegin> begin;  // without `arm`: when; nothing: at once
+  bool arm = false;                   // prepare, and begin only on a BeginOrder
+  std::optional<CaptureBegin> begin;  // without `arm`: when to begin; nullopt: at once
 };
 struct BeginOrder {
   CaptureId capture_id;
@@ -28,22 +29,23 @@ struct BeginOrder {
 };
 struct StopOrder {
   CaptureId capture_id;
-  uint64_t host_raw_ns = 0;  // 0: at once
+  uint64_t host_raw_ns = 0;  // on the host's CLOCK_MONOTONIC_RAW; 0: at once
 };
 using CaptureOrder = std::variant<StartOrder, BeginOrder, StopOrder>;
 
-// A capture in which an agent that has just connected takes part.
+// A capture in which a newly connected agent takes part.
 struct ResumedCapture {
   StartOrder start;
   bool stopping = false;
-  std::vector<WorkerIdentity> workers;  // of this agent, those that have not finished in it
+  std::vector<WorkerIdentity> workers;  // of this agent, those that have not finished
 };
 
-// Delivers orders to agents. Called on the coordinator's sequence; must not call back into it.
+// Delivers orders to agents. Called on the coordinator's sequence; must not wait for the agent, nor
+// call back into the coordinator.
 class OrderSender {
  public:
   virtual ~OrderSender() = default;
-  // Drops the order if the connection is gone: an agent that returns is told again.
+  // Drops the order if the connection is gone: an agent that returns gets it again from Connect.
   virtual void SendOrder(const std::string& agent_id, ConnectionId connection,
                          const CaptureOrder& order) = 0;
 };

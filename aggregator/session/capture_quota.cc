@@ -12,12 +12,13 @@ namespace {
 
 uint64_t Left(uint64_t quota, uint64_t used) { return quota > used ? quota - used : 0; }
 
-// What the capture itself says of how much it will hold; 0: nothing.
+// Returns how much the capture itself may hold according to its spec; 0: it does not say.
 uint64_t AsksFor(const CaptureSpec& spec) {
   return spec.mode == CaptureMode::kContinuous ? spec.retention.bytes
                                                : spec.budget.stored_bytes_max;
 }
 
+// One quota with what is used of it.
 struct Limit {
   uint64_t quota = 0;
   uint64_t used = 0;
@@ -25,8 +26,9 @@ struct Limit {
   std::string whose;  // "of job llama", "of the store"
 };
 
-// Its own retention keeps a continuous one within bounds, or a little more. Others of its job can
-// leave it less than that.
+// A continuous capture keeps itself within its retention, so only other captures of its job can
+// leave it less than that. The eighth on top allows for chunks that have expired and are not
+// deleted yet.
 CaptureAllowance OfContinuous(const CaptureSpec& spec, const CaptureQuotas& quotas,
                               const StoreUse& use) {
   CaptureAllowance allowance;
@@ -46,6 +48,7 @@ std::string BytesText(uint64_t bytes) {
   if (bytes < 1'000) return fmt::format("{} B", bytes);
   double number = static_cast<double>(bytes) / 1'000;
   size_t unit = 0;
+  // Above this the rounded number would have four digits.
   while (number >= 999.95 && unit + 1 < kUnits.size()) {
     number /= 1'000;
     ++unit;
@@ -66,6 +69,7 @@ absl::StatusOr<CaptureAllowance> Admit(const CaptureSpec& spec, const CaptureQuo
       Limit{quotas.store_bytes, use.store_bytes, "--quota-store-bytes", "of the store"}};
   for (const Limit& limit : limits) {
     if (limit.quota == 0) continue;
+    // Its own bytes do not reduce what the capture may hold in all.
     const uint64_t own = std::min(use.own_bytes.value_or(0), limit.used);
     const uint64_t left = Left(limit.quota, limit.used - own);
     if (left == 0 && !use.own_bytes) {

@@ -10,42 +10,42 @@
 
 namespace neurontrace {
 
-// How much may be stored; 0: as much as there is room for.
+// Limits on what may be stored, in bytes; 0: only the disk limits it. A plain value.
 struct CaptureQuotas {
   uint64_t capture_bytes = 0;  // of one capture
   uint64_t job_bytes = 0;      // of one job, over all captures
-  uint64_t store_bytes = 0;    // of all
+  uint64_t store_bytes = 0;    // of the whole store
 
   bool any() const { return capture_bytes > 0 || job_bytes > 0 || store_bytes > 0; }
 };
 
-// What is stored already.
+// What is stored already, in bytes.
 struct StoreUse {
   uint64_t store_bytes = 0;
-  std::string job;         // that has the most of those that the capture selects
-  uint64_t job_bytes = 0;  // of it
-  // Of the capture itself, which are among the others; nothing: it has yet to begin.
+  std::string job;         // of the jobs that the capture selects, the one with the most stored
+  uint64_t job_bytes = 0;  // of that job
+  // Of the capture itself, included in the sums above; nullopt: it has not begun.
   std::optional<uint64_t> own_bytes;
 };
 
 // How much a capture may store before it is stopped.
 struct CaptureAllowance {
   static constexpr uint64_t kNoLimit = UINT64_MAX;
-  // Others store as well: for so long it is believed.
+  // How long an allowance is used before it is computed again, as other captures store as well.
   static constexpr uint64_t kAgeMaxNs = 5'000'000'000;
 
-  uint64_t bytes = kNoLimit;  // in all
-  std::string words;          // whose limit it is: "its quota of 5.0 GB (--quota-capture-bytes)"
+  uint64_t bytes = kNoLimit;  // in all, from the capture's start
+  std::string words;          // which limit it is: "its limit of 5.0 GB"
 };
 
-// By the smallest quota that applies, and by what the capture itself asks for.
-// RESOURCE_EXHAUSTED, with the numbers, where a quota is used up or the capture asks for more than
-// is left; one that goes on was asked when it began, and may have what others leave. What stores
-// nothing always may. Pure.
+// Returns the smallest of the quotas that apply and of what the capture itself asks for. Fails with
+// RESOURCE_EXHAUSTED, with the numbers in the message, if a quota is used up or the capture asks
+// for more than is left. A capture that is running was checked when it began and may use what
+// others leave. One that stores nothing, a flight recorder or a preview, is always admitted. Pure.
 absl::StatusOr<CaptureAllowance> Admit(const CaptureSpec& spec, const CaptureQuotas& quotas,
                                        const StoreUse& use);
 
-// "5.0 GB": for people, with a unit that leaves few digits.
+// Formats bytes for people with a decimal unit that leaves few digits: "5.0 GB".
 std::string BytesText(uint64_t bytes);
 
 }  // namespace neurontrace

@@ -38,7 +38,7 @@ absl::Status CheckMode(const CaptureSpec& spec) {
   return absl::OkStatus();
 }
 
-// What the runtimes of the selected workers know, in order; empty: nothing is known of them.
+// Returns the event types of the selected workers' runtimes, sorted; empty if none is known.
 std::vector<std::string> KnownEventTypes(const CaptureSpec& spec, const AgentRegistry& registry) {
   std::set<std::string> types;
   for (const auto& [agent_id, agent] : registry.agents()) {
@@ -49,7 +49,7 @@ std::vector<std::string> KnownEventTypes(const CaptureSpec& spec, const AgentReg
   return {types.begin(), types.end()};
 }
 
-// Types of framework traces are in no runtime's list.
+// Types of framework traces are in no runtime's list; their names contain blanks or colons.
 bool MayBeFrameworks(const CaptureSpec& spec, std::string_view name) {
   return spec.filter.include_framework && name.find_first_of(" :") != std::string_view::npos;
 }
@@ -57,6 +57,7 @@ bool MayBeFrameworks(const CaptureSpec& spec, std::string_view name) {
 absl::Status CheckEventTypes(const CaptureSpec& spec, const AgentRegistry& registry) {
   RETURN_IF_ERROR(EventFilter::Parse(spec.filter.event_types).status());
   const std::vector<std::string> known = KnownEventTypes(spec, registry);
+  // Without a selected worker there is nothing to compare with.
   if (known.empty()) return absl::OkStatus();
   for (const UnknownEventType& unknown : UnknownEventTypes(spec.filter.event_types, known)) {
     const std::string name = unknown.item.substr(unknown.item.starts_with('^') ? 1 : 0);
@@ -69,8 +70,7 @@ absl::Status CheckEventTypes(const CaptureSpec& spec, const AgentRegistry& regis
   return absl::OkStatus();
 }
 
-// "flight recorder 01JD… runs already for job llama", without its id and job where whoever asks may
-// not know of it.
+// Describes a running standing capture, without its id and job if the caller may not learn of it.
 std::string RunsAlready(const CaptureRecord& record, const MayName& may_name) {
   const std::string_view mode = NameOf(record.spec.mode);
   if (may_name && !may_name(record.spec)) {
@@ -81,6 +81,7 @@ std::string RunsAlready(const CaptureRecord& record, const MayName& may_name) {
                                                        : " for job " + record.spec.selection.job);
 }
 
+// Finds the one recorder that the snapshot can mean, and completes the spec from it.
 absl::Status TakeFlightRecorder(const CaptureSurroundings& surroundings, CaptureSpec& spec) {
   std::vector<const CaptureRecord*> fitting;
   for (const CaptureRecord* const record : surroundings.running) {
@@ -118,7 +119,7 @@ absl::Status TakeFlightRecorder(const CaptureSurroundings& surroundings, Capture
     spec.filter.event_types = held.filter.event_types;
     spec.filter.all_events = held.filter.all_events;
   }
-  // The rings hold what runtimes recorded; how large they are is decided.
+  // The rings hold what the runtimes have recorded, so their size is given.
   spec.retention.ring_events_per_core = held.retention.ring_events_per_core;
   spec.filter.include_framework = false;
   spec.timing.duration_ns = 0;
@@ -154,7 +155,7 @@ bool AreDisjoint(const std::vector<GidRange>& a, const std::vector<GidRange>& b)
   return true;
 }
 
-// A worker has one value of each fact but of labels' keys, which are keys of their own.
+// A worker has one value of each fact. Labels have a fact of their own for each key.
 bool Contradict(const std::vector<KeyValue>& a, const std::vector<KeyValue>& b) {
   for (const KeyValue& one : a) {
     for (const KeyValue& other : b) {

@@ -13,28 +13,31 @@
 
 namespace neurontrace {
 
-// Tells whether whoever asks for a capture may be told of another one; empty: of all.
+// Returns whether the caller may learn about another capture with this spec; an empty function
+// admits all.
 using MayName = std::function<bool(const CaptureSpec&)>;
 
-// What a capture that is asked for has to fit into.
+// What a requested capture has to be compatible with.
 struct CaptureSurroundings {
   const AgentRegistry& registry;
-  std::vector<const CaptureRecord*> running;  // that have not ended
-  MayName may_name = {};                      // for the messages of refusals
+  std::vector<const CaptureRecord*> running;  // not ended
+  MayName may_name = {};                      // limits what messages of refusals reveal
 };
 
-// The spec as it is carried out: without event types the default filter is put in, a snapshot gets
-// its flight recorder and, where it selects nothing itself, that one's selection; executions alone
-// begin at the next one. INVALID_ARGUMENT for what contradicts itself, and for event types that no
-// selected worker's runtime has (it names the nearest); FAILED_PRECONDITION for a standing capture
-// where there is one, and a snapshot where there is none or it is not known which (it says what to
-// do). Pure.
+// Returns the spec as it is carried out. Without event types it gets the default filter. A snapshot
+// gets its flight recorder and, if it selects nothing itself, that recorder's selection. A number
+// of executions without a first one starts at the next.
+//
+// Fails with INVALID_ARGUMENT if the spec contradicts itself, or for an event type that no selected
+// worker's runtime has; the message names the nearest. Fails with FAILED_PRECONDITION for a second
+// standing capture of the same workers, and for a snapshot if no flight recorder, or more than one,
+// matches. Pure.
 absl::StatusOr<CaptureSpec> CompleteSpec(CaptureSpec spec, const CaptureSurroundings& surroundings);
 
-// False where no worker can be selected by both.
+// Returns false if no worker can be selected by both.
 bool MayOverlap(const CaptureSpec& a, const CaptureSpec& b);
 
-// The jobs of the workers that it selects now; those without a known job are of none.
+// Returns the jobs of the workers that the spec selects now; workers without a known job add none.
 std::set<std::string> SelectedJobs(const CaptureSpec& spec, const AgentRegistry& registry);
 
 }  // namespace neurontrace

@@ -16,7 +16,7 @@ namespace {
 // Returns whether a worker in this state cannot record.
 constexpr bool IsObstacle(WorkerState state) { return ObstacleOf(state) != CaptureObstacle::kNone; }
 
-// Describes an obstacle that no agent has described.
+// Returns a text for an obstacle that no agent has described.
 std::string DetailOf(CaptureObstacle obstacle) {
   switch (obstacle) {
     case CaptureObstacle::kOtherProfiler:
@@ -122,6 +122,7 @@ void CaptureRoster::ForgetLost(std::string_view instance_id) {
     return status.obstacle == CaptureObstacle::kAgentLost &&
            status.state == CaptureWorkerState::kRefused && status.worker.instance_id == instance_id;
   });
+  // Erasing has moved the rest.
   if (record_.workers.size() != before) IndexWorkers();
   for (CaptureWorkerStatus& status : record_.workers) {
     if (status.obstacle == CaptureObstacle::kAgentLost &&
@@ -158,6 +159,7 @@ WorkerState CaptureRoster::RemoveNonParticipant(const WorkerIdentity& worker) {
   assert(index < record_.bystanders.size() && record_.bystanders[index].worker == worker);
   const WorkerState state = record_.bystanders[index].state;
   bystander_at_.erase(it);
+  // The last one takes the free place; the order of non-participants has no meaning.
   if (index + 1 != record_.bystanders.size()) {
     record_.bystanders[index] = std::move(record_.bystanders.back());
     bystander_at_[record_.bystanders[index].worker] = index;
@@ -169,7 +171,7 @@ WorkerState CaptureRoster::RemoveNonParticipant(const WorkerIdentity& worker) {
 CaptureObstacle CaptureRoster::BlockingReason(const NonParticipant& bystander) const {
   const auto state = states_.find(bystander.worker);
   if (state != states_.end() && IsObstacle(state->second)) return ObstacleOf(state->second);
-  // An agent of an earlier version has no part in these modes: it would record at once what is only
+  // Agents of an earlier version get no part in these modes: they would record at once what is only
   // to be held or counted.
   const bool is_of_newer =
       record_.spec.mode != CaptureMode::kStream && record_.spec.mode != CaptureMode::kContinuous;

@@ -14,47 +14,53 @@
 
 namespace neurontrace {
 
-// The record of a capture, with indexes by which its agents, its workers and the workers without a
-// part in it are found. Keeps the limits of the record. A plain value; one sequence.
+// The record of a capture with indexes of its agents, its workers and the workers without a part in
+// it. Keeps the record within its limits. A plain value, copied with its session before each
+// decision; one sequence.
 class CaptureRoster {
  public:
   CaptureRoster() = default;
   explicit CaptureRoster(CaptureRecord record);
 
-  // Parts, workers and non-participants are added and removed by the functions below alone.
+  // Other fields may be changed directly; agents, workers and non-participants are added and
+  // removed only by the functions below, which maintain the indexes.
   const CaptureRecord& record() const { return record_; }
   CaptureRecord& record() { return record_; }
 
-  // Returns the part of an agent, or of the agent of a worker's instance; nullptr: it has none.
+  // Returns the part of an agent, or of the agent of a worker's instance; nullptr if it has none.
+  // Pointers are valid until the next addition or removal of the same kind.
   CaptureAgentPart* FindPart(std::string_view agent_id);
   const CaptureAgentPart* FindPart(std::string_view agent_id) const;
   const CaptureAgentPart* PartOf(const WorkerIdentity& worker) const;
+  // Adds an agent that has no part yet.
   CaptureAgentPart& AddPart(const AgentInfo& agent);
 
-  // Returns the status of a worker, or of the framework files of its instance; nullptr: there is
+  // Returns the status of a worker, or of the framework files of its instance; nullptr if there is
   // none.
   CaptureWorkerStatus* FindWorker(const WorkerIdentity& worker, bool framework = false);
   // Returns nullptr, and adds a warning, beyond limits::kCaptureWorkersMax.
   CaptureWorkerStatus* AddWorker(CaptureWorkerStatus status);
-  // Forgets that the workers of an instance were lost with their agent, which has returned.
+  // Called when an agent returns: its instance's workers no longer count as lost with it.
   void ForgetLost(std::string_view instance_id);
 
   NonParticipant* FindNonParticipant(const WorkerIdentity& worker);
-  // Adds a warning instead beyond limits::kCaptureBystandersMax.
+  // Beyond limits::kCaptureBystandersMax, adds a warning instead.
   void AddNonParticipant(NonParticipant bystander);
-  // Returns the state that was recorded; kUnspecified if the worker was none.
+  // Returns the recorded state; kUnspecified if the worker was no non-participant.
   WorkerState RemoveNonParticipant(const WorkerIdentity& worker);
-  // Records the state of a worker without a part as it is now, or that it is gone.
+  // Note the current state of a worker without a part, or that it is gone. Not stored.
   void SetState(const WorkerIdentity& worker, WorkerState state) { states_[worker] = state; }
   void ForgetState(const WorkerIdentity& worker) { states_.erase(worker); }
-  // Returns why a selected worker without a part cannot record; kNone if nothing is known.
+  // Returns why a selected worker without a part cannot record; kNone if no reason is known.
   CaptureObstacle BlockingReason(const NonParticipant& bystander) const;
-  // Makes a worker without a part one that takes part. An empty `detail` describes the obstacle.
+  // Turns a worker without a part into one that takes part. If `detail` is empty, a text that
+  // describes the obstacle is used.
   void AddParticipant(const NonParticipant& bystander, CaptureWorkerState state,
                       CaptureObstacle obstacle, std::string detail);
 
-  // Adds a warning once. Beyond limits::kCaptureWarningsMax, the last warning counts those that
-  // were dropped. A warning at the end is one of the judgement that a later one replaces.
+  // Adds a warning unless it is there already. Beyond limits::kCaptureWarningsMax, the last one
+  // counts those that were dropped. End warnings belong to a judgement, and the next judgement
+  // replaces them.
   void Warn(std::string warning) { AddWarning(record_.warnings, std::move(warning)); }
   void WarnAtEnd(std::string warning) { AddWarning(record_.end_warnings, std::move(warning)); }
 
@@ -68,15 +74,15 @@ class CaptureRoster {
   // Index into record_.workers by worker and whether the status is of framework files.
   std::map<std::pair<WorkerIdentity, bool>, size_t> worker_at_;
   std::map<WorkerIdentity, size_t> bystander_at_;  // index into record_.bystanders
-  std::map<WorkerIdentity, WorkerState> states_;   // of the bystanders, as they are now
+  std::map<WorkerIdentity, WorkerState> states_;   // of the bystanders, current
   size_t warnings_dropped_ = 0;
 };
 
-// Returns whether the worker is selected and nothing says why it does not record.
+// Returns whether the worker is selected and no reason is recorded why it does not take part.
 bool IsUnexplained(const NonParticipant& bystander);
 
-// Returns the state to remember for a worker: the last one in which it could not record. The end of
-// its process does not replace an earlier reason.
+// Returns the state to remember for a worker: the latest in which it could not record. The end of
+// its process does not replace an earlier reason, which explains more.
 WorkerState KeepObstacle(WorkerState known, WorkerState now);
 
 }  // namespace neurontrace

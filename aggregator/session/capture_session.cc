@@ -17,18 +17,18 @@
 namespace neurontrace {
 namespace {
 
-// The coordinator ticks every 20 ms while a capture records, and agents must be told of the stop
+// The coordinator ticks every 20 ms while a capture records, and agents need the order to stop
 // before its moment.
 constexpr uint64_t kStopLeadMinNs = 60'000'000;
 
-// Returns whether the agent, which has been asked to arm, has not answered for this worker.
+// Returns whether the agent was asked to arm this worker and has not answered for it.
 bool IsUnanswered(const CaptureWorkerStatus& status) {
   return status.state == CaptureWorkerState::kStarting ||
          status.state == CaptureWorkerState::kUnspecified;
 }
 
-// Copies the beginning of a worker from its earlier status: an agent that has returned does not
-// know when a worker began that it found recording, nor what that worker executed before.
+// Copies a worker's beginning from its earlier status. An agent that has returned does not know
+// when a worker began that it found recording, nor what that worker executed before.
 void KeepBeginning(const CaptureWorkerStatus& before, CaptureWorkerStatus& status) {
   if (before.begun_realtime_ns != 0) {
     status.begun_realtime_ns = before.begun_realtime_ns;
@@ -45,8 +45,8 @@ void KeepBeginning(const CaptureWorkerStatus& before, CaptureWorkerStatus& statu
   }
 }
 
-// Returns the record of an earlier run of the aggregator. If it is arming, the answers of its
-// agents are as old as the aggregator's absence: they are removed, and all agents answer again.
+// Returns the record of an earlier run of the aggregator. Answers from before its absence are
+// removed if it was arming, and all agents answer again.
 CaptureRecord WithoutAnswers(CaptureRecord record) {
   if (record.state != CaptureState::kArming) return record;
   record.workers.clear();
@@ -87,19 +87,20 @@ CaptureSession::CaptureSession(CaptureRecord stored, const SessionTime& now)
   if (record().state == CaptureState::kRecording) SetDue(now);
 }
 
-// The time during which the aggregator was away counts: it is measured by the reference, or by the
-// wall clock if no beginning was planned.
+// The time while the aggregator was away counts: the reference timescale measures it, or the wall
+// clock if no beginning was planned.
 void CaptureSession::SetDue(const SessionTime& now) {
   uint64_t length_ns = record().spec.timing.duration_ns;
   const bool is_from_execution = CountsFromExecution();
   if (is_from_execution && !HasReachedExecutions(record())) return;
   if (record().spec.mode == CaptureMode::kPreview) length_ns = limits::kPreviewMeasureNs;
   const bool is_cut = record().spec.mode == CaptureMode::kSnapshot;
+  // A snapshot is over at its beginning: it collects the past.
   if (length_ns == 0 && !is_cut) return;
   if (is_cut) length_ns = 0;
   uint64_t then_ns = record().begin ? record().begin->reference_ns : record().started_realtime_ns;
   const uint64_t now_ns = record().begin ? now.reference_ns : now.realtime_ns;
-  // The time of that execution is not stored: after a restart the length counts from the restart.
+  // When that execution ran is not stored, so after a restart the duration counts from the restart.
   if (is_from_execution) then_ns = now_ns;
   const uint64_t end_ns = Plus(then_ns, length_ns);
   stop_due_monotonic_ns_ = Plus(now.monotonic_ns, end_ns > now_ns ? end_ns - now_ns : 0);
@@ -179,6 +180,7 @@ bool CaptureSession::Join(const AgentInfo& agent, const SessionTime& now) {
     if (record().state != CaptureState::kRecording && record().state != CaptureState::kArming) {
       return false;
     }
+    // RecordAwayAgent has listed an agent without known workers by its instance alone.
     roster_.RemoveNonParticipant({.instance_id = agent.instance_id});
     part = &roster_.AddPart(agent);
   }
@@ -198,6 +200,7 @@ bool CaptureSession::Leave(std::string_view agent_id, const SessionTime& now) {
   presence.changed_monotonic_ns = now.monotonic_ns;
   part->away_since_realtime_ns = now.realtime_ns;
   for (CaptureWorkerStatus& status : roster_.record().workers) {
+    // A finished part has delivered everything, and nothing is lost with its agent.
     if (part->finished || status.worker.instance_id != part->instance_id) continue;
     if (!IsFinal(status.state) && status.obstacle == CaptureObstacle::kNone) {
       status.obstacle = CaptureObstacle::kAgentLost;
@@ -215,6 +218,7 @@ bool CaptureSession::OnWorkerStatus(std::string_view agent_id, const CaptureWork
   if (ended() && !Awaits(agent_id)) return false;
   PresenceOf(agent_id).heard_monotonic_ns = now.monotonic_ns;
   CaptureWorkerStatus* const known = roster_.FindWorker(status.worker, status.framework);
+  // The first report of a worker makes it a participant.
   if (known == nullptr) {
     CaptureWorkerStatus* const added = roster_.AddWorker(status);
     if (added == nullptr) return false;
@@ -247,6 +251,7 @@ bool CaptureSession::OnAgentStatus(std::string_view agent_id, uint32_t matched_w
   if (part == nullptr || (ended() && !Awaits(agent_id))) return false;
   Presence& presence = PresenceOf(agent_id);
   presence.heard_monotonic_ns = now.monotonic_ns;
+  // The first report of an agent is its answer to the order to arm.
   if (presence.answered_monotonic_ns == 0) presence.answered_monotonic_ns = now.monotonic_ns;
   const CaptureAgentPart before = *part;
   part->reported = true;
@@ -308,6 +313,7 @@ ArmingTally CaptureSession::Judge() {
         presence->connected ? CaptureObstacle::kNoAnswer : CaptureObstacle::kAgentLost;
     if (status.detail.empty()) status.detail = "it did not report in time that it is armed";
   }
+  // A copy: AddParticipant removes from the original.
   const std::vector<NonParticipant> bystanders = record().bystanders;
   for (const NonParticipant& bystander : bystanders) {
     if (!IsUnexplained(bystander)) continue;
@@ -329,7 +335,7 @@ ArmingTally CaptureSession::Judge() {
 void CaptureSession::Begin(const CaptureBegin& begin, const SessionTime& now) {
   assert(record().state == CaptureState::kArming);
   roster_.record().begin = begin;
-  roster_.record().begin->host_raw_ns = 0;  // it differs from host to host
+  roster_.record().begin->host_raw_ns = 0;  // differs from host to host
   roster_.record().state = CaptureState::kRecording;
   roster_.record().armed_realtime_ns = now.realtime_ns;
   SetDue(now);
@@ -339,7 +345,7 @@ void CaptureSession::NotBegin(const SessionTime& now, std::string why) {
   assert(record().state == CaptureState::kArming);
   roster_.record().state = CaptureState::kNotBegun;
   roster_.record().armed_realtime_ns = roster_.record().ended_realtime_ns = now.realtime_ns;
-  // No agent has anything to deliver.
+  // No agent has anything to deliver, so the capture does not stay open.
   for (CaptureAgentPart& part : roster_.record().agents) part.finished = true;
   roster_.record().end_warnings.clear();
   roster_.WarnAtEnd(std::move(why));
@@ -372,6 +378,8 @@ uint64_t CaptureSession::StopInNs(const SessionTime& now) const {
 
 bool CaptureSession::IsGivenUp(const CaptureAgentPart& part, const SessionTime& now) const {
   const auto it = presence_.find(part.agent_id);
+  // A connected agent gets less patience than one that has to reconnect first, counted from its
+  // last sign of life or from the stop, whichever is later.
   if (it == presence_.end()) return true;
   const Presence& presence = it->second;
   const uint64_t since = presence.connected
@@ -394,7 +402,7 @@ void CaptureSession::End(const SessionTime& now, std::string_view inventory) {
     if (presence.connected) connected_agents.insert(agent_id);
   }
   const bool is_complete = JudgeEnd(connected_agents, inventory, roster_);
-  // The first end decides how long the capture stays open.
+  // The first end decides how long the capture stays open for late agents.
   if (!ended()) roster_.record().ended_realtime_ns = now.realtime_ns;
   roster_.record().state = is_complete ? CaptureState::kComplete : CaptureState::kIncomplete;
 }
@@ -424,7 +432,8 @@ bool CaptureSession::RecordWorker(const std::string& agent_id, const WorkerInfo&
   } else {
     roster_.AddNonParticipant(noted);
   }
-  // No agent will report a worker that has one of these obstacles.
+  // No agent will report a worker with one of these obstacles, so nothing is gained by waiting for
+  // it.
   const CaptureObstacle obstacle = roster_.BlockingReason(noted);
   const bool is_mute =
       obstacle == CaptureObstacle::kNoTap || obstacle == CaptureObstacle::kNotArmed;
@@ -445,12 +454,14 @@ void CaptureSession::RecordAwayAgent(const KnownAgent& agent, const SessionTime&
                        .detail = detail,
                        .obstacle = CaptureObstacle::kAgentLost});
   };
+  // Its workers probably still run, and those that are selected will be missed.
   if (away_ns <= limits::kAgentLostForNs && !agent.last_workers.empty()) {
     for (const auto& [identity, worker] : agent.last_workers) {
       if (neurontrace::Selects(record().spec, worker)) lose(identity);
     }
     return;
   }
+  // The instance was selected by name, so whoever asked for it expects it to be there.
   if (!record().spec.selection.instance_ids.empty()) {
     lose({.instance_id = agent.info.instance_id});
     return;

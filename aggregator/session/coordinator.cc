@@ -18,7 +18,7 @@
 namespace neurontrace {
 namespace {
 
-// Returns the last execution of a capture that begins at `first`; 0: it has none.
+// Returns the last execution of a capture whose first is `first`; 0 if it has none.
 uint64_t LastExecution(const CaptureSpec& spec, uint64_t first) {
   const uint64_t executions = spec.conditions.executions;
   if (first == 0 || executions == 0) return 0;
@@ -70,6 +70,7 @@ absl::StatusOr<std::vector<ResumedCapture>> Coordinator::Connect(const AgentInfo
   RETURN_IF_ERROR(registry_.Connect(agent, from, deps_.clock.RealtimeNs()));
   deps_.storage.RememberAgent(*registry_.Find(agent.agent_id));
   absl::StatusOr<std::vector<ResumedCapture>> resumed = JoinAll(agent);
+  // The agent is refused and will reconnect, so it must not count as connected.
   if (!resumed.ok()) Disconnect(agent.agent_id, from);
   return resumed;
 }
@@ -80,7 +81,7 @@ absl::StatusOr<std::vector<ResumedCapture>> Coordinator::JoinAll(const AgentInfo
   for (const auto& [id, capture] : running_) {
     const size_t parts = capture->session.record().agents.size();
     if (!capture->session.Join(agent, now)) continue;
-    // A part must be known before the agent records, or a restart would forget to ask for it.
+    // A part has to be stored before the agent records, or a restart would not ask for its data.
     if (capture->session.record().agents.size() != parts) capture->must_be_durable = true;
     if (capture->must_be_durable) journal_.Save(*capture, /*durable=*/true);
     if (capture->must_be_durable) {
@@ -145,7 +146,8 @@ absl::Status Coordinator::OnWorkerStatus(const std::string& agent_id, Connection
                                          const CaptureWorkerStatus& status) {
   RETURN_IF_ERROR(OnHeartbeat(agent_id, from));
   TrackedCapture* const capture = FindTracked(status.capture_id);
-  if (capture == nullptr) return absl::OkStatus();  // it is over
+  if (capture == nullptr) return absl::OkStatus();  // the capture is over
+  // For a refused worker, the inventory's state explains the refusal; for others it is no obstacle.
   CaptureWorkerStatus known = status;
   const auto& workers = registry_.Find(agent_id)->workers;
   const auto worker = workers.find(status.worker);
@@ -159,7 +161,7 @@ absl::Status Coordinator::OnWorkerStatus(const std::string& agent_id, Connection
     journal_.ReportRefused(known.obstacle, 1);
   }
   if (capture->session.IsJudgementDue(Now())) {
-    Tick();  // it was the last answer
+    Tick();  // that was the last answer
   } else if (is_news) {
     journal_.SaveSoon(*capture);
   } else {
@@ -181,7 +183,7 @@ absl::Status Coordinator::OnAgentStatus(const std::string& agent_id, ConnectionI
       journal_.SaveSoon(*capture);
     }
   }
-  Tick();  // it may have been the last agent
+  Tick();  // this may have been the last agent
   return absl::OkStatus();
 }
 
@@ -267,6 +269,8 @@ absl::StatusOr<CaptureRecord> Coordinator::StartCapture(const CaptureSpec& asked
   AwaitReturning(capture->session, now);
   AddKnownWorkers(capture->session, now);
   CaptureSession armed = capture->session;
+  // Stored before any agent is asked: after a crash the capture is armed again rather than
+  // forgotten.
   RETURN_IF_ERROR(journal_.Commit(*capture, std::move(armed)));
   TrackedCapture& started = *(running_[id] = std::move(capture));
   orders_.SendToAll(started.session.record(),
@@ -313,12 +317,13 @@ absl::Status Coordinator::Begin(TrackedCapture& capture, CaptureSession judged, 
   begin.first_execution = spec.conditions.at_execution;
   begin.last_execution = LastExecution(spec, spec.conditions.at_execution);
   begin.bound_ns = orders_.WidestBound(judged.record(), begin);
-  // RestoreCapture also remembers snapshots of recorders that ended before this process began.
+  // RestoreCapture also remembers snapshots of recorders that ended before this process started.
   cuts_.KeepOnly([this](const CaptureId& id) { return running_.contains(id); });
   cuts_.WarnOfEarlier(begin, judged);
   judged.Begin(begin, now);
   RETURN_IF_ERROR(journal_.Commit(capture, std::move(judged)));
   cuts_.Remember(capture.session.record());
+  // Storing the decision has used part of the lead, which was computed to include that.
   const uint64_t passed_ns = deps_.clock.MonotonicNs() - now.monotonic_ns;
   orders_.SendBegin(capture.session.record(), lead_ns - std::min(lead_ns, passed_ns));
   return absl::OkStatus();
@@ -367,6 +372,7 @@ absl::Status Coordinator::Stop(TrackedCapture& capture, bool by_time) {
   RETURN_IF_ERROR(journal_.Commit(capture, std::move(stopping)));
   // Agents end a snapshot themselves once they have collected the past.
   const CaptureRecord& record = capture.session.record();
+  // Agents end a snapshot by themselves once they have collected the past.
   if (by_time && record.spec.mode == CaptureMode::kSnapshot) return absl::OkStatus();
   const uint64_t passed_ns = deps_.clock.MonotonicNs() - now.monotonic_ns;
   orders_.SendStop(record, in_ns - std::min(in_ns, passed_ns));
@@ -391,6 +397,7 @@ void Coordinator::StopIfDue(TrackedCapture& capture, const SessionTime& now) {
 }
 
 void Coordinator::TickRunning(TrackedCapture& capture, const SessionTime& now) {
+  // A decision that could not be stored is not repeated on every tick.
   if (now.monotonic_ns < capture.retry_ns) return;
   CaptureSession& session = capture.session;
   if (session.IsJudgementDue(now)) {
@@ -420,7 +427,7 @@ void Coordinator::Tick() {
     } else {
       journal_.SaveIfDue(capture, now.monotonic_ns);
     }
-    // A capture that has ended stays until its end is on disk.
+    // An ended capture stays until its end is on the disk.
     if (!capture.session.ended() || capture.unsaved) {
       ++it;
       continue;

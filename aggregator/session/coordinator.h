@@ -30,8 +30,9 @@
 
 namespace neurontrace {
 
-// Brings agents and captures together: decides which agent is told what and when, and what is
-// stored. Does no I/O of its own. Everything happens on one sequence, which the owner provides.
+// Brings agents and captures together: decides which agent gets which order and when, and what is
+// stored. A plain state machine: I/O and time are behind the interfaces of Deps. All calls come on
+// one sequence, which the owner provides.
 //
 //   agents' reports --> Coordinator --> CaptureSession   the state of one capture
 //   operators       -->     |    \----> CaptureJournal   storage and observers
@@ -39,7 +40,7 @@ namespace neurontrace {
 //                           \---------> LateCaptures     ended, open for agents that were away
 class Coordinator : private CaptureLookup {
  public:
-  // All outlive the coordinator.
+  // All of them must outlive the coordinator.
   struct Deps {
     const Clock& clock;
     Random& random;
@@ -47,24 +48,25 @@ class Coordinator : private CaptureLookup {
     SessionStorage& storage;
     SessionClocks& clocks;
     StorageQuota& quota;
-    TaskRunner* sequence = nullptr;  // sends orders at their moment; null: Tick alone does
+    TaskRunner* sequence = nullptr;  // sends orders at their moment; null: only Tick does
   };
   explicit Coordinator(const Deps& deps);
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
 
-  // Adds an observer, which outlives the coordinator.
+  // Adds an observer, which must outlive the coordinator.
   void AddObserver(CaptureObserver& observer) { journal_.AddObserver(observer); }
 
-  // Restores what an earlier run of the aggregator stored, captures that have ended included.
-  // Called before anything else.
+  // Restore what an earlier run of the aggregator stored, ended captures included. Called before
+  // anything else.
   void RestoreAgent(AgentInfo info, uint64_t first_seen_realtime_ns,
                     uint64_t last_seen_realtime_ns);
   void RestoreCapture(CaptureRecord record);
 
-  // Called for agents. Connect returns the captures that the agent takes part in. Fails with the
-  // errors of AgentRegistry::Connect, and with UNAVAILABLE if its part in a capture cannot be
-  // written. The reports of a superseded connection are refused with ABORTED.
+  // Called for agents. Connect returns the captures in which the agent takes part. Fails with the
+  // errors of AgentRegistry::Connect, and with UNAVAILABLE if the agent's part in a capture cannot
+  // be stored. Reports over a superseded connection are refused with ABORTED; reports about a
+  // capture that is over are ignored.
   absl::StatusOr<std::vector<ResumedCapture>> Connect(const AgentInfo& agent, ConnectionId from);
   void Disconnect(const std::string& agent_id, ConnectionId from);
   absl::Status OnHeartbeat(const std::string& agent_id, ConnectionId from);
@@ -76,50 +78,51 @@ class Coordinator : private CaptureLookup {
   absl::Status OnAgentStatus(const std::string& agent_id, ConnectionId from,
                              const CaptureId& capture, uint32_t matched_workers, bool finished);
 
-  // Starts a capture, which arms; if no agent can be asked, it has ended already. Fails with the
-  // errors of CompleteSpec and Admit, with RESOURCE_EXHAUSTED beyond limits::kCapturesRunningMax,
-  // and with the error of the storage; no agent has then been told. See CaptureSurroundings for
-  // `may_name`.
+  // Starts a capture, which then arms; if no agent can be asked, it may have ended already. Fails
+  // with the errors of CompleteSpec and Admit, with RESOURCE_EXHAUSTED beyond
+  // limits::kCapturesRunningMax, and with the storage's error; no agent was then told. See
+  // CaptureSurroundings for `may_name`.
   absl::StatusOr<CaptureRecord> StartCapture(const CaptureSpec& spec, const MayName& may_name = {});
-  // Stops a capture, and returns its record; does nothing to one that is stopping already. Fails
-  // with NOT_FOUND for a capture that is not running, and with the error of the storage; the
-  // capture then continues.
+  // Stops a capture and returns its record; does nothing to one that is stopping already. Fails
+  // with NOT_FOUND if the capture is not running, and with the storage's error; the capture then
+  // continues.
   absl::StatusOr<CaptureRecord> StopCapture(const CaptureId& capture);
 
-  // Forgets an ended capture that is deleted: it does not wait for late agents any more.
+  // Stops waiting for late agents of an ended capture, because it is being deleted.
   void Forget(const CaptureId& capture) { late_.Forget(capture); }
 
-  // Acts on what time has changed: answers that did not come, moments that have come, durations
-  // that are over, agents that did not return, and records that are due. Called a few times a
-  // second.
+  // Acts on the passage of time: missing answers, moments that have come, durations that are over,
+  // agents that did not return, and records that are due. Called several times a second.
   void Tick();
 
-  // Adds a warning to the record of a capture; does nothing if it has ended.
+  // Adds a warning to the record of a running capture; does nothing if it has ended.
   void Warn(const CaptureId& capture, std::string warning);
 
   const AgentRegistry& registry() const { return registry_; }
-  // Returns nullptr for a capture that has ended or never existed.
+  // Returns nullptr if the capture has ended or never existed. Valid until the next call.
   const CaptureRecord* FindRunning(const CaptureId& capture) const;
-  // Returns also a capture that has ended and awaits late agents; nullptr for any other.
+  // Also finds captures that have ended and await late agents; returns nullptr for any other.
   const CaptureRecord* Find(const CaptureId& capture) const override;
   size_t running() const { return running_.size(); }
   void ForEachRunning(const std::function<void(const CaptureRecord&)>& visit) const;
-  std::vector<CaptureRecord> Running() const;  // copies all of them
+  std::vector<CaptureRecord> Running() const;  // copies every record
 
  private:
   SessionTime Now() const;
+  // Fails with ABORTED if the connection is not the agent's current one.
   absl::Status CheckCurrent(const std::string& agent_id, ConnectionId from) const;
   TrackedCapture* FindTracked(const CaptureId& capture) const;
   // Makes the agent take part in the captures that select it.
   absl::StatusOr<std::vector<ResumedCapture>> JoinAll(const AgentInfo& agent);
-  // Right after a restart, waits for the agents that are known and selected but not yet back.
+  // Shortly after a restart, waits for selected agents that are known and not connected again.
   void AwaitReturning(CaptureSession& session, const SessionTime& now) const;
-  // Tells the session of all known workers and of the agents that have left lately.
+  // Passes all known workers, and agents that have left recently, to the session.
   void AddKnownWorkers(CaptureSession& session, const SessionTime& now) const;
+  // Judges and stores the end.
   void End(TrackedCapture& capture, const SessionTime& now);
 
-  // Each of these writes down its decision before any agent is told, and fails with the error of
-  // the storage: otherwise a restart would restore another state than the one that agents know.
+  // Each of these stores its decision before any agent is told, and fails with the storage's error:
+  // otherwise a restart would restore another state than the one that agents know.
   absl::Status JudgeArming(TrackedCapture& capture);
   absl::Status Begin(TrackedCapture& capture, CaptureSession judged, uint64_t lead_ns,
                      const SessionTime& now);
@@ -132,7 +135,7 @@ class Coordinator : private CaptureLookup {
   void StopIfDue(TrackedCapture& capture, const SessionTime& now);
 
   const Deps deps_;
-  const uint64_t restored_monotonic_ns_;  // since when agents of an earlier run can return
+  const uint64_t restored_monotonic_ns_;  // when this run began, for agents of an earlier one
   AgentRegistry registry_;
   CaptureJournal journal_;
   OrderDispatcher orders_;

@@ -6,11 +6,11 @@
 namespace neurontrace {
 namespace {
 
-// The time between two reports of an agent, and the time an order takes to reach every agent.
+// Agents report about this often, and an order takes at most about this long to reach all of them.
 constexpr uint64_t kObservedNs = 200'000'000;
 constexpr uint64_t kAheadNs = 200'000'000;
 constexpr uint64_t kAheadMin = 2;
-// Beyond this the workload does not number its executions one by one.
+// Beyond this the numbers of the workload are not consecutive.
 constexpr uint64_t kAheadMax = 1'000'000;
 
 bool IsRecording(const CaptureWorkerStatus& status) {

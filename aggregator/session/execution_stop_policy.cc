@@ -13,16 +13,16 @@
 namespace neurontrace {
 namespace {
 
-// How far the workers are, of those that still can go on.
+// How far the workers are.
 struct Progress {
-  size_t past = 0;
-  size_t behind = 0;    // they are to get there
-  size_t silent = 0;    // they record, and have told of no execution
-  size_t coming = 0;    // they have yet to begin
-  size_t ended = 0;     // they had begun
-  size_t short_of = 0;  // of these, that were not behind the last one
+  size_t past = 0;      // have passed the last execution
+  size_t behind = 0;    // have not reached its end, but report executions
+  size_t silent = 0;    // record and have reported no execution
+  size_t coming = 0;    // have yet to begin
+  size_t ended = 0;     // had begun, and can execute no more
+  size_t short_of = 0;  // of the ended ones, those that had not passed the last execution
   uint64_t newest = 0;
-  uint64_t sum = 0;  // changes with every execution that is told
+  uint64_t sum = 0;  // changes with every reported execution
 
   size_t going_on() const { return past + behind + silent + coming; }
 };
@@ -49,7 +49,7 @@ Progress Measure(const CaptureRecord& record, uint64_t now_realtime_ns) {
       ++progress.ended;
       progress.short_of += last == 0 || status.newest_execution <= last;
     } else if (status.state != CaptureWorkerState::kRecording) {
-      // Whoever was not armed in time may never be.
+      // A worker that was not armed in time may never be.
       if (status.obstacle == CaptureObstacle::kNone) ++progress.coming;
     } else if (status.newest_execution == 0) {
       ++progress.silent;
@@ -86,7 +86,8 @@ std::optional<std::string> ExecutionStopPolicy::Check(const CaptureRecord& recor
                                                       const SessionTime& now) {
   const CaptureSpec& spec = record.spec;
   if (!record.begin || !spec.conditions.by_execution()) return std::nullopt;
-  // One without an end waits for somebody to stop it, and one by time for that, once it counts.
+  // A capture without an end waits for a command to stop. One by time ends by that time once it has
+  // reached its first execution.
   const bool has_end = spec.conditions.executions > 0 || spec.timing.duration_ns > 0;
   if (!has_end || (spec.conditions.executions == 0 && HasReachedExecutions(record)))
     return std::nullopt;

@@ -10,28 +10,29 @@
 
 namespace neurontrace {
 
-// Finds when a capture by executions is over: when every worker that can get there is behind its
-// last execution, and also when none will. A plain state machine; time is passed in.
+// Finds when a capture by executions is over: every worker that can get there has passed its last
+// execution, or no worker will. A plain state machine; time is passed in.
 class ExecutionStopPolicy {
  public:
-  // Where all others are behind the last one, workers that tell of no execution, or have not begun,
-  // are waited for so long.
+  // Once all others have passed the last execution, how long to wait for workers that report no
+  // execution or have not begun.
   static constexpr uint64_t kStragglerNs = 10'000'000'000;
-  // After so long without a further execution of any worker none is expected any more. Longer than
-  // loading a model takes.
+  // After this long without a further execution of any worker none is expected. Longer than loading
+  // a model takes.
   static constexpr uint64_t kStandstillNs = 600'000'000'000;
 
-  // Nothing: it goes on. Else it is over; the words say why it is before all were behind its last
-  // execution, empty where they were. Of a capture that has no end by executions: nothing.
+  // Returns nullopt while the capture continues, and for a capture without an end by executions.
+  // Otherwise it is over; the text says why before all workers had passed the last execution, and
+  // is empty if they had.
   std::optional<std::string> Check(const CaptureRecord& record, const SessionTime& now);
 
  private:
-  uint64_t progress_ = 0;           // told so far, over all workers
-  uint64_t progress_since_ns_ = 0;  // monotonic; 0: not looked at yet
+  uint64_t progress_ = 0;           // sum of the reported executions over all workers
+  uint64_t progress_since_ns_ = 0;  // monotonic; 0: Check was not called yet
   uint64_t straggling_since_ns_ = 0;
 };
 
-// Whether a worker has recorded the first of its executions.
+// Returns whether any worker has recorded the capture's first execution.
 bool HasReachedExecutions(const CaptureRecord& record);
 
 }  // namespace neurontrace

@@ -11,7 +11,7 @@
 
 namespace neurontrace {
 
-// Clocks of which only CLOCK_REALTIME is known, and no host's.
+// For tests: clocks of an aggregator that knows CLOCK_REALTIME and no host's clock.
 class UnalignedClocks : public SessionClocks {
  public:
   explicit UnalignedClocks(const Clock& clock) : clock_(clock) {}
@@ -26,7 +26,7 @@ class UnalignedClocks : public SessionClocks {
   const Clock& clock_;
 };
 
-// A store of which nothing is measured and that has room for everything.
+// For tests: a store that has room for everything and nothing stored.
 class UnlimitedQuota : public StorageQuota {
  public:
   absl::StatusOr<CaptureAllowance> Admit(const CaptureSpec&, const std::set<std::string>&,

@@ -26,6 +26,7 @@ std::string Join(const std::vector<std::string>& names) {
   return text;
 }
 
+// Returns a question for each name in the selection that is close to an existing one.
 std::string MeantBy(const CaptureSpec& spec, const std::vector<std::string>& jobs,
                     const std::vector<std::string>& instances) {
   std::string text;
@@ -34,7 +35,7 @@ std::string MeantBy(const CaptureSpec& spec, const std::vector<std::string>& job
     if (!nearest.empty() && nearest != name) text += fmt::format("; is {} meant?", nearest);
   };
   if (!spec.selection.job.empty()) ask(spec.selection.job, jobs);
-  // Each is compared with all, and a person reads one answer or two.
+  // Each is compared with all instances, and a reader can use one or two answers.
   constexpr size_t kAskedMax = 4;
   for (size_t i = 0; i < std::min(spec.selection.instance_ids.size(), kAskedMax); ++i) {
     ask(spec.selection.instance_ids[i], instances);
@@ -45,7 +46,8 @@ std::string MeantBy(const CaptureSpec& spec, const std::vector<std::string>& job
 }  // namespace
 
 size_t EditDistance(std::string_view a, std::string_view b) {
-  // Three rows of the matrix: the distances of the first i characters of a to each beginning of b.
+  // Three rows of the matrix: distances from the first i characters of `a` to each beginning of
+  // `b`.
   std::vector<size_t> before_last, last(b.size() + 1), row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) last[j] = j;
   for (size_t i = 1; i <= a.size(); ++i) {
@@ -63,15 +65,15 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 }
 
 std::string NearestName(std::string_view name, std::span<const std::string> names) {
-  // Who asks may have asked for anything, and names of people's and of clouds are shorter.
+  // The name comes from a request and may be of any length; actual names are shorter.
   constexpr size_t kComparedBytesMax = 64;
   if (name.size() > kComparedBytesMax) return "";
   std::string nearest;
   size_t least = std::max<size_t>(name.size() / 3, 1) + 1;
   for (const std::string& other : names) {
-    // What is left out at an end is left out on purpose.
+    // A name that is complete but for one end was probably shortened on purpose.
     const bool is_part = name.size() >= 4 && other.find(name) != std::string::npos;
-    if (!is_part && other.size() > 2 * kComparedBytesMax) continue;  // is not near
+    if (!is_part && other.size() > 2 * kComparedBytesMax) continue;  // cannot be near
     const size_t distance = is_part ? 1 : EditDistance(name, other);
     if (distance >= least) continue;
     least = distance;

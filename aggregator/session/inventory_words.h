@@ -10,16 +10,17 @@
 
 namespace neurontrace {
 
-// How many characters have to be changed, put in, left out or exchanged with their neighbour to
-// make one name of the other. Pure; takes a time of the product of the lengths.
+// Returns how many characters have to be changed, inserted, deleted or swapped with their neighbour
+// to turn one name into the other (optimal string alignment, the restricted Damerau-Levenshtein
+// distance). Takes time proportional to the product of the lengths. Pure.
 size_t EditDistance(std::string_view a, std::string_view b);
 
-// Returns the name that was probably meant: the nearest, or one that contains `name`; the first of
-// equals. Empty if none is near: more than a third of it would have to change.
+// Returns the name that was probably meant: the nearest one, or one that contains `name`; the first
+// of several. Empty if none is near, that is if more than a third of `name` would have to change.
 std::string NearestName(std::string_view name, std::span<const std::string> names);
 
-// What there is, for somebody whose capture has matched none of it: jobs, instances and workers,
-// and what was probably meant. Names at most a handful of each.
+// Describes what exists, for somebody whose capture has matched nothing: jobs, instances, workers,
+// and what was probably meant. Lists only a few names of each.
 std::string DescribeInventory(const AgentRegistry& registry, const CaptureSpec& spec);
 
 }  // namespace neurontrace

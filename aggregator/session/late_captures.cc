@@ -23,6 +23,7 @@ void LateCaptures::Keep(std::unique_ptr<TrackedCapture> capture) {
     waiting.front()->session.GiveUpOn(part.agent_id);
     waiting.front()->unsaved = true;
   }
+  // `record` is part of the capture that is moved next.
   const CaptureId id = record.id;
   captures_[id] = std::move(capture);
   // Those that were given up before stay until the next Tick.
@@ -45,6 +46,7 @@ void LateCaptures::Tick(const SessionTime& now, CaptureJournal& journal) {
     }
     const bool is_over = !capture.session.IsOpen();
     const bool is_due = now.monotonic_ns >= capture.saved_ns + CaptureJournal::kSaveIntervalNs;
+    // A capture is only forgotten once its final record is stored.
     if (capture.unsaved && (is_over || is_due)) journal.Save(capture, is_over);
     it = is_over && !capture.unsaved ? captures_.erase(it) : std::next(it);
   }

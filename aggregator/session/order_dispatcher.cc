@@ -100,7 +100,8 @@ ResumedCapture OrderDispatcher::ResumeFor(const CaptureSession& session, const A
     return resume;
   }
   if (resume.start.begin->host_raw_ns != 0) return resume;
-  // The beginning lies ahead, and the agent cannot wait for it by its own clock.
+  // The beginning is in the future, and the agent cannot wait for it by its own clock: it arms now
+  // and gets the order at the moment.
   Delay(record.begin->reference_ns - reference_ns,
         {.capture_id = record.id, .agent_id = agent.agent_id});
   resume.start.arm = true;
@@ -122,7 +123,7 @@ void OrderDispatcher::SendDue() {
     delayed_.erase(delayed_.begin());
     const KnownAgent* const agent = FindConnected(deps_.registry, order.agent_id);
     const CaptureRecord* const record = deps_.captures.Find(order.capture_id);
-    // An agent that is away is told everything when it returns.
+    // An agent that is away gets everything when it returns.
     if (record == nullptr || agent == nullptr) continue;
     if (order.is_stop) {
       deps_.sender.SendOrder(order.agent_id, *agent->connection, StopOrder{record->id});

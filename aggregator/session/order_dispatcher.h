@@ -18,7 +18,7 @@
 
 namespace neurontrace {
 
-// Finds the record of a capture that runs or awaits late agents; nullptr for any other.
+// Finds the record of a capture that is running or awaits late agents; nullptr for any other.
 class CaptureLookup {
  public:
   virtual ~CaptureLookup() = default;
@@ -26,11 +26,11 @@ class CaptureLookup {
 };
 
 // Sends the orders of a capture to the connected agents that take part. An order for a moment is
-// sent ahead as a time of the host's own clock; where nothing is known about that clock, it is held
-// back and sent at the moment. One sequence.
+// sent ahead, as a time of the host's own clock. If nothing is known about that clock, the order is
+// held back and sent at the moment itself. Used on the coordinator's sequence only.
 class OrderDispatcher {
  public:
-  // All outlive this.
+  // All of them must outlive this.
   struct Deps {
     const Clock& clock;
     const AgentRegistry& registry;
@@ -43,29 +43,33 @@ class OrderDispatcher {
   OrderDispatcher(const OrderDispatcher&) = delete;
   OrderDispatcher& operator=(const OrderDispatcher&) = delete;
 
+  // Sends an order that needs no moment.
   void SendToAll(const CaptureRecord& record, const CaptureOrder& order);
   // Sends the beginning in `record.begin`, which is `in_ns` from now.
   void SendBegin(const CaptureRecord& record, uint64_t in_ns);
-  // Sends `record.begin` again, now that its executions are known.
+  // Sends `record.begin` again after its executions were chosen.
   void SendExecutions(const CaptureRecord& record);
-  // Sends the stop; `in_ns` 0: at once, and orders that are held back are dropped.
+  // Sends the stop, which applies in `in_ns`; 0: at once, and orders held back for the capture are
+  // dropped.
   void SendStop(const CaptureRecord& record, uint64_t in_ns);
-  // Returns what an agent that has just connected has to do in the capture.
+  // Returns what a newly connected agent has to do in the capture.
   ResumedCapture ResumeFor(const CaptureSession& session, const AgentInfo& agent);
-  // Sends the orders that were held back until now.
+  // Sends the orders whose moment has come.
   void SendDue();
 
-  // Returns how far the clocks of the agents that are told of a moment can be from it; 0: no clock
-  // is known.
+  // Returns how far, in ns, the clocks of the participating agents can be from the moment; 0 if no
+  // clock is known.
   uint64_t WidestBound(const CaptureRecord& record, const CaptureBegin& begin) const;
 
  private:
+  // An order that is held back; its contents are made when it is sent.
   struct DelayedOrder {
     CaptureId capture_id;
     std::string agent_id;
     bool is_stop = false;
   };
 
+  // Returns the beginning with its moment on the agent's clock, if that is known.
   CaptureBegin BeginFor(const AgentInfo& agent, const CaptureBegin& begin) const;
   void Delay(uint64_t in_ns, DelayedOrder order);
 

@@ -22,13 +22,13 @@ std::string QuotaStopPolicy::Check(const CaptureRecord& record, const AgentRegis
   if (now.monotonic_ns < checked_ns_ + limits::kQuotaCheckNs) return "";
   checked_ns_ = now.monotonic_ns;
   const uint64_t stored = quota.StoredBytes(record.id);
-  // Other captures store as well, and after a restart the agents that know which jobs the workers
-  // belong to return one by one.
+  // Other captures store as well. After a restart, agents return one by one, and only they know
+  // which jobs the workers belong to.
   if (!allowance_ || now.monotonic_ns >= allowance_due_ns_) {
     absl::StatusOr<CaptureAllowance> allowance =
         quota.Admit(record.spec, SelectedJobs(record.spec, registry), stored);
     allowance_due_ns_ = now.monotonic_ns + CaptureAllowance::kAgeMaxNs;
-    // A store that cannot be read now is no reason to stop.
+    // A store that cannot be read at present is no reason to stop.
     if (allowance.ok()) allowance_ = *std::move(allowance);
     if (!allowance_) return "";
   }

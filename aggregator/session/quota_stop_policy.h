@@ -12,22 +12,22 @@
 
 namespace neurontrace {
 
-// Decides when one capture has to stop because of a quota or of its own limit. Time is passed in.
+// Decides when one capture has to stop because of a quota or its own limit. Time is passed in.
 class QuotaStopPolicy {
  public:
-  // The allowance is unknown: the aggregator has restarted, and Check asks for it.
+  // The allowance is unknown, as after a restart of the aggregator: Check asks for it.
   QuotaStopPolicy() = default;
-  // The allowance with which the capture was admitted.
+  // Starts with the allowance that the capture was admitted with.
   QuotaStopPolicy(CaptureAllowance allowance, const SessionTime& now);
 
-  // Returns why the capture has to stop; empty: it may continue. Asks `quota` at most once in
+  // Returns why the capture has to stop; empty if it may continue. Asks `quota` at most once in
   // limits::kQuotaCheckNs.
   std::string Check(const CaptureRecord& record, const AgentRegistry& registry, StorageQuota& quota,
                     const SessionTime& now);
 
  private:
   std::optional<CaptureAllowance> allowance_;
-  uint64_t allowance_due_ns_ = 0;  // monotonic: when it is asked for again
+  uint64_t allowance_due_ns_ = 0;  // monotonic; when to compute it again
   uint64_t checked_ns_ = 0;        // monotonic
 };
 

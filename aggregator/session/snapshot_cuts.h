@@ -12,17 +12,17 @@
 
 namespace neurontrace {
 
-// Remembers the last snapshot of each flight recorder, because a snapshot empties the rings of the
-// workers it selects and the next one may reach further back than that. A plain value; one
-// sequence.
+// Remembers the latest snapshot of each flight recorder. A snapshot empties the rings of the
+// workers that it selects, and the next one may reach back further than that. A plain value; used
+// on the coordinator's sequence only.
 class SnapshotCuts {
  public:
-  // Remembers the snapshot if it has begun and no later one is known. Ignores other captures.
+  // Notes a snapshot that has begun, unless a later one is known. Ignores other captures.
   void Remember(const CaptureRecord& record);
-  // Adds a warning to a snapshot that begins at `begin` if an earlier one has taken events out of
-  // the rings that it reaches back to.
+  // Adds a warning to a snapshot that begins at `begin` if an earlier one has emptied the rings
+  // within the time that it reaches back to.
   void WarnOfEarlier(const CaptureBegin& begin, CaptureSession& snapshot) const;
-  // Forgets the snapshots of one flight recorder, or of those that do not run any more.
+  // Forget the snapshots of one flight recorder, or of all that no longer run.
   void Forget(const CaptureId& flight_recorder) { cuts_.erase(flight_recorder); }
   template <typename IsRunning>
   void KeepOnly(const IsRunning& is_running) {

@@ -19,7 +19,7 @@ std::string_view OutcomeWord(CaptureState state) {
   return state == CaptureState::kComplete ? "complete" : "incomplete";
 }
 
-// As Coordinator::StartCapture and those before it mean their errors.
+// Follows the meanings that Coordinator::StartCapture and the checks before it give their errors.
 std::string_view RefusalWord(absl::StatusCode code) {
   switch (code) {
     case absl::StatusCode::kInvalidArgument:
@@ -36,6 +36,7 @@ std::string_view RefusalWord(absl::StatusCode code) {
   }
 }
 
+// The label values that are exported from the start.
 constexpr CaptureState kOutcomes[] = {CaptureState::kComplete, CaptureState::kIncomplete,
                                       CaptureState::kNotBegun};
 constexpr absl::StatusCode kRefusals[] = {
@@ -60,7 +61,7 @@ CaptureMetrics::CaptureMetrics(prometheus::Registry& registry)
                                "Captures that ended, by result")),
       refused_(MakeCounterFamily(registry, "neurontrace_aggregator_captures_refused_total",
                                  "Commands to start a capture that were refused, by reason")) {
-  // All of them from the start, so that the first is seen as an increase.
+  // Every label value exists from the start: a counter that appears with value 1 shows no increase.
   for (const CaptureState state : kOutcomes) {
     ended_.Add({{"outcome", std::string(OutcomeWord(state))}});
   }

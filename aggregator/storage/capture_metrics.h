@@ -14,16 +14,19 @@
 
 namespace neurontrace {
 
-// Counts how captures that were asked for begin and end, as Prometheus metrics. The registry owns
-// them. Any thread.
+// Counts how captures begin and end, and how commands to start one are answered, as Prometheus
+// metrics (docs/operator/metrics.md). The registry owns the metrics and must outlive this. Any
+// thread.
 class CaptureMetrics final : public CaptureObserver {
  public:
   explicit CaptureMetrics(prometheus::Registry& registry);
 
-  // Called once for each capture, when it ends.
+  // Called once for each capture, when its end is first stored.
   void CountEnded(CaptureState state);
-  // Counts a command that did not start a capture, by the kind of its error; OK is not counted.
+  // Counts the answer to a command that did not start a capture, by the kind of its error. OK is
+  // not counted.
   void CountAnswer(const absl::Status& status);
+  // CaptureObserver: on the coordinator's sequence.
   void OnCaptureArmed(const ArmingOutcome& outcome) override;
   void OnWorkersRefused(CaptureObstacle obstacle, uint32_t workers) override;
 

@@ -13,7 +13,8 @@
 namespace neurontrace {
 namespace {
 
-// Workers that were not seen for so long are forgotten when their agent next connects.
+// Workers not seen for 30 days are forgotten when their agent next connects: long enough for a
+// capture to learn its ranks, and short enough that the inventory does not grow for ever.
 constexpr uint64_t kWorkerMemoryNs = 30ull * 24 * 3600 * 1'000'000'000;
 
 void LogIfError(const absl::Status& status) {
@@ -45,7 +46,7 @@ void SessionStore::Restore(StoredSessions sessions, Coordinator& coordinator) {
   }
 }
 
-// Late agents change a capture that has ended: it ends when it is first stored so.
+// Late agents change a capture that has ended, so it is counted when it is first stored as ended.
 absl::Status SessionStore::PutCapture(const CaptureRecord& record, bool durable) {
   Store& store = deps_.storage.store();
   const bool has_ended = HasEnded(record.state);
@@ -55,8 +56,9 @@ absl::Status SessionStore::PutCapture(const CaptureRecord& record, bool durable)
     ends = !known.ok() || !HasEnded(known->state);
   }
   absl::Status status = store.captures().Put(record, durable);
-  deps_.storage.RecordWrite(status);  // there may be no chunks that would show it
+  deps_.storage.RecordWrite(status);  // without traffic no chunk would reveal a failing disk
   if (ends && status.ok()) deps_.metrics.CountEnded(record.state);
+  // Frees the memory of its streams; a late agent's chunks load them again.
   if (has_ended && status.ok()) store.chunks().Forget(record.id);
   return status;
 }
@@ -75,6 +77,7 @@ void SessionStore::RememberAgent(const KnownAgent& agent) {
 void SessionStore::RememberWorker(const std::string& agent_id, const WorkerInfo& worker) {
   InventoryStore& inventory = deps_.storage.store().inventory();
   const uint64_t now_ns = deps_.clock.RealtimeNs();
+  // Writes replace the whole record, so the first sighting is carried over.
   const auto known = inventory.Worker(worker.identity);
   LogIfError(inventory.PutWorker(
       {.info = worker,

@@ -18,17 +18,18 @@
 
 namespace neurontrace {
 
-// The captures and agents of earlier runs, as the store has them. A plain value.
+// The captures and agents of earlier runs, as read from the store. A plain value.
 struct StoredSessions {
   std::vector<AgentRecord> agents;
   std::vector<CaptureRecord> captures;
 
-  // Whether a capture of an earlier run has not ended.
+  // Returns whether a capture of an earlier run has not ended.
   bool HasUnendedCapture() const;
 };
 
-// Keeps what the coordinator decides in the store, and restores it after a restart. All on the
-// coordinator's sequence, but for Read.
+// Stores the coordinator's decisions and restores them after a restart. Called on the coordinator's
+// sequence, except for Read, which any thread may call before the coordinator exists. A durable
+// PutCapture waits for the disk.
 class SessionStore final : public SessionStorage {
  public:
   // All outlive it.
@@ -41,11 +42,11 @@ class SessionStore final : public SessionStorage {
 
   // Reads what earlier runs left. Fails with the store's error.
   static absl::StatusOr<StoredSessions> Read(const Store& store);
-  // Gives agents and captures of earlier runs to the coordinator, before anything else happens.
+  // Passes agents and captures of earlier runs to the coordinator, before anything else calls it.
   static void Restore(StoredSessions sessions, Coordinator& coordinator);
 
-  // SessionStorage. PutCapture counts a capture that ends with this record. The others only log a
-  // failure: agents report all of it again.
+  // SessionStorage. PutCapture counts a capture that ends with this record, and reports the result
+  // of the write to Storage. The other two only log a failure, as agents report all of it again.
   absl::Status PutCapture(const CaptureRecord& record, bool durable) override;
   void RememberAgent(const KnownAgent& agent) override;
   void RememberWorker(const std::string& agent_id, const WorkerInfo& worker) override;

@@ -16,12 +16,14 @@
 namespace neurontrace {
 namespace {
 
-// How long writes may fail for another reason than a full disk.
+// How long writes may fail for another reason than a full disk before the program exits.
 constexpr uint64_t kStorePatienceNs = 10'000'000'000;
 
 constexpr char kStoreCondition[] = "store";
 constexpr char kStoreFilesCondition[] = "store files";
 
+// Opens the store with the functions by which it understands chunks and clock models; the store's
+// own folder may not depend on those that define them.
 absl::StatusOr<std::unique_ptr<Store>> OpenStore(const Storage::Options& options, Random& random) {
   const std::string& path = options.directory;
   std::error_code error;
@@ -31,7 +33,7 @@ absl::StatusOr<std::unique_ptr<Store>> OpenStore(const Storage::Options& options
     return FailedPrecondition("cannot create the store's directory {}: {}", path,
                               is_file ? "it is a file; choose a directory" : error.message());
   }
-  ChunkAdmission door;
+  ChunkAdmission door;  // only used while Open repairs
   auto store = Store::Open(path, {.examine = ExamineThrough(door),
                                   .are_clocks_final =
                                       [](std::string_view header) {
@@ -60,6 +62,7 @@ Storage::Storage(std::unique_ptr<Store> store, const Options& options, const Dep
       quota_(*store_, deps.clock),
       metrics_(deps.registry, *store_, options.quotas) {
   SetLimits(options.quotas, options.artifact_bytes);
+  // Readiness may come back; liveness, once lost, asks the supervisor for a restart.
   health_.Declare(kStoreCondition, HealthState::Severity::kReadiness, "not open");
   health_.Declare(kStoreFilesCondition, HealthState::Severity::kLiveness, "");
   health_.Set(kStoreCondition, true);
@@ -73,6 +76,7 @@ void Storage::SetLimits(const CaptureQuotas& quotas, uint64_t artifact_bytes) {
 
 void Storage::RecordWrite(const absl::Status& status) {
   health_.Set(kStoreCondition, status.ok(), std::string(status.message()));
+  // A full disk is no reason to restart: writes succeed again as soon as it has room.
   if (status.ok() || absl::IsResourceExhausted(status)) {
     failing_since_ns_ = 0;
   } else if (failing_since_ns_ == 0) {
@@ -80,8 +84,8 @@ void Storage::RecordWrite(const absl::Status& status) {
   }
 }
 
-// A store that has to be opened again after a full disk is only left when opening it can succeed:
-// until then it can at least be read.
+// A store that has to be opened again after a full disk can still be read. Therefore the program
+// exits only once opening it can succeed.
 void Storage::CheckHealth() {
   if (must_restart_) return;
   const uint64_t since_ns = failing_since_ns_;

@@ -21,18 +21,18 @@
 
 namespace neurontrace {
 
-// The store of a running aggregator with everything that guards it: its quotas, its metrics, and
-// its health: whether it takes writes, and whether it has to be opened again. Complete after Open.
-// Any thread, unless a method says otherwise.
+// The store of a running aggregator with everything that guards it: quotas, metrics and health,
+// which is whether it accepts writes and whether it has to be opened again. Owns the store. Any
+// thread, unless a method says otherwise.
 class Storage {
  public:
   struct Options {
     std::string directory;  // of the store; created if it does not exist
     Durability durability = Durability::kSynced;
     CaptureQuotas quotas;
-    uint64_t artifact_bytes = 0;  // the limit of all artifacts together
+    uint64_t artifact_bytes = 0;  // limit of all artifacts together
   };
-  // All outlive it.
+  // All of them must outlive the storage.
   struct Deps {
     prometheus::Registry& registry;
     HealthState& health;
@@ -40,8 +40,8 @@ class Storage {
     Random& random;
   };
 
-  // Fails as Store::Open, and with FAILED_PRECONDITION if the directory cannot be created. Logs
-  // what was repaired.
+  // Opens the store and declares its health conditions. Fails as Store::Open does, and with
+  // FAILED_PRECONDITION if the directory cannot be created. Logs what was repaired.
   static absl::StatusOr<std::unique_ptr<Storage>> Open(const Options& options, const Deps& deps);
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
@@ -49,18 +49,18 @@ class Storage {
   Store& store() { return *store_; }
   StoreQuota& quota() { return quota_; }
   StoreMetrics& metrics() { return metrics_; }
-  // Puts changed limits into force.
+  // Applies changed limits to what is stored from now on.
   void SetLimits(const CaptureQuotas& quotas, uint64_t artifact_bytes);
 
-  // Takes the result of a write. A full disk passes; after other errors RocksDB refuses all writes
-  // until the store is opened again.
+  // Takes the result of a write to the store and updates readiness. A full disk passes by itself;
+  // after other errors RocksDB may refuse all writes until the store is opened again.
   void RecordWrite(const absl::Status& status);
-  // Called once a second on one thread, which waits for the disk: notices that the store has to be
-  // opened again, and whether that can succeed now.
+  // Called once a second on one thread, which it may keep waiting for the disk. Notices that the
+  // store has to be opened again, and whether opening can succeed now.
   void CheckHealth();
-  // Returns true once only opening the store again can make it take writes: it refused all of them
-  // for a while, or could not create a file of its log and the disk has room again. The program has
-  // to end so that its supervisor restarts it. The log has said why.
+  // Returns true once only opening the store again can make it accept writes. Either it refused all
+  // of them for a while, or it could not create a log file and the disk has room again. The program
+  // then exits, so that its supervisor restarts it; the log has the reason.
   bool must_restart() const { return must_restart_; }
 
  private:
@@ -71,7 +71,7 @@ class Storage {
   const std::unique_ptr<Store> store_;
   StoreQuota quota_;
   StoreMetrics metrics_;
-  // Monotonic; 0: writes succeed, or the disk is full.
+  // Monotonic; 0 while writes succeed or the disk is full.
   std::atomic<uint64_t> failing_since_ns_ = 0;
   std::atomic<bool> must_restart_ = false;
 };

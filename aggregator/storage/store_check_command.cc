@@ -18,7 +18,8 @@ constexpr int kExitDamaged = 1;
 constexpr int kExitWrongFlags = 2;
 constexpr int kBarWidth = 40;
 
-// One line that is drawn over and over, only on a terminal.
+// One line on a terminal, drawn again and again, and erased at the end so that the report starts
+// clean.
 class CheckProgress {
  public:
   explicit CheckProgress(FILE* err) : err_(err), enabled_(isatty(fileno(err)) == 1) {}

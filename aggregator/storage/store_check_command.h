@@ -10,13 +10,18 @@ namespace neurontrace {
 
 // neurontrace-aggregator --store-check: the report goes to `out`, a progress bar to `err` where
 // that is a terminal. Gives the exit code: 0 sound, 1 damaged, 2 where there is nothing to look at.
+// The options of --store-check.
 struct StoreCheckCommandOptions {
   std::string store;  // its directory
   bool json = false;  // how the report is printed
 };
+// Runs `neurontrace-aggregator --store-check`. Writes the report to `out`, and a progress bar to
+// `err` if that is a terminal. Notes damage beside the store for the certificates. Returns the exit
+// code: 0 if the store is sound, 1 if it is damaged, 2 if there is no store that could be checked.
+// Needs no running aggregator, and none may have the store open.
 int RunStoreCheck(const StoreCheckCommandOptions& options, FILE* out, FILE* err);
 
-// The report for people, and as one JSON object in one line.
+// Return the report as text for people, and as one JSON object in one line.
 std::string FormatReport(const StoreCheckReport& report, const std::string& store);
 std::string FormatReportJson(const StoreCheckReport& report, const std::string& store);
 

@@ -12,17 +12,19 @@
 
 namespace neurontrace {
 
-// What the store has lost, how RocksDB does, and what room there is, as Prometheus metrics.
+// Exports losses, RocksDB's state and the room on the disk as Prometheus metrics
+// (docs/operator/metrics.md). Works with an open store only.
 class StoreMetrics {
  public:
-  // The registry owns the metrics; the store outlives this.
+  // The registry owns the metrics; registry and store must outlive this.
   StoreMetrics(prometheus::Registry& registry, Store& store, const CaptureQuotas& quotas);
 
-  // Any thread: how much may be stored from now on.
+  // Exports changed quotas. Any thread.
   void SetQuotas(const CaptureQuotas& quotas);
-  // Numbers that are in memory. One thread.
+  // Exports figures that are in memory. Called periodically on one thread.
   void Publish();
-  // What the disk has to be asked for. One thread, which may be another one.
+  // Exports figures for which the disk has to be asked. Called on one thread, which may be a
+  // different one and has to tolerate waiting.
   void LookAtDisk();
 
  private:

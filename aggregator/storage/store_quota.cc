@@ -12,9 +12,11 @@
 namespace neurontrace {
 namespace {
 
+// Commands that come in a burst share one reading.
 constexpr uint64_t kCommandAgeNs = 100'000'000;
 
-// By then late agents have mostly brought what they had; a little more is counted the next time.
+// How long after its end a capture's sums are taken as final. Late agents have mostly delivered by
+// then; the little that they add later is counted after a restart.
 constexpr uint64_t kSettledNs = 600'000'000'000;
 
 }  // namespace
@@ -45,6 +47,7 @@ absl::StatusOr<StoreQuota::BytesByJob> StoreQuota::SumByJob() {
 
 absl::Status StoreQuota::Refresh(uint64_t age_max_ns) {
   if (quotas().job_bytes == 0) return absl::OkStatus();
+  // Callers that arrive during a refresh wait and then find its result young enough.
   const MutexLock one_at_a_time(refresh_mutex_);
   const uint64_t now_ns = clock_.MonotonicNs();
   {
@@ -69,7 +72,7 @@ absl::StatusOr<CaptureAllowance> StoreQuota::Admit(const CaptureSpec& spec,
   const CaptureQuotas quotas = this->quotas();
   StoreUse use{.store_bytes = quotas.store_bytes == 0 ? 0 : store_.bytes(), .own_bytes = own_bytes};
   if (quotas.job_bytes == 0) return neurontrace::Admit(spec, quotas, use);
-  RETURN_IF_ERROR(Refresh(UINT64_MAX / 2));  // only where that was never done
+  RETURN_IF_ERROR(Refresh(UINT64_MAX / 2));  // reads only if that was never done
   std::set<std::string> asked = jobs;
   if (!spec.selection.job.empty()) asked.insert(spec.selection.job);
   {

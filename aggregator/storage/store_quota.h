@@ -19,33 +19,35 @@
 
 namespace neurontrace {
 
-// Computes how much captures may store from the quotas and from what is stored. Any thread. Refresh
-// alone reads the store; the other functions answer from what it found last.
+// Computes how much captures may store, from the quotas and from what is stored. Any thread. Only
+// Refresh reads the stream records; the other functions use its last result.
 class StoreQuota : public StorageQuota {
  public:
-  // Both outlive this.
+  // Both must outlive this.
   StoreQuota(Store& store, const Clock& clock) : store_(store), usage_(store), clock_(clock) {}
-  // Counts from the next question on.
+  // Applies to every answer from now on.
   void Set(const CaptureQuotas& quotas) {
     const MutexLock lock(mutex_);
     quotas_ = quotas;
   }
 
-  // Reads what each job has stored, unless that is younger than `age_max_ns`, or jobs have no
-  // quota. Errors of the store; what was known before then counts further.
+  // Reads how much each job has stored, unless the last result is younger than `age_max_ns` or jobs
+  // have no quota. Fails with the store's error; the earlier result then remains in use.
   absl::Status Refresh(uint64_t age_max_ns);
 
-  // Refresh for somebody who is about to start a capture: they are answered by what is stored now,
-  // or was a moment ago. A failure is logged.
+  // Refreshes before an operator's command to start a capture, which is decided by what is stored
+  // now or was 100 ms ago. Logs a failure.
   void RefreshForCommand();
 
-  // See neurontrace::Admit; of several jobs the one that has the least left counts. Errors of the
-  // store where it was never read.
+  // Returns how much a capture may store, see neurontrace::Admit. Of several jobs the one with the
+  // most stored bytes decides. Reads the store if it was never read, and fails with its error.
   absl::StatusOr<CaptureAllowance> Admit(const CaptureSpec& spec, const std::set<std::string>& jobs,
                                          std::optional<uint64_t> own_bytes) override;
-  // Returns 0 if that cannot be read.
+  // Returns the stored bytes of a capture; 0 if they cannot be read.
   uint64_t StoredBytes(const CaptureId& id) const override;
-  uint64_t FreeBytes() const { return usage_.FreeBytes().value_or(0); }  // of the disk; the same
+  uint64_t FreeBytes() const {  // of the disk; 0: unknown
+    return usage_.FreeBytes().value_or(0);
+  }  // of the disk; 0 if unknown
   bool HasRoom() const override {
     const uint64_t most = quotas().store_bytes;
     return most == 0 || store_.bytes() < most;
@@ -62,10 +64,11 @@ class StoreQuota : public StorageQuota {
   const Store& store_;
   const StoreUsage usage_;
   const Clock& clock_;
-  Mutex refresh_mutex_;
+  Mutex refresh_mutex_;  // one refresh at a time; locked before mutex_
+  // Final sums of captures that have ended, so that only those that change are read again.
   std::map<CaptureId, BytesByJob> ended_ NT_GUARDED_BY(refresh_mutex_);  // final
   mutable Mutex mutex_;
-  std::optional<BytesByJob> by_job_ NT_GUARDED_BY(mutex_);  // nothing: never read
+  std::optional<BytesByJob> by_job_ NT_GUARDED_BY(mutex_);  // nullopt: never read
   uint64_t read_monotonic_ns_ NT_GUARDED_BY(mutex_) = 0;
   CaptureQuotas quotas_ NT_GUARDED_BY(mutex_);
 };

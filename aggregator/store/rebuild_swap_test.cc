@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rebuild that was interrupted is ended by what its marker says, and a marker that says anything
-// but what the rebuild writes moves nothing.
+// An interrupted rebuild is completed by its marker, and a marker with any other contents than a
+// rebuild writes moves nothing.
 #include "aggregator/store/rebuild_swap.h"
 
 #include <gmock/gmock.h>

@@ -32,7 +32,7 @@ constexpr char kPath[] = "/db";
 constexpr size_t kStepsMax = 40;
 constexpr uint8_t kCaptures = 3;
 
-// What its header says, where it says it as these were written.
+// Replaces ingest's validation: a header of three bytes, as these are written below.
 absl::StatusOr<ReceivedChunk> Examine(std::string_view header, std::string_view columns,
                                       uint32_t crc32c) {
   if (header.size() != 3) return absl::InternalError("no chunk");

@@ -115,8 +115,8 @@ TEST_F(StoreRebuildTest, RowsThatCannotBeReadAreNotRebuilt) {
   }
 }
 
-// A place in a table of clock evidence cannot be read: what stands before and behind it is kept,
-// and captures of that time whose clocks need it remember that it is lost; others do not.
+// A place in a table of clock evidence cannot be read. What precedes and follows it is kept, and
+// captures of that time whose clocks need it remember that it is lost; others do not.
 TEST_F(StoreRebuildTest, CapturesRememberThatEvidenceOfTheirClocksIsLost) {
   const WorkerIdentity worker = TestStream(0).worker;
   const HostBoot host{worker.instance_id, worker.boot_id};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a row of the store, as a damaged disk or a backup of who knows whom may hold it: the
-// first byte says of which family. A record that is taken is the same when it is written and read
+// Any bytes as a row of the store, as a damaged disk or a backup of unknown origin may hold it. The
+// first byte selects the family. A record that is accepted is the same after it is written and read
 // again.
 #include <algorithm>
 #include <cstdint>

@@ -50,8 +50,8 @@ TEST(StreamRecordGaps, TheShortestGiveWay) {
   EXPECT_EQ(record.gaps_count, 2 * limits::kGapsPerStreamMax);
 }
 
-// What is said of one again and again, by one agent and the next, is one stretch; it is no gap of
-// which events were lost.
+// A suspension that is reported repeatedly, by one agent and the next, is one stretch. It is no gap
+// in which events were lost.
 TEST(StreamRecordGaps, KeepWhenTheCaptureGaveWayAndToWhich) {
   StreamRecord record{.identity = TestStream(0)};
   const auto say = [&record](uint64_t from_ns, uint64_t to_ns, const char* words) {
@@ -127,7 +127,7 @@ TEST(StreamRecord, SumsLossesByPlaceAndReasonAndKeepsTheBestEvidenceFirst) {
   EXPECT_EQ(record.evidence[0].source, RankSource::kCommunicator);
 }
 
-// Chunks 1 and 2 never come: 20 events, and a hole that chunk 2 would have told of.
+// Chunks 1 and 2 never come: 20 events, and a hole that chunk 2 would have reported.
 TEST(StreamRecord, BooksWhatTheAccountHasAndTheChunksHaveNot) {
   StreamRecord record;
   record.Add(TestChunk(1, TestStream(0), 0).header, 100, {});
@@ -191,7 +191,7 @@ TEST(StreamRecord, TheClaimsAreThoseOfTheNewestChunk) {
   record.Add(header, 100, {});
   ASSERT_EQ(record.evidence.size(), 1u);
   EXPECT_EQ(record.evidence[0].worker_gid, 4);
-  // What an agent says of chunks that its disk lost has no claims, and takes none back.
+  // A report about chunks that an agent's disk lost has no claims, and withdraws none.
   ChunkHeader lost = header;
   lost.sequence = 2;
   lost.event_count = 0;

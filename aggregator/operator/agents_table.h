@@ -8,8 +8,9 @@
 
 namespace neurontrace {
 
-// The agents of /statusz: those that are not connected first, who left last before them all, as of
-// a large fleet only the first rows are shown.
+// Returns the table of agents for /statusz. Agents that are not connected come first, the latest to
+// leave at the top, because only the first rows of a large fleet are shown. On the coordinator's
+// sequence, which owns `registry`.
 StatusTable AgentsTable(const AgentRegistry& registry, uint64_t now_realtime_ns);
 
 }  // namespace neurontrace

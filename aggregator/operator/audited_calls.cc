@@ -15,7 +15,7 @@ absl::StatusOr<CaptureRecord> AuditedCalls::RecordFor(const Caller& caller, cons
                                                       AuditEntry& entry) const {
   entry.capture = text;
   const auto found = deps_.directory.Find(caller, text);
-  // The audit log names the capture; the caller does not learn that it exists.
+  // The audit log names a capture whose existence the caller does not learn of.
   const auto id = found.ok() || !caller.is_limited() ? found : deps_.store.captures().Find(text);
   RETURN_IF_ERROR(id.ok() ? id.status() : found.status());
   entry.capture = id->ToString();
@@ -29,7 +29,7 @@ absl::StatusOr<CaptureRecord> AuditedCalls::RecordFor(const Caller& caller, cons
 absl::StatusOr<CaptureRecord> AuditedCalls::RecordFor(const grpc::ServerContext& context,
                                                       const std::string& text) const {
   ASSIGN_OR_RETURN(const Caller caller, deps_.access.CallerOf(context));
-  // Reading is written to the audit log only if it is refused.
+  // Reading is only logged if it is refused: a log of every look would hide what matters.
   AuditEntry entry{.action = "capture.show"};
   auto record = RecordFor(caller, text, entry);
   if (absl::IsPermissionDenied(record.status())) {
@@ -63,7 +63,8 @@ grpc::Status AuditedCalls::Run(
   deps_.access.RecordCall(entry);
   const absl::Status told = ToldTo(entry.outcome);
   if (told.ok() || !caller.ok() || !caller->is_limited()) return ToGrpcStatus(told);
-  // The id that the caller named stays: replacing it would tell it from one that nobody has.
+  // An id that the caller wrote stays in the answer. Removing it would distinguish the id of
+  // somebody else's capture from one that nobody has.
   const auto named = CaptureId::Parse(call.capture);
   const MaySeeCapture seen = deps_.directory.SeenBy(*caller);
   const auto may_read = [&](const CaptureId& id) {

@@ -20,10 +20,10 @@
 namespace neurontrace {
 
 // Checks who makes a call and what the caller may do, and writes calls to the audit log. Any
-// thread.
+// thread; waits for the coordinator's sequence and the disk.
 class AuditedCalls {
  public:
-  // All outlive this.
+  // All of them must outlive this.
   struct Deps {
     const CaptureDirectory& directory;
     const Store& store;
@@ -32,21 +32,24 @@ class AuditedCalls {
   };
   explicit AuditedCalls(const Deps& deps) : deps_(deps) {}
 
+  // What Run needs to know of a call.
   struct Call {
-    std::string_view action;  // as the audit log names it
-    std::string_view method;  // of v1.OperatorService: IsCheckedByItsHandler
-    std::string capture;      // as the caller names it; empty: none yet
+    std::string_view action;  // its name in the audit log
+    std::string_view method;  // of v1.OperatorService, see IsCheckedByItsHandler
+    std::string capture;      // as the caller names it; empty: none so far
   };
-  // Checks the caller's role, runs `act`, and writes the call to the audit log, also if it is
-  // refused; counts commands to start a capture that fail. `act` completes the entry.
+  // Checks the caller's role, runs `act`, and writes the call to the audit log, even if it is
+  // refused. Counts commands to start a capture that fail. `act` completes the entry; its error,
+  // without what the caller may not see, is the answer.
   grpc::Status Run(const grpc::ServerContext& context, const Call& call,
                    const std::function<absl::Status(const Caller&, AuditEntry&)>& act) const;
 
-  // Returns the capture that `text` names, as the caller may see it. Fails with NOT_FOUND also for
-  // a capture of other people. Writes a refusal to the audit log.
+  // Returns the capture that `text` names, as the caller may see it. Fails with NOT_FOUND if there
+  // is none, and also if it belongs to somebody else, so that its existence is not revealed. Writes
+  // such a refusal to the audit log.
   absl::StatusOr<CaptureRecord> RecordFor(const grpc::ServerContext& context,
                                           const std::string& text) const;
-  // For `act` of Run: adds the capture and its job to the entry.
+  // The same for `act` of Run: adds the capture and its job to the entry.
   absl::StatusOr<CaptureRecord> RecordFor(const Caller& caller, const std::string& text,
                                           AuditEntry& entry) const;
 

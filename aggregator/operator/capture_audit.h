@@ -9,11 +9,11 @@
 
 namespace neurontrace {
 
-// Writes the ends of captures to the audit log and to the program's log. On the coordinator's
-// sequence.
+// Writes the ends of captures to the audit log and to the program's log. Called on the
+// coordinator's sequence.
 class CaptureAudit : public CaptureObserver {
  public:
-  // `audit` outlives this.
+  // `audit` must outlive this.
   explicit CaptureAudit(AuditLog& audit) : audit_(audit) {}
 
   void OnCaptureEnded(const CaptureRecord& record) override;

@@ -18,6 +18,8 @@ namespace neurontrace {
 
 absl::StatusOr<v1::Capture> CaptureDescriber::Describe(const Caller& caller, CaptureRecord record,
                                                        Extent extent) const {
+  // Twice: fields of the record are removed here, ids of captures in texts once the message is
+  // complete.
   record = deps_.directory.AsSeenBy(caller, std::move(record));
   ASSIGN_OR_RETURN(v1::Capture message,
                    extent == Extent::kFull ? DescribeFully(record) : DescribeBriefly(record));
@@ -54,7 +56,7 @@ absl::StatusOr<v1::Capture> CaptureDescriber::DescribeBriefly(const CaptureRecor
   if (record.spec.mode == CaptureMode::kPreview) return DescribePreview(record);
   ASSIGN_OR_RETURN(const CaptureReader::Totals totals, deps_.store.OpenCapture(record.id).Sum());
   v1::Capture message = neurontrace::ToMessage(record, totals, deps_.clock.RealtimeNs());
-  // While it runs it is described many times a second, and only its progress matters.
+  // A running capture is described many times a second, and only its progress matters.
   if (!HasEnded(record.state)) {
     RETURN_IF_ERROR(AddNoWorkerWarning(record, message));
     return message;

@@ -15,15 +15,16 @@
 
 namespace neurontrace {
 
-// Describes captures to callers: the record with its totals, its certificate and, for a preview,
-// what the capture would need. Any thread; waits for the disk and the coordinator's sequence.
+// Describes captures to callers: the record with its totals and certificate or, for a preview, what
+// a capture like it would need. Any thread; waits for the disk and the coordinator's sequence.
 class CaptureDescriber {
  public:
+  // How much of a capture to describe.
   enum class Extent {
-    kBrief,  // what a list shows; quick, also while the capture runs
-    kFull,   // with its streams, artifacts and whole certificate
+    kBrief,  // as in a list; quick, and used many times a second while it runs
+    kFull,   // with streams, artifacts and the whole certificate
   };
-  // All outlive this.
+  // All of them must outlive this.
   struct Deps {
     const SessionSequence& sessions;
     const CaptureDirectory& directory;
@@ -34,16 +35,17 @@ class CaptureDescriber {
   };
   explicit CaptureDescriber(const Deps& deps) : deps_(deps) {}
 
-  // Describes a capture without what the caller may not see.
+  // Describes a capture without what the caller may not see. Fails with the error of the store, or
+  // if the coordinator's sequence does not answer.
   absl::StatusOr<v1::Capture> Describe(const Caller& caller, CaptureRecord record,
                                        Extent extent) const;
 
  private:
   absl::StatusOr<v1::Capture> DescribeBriefly(const CaptureRecord& record) const;
   absl::StatusOr<v1::Capture> DescribeFully(const CaptureRecord& record) const;
-  // A preview has no streams and no certificate.
+  // A preview has neither streams nor a certificate.
   absl::StatusOr<v1::Capture> DescribePreview(const CaptureRecord& record) const;
-  // Adds which workers exist to a standing capture that awaits its first worker.
+  // Adds which workers exist to a standing capture that still has none.
   absl::Status AddNoWorkerWarning(const CaptureRecord& record, v1::Capture& message) const;
 
   const Deps deps_;

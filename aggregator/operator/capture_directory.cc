@@ -35,6 +35,7 @@ CaptureRecord CaptureDirectory::AsSeenBy(const Caller& caller, CaptureRecord rec
 }
 
 absl::StatusOr<CaptureRecord> CaptureDirectory::Get(const CaptureId& id) const {
+  // The stored record of a running capture lacks what has changed in the last second.
   ASSIGN_OR_RETURN(
       const std::optional<CaptureRecord> running,
       sessions_.Run([&](const Coordinator& coordinator) -> std::optional<CaptureRecord> {

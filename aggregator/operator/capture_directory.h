@@ -15,24 +15,25 @@
 
 namespace neurontrace {
 
-// Finds captures, running and stored ones, as a caller may see them. Any thread; each function
-// waits for the coordinator's sequence or for the disk.
+// Finds captures, running and stored, as a caller may see them. Any thread; each function waits for
+// the coordinator's sequence or for the disk.
 class CaptureDirectory {
  public:
-  // Both outlive this.
+  // Both must outlive this.
   CaptureDirectory(const SessionSequence& sessions, Store& store)
       : sessions_(sessions), store_(store) {}
 
-  // Returns the capture that `text` names among those that the caller may see. Fails with the
-  // errors of CaptureStore::Find.
+  // Returns the capture that `text` names among those that the caller may see. Fails as
+  // CaptureStore::Find does.
   absl::StatusOr<CaptureId> Find(const Caller& caller, const std::string& text) const;
-  // Returns the record as it is now, of a capture that runs or has ended.
+  // Returns the current record, from the coordinator if it tracks the capture, otherwise from the
+  // store.
   absl::StatusOr<CaptureRecord> Get(const CaptureId& id) const;
 
-  // Returns a function that tells whether the caller may see a capture; a caller with limits does
-  // not see one whose record cannot be read. The function refers to this and to `caller`.
+  // Returns a predicate for the captures that the caller may see. A caller with limits may not see
+  // one whose record cannot be read. The predicate refers to this and to `caller`.
   MaySeeCapture SeenBy(const Caller& caller) const;
-  // Returns the record without the workers and jobs of other people.
+  // Returns the record without other people's workers and jobs.
   CaptureRecord AsSeenBy(const Caller& caller, CaptureRecord record) const;
   // Removes the ids of other people's captures from a message.
   void HideFrom(const Caller& caller, google::protobuf::Message& message) const;

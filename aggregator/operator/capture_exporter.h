@@ -9,16 +9,18 @@
 
 namespace neurontrace {
 
-// Sends one reply of an export; returns false if nobody listens any more.
+// Sends one reply of an export. Returns false once nobody receives replies any more; the export
+// then ends.
 using ExportWriter = std::function<bool(const v1::ExportReply&)>;
 
-// Exports captures for operators and for standing exports. Any thread.
+// Exports captures for operators and for standing exports. Any thread. An interface because
+// aggregator/exports, which implements it, depends on this folder.
 class CaptureExporter {
  public:
   virtual ~CaptureExporter() = default;
 
-  // Exports a capture through `write`, `done` included. Blocks as long as that takes. Fails with
-  // UNAVAILABLE if a destination is not there now.
+  // Exports a capture through `write`, including the final reply. Blocks until it is done. Fails
+  // with UNAVAILABLE if a destination is not available at present.
   virtual absl::Status ExportCapture(const CaptureRecord& record, const v1::ExportRequest& request,
                                      const ExportWriter& write) = 0;
 };

@@ -8,12 +8,13 @@
 namespace neurontrace {
 namespace {
 
+// The states are cast to those of the message; these samples notice a shifted enum.
 static_assert(static_cast<int>(CaptureState::kRecording) == v1::CAPTURE_STATE_RECORDING);
 static_assert(static_cast<int>(CaptureState::kIncomplete) == v1::CAPTURE_STATE_INCOMPLETE);
 static_assert(static_cast<int>(CaptureState::kArming) == v1::CAPTURE_STATE_ARMING);
 static_assert(static_cast<int>(CaptureState::kNotBegun) == v1::CAPTURE_STATE_NOT_BEGUN);
 
-// Ended, and nobody has said how this one did.
+// Whether the capture has ended without a final report about this worker.
 bool IsUntold(const CaptureRecord& record, const CaptureWorkerStatus& status) {
   if (!HasEnded(record.state) || record.state == CaptureState::kNotBegun) return false;
   return status.state != CaptureWorkerState::kComplete &&
@@ -67,7 +68,7 @@ v1::Capture ToMessage(const CaptureRecord& record, const CaptureReader::Totals& 
 }
 
 void SetStateBy(const Certificate& certificate, v1::Capture& message) {
-  // What has not begun lacks nothing.
+  // A capture that has not begun lacks nothing.
   if (certificate.provisional || message.state() == v1::CAPTURE_STATE_NOT_BEGUN) return;
   message.set_state(certificate.complete ? v1::CAPTURE_STATE_COMPLETE
                                          : v1::CAPTURE_STATE_INCOMPLETE);

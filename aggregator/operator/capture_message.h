@@ -10,14 +10,16 @@
 
 namespace neurontrace {
 
-// What operators are told about a capture. Pure functions.
+// Converts a capture's record and totals for operators. A worker of an ended capture that has
+// reached no final state is shown as lost. Pure, as all functions here.
 v1::Capture ToMessage(const CaptureRecord& record, const CaptureReader::Totals& totals,
                       uint64_t now_realtime_ns);
 
-// A capture that has ended is complete for operators only if its certificate says so.
+// Makes an ended capture complete or incomplete as its certificate says, which knows more than its
+// record. Does nothing for a provisional certificate or a capture that has not begun.
 void SetStateBy(const Certificate& certificate, v1::Capture& message);
 
-// Adds the streams, with the ranks that are known of them now.
+// Adds the streams with their currently known ranks; -1: none.
 void AddStreams(const std::vector<StreamRecord>& streams, v1::Capture& message);
 
 }  // namespace neurontrace

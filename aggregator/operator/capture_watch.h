@@ -10,14 +10,16 @@
 
 namespace neurontrace {
 
-// Wakes the calls that watch captures when one has changed. Any thread.
+// Wakes the calls that watch captures when any capture has changed. Any thread; changes come on the
+// coordinator's sequence.
 class CaptureWatch : public CaptureObserver {
  public:
   void OnCaptureChanged(const CaptureRecord&) override;
 
-  // Returns how many changes there were.
+  // Returns the number of changes so far.
   uint64_t version() const;
-  // Returns when there were more changes than `version`, or after `patience`.
+  // Blocks until there were more than `version` changes, or for `patience`. Read version before the
+  // state that is shown, so that no change in between is missed.
   void WaitBeyond(uint64_t version, std::chrono::milliseconds patience) const;
 
  private:

@@ -10,6 +10,7 @@
 namespace neurontrace {
 namespace {
 
+// Enums are cast; these check the last value of each.
 static_assert(static_cast<int>(Conservation::kCannotSay) == v1::CONSERVATION_CANNOT_SAY);
 static_assert(static_cast<int>(WorkerPart::kVanished) == v1::WORKER_PART_VANISHED);
 static_assert(static_cast<int>(WorkerAbsence::kNotReported) == v1::WORKER_ABSENCE_NOT_REPORTED);
@@ -171,7 +172,7 @@ std::string ToJson(const v1::Certificate& message) {
   options.preserve_proto_field_names = true;
   std::string text;
   const auto status = google::protobuf::util::MessageToJsonString(message, &text, options);
-  // Only for text that is not UTF-8, which ToProto repairs and no other field has.
+  // Happens only for text that is not UTF-8, which ToProto repairs and no other field contains.
   if (!status.ok()) return "{}";
   return text;
 }

@@ -8,15 +8,15 @@
 
 namespace neurontrace {
 
-// Pure functions.
+// Convert certificates for operators and exports. Pure functions.
 v1::Certificate ToMessage(const Certificate& certificate);
 void ToMessage(const JobRanks& job, v1::JobRanks& message);
 
-// Only what one line about a capture needs.
+// Only what one line about a capture needs: verdict, account, findings and notes.
 v1::Certificate ToBriefMessage(const Certificate& certificate);
 
-// The message in proto3's JSON on one line, with the field names of the .proto file and every field
-// present: what is in exports.
+// Returns the message in proto3's JSON on one line, with the field names of the .proto file and
+// every field present. Exports contain this form.
 std::string ToJson(const v1::Certificate& message);
 
 }  // namespace neurontrace

@@ -7,12 +7,14 @@
 // The clocks of instances and devices as operators see them. Pure functions.
 namespace neurontrace {
 
-// Leaves out the findings about the clock.
+// Convert the clocks of instances and devices for operators. Pure functions.
+//
+// Omits the findings about the clock, which a list does not show.
 v1::InstanceClock ToBriefMessage(const InstanceClock& clock);
-// Converts the times of the findings to reference times.
+// Includes the findings, with their times converted to the reference timescale.
 v1::InstanceClock ToMessage(const InstanceClock& clock);
 v1::OrderCheck ToMessage(const OrderCheck& check);
-// Returns what is known about all devices together.
+// Summarises all devices of a capture.
 v1::DeviceClocks ToMessage(const DeviceSummary& devices);
 
 }  // namespace neurontrace

@@ -14,6 +14,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
+// Returns a field's text without hidden ids.
 std::string Hide(const MaySeeCapture& may_see, const FieldDescriptor& field,
                  const std::string& text) {
   if (field.type() == FieldDescriptor::TYPE_STRING) return HideCaptures(text, may_see);
@@ -44,6 +45,7 @@ void HideInField(const MaySeeCapture& may_see, const FieldDescriptor& field, Mes
 
 void HideIn(const MaySeeCapture& may_see, Message& message) {
   std::vector<const FieldDescriptor*> fields;
+  // Lists only fields that are set.
   message.GetReflection()->ListFields(message, &fields);
   for (const FieldDescriptor* const field : fields) {
     const auto type = field->cpp_type();

@@ -26,12 +26,12 @@
 namespace neurontrace {
 namespace {
 
-// How often a watching call is told of a capture that changes all the time, and of one that does
-// not change but whose counters may.
+// The shortest time between two messages about a capture that changes constantly, and the longest
+// for one that does not change, as its counters may.
 constexpr std::chrono::milliseconds kWatchIntervalMin{100};
 constexpr std::chrono::milliseconds kWatchIntervalMax{500};
 
-// As --job of a capture takes it: by any name of the job, or by KEY=VALUE.
+// Accepts what --job of a capture accepts: any name of the job, or KEY=VALUE.
 bool IsOfNamedJob(const std::string& name, const WorkerInfo& worker) {
   if (IsOfJob(name, worker)) return true;
   const size_t equals = name.find('=');
@@ -41,7 +41,7 @@ bool IsOfNamedJob(const std::string& name, const WorkerInfo& worker) {
          worker.job_facts.end();
 }
 
-// Which ones a request asks for; none: all.
+// Returns the instances that a request names; empty: all.
 template <typename Request>
 absl::StatusOr<std::set<std::string_view>> InstancesOf(const Request& request) {
   const auto& ids = request.instance_ids();
@@ -49,7 +49,7 @@ absl::StatusOr<std::set<std::string_view>> InstancesOf(const Request& request) {
   return std::set<std::string_view>(ids.begin(), ids.end());
 }
 
-// The number of the agent's workers that the caller may see.
+// Counts the agent's workers that the caller may see.
 uint32_t VisibleWorkers(const Caller& caller, const KnownAgent& agent) {
   if (!caller.is_limited()) return static_cast<uint32_t>(agent.workers.size());
   return static_cast<uint32_t>(
@@ -64,7 +64,7 @@ void ToMessage(const Caller& caller, const KnownAgent& agent, v1::Agent& message
   message.set_workers(VisibleWorkers(caller, agent));
 }
 
-// What tells people who or what began a capture has to be the aggregator's own word.
+// Fields that show who or what started a capture are only set by the aggregator.
 absl::Status CheckNothingForged(const v1::CaptureSpec& spec) {
   if (!spec.cause().empty()) {
     return InvalidArgument("spec.cause is reserved for the aggregator; omit it");
@@ -164,6 +164,7 @@ grpc::Status OperatorService::ListWorkers(grpc::ServerContext* context,
     }
   });
   if (!asked.ok()) return ToGrpcStatus(asked);
+  // Conversion and comparison of ranks take time, and the sequence is not kept waiting for them.
   for (const WorkerInfo& worker : listed) ToProto(worker, reply->add_workers());
   for (const JobRanks& job : CompareRanks(listed)) {
     neurontrace::ToMessage(job, *reply->add_jobs());
@@ -201,9 +202,9 @@ grpc::Status OperatorService::ListClocks(grpc::ServerContext* context,
 }
 
 void OperatorService::ForgetPreview(const CaptureId& id) {
-  // One that is not forgotten is the reaper's.
+  // If this fails, retention deletes the preview later.
   if (!sessions_.Run([&](Coordinator& coordinator) { coordinator.Forget(id); }).ok()) return;
-  // Whoever watches it besides may have been quicker; the reaper comes after those who fail.
+  // Another call that watches it may have been quicker.
   deps_.store.DeleteCapture(id).status().IgnoreError();
 }
 
@@ -221,6 +222,7 @@ absl::Status OperatorService::Watch(grpc::ServerContext& context, const CaptureI
   ASSIGN_OR_RETURN(const auto call,
                    deps_.watches.Take(caller.name, [&context] { context.TryCancel(); }));
   while (!context.IsCancelled()) {
+    // Before the record is read: a change in between then ends the wait below at once.
     const uint64_t version = deps_.watch.version();
     ASSIGN_OR_RETURN(const CaptureRecord record, directory_.Get(id));
     ASSIGN_OR_RETURN(v1::Capture message,
@@ -237,7 +239,7 @@ absl::Status OperatorService::Watch(grpc::ServerContext& context, const CaptureI
       ForgetPreview(id);
     }
     if (!was_told || HasEnded(record.state)) return call->Judge(absl::OkStatus());
-    // A change is told at once, but not every one of a thousand in a row.
+    // A change is sent at once, but not each of a thousand in a row.
     const uint64_t begin_ns = deps_.clock.MonotonicNs();
     deps_.watch.WaitBeyond(version, kWatchIntervalMax);
     const std::chrono::nanoseconds waited(deps_.clock.MonotonicNs() - begin_ns);
@@ -296,7 +298,7 @@ grpc::Status OperatorService::ListTriggers(grpc::ServerContext* context,
     *reply = *std::move(all);
     return grpc::Status::OK;
   }
-  // Where the file is and what is wrong with it can name other people's rules.
+  // The path of the file and its errors can name other people's rules, so only rules are copied.
   for (const v1::Trigger& trigger : all->triggers()) {
     if (CheckOwner(*caller, {.selection = {.job = trigger.rule().job()}}).ok())
       *reply->add_triggers() = trigger;
@@ -336,7 +338,7 @@ grpc::Status OperatorService::StopCapture(grpc::ServerContext* context,
                      calls_.RecordFor(caller, request->capture_id(), entry));
     auto record =
         sessions_.Run([&](Coordinator& coordinator) { return coordinator.StopCapture(known.id); });
-    // One that has ended already is answered as it is.
+    // Stopping a capture that has ended already succeeds and changes nothing.
     if (absl::IsNotFound(record.status())) record = deps_.store.captures().Get(known.id);
     RETURN_IF_ERROR(record.status());
     ASSIGN_OR_RETURN(*reply,
@@ -353,7 +355,8 @@ grpc::Status OperatorService::DeleteCapture(grpc::ServerContext* context,
     entry.capture = request->capture_id();
     ASSIGN_OR_RETURN(const CaptureId id, directory_.Find(caller, request->capture_id()));
     entry.capture = id.ToString();
-    // One whose record cannot be read can be deleted all the same, by who may delete all.
+    // A capture whose record cannot be read can still be deleted, by callers who may delete any: an
+    // empty spec belongs to nobody.
     const auto record = directory_.Get(id);
     if (record.ok()) entry.job = record->spec.selection.job;
     RETURN_IF_ERROR(CheckOwner(caller, record.ok() ? record->spec : CaptureSpec()));
@@ -363,6 +366,7 @@ grpc::Status OperatorService::DeleteCapture(grpc::ServerContext* context,
 }
 
 absl::Status OperatorService::Delete(const CaptureId& id, v1::DeleteCaptureReply& reply) {
+  // Held to the end, so that no export begins meanwhile.
   const auto claim = deps_.leases.ClaimForDeletion(id);
   if (claim == nullptr) {
     return FailedPrecondition("capture {} is being exported or deleted; try again later",
@@ -388,7 +392,7 @@ grpc::Status OperatorService::FireTrigger(grpc::ServerContext* context,
   const auto fire = [&](const Caller& caller, AuditEntry& entry) -> absl::Status {
     entry.detail = request->name();
     RETURN_IF_ERROR(CheckText("cause", request->cause(), limits::kDetailBytesMax));
-    // What a rule captures is not of one job.
+    // A rule is not limited to one job, so neither may the caller be.
     RETURN_IF_ERROR(CheckOwner(caller, {}));
     ASSIGN_OR_RETURN(*reply,
                      sessions_.Run([&](Coordinator&) { return deps_.triggers.Fire(*request); }));
@@ -411,7 +415,7 @@ grpc::Status OperatorService::Export(grpc::ServerContext* context, const v1::Exp
                      calls_.RecordFor(caller, request->capture_id(), entry));
     ASSIGN_OR_RETURN(const auto call,
                      deps_.exports.Take(caller.name, [context] { context->TryCancel(); }));
-    // One that a crash cuts off has been, too.
+    // An export that a crash interrupts must be in the log, too.
     AuditEntry begun = entry;
     begun.action = "export.begin";
     deps_.access.RecordCall(begun);
@@ -419,7 +423,7 @@ grpc::Status OperatorService::Export(grpc::ServerContext* context, const v1::Exp
         deps_.exporter.ExportCapture(record, *request, [&](const v1::ExportReply& reply) {
           return call->Write([&] { return !context->IsCancelled() && writer->Write(reply); });
         });
-    // UNAVAILABLE means to callers that the aggregator is not there, and not a volume.
+    // To callers UNAVAILABLE means that the aggregator is not reachable, and they would retry.
     if (absl::IsUnavailable(status)) status = absl::AbortedError(status.message());
     return call->Judge(std::move(status));
   };

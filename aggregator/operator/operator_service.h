@@ -29,8 +29,8 @@
 
 namespace neurontrace {
 
-// What the operators' service uses; all of it outlives the service. `coordinator` and `triggers`
-// are used on `sequence` only.
+// What the service uses; all of it must outlive the service. `coordinator` and `triggers` are used
+// on `sequence` only.
 struct OperatorDeps {
   TaskRunner& sequence;
   Coordinator& coordinator;
@@ -49,14 +49,17 @@ struct OperatorDeps {
   uint64_t started_realtime_ns = 0;
 };
 
-// The service behind the command line. Each call has a thread of gRPC's to itself and may block
-// it: operators are few, and those that last are StreamingCallLimiter. Calls fail with
-// INVALID_ARGUMENT for what makes no sense (which names the field), RESOURCE_EXHAUSTED where too
-// many last, NOT_FOUND for captures that are not there or not the caller's, FAILED_PRECONDITION for
-// what cannot be done now, PERMISSION_DENIED for captures to begin of jobs that are not the
-// caller's. A caller whose rule has jobs, namespaces or users gets replies that name nobody else's
-// workers, jobs, captures and rules. What begins, ends, deletes or takes something out is written
-// to the audit log with its outcome.
+// The service behind the command line. Each call has one of gRPC's threads to itself and may block
+// it: operators are few, and long calls are limited by StreamingCallLimiter.
+//
+// Calls fail with INVALID_ARGUMENT for invalid fields, which the message names. They fail with
+// RESOURCE_EXHAUSTED beyond a limit, and with NOT_FOUND for captures that do not exist or are not
+// the caller's. They fail with FAILED_PRECONDITION for what cannot be done now, and with
+// PERMISSION_DENIED for new captures of jobs that are not the caller's.
+//
+// A caller whose rule has jobs, namespaces or users gets replies that name nobody else's workers,
+// jobs, captures and rules. Calls that start, end, delete or export something are written to the
+// audit log with their outcome.
 class OperatorService final : public v1::OperatorService::Service {
  public:
   explicit OperatorService(const OperatorDeps& deps);
@@ -89,9 +92,12 @@ class OperatorService final : public v1::OperatorService::Service {
                       grpc::ServerWriter<v1::ExportReply>* writer) override;
 
  private:
+  // Sends the capture whenever it changes until it has ended.
   absl::Status Watch(grpc::ServerContext& context, const CaptureId& id,
                      grpc::ServerWriter<v1::Capture>& writer);
+  // Deletes a preview whose result was sent, as nothing else needs it.
   void ForgetPreview(const CaptureId& id);
+  // Deletes an ended capture that nobody exports.
   absl::Status Delete(const CaptureId& id, v1::DeleteCaptureReply& reply);
 
   const OperatorDeps deps_;

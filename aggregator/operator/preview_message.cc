@@ -14,7 +14,7 @@
 namespace neurontrace {
 namespace {
 
-// How long it counted: as planned, or until somebody stopped it.
+// Returns how long the preview counted: as planned, or until it was stopped.
 uint64_t MeasuredNs(const CaptureRecord& record) {
   const uint64_t begun_ns = record.armed_realtime_ns;
   if (begun_ns == 0 || record.stopped_realtime_ns <= begun_ns) return 0;
@@ -23,6 +23,7 @@ uint64_t MeasuredNs(const CaptureRecord& record) {
 
 uint64_t Times(double per_second, uint64_t ns) {
   const double product = per_second * static_cast<double>(ns) * 1e-9;
+  // Just below 2^64; converting a larger double would be undefined.
   return product < 1.8e19 ? static_cast<uint64_t>(product) : UINT64_MAX;
 }
 
@@ -79,6 +80,7 @@ PreviewRoom FindPreviewRoom(StoreQuota& quota, const AgentRegistry& registry,
   PreviewRoom room;
   room.store_free_bytes = quota.FreeBytes();
   CaptureSpec spec = preview.spec;
+  // A preview stores nothing and would be admitted under any quota.
   spec.mode = CaptureMode::kStream;
   const auto allowance = quota.Admit(spec, SelectedJobs(spec, registry), std::nullopt);
   if (allowance.ok()) {

@@ -12,11 +12,11 @@
 
 namespace neurontrace {
 
-// What a capture like the previewed one would find.
+// The room that a capture like the previewed one would find.
 struct PreviewRoom {
   uint64_t store_free_bytes = 0;
-  uint64_t quota_left_bytes = UINT64_MAX;  // of the smallest that applies; UINT64_MAX: none does
-  std::vector<std::string> objections;     // why it would be refused as it is
+  uint64_t quota_left_bytes = UINT64_MAX;  // of the smallest quota that applies; UINT64_MAX: none
+  std::vector<std::string> objections;     // why it would be refused as requested
 };
 
 // Finds the room for a capture like the previewed one. On the coordinator's sequence, which owns
@@ -24,8 +24,8 @@ struct PreviewRoom {
 PreviewRoom FindPreviewRoom(StoreQuota& quota, const AgentRegistry& registry,
                             const CaptureRecord& preview);
 
-// What a preview that has ended says of the capture that was asked about: rates by what its workers
-// counted, and, where it has a duration, how much that becomes and whether it fits. Pure.
+// Returns what an ended preview predicts: rates from what its workers counted and, if the capture
+// has a duration, how much that becomes and whether it fits. Pure.
 v1::CapturePreview ToPreview(const CaptureRecord& record, const PreviewRoom& room);
 
 }  // namespace neurontrace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a preview says of what its workers counted, which may be anything.
+// A preview's predictions from whatever numbers its workers counted.
 #include "aggregator/operator/preview_message.h"
 
 #include <gtest/gtest.h>

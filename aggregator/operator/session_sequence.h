@@ -10,14 +10,15 @@
 
 namespace neurontrace {
 
-// Lets calls, which have threads of their own, use the coordinator on its sequence.
+// Lets calls, which run on threads of gRPC, use the coordinator on its sequence.
 class SessionSequence {
  public:
-  // Both outlive this.
+  // Both must outlive this.
   SessionSequence(TaskRunner& sequence, Coordinator& coordinator)
       : sequence_(sequence), coordinator_(coordinator) {}
 
-  // Runs `function` on the sequence and returns its result; see PostAndWait for errors.
+  // Runs `function` on the sequence, waits, and returns its result. Fails as PostAndWait does, also
+  // if the sequence does not get to it within kTimeout. Never called on the sequence itself.
   template <typename Function>
   auto Run(Function function) const {
     return PostAndWait(sequence_, "the aggregator's sessions", kTimeout,

@@ -17,6 +17,7 @@ StreamingCallLimiter::Call::~Call() {
 
 bool StreamingCallLimiter::Call::Write(const std::function<bool()>& write) {
   assert(writing_since_ns_ == 0);  // one write at a time
+  // Zero means that the call is not writing.
   writing_since_ns_ = std::max<uint64_t>(owner_.options_.clock.MonotonicNs(), 1);
   const bool was_taken = write();
   writing_since_ns_ = 0;
@@ -58,6 +59,7 @@ void StreamingCallLimiter::Look() {
   for (Call* const call : calls_) {
     const uint64_t since_ns = call->writing_since_ns_;
     if (since_ns == 0 || now_ns < since_ns + limits::kUnreadNsMax) continue;
+    // Cancelled once; the call needs time to return.
     if (call->is_unread_.exchange(true)) continue;
     options_.unread.Increment();
     call->cancel_();

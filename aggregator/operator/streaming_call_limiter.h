@@ -18,32 +18,33 @@
 
 namespace neurontrace {
 
-// The calls of one kind that hold a thread, and what else they need, for as long as their reader
-// likes: exports, and watches of captures. There are so many at once, of all callers and of each,
-// and who does not read what was sent is not waited for without end. Any thread.
+// Limits calls of one kind that hold a thread for as long as their client likes: exports, and
+// watches of captures. Their number is limited in total and per caller, and a call whose client
+// stops reading is cancelled. Any thread.
 class StreamingCallLimiter {
  public:
-  // All of it outlives this.
+  // Everything referred to must outlive this.
   struct Options {
     const Clock& clock;
-    std::string what;  // for people: "exports"
+    std::string what;  // for messages, in the plural: "exports"
     size_t at_once_max = 0;
     size_t of_caller_max = 0;
-    prometheus::Counter& refused;  // for lack of a place
-    prometheus::Counter& unread;   // ended, as nobody read
+    prometheus::Counter& refused;  // calls beyond a limit
+    prometheus::Counter& unread;   // calls cancelled because nobody read
   };
   explicit StreamingCallLimiter(Options options) : options_(std::move(options)) {}
 
-  // A place among them, and the place at which it writes. Of the call's thread.
+  // A place among the calls, given back by its destructor. Used on the call's thread; must not
+  // outlive the limiter.
   class Call {
    public:
     ~Call();
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
 
-    // `write` may wait for the reader; what it says.
+    // Runs `write`, which may wait for the reader, and returns its result.
     bool Write(const std::function<bool()>& write);
-    // DEADLINE_EXCEEDED where the call was ended because nobody read, else `status`.
+    // Returns DEADLINE_EXCEEDED if the call was cancelled because nobody read, otherwise `status`.
     absl::Status Judge(absl::Status status) const;
 
    private:
@@ -54,15 +55,16 @@ class StreamingCallLimiter {
     StreamingCallLimiter& owner_;
     const std::string caller_;
     const std::function<void()> cancel_;
-    std::atomic<uint64_t> writing_since_ns_ = 0;  // monotonic; 0: it does not write
+    std::atomic<uint64_t> writing_since_ns_ = 0;  // monotonic; 0: not in Write
     std::atomic<bool> is_unread_ = false;
   };
 
-  // RESOURCE_EXHAUSTED with words where there is no room, for all or for this caller. `cancel`
-  // makes a write that waits return; it is called on another thread, and must not wait.
+  // Fails with RESOURCE_EXHAUSTED, and says which limit, if there is no place. `cancel` makes a
+  // waiting write return; it is called on another thread with a lock held, and must neither wait
+  // nor call back.
   absl::StatusOr<std::unique_ptr<Call>> Take(const std::string& caller,
                                              std::function<void()> cancel);
-  // About once a second: ends the calls whose reader took nothing for limits::kUnreadNsMax.
+  // Called about once a second: cancels calls whose reader took nothing for limits::kUnreadNsMax.
   void Look();
 
  private:

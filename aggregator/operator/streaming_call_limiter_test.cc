@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: as many as are allowed, of all and of each, no more; and who does not read is ended, in
-// time that is advanced.
+// Goal: no more calls than allowed, in total and per caller; a call whose client does not read is
+// ended. Time is advanced by the test.
 #include "aggregator/operator/streaming_call_limiter.h"
 
 #include <gmock/gmock.h>

@@ -48,7 +48,7 @@ TEST(AgentRegistry, ANewConnectionSupersedesTheOldOne) {
   ASSERT_TRUE(registry.PutWorker("a", Worker("i-a", 7)).ok());
   ASSERT_TRUE(registry.Connect(AgentOf("a"), 2, 20).ok());
   EXPECT_EQ(registry.connected(), 1u);
-  EXPECT_EQ(registry.workers(), 0u);  // told anew
+  EXPECT_EQ(registry.workers(), 0u);  // until reported again
   EXPECT_FALSE(registry.IsCurrent("a", 1));
   EXPECT_FALSE(registry.Disconnect("a", 1, 30));  // the old one's end changes nothing
   EXPECT_TRUE(registry.IsCurrent("a", 2));

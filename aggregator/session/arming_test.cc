@@ -61,7 +61,7 @@ TEST_F(ArmingTest, TheDurationCountsFromTheBeginningAndEndsAtOneMoment) {
   const uint64_t left_ns = end_ns - clock_.RealtimeNs();
   Advance(left_ns - 61'000'000);
   EXPECT_EQ(coordinator_->FindRunning(id)->state, CaptureState::kRecording);
-  Advance(1'000'000);  // so that it is heard of before
+  Advance(1'000'000);  // so that agents get the order in time
   EXPECT_EQ(coordinator_->FindRunning(id)->state, CaptureState::kStopping);
   EXPECT_THAT(orders_, ElementsAre("a stop"));
   EXPECT_EQ(std::get<StopOrder>(sent_["a"].back()).host_raw_ns, end_ns - kRawBehindNs);
@@ -143,7 +143,7 @@ TEST_F(ArmingTest, WhatIsKnownOfABeginningOutlastsTheAgentThatSawIt) {
   status.newest_execution = 9'999;
   EXPECT_EQ(found("a", 9'000, 9'999), status);
   EXPECT_TRUE(found("b", 0, 0).joined_late);
-  // A trace that begins anew is not the beginning.
+  // A trace that restarts is not the beginning.
   Report("a", {.capture_id = id,
                .worker = WorkerOf("a"),
                .state = CaptureWorkerState::kRecording,

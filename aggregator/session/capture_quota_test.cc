@@ -41,7 +41,7 @@ TEST(CaptureQuota, OneThatGoesOnMayHaveWhatOthersLeave) {
   EXPECT_TRUE(Admit(continuous, store, {}).ok());
   EXPECT_TRUE(
       Admit(continuous, store, {.store_bytes = 4'000 * kMb, .own_bytes = 4'000 * kMb}).ok());
-  // Others took what it asked for while it was small: it goes on as far as it can.
+  // Others took what it asked for while it was small: it continues as far as it can.
   EXPECT_TRUE(
       Admit(continuous, store, {.store_bytes = 3'500 * kMb, .own_bytes = 1'000 * kMb}).ok());
   const CaptureQuotas job = {.job_bytes = 5'000 * kMb};

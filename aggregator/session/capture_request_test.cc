@@ -28,7 +28,7 @@ class CaptureRequestTest : public ::testing::Test {
                                      .event_types = std::move(types)})
                     .ok());
   }
-  // A capture that goes on.
+  // A capture that is running.
   CaptureId Runs(const CaptureSpec& spec, CaptureState state = CaptureState::kRecording) {
     records_.push_back({.id = CaptureId::Make(clock_, random_), .spec = spec, .state = state});
     return records_.back().id;

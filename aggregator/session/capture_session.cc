@@ -378,8 +378,8 @@ uint64_t CaptureSession::StopInNs(const SessionTime& now) const {
 
 bool CaptureSession::IsGivenUp(const CaptureAgentPart& part, const SessionTime& now) const {
   const auto it = presence_.find(part.agent_id);
-  // A connected agent gets less patience than one that has to reconnect first, counted from its
-  // last sign of life or from the stop, whichever is later.
+  // A connected agent may be silent for longer than a disconnected one may take to return. Both
+  // times count from the last sign of life or from the stop, whichever is later.
   if (it == presence_.end()) return true;
   const Presence& presence = it->second;
   const uint64_t since = presence.connected

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a capture by executions is over where workers cannot get to its last one, what its record
-// says then, and from when its time counts.
+// When a capture by executions is over although workers cannot get to its last one, its record in
+// that case, and from when its time counts.
 #include "aggregator/session/execution_stop_policy.h"
 
 #include <gmock/gmock.h>

@@ -23,7 +23,7 @@ class ObstaclesTest : public CoordinatorTestBase {
     Connect("b");
   }
 
-  // Of a worker of "b" in this state, of which its agent says nothing.
+  // Starts a capture while a worker of "b" is in this state and its agent reports nothing about it.
   CaptureId StartWith(WorkerState state) {
     Put("b", state);
     const CaptureId id = Start();

@@ -18,11 +18,12 @@
 namespace neurontrace {
 namespace {
 
+// Result of one search for unreported steps.
 struct HostSearch {
-  std::vector<HostCut> steps;           // that no host reported
-  std::vector<HostExchange> exchanges;  // as they were, and which are rejected
-  std::vector<ProbeRoute> routes;       // as they were, and their shifts
-  double wander_scale = 1;              // how many times the limits the clock wanders
+  std::vector<HostCut> steps;           // not reported by the host
+  std::vector<HostExchange> exchanges;  // a copy with those that are rejected
+  std::vector<ProbeRoute> routes;       // a copy with the shifts that were learned
+  double wander_scale = 1;              // factor on the wander limits that was used
 };
 
 HostSearch SearchOnce(std::span<const std::span<const HostSide>> stretches,
@@ -35,7 +36,7 @@ HostSearch SearchOnce(std::span<const std::span<const HostSide>> stretches,
   for (const std::span<const HostSide> stretch : stretches) {
     for (const ClockStep& step : FindSteps(stretch, parameters, search.exchanges, search.routes)) {
       const HostSide& first = stretch[step.first_after];
-      // What is longer than a whole round trip cannot be explained by delays.
+      // A step longer than a whole round trip cannot be explained by delays.
       const bool is_plain = std::abs(step.amount_ns) > exchanges[first.exchange].round_trip_ns;
       search.steps.push_back(
           {stretch[step.last_before].x_ns, first.x_ns,
@@ -48,6 +49,7 @@ HostSearch SearchOnce(std::span<const std::span<const HostSide>> stretches,
   return search;
 }
 
+// How badly the clock fits the limits: steps and rejected exchanges.
 size_t TroublesOf(const HostSearch& search) {
   const auto rejected = std::count_if(search.exchanges.begin(), search.exchanges.end(),
                                       [](const HostExchange& e) { return e.is_rejected; });
@@ -55,8 +57,8 @@ size_t TroublesOf(const HostSearch& search) {
 }
 
 // Searches every stretch for steps. A clock that seems to step or to contradict itself more than
-// once an hour may as well wander more than it should: then so much more is conceded to it as takes
-// most of that away, if that is no more than twenty times the limits.
+// once an hour probably wanders more than it should. It is then granted a higher limit: the lowest,
+// up to twenty times the regular one, that removes most of the contradictions.
 HostSearch SearchHost(std::span<const std::span<const HostSide>> stretches,
                       const std::vector<HostExchange>& exchanges,
                       const std::vector<ProbeRoute>& routes,
@@ -69,7 +71,7 @@ HostSearch SearchHost(std::span<const std::span<const HostSide>> stretches,
   if (TroublesOf(search) <= tolerable) return search;
   constexpr double kScales[] = {2, 4, 8, 20};
   HostSearch loosest = SearchOnce(stretches, exchanges, routes, parameters, *std::rbegin(kScales));
-  // Steps that are there whatever is conceded are steps.
+  // Steps that remain under the loosest limits are real.
   const size_t least = TroublesOf(loosest) + tolerable;
   if (TroublesOf(search) <= least) return search;
   for (const double scale : kScales) {
@@ -84,6 +86,7 @@ constexpr size_t kFindingsMax = 256;
 
 std::string Microseconds(double ns) { return fmt::format("{:+.1f} us", ns / 1e3); }
 
+// Holds the state of one FitHostClock: exchanges, then routes, then cuts, then a fit per stretch.
 class HostFitter {
  public:
   HostFitter(const ClockEvidence& evidence, const HostFitParameters& parameters,
@@ -130,7 +133,7 @@ void HostFitter::ReadExchanges() {
       ++model_.evidence_rejected;
     }
   }
-  // By all that tells exchanges apart, so that the order in which they came in does not matter.
+  // By every distinguishing field, so that the result does not depend on the order of arrival.
   std::sort(exchanges_.begin(), exchanges_.end(), [](const HostExchange& a, const HostExchange& b) {
     return std::tie(a.receive_ns, a.send_ns, a.y_min_ns, a.y_max_ns, a.epoch, a.path) <
            std::tie(b.receive_ns, b.send_ns, b.y_min_ns, b.y_max_ns, b.epoch, b.path);
@@ -151,6 +154,8 @@ void HostFitter::FindCuts() {
       SearchHost(StretchesBetween(sides_, cuts_), exchanges_, routes_.routes, parameters_.step);
   exchanges_ = std::move(search.exchanges);
   routes_.routes = std::move(search.routes);
+  // The fit and the bounds use the limits under which the search succeeded, and the model states
+  // them.
   wander_.wander_ns_per_s2 *= search.wander_scale;
   wander_.rate_change_ns_per_s *= search.wander_scale;
   model_.wander_ns_per_s2 = static_cast<uint32_t>(std::ceil(wander_.wander_ns_per_s2));
@@ -171,7 +176,7 @@ void HostFitter::FitStretch(size_t number, std::span<const HostSide> sides) {
     if (exchanges_[side.exchange].is_rejected) continue;
     constraints.push_back(ConstraintOf(side, exchanges_, routes_.routes));
   }
-  // Without any: FillUnknown.
+  // Without constraints it has no knots; FillUnknown adds some.
   PairFit fit = FitPair(constraints, pair);
   const SegmentCause cause = number == 0 ? SegmentCause::kBegin : cuts_[number - 1].cause;
   ClockSegment segment{cause, std::move(fit.knots)};
@@ -187,7 +192,8 @@ void HostFitter::FitStretch(size_t number, std::span<const HostSide> sides) {
   model_.segments.push_back(std::move(segment));
 }
 
-// Adds what UTC says of a stretch to its constraints. False: nothing that the probes did not say.
+// Adds to a stretch's constraints what UTC says about it. Returns false if the probes said all of
+// it.
 bool HostFitter::ApplyUtc(const PairFitParameters& pair, std::span<const HostSide> sides,
                           const ClockSegment& by_probes,
                           std::vector<ClockConstraint>& constraints) {
@@ -225,8 +231,8 @@ void HostFitter::TellContradictions(const PairFit& fit,
   model_.evidence_rejected += impossible;
 }
 
-// Of a stretch without evidence nothing is known but that time continued from what was known before
-// it to what was known after.
+// Of a stretch without evidence only this is known: time passed from the end of the segment before
+// to the begin of the one after. The truth is between what the two allow.
 void HostFitter::FillUnknown() {
   for (size_t s = 0; s < model_.segments.size(); ++s) {
     ClockSegment& segment = model_.segments[s];

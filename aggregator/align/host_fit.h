@@ -10,30 +10,33 @@
 
 namespace neurontrace {
 
-// Raised with every change after which the same evidence gives another model, if only in a bit:
-// stored models of another version are fitted again.
+// Raised with every change after which the same evidence gives another model, even if only one bit
+// differs. Stored models of another version are fitted again.
 inline constexpr uint32_t kHostAlgorithmVersion = 3;
 
+// Parameters of FitHostClock; the defaults are those of production.
 struct HostFitParameters {
-  PairFitParameters pair;  // the sides' own limits of x are not used
+  PairFitParameters pair;  // its limits of x are replaced by those of each segment
   ProbeRouteParameters route;
   StepSearchParameters step;
 };
 
-// The model of a host's raw clock (x) by the reference (y), from all that is known of it.
+// Fits the model of a host's raw clock (x, ns) by the reference (y, ns) from all evidence of one
+// boot.
 //
-// An exchange is two inequalities, each true at its own instant however long the packets were under
-// way; the possible strip is made of nothing else. The likely strip supposes besides that the least
-// delay was the same in both directions when a path was first seen; routes that follow on it are
-// measured by the clock, which runs on.
+// An exchange is two inequalities, each true at its own instant whatever the delays of its packets
+// were; the possible strip consists of nothing else. The likely strip assumes in addition that the
+// least delay was the same in both directions when a path was first seen. Later routes are measured
+// by the clock itself, which continues while the route changes.
 //
-// Where the host and the reference's keeper both have UTC, from whatever source, it narrows what is
-// likely, and shows by how much ways differ if they do by more than promises leave open (host_utc.h
-// says how); what is possible stays what probes prove.
+// If the host and the reference's keeper both have UTC, from whatever source, it narrows what is
+// likely and shows by how much the directions differ, if they differ by more than the sources'
+// promises leave open (host_utc.h). What is possible remains what probes prove.
 //
 // A segment ends where the host reports something that its raw clock may have felt, where the
-// reference restarts, and where the probes themselves show a step. The same evidence gives the
-// same model, bit for bit. What cannot be used is counted and told in the findings.
+// reference restarts, and where the probes themselves show a step. The same evidence gives the same
+// model, bit for bit. Evidence that cannot be used is counted and reported in the findings. Without
+// exchanges the model has no segment. Pure.
 ClockModel FitHostClock(const ClockEvidence& evidence, const HostFitParameters& parameters,
                         const ReferenceUtc& reference_utc = {});
 

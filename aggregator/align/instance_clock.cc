@@ -13,6 +13,7 @@
 namespace neurontrace {
 namespace {
 
+// Limits the findings of a host whose clock is set constantly.
 constexpr size_t kStepsToldMax = 64;
 
 std::string_view NameOf(ProbePath path) {
@@ -33,7 +34,7 @@ void AddSource(std::vector<std::string>& sources, std::string_view name) {
   if (std::find(sources.begin(), sources.end(), name) == sources.end()) sources.emplace_back(name);
 }
 
-// By how much less than the bound the likely one is, at the least, in a window and around it.
+// Returns by how much, at least, the likely bound is below the bound in a window and next to it.
 uint64_t LikelyLess(const ClockModel& model, const ReferenceWindow& window) {
   uint64_t least = UINT64_MAX;
   for (const ClockSegment& segment : model.segments) {
@@ -49,8 +50,8 @@ uint64_t LikelyLess(const ClockModel& model, const ReferenceWindow& window) {
   return least;
 }
 
-// Raw continues when somebody sets REALTIME, and the model with it; people want to know all the
-// same.
+// Reports when REALTIME was set. The raw clock and its model are not affected, but people look for
+// it.
 void TellSteps(std::span<const ClockEvent> events, std::vector<ClockFinding>& findings) {
   size_t told = 0;
   for (const ClockEvent& event : events) {
@@ -86,7 +87,7 @@ InstanceClock FitInstanceClock(const std::string& instance_id, const std::string
   }
   clock.realtime = RealtimeMapOf(clock.model, evidence.snapshots, evidence.events);
   TellSteps(evidence.events, clock.model.findings);
-  // The last snapshot, and one second before it.
+  // The offset at the last snapshot, and the drift over the second before it.
   const uint64_t now_ns = evidence.snapshots.back().realtime_ns;
   const uint64_t now_reference_ns = clock.realtime.ToReference(now_ns);
   clock.offset_ns = static_cast<int64_t>(now_reference_ns - now_ns);

@@ -10,16 +10,16 @@
 
 namespace neurontrace {
 
-// All that `evidence`, which may reach far beyond `window`, says of the clocks of one machine in
-// one boot; nullopt: the moment of its last snapshot. Without exchanges a model without segments,
-// and REALTIME taken for the reference. `reference_utc`: what the reference's keeper knows of UTC.
-// Pure.
+// Derives the clocks of one machine in one boot from `evidence`, which may reach far beyond
+// `window`. `window` selects where bounds are reported; nullopt is the moment of the last snapshot.
+// `reference_utc` is what the reference's keeper knows of UTC. Without exchanges or snapshots the
+// model has no segment, and REALTIME is taken for the reference time. Pure.
 InstanceClock FitInstanceClock(const std::string& instance_id, const std::string& boot_id,
                                const ClockEvidence& evidence,
                                const std::optional<ReferenceWindow>& window,
                                const ReferenceUtc& reference_utc = {});
 
-// Has it say the bounds of another window.
+// Replaces the reported bounds by those within another window.
 void SetBoundsIn(const ReferenceWindow& window, InstanceClock& clock);
 
 }  // namespace neurontrace

@@ -10,14 +10,14 @@
 
 namespace neurontrace {
 
-// One collective or barrier that a member is shown to leave before another, on another instance,
-// has entered it.
+// A collective or barrier that one member appears to leave before another, on another instance, has
+// entered it. Impossible in truth, so it measures how wrong the clocks are.
 struct OrderViolation {
-  uint64_t reference_ns = 0;  // when it is shown to be left
-  int64_t amount_ns = 0;      // so much before it was entered
-  uint64_t bound_ns = 0;      // how far the two times can be off together
+  uint64_t reference_ns = 0;  // when it appears to be left
+  int64_t amount_ns = 0;      // how long before it was entered
+  uint64_t bound_ns = 0;      // how far both times together can be off
   uint64_t exec_id = 0;
-  uint64_t operation = 0;  // op_id; of a barrier 0
+  uint64_t operation = 0;  // op_id; 0 for a barrier
   std::string entered_by;  // instance ids
   std::string left_by;
   friend bool operator==(const OrderViolation&, const OrderViolation&) = default;
@@ -25,80 +25,81 @@ struct OrderViolation {
   bool is_within_bounds() const { return static_cast<uint64_t>(amount_ns) <= bound_ns; }
 };
 
-// Whether times show what happened on several instances in an order that it can have had: nobody
-// leaves a collective before everybody has entered it. It is only looked at; no clock is moved by
-// it. Collectives are matched by the execution's number and op_id among the cores of one job, which
-// no public word about the runtime says is right: where it is not, that shows in amounts far beyond
+// Checks whether the times of events on several instances are in an order that can have happened:
+// nobody leaves a collective before everybody has entered it. Clocks are only checked by it and
+// never moved (docs/decisions/0037).
+//
+// Collectives are matched by execution number and op_id among the cores of one job. No public
+// document about the runtime guarantees that this is right. If it is wrong, amounts are far beyond
 // the clocks' bounds, and nothing is concluded (aggregator/clocks/collective_matcher.h).
 struct OrderCheck {
-  std::string job;         // empty: none is known, and that of the world size is meant
-  int64_t world_size = 0;  // cores in the job
-  std::string event_type;  // "cc_running", "enc_barrier"
-  uint64_t events = 0;     // parts in one, of all cores
-  uint64_t left_out = 0;   // of these: without a partner on another instance, a number or a clock
-  uint64_t instances = 0;  // collectives, or barriers, of cores on several instances
-  uint64_t violated = 0;   // of these
-  uint64_t beyond_bounds = 0;  // of these: by more than the clocks' bounds explain
+  std::string job;             // empty: unknown; jobs are then told apart by world size
+  int64_t world_size = 0;      // cores in the job
+  std::string event_type;      // "cc_running", "enc_barrier"
+  uint64_t events = 0;         // parts of collectives, over all cores
+  uint64_t left_out = 0;       // of the events, those without partner, number or clock
+  uint64_t instances = 0;      // collectives or barriers across several instances
+  uint64_t violated = 0;       // of those collectives
+  uint64_t beyond_bounds = 0;  // of the violated, by more than the bounds explain
   int64_t worst_ns = 0;        // the largest amount
-  // What was compared belongs together, as far as can be told: else see words.
+  // Whether what was compared belongs together, as far as can be judged; otherwise see `words`.
   bool is_conclusive = false;
-  std::vector<OrderViolation> violations;  // the worst, by time; none where not conclusive
+  std::vector<OrderViolation> violations;  // the worst, by time; empty if inconclusive
   std::string words;
   friend bool operator==(const OrderCheck&, const OrderCheck&) = default;
 };
 
-// The clocks of one machine in one boot, as one capture needs them. A plain value.
+// The clocks of one machine in one boot, as a capture needs them. A plain value.
 struct InstanceClock {
   std::string instance_id;
   std::string boot_id;
   ClockModel model;   // raw to reference
-  ClockMap realtime;  // REALTIME to reference: what the stamps of its events go through
-  // At the end of the capture: how far the reference is ahead of REALTIME, and how much further it
-  // gets in every second of it.
+  ClockMap realtime;  // REALTIME to reference: maps the timestamps of its events
+  // At the end of the capture: reference minus REALTIME, and by how many ns that grows per second.
   int64_t offset_ns = 0;
   int64_t drift_ppb = 0;
   uint64_t bound_ns = 0;             // the largest in the window
-  uint64_t likely_bound_ns = 0;      // the largest of these
-  uint64_t exchanges = 0;            // probes that were answered
-  std::vector<std::string> sources;  // "udp", "grpc", "phc", ...: which evidence there is
+  uint64_t likely_bound_ns = 0;      // the largest likely bound in the window
+  uint64_t exchanges = 0;            // answered probes
+  std::vector<std::string> sources;  // kinds of evidence: "udp", "grpc", "phc", ...
 };
 
-// The clock of a device's core, while one worker had it. A plain value.
+// The clock of a device core while one worker used it. A plain value.
 struct DeviceClock {
   WorkerIdentity worker;
   DeviceCore core;
-  DeviceMap map;          // its counter to its host's REALTIME, as set for ClockMaps
+  DeviceMap map;          // its counter to its host's REALTIME
   uint64_t bound_ns = 0;  // the largest where there is evidence
   uint64_t likely_bound_ns = 0;
-  uint64_t executions = 0;             // whose brackets it rests on
-  uint64_t sync_points = 0;            // the same
+  uint64_t executions = 0;             // whose brackets were used
+  uint64_t sync_points = 0;            // that were used
   std::vector<ClockFinding> findings;  // their x is the counter
 };
 
-// Of all devices of a capture.
+// Sums and maxima over all devices of a capture.
 struct DeviceSummary {
   uint64_t known = 0;    // cores with a map
-  uint64_t unknown = 0;  // cores whose events keep the runtime's times
+  uint64_t unknown = 0;  // cores whose events keep the runtime's timestamps
   uint64_t bound_ns = 0;
   uint64_t likely_bound_ns = 0;
   uint64_t executions = 0;
   uint64_t sync_points = 0;
-  uint64_t restarts = 0;  // parts of maps but the first
+  uint64_t restarts = 0;  // parts of maps after the first
 };
 DeviceSummary SummaryOf(const std::vector<DeviceClock>& devices);
 
-// The clocks of a capture. An instance without evidence is not among them; its stamps are taken for
-// what they are, without a bound.
+// The clocks of a capture. An instance without evidence is not included; its timestamps are used
+// unchanged and have no bound. A plain value.
 struct CaptureClocks {
-  std::vector<InstanceClock> instances;  // by instance id, boot id
-  std::vector<DeviceClock> devices;      // by worker, core
-  std::vector<OrderCheck> order;         // by job, event type; of captures alone
-  ReferenceWindow window;                // the capture's; a moment, where it is about now
-  ClockMaps maps;                        // the same ones' `realtime` and `map`
-  uint32_t version = 0;                  // of this capture: 0: fitted while it runs, and not stored
-  bool is_final = false;                 // all the evidence that helps is in it
+  std::vector<InstanceClock> instances;  // sorted by instance id and boot id
+  std::vector<DeviceClock> devices;      // sorted by worker and core
+  std::vector<OrderCheck> order;         // sorted by job and event type; only of captures
+  ReferenceWindow window;                // the capture's, or a moment for the current clocks
+  ClockMaps maps;                        // the `realtime` and `map` of the above
+  uint32_t version = 0;   // of the stored models; 0: fitted while it runs, not stored
+  bool is_final = false;  // further evidence would not improve it
 
-  // nullptr: nothing is known of its clocks.
+  // Returns nullptr if nothing is known of the worker's machine.
   const InstanceClock* Find(const WorkerIdentity& worker) const;
 };
 

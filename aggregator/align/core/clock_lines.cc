@@ -11,21 +11,24 @@
 namespace neurontrace {
 namespace {
 
+// How far lines extend beyond the evidence. Bounds grow with the distance; farther out they are
+// useless.
 constexpr uint64_t kMarginNs = 3'600'000'000'000;
-// Where a map reads a line, it rounds the rate down, and the time.
+// A map rounds the rate down, and the time that it reads from a line.
 constexpr uint64_t kRoundingNs = 2;
 
 uint64_t SaturatingAdd(uint64_t a, uint64_t b) { return Saturate(Wide{a} + Wide{b}); }
 
 ClockLine LineBetween(const ClockModel& model, uint64_t x_begin_ns, uint64_t x_end_ns) {
   const ClockEstimate begin = EvaluateClock(model, x_begin_ns).estimate;
-  // The last of its times: at the end itself something else may hold.
+  // The last time of the line: at its end itself the next segment may apply.
   const ClockEstimate end = EvaluateClock(model, x_end_ns - 1).estimate;
   return {x_begin_ns, x_end_ns, begin.y_ns, SaturatingAdd(end.y_ns, 1),
           SaturatingAdd(std::max(begin.bound_ns, end.bound_ns), 1)};
 }
 
-// The first x from `begin` to `end` of which `is_past` holds, which it continues to do; or `end`.
+// Returns the first x in [begin, end) for which `is_past` holds, as it does for all later ones, or
+// `end`.
 template <typename IsPast>
 uint64_t FirstPast(uint64_t begin, uint64_t end, IsPast is_past) {
   while (begin < end) {
@@ -39,7 +42,7 @@ uint64_t FirstPast(uint64_t begin, uint64_t end, IsPast is_past) {
   return begin;
 }
 
-// Between segments `index` and the next: the one, then either, then the other.
+// Adds lines between segment `index` and the next: the first segment, either, then the second.
 void AddGap(const ClockModel& model, size_t index, std::vector<ClockLine>& lines) {
   const uint64_t begin = model.segments[index].knots.back().x_ns;
   const uint64_t end = model.segments[index + 1].knots.front().x_ns;
@@ -54,6 +57,7 @@ void AddGap(const ClockModel& model, size_t index, std::vector<ClockLine>& lines
   if (other < end) lines.push_back(LineBetween(model, other, end));
 }
 
+// Turns lines into pieces of a monotone ClockMap.
 class MapMaker {
  public:
   void Add(const ClockLine& line);
@@ -72,7 +76,7 @@ void MapMaker::AddPiece(const ClockLine& line) {
   const Wide length = Wide{line.x_end_ns} - Wide{line.x_begin_ns};
   const Wide rise = Wide{line.y_end_ns} - Wide{line.y_begin_ns} - length;
   const Wide scaled = rise * (Wide{1} << ClockMap::kRateBits);
-  // Down, so that it never gets beyond where the next begins.
+  // Rounded down, so that the piece never passes the begin of the next one.
   Wide rate = scaled / length;
   if (rate * length > scaled) --rate;
   uint64_t off = line.bound_ns;
@@ -88,14 +92,14 @@ void MapMaker::AddPiece(const ClockLine& line) {
 }
 
 void MapMaker::Add(const ClockLine& line) {
-  // Where no line is there is nothing to map; the map stays monotone.
+  // A gap between lines: nothing is known there, but the map has to stay monotone.
   if (!pieces_.empty() && x_end_ns_ < line.x_begin_ns) {
     AddPiece({x_end_ns_, line.x_begin_ns, reached_ns_, std::max(reached_ns_, line.y_begin_ns),
               kNoBound});
   }
   x_end_ns_ = line.x_end_ns;
   if (line.y_begin_ns >= reached_ns_ && line.y_end_ns >= line.y_begin_ns) return AddPiece(line);
-  // It stands still until the line comes to where the map already is.
+  // The map stands still until the line has reached it.
   const uint64_t still_ns = std::max(reached_ns_, line.y_begin_ns);
   const bool never = line.y_end_ns <= still_ns;
   const uint64_t until =
@@ -119,7 +123,7 @@ Span SpanOf(const ClockLine& line, uint64_t x_ns) {
   return {y - Wide{line.bound_ns}, y + Wide{line.bound_ns}};
 }
 
-// The line whose part x is in; of a time beyond the last, the last.
+// Returns the line at x, or the last one for a time beyond it.
 const ClockLine& LineAt(std::span<const ClockLine> lines, uint64_t x_ns) {
   const auto after =
       std::upper_bound(lines.begin(), lines.end(), x_ns,
@@ -130,7 +134,7 @@ const ClockLine& LineAt(std::span<const ClockLine> lines, uint64_t x_ns) {
 }  // namespace
 
 uint64_t ClockLine::At(uint64_t x_ns) const {
-  // Of magnitudes, as the product of two may take all of 128 bits.
+  // Of magnitudes, because the product of two differences can need all of 128 bits.
   using Magnitude = unsigned __int128;
   const auto magnitude = [](Wide value) { return static_cast<Magnitude>(std::max(value, -value)); };
   const Wide elapsed = Wide{x_ns} - Wide{x_begin_ns};
@@ -212,7 +216,7 @@ std::vector<ClockLine> UnionOf(std::span<const ClockLine> first,
 ClockMap MapAlong(std::span<const ClockLine> lines) {
   if (lines.empty()) return ClockMap();
   MapMaker maker;
-  // Beyond both ends the outermost lines go on, and nobody says how far off.
+  // Beyond both ends the outermost lines continue, with an unknown bound.
   const ClockLine& front = lines.front();
   if (front.x_begin_ns > 0) {
     const uint64_t before = front.x_begin_ns - std::min(front.x_begin_ns, kMarginNs);

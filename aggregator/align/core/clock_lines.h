@@ -10,32 +10,33 @@
 
 namespace neurontrace {
 
-// A clock by another from x_begin to x_end, straight: what maps are made of.
+// A straight piece of one clock by another, from x_begin_ns to x_end_ns. Maps consist of such
+// lines.
 struct ClockLine {
   uint64_t x_begin_ns = 0;
-  uint64_t x_end_ns = 0;  // more than x_begin_ns
+  uint64_t x_end_ns = 0;  // greater than x_begin_ns
   uint64_t y_begin_ns = 0;
   uint64_t y_end_ns = 0;
-  uint64_t bound_ns = 0;  // kNoBound: not known
+  uint64_t bound_ns = 0;  // of y on the whole line; kNoBound: unknown
   friend bool operator==(const ClockLine&, const ClockLine&) = default;
 
-  // On the line or its extension, rounded down.
+  // Returns y on the line or its extension, rounded down.
   uint64_t At(uint64_t x_ns) const;
 };
 
-// What EvaluateClock says, as lines without gaps in ascending order of x, from an hour before the
-// model's first knot to an hour after its last. A model without a segment: none.
+// Returns the model as lines without gaps, in ascending order of x, from one hour before its first
+// knot to one hour after its last. A model without segments has no lines.
 std::vector<ClockLine> LinesOf(const ClockModel& model);
 
-// Both lists are in ascending order, and `second` may begin before `first` ends. Where they overlap
-// x may be on either: the lines there run between both, and their bounds hold for both.
+// Merges two ascending lists; `second` may begin before `first` ends. Where they overlap, x may be
+// on either: the lines there are halfway between both, with bounds that include both.
 std::vector<ClockLine> UnionOf(std::span<const ClockLine> first, std::span<const ClockLine> second);
 
-// The map along the lines, which are in ascending order of x. Where they would run backwards the
-// map stands still, and its bound says by how much that is wrong. No line: the identity.
+// Returns the map along ascending lines. Where they would run backwards the map stands still, and
+// its bound includes the error of that. Without lines it is the identity.
 ClockMap MapAlong(std::span<const ClockLine> lines);
 
-// From a model's x to its y.
+// Returns the map from a model's x to its y.
 ClockMap MapOf(const ClockModel& model);
 
 }  // namespace neurontrace

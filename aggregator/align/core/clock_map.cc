@@ -76,7 +76,7 @@ void ClockMapCursor::Seek(uint64_t raw_ns) {
   end_ = piece_ + 1 == pieces.size() ? UINT64_MAX : pieces[piece_ + 1].raw_begin_ns;
   const ClockMap::Piece& piece = pieces[piece_];
   plain_begin_ = piece.raw_begin_ns;
-  // Half of what is left: the rate adds less than a tenth.
+  // Half of what is left of the scale: the rate adds less than the other half.
   plain_length_ = std::min(end_ > piece.raw_begin_ns ? end_ - piece.raw_begin_ns : 0,
                            (UINT64_MAX - piece.reference_begin_ns) / 2);
   reference_begin_ = piece.reference_begin_ns;
@@ -110,13 +110,13 @@ const DeviceMapPart* DeviceMap::For(const DevicePlace& place) const {
       [](uint64_t sequence, const DeviceMapPart& part) { return sequence < part.first_sequence; });
   if (after == parts.begin()) return &parts.front();
   const auto begun = after - 1;
-  // Numbers of executions that start again tell nothing.
+  // Execution numbers that restarted in between tell nothing.
   const auto ascend = [](const DeviceMapPart& a, const DeviceMapPart& b) {
     return a.last_exec_id < b.first_exec_id;
   };
   if (begun != parts.begin() && place.exec_id && ascend(*(begun - 1), *begun) &&
       *place.exec_id <= (begun - 1)->last_exec_id) {
-    return &*(begun - 1);  // written down late
+    return &*(begun - 1);  // recorded late
   }
   if (after == parts.end() || *place.sequence <= begun->last_sequence) return &*begun;
   if (!place.exec_id || !ascend(*begun, *after)) return nullptr;
@@ -145,15 +145,15 @@ std::vector<ClockBound> BoundsIn(const ClockMap& map, const ReferenceWindow& win
   std::vector<ClockBound> bounds;
   const auto pieces = map.pieces();
   for (size_t i = 0; i < pieces.size(); ++i) {
-    // The first holds also before its begin, and the last for ever.
+    // The first piece also applies before its begin, and the last for ever.
     const uint64_t begin_ns = i == 0 ? 0 : pieces[i].reference_begin_ns;
     const bool is_last = i + 1 == pieces.size();
     const uint64_t end_ns = is_last ? UINT64_MAX : pieces[i + 1].reference_begin_ns;
     if (begin_ns > window.end_ns) break;
-    // REALTIME was set ahead there: a stretch of stamps that never were, and of no time.
+    // REALTIME was set ahead here: a range of timestamps that never occurred and took no time.
     const bool is_gap = !pieces[i].error_bound_ns && i > 0 && end_ns == begin_ns;
     if (is_gap) continue;
-    // One that ends where the window begins has a neighbour that holds from there on.
+    // The next piece applies from where this one ends.
     if (!is_last && end_ns <= window.begin_ns) continue;
     bounds.push_back({std::max(begin_ns, window.begin_ns), std::min(end_ns, window.end_ns),
                       pieces[i].error_bound_ns.value_or(kNoBound)});

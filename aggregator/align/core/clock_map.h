@@ -16,42 +16,44 @@
 
 namespace neurontrace {
 
-// Maps raw nanoseconds of one clock to nanoseconds of the reference clock, piece by piece linearly.
-// The map never runs backwards: of two raw times the later never maps to the earlier reference
-// time. A value, constant after construction: any thread may read it.
+// Maps raw nanoseconds of one clock to nanoseconds of the reference clock, linearly in each piece.
+// Never runs backwards: a later raw time never maps to an earlier reference time. A value, constant
+// after construction: any thread may read it.
 class ClockMap {
  public:
-  // Holds from raw_begin_ns to the next piece (the first also before its begin, the last for ever):
+  // Applies from raw_begin_ns to the next piece; the first also before its begin, the last for
+  // ever:
   //   reference = reference_begin_ns + (raw - raw_begin_ns) * (1 + rate / 2^40)
   struct Piece {
     uint64_t raw_begin_ns = 0;
     uint64_t reference_begin_ns = 0;
     int64_t rate = 0;                             // 1 ppm is about 1,099,512
-    std::optional<uint64_t> error_bound_ns = {};  // nullopt: not known
+    std::optional<uint64_t> error_bound_ns = {};  // nullopt: unknown
   };
   static constexpr int kRateBits = 40;
-  // A clock that stands still, to one that runs twice as fast; within it no product overflows.
+  // From a clock that stands still to one that runs twice as fast. Within this no product
+  // overflows.
   static constexpr int64_t kRateMax = int64_t{1} << kRateBits;
 
   // The identity, with an unknown bound.
   ClockMap();
-  // INVALID_ARGUMENT for no piece, a rate beyond kRateMax, pieces that are not in ascending order
-  // of raw time, or a map that would step backwards from one piece to the next.
+  // Fails with INVALID_ARGUMENT for no piece, a rate beyond kRateMax, pieces that are not in
+  // ascending order of raw time, or a step backwards from one piece to the next.
   static absl::StatusOr<ClockMap> FromPieces(std::vector<Piece> pieces);
 
   bool is_identity() const { return is_identity_; }
   std::span<const Piece> pieces() const { return pieces_; }
   uint64_t ToReference(uint64_t raw_ns) const { return Apply(PieceFor(raw_ns), raw_ns); }
-  // The smallest raw time that maps to `reference_ns` or later.
+  // Returns the smallest raw time that maps to `reference_ns` or later; a binary search.
   uint64_t ToRaw(uint64_t reference_ns) const;
-  // How far ToReference(raw_ns) can be from the truth.
+  // Returns how far ToReference(raw_ns) can be from the truth; nullopt if that is unknown.
   std::optional<uint64_t> ErrorBoundNs(uint64_t raw_ns) const {
     return PieceFor(raw_ns).error_bound_ns;
   }
 
  private:
   friend class ClockMapCursor;
-  // Saturates instead of wrapping at either end of the scale.
+  // Saturates at both ends of the scale instead of wrapping.
   static uint64_t Apply(const Piece& piece, uint64_t raw_ns);
   const Piece& PieceFor(uint64_t raw_ns) const { return pieces_[PieceIndex(raw_ns)]; }
   size_t PieceIndex(uint64_t raw_ns) const;
@@ -60,8 +62,8 @@ class ClockMap {
   bool is_identity_ = true;
 };
 
-// Maps times that come roughly in ascending order: remembers the piece at hand, so that an event
-// costs no search. Refers to the map, which must outlive it. One thread at a time.
+// Maps times that arrive roughly in ascending order. Remembers the current piece, so that an event
+// needs no search. Refers to the map, which must outlive it. One thread at a time.
 class ClockMapCursor {
  public:
   explicit ClockMapCursor(const ClockMap& map) : map_(&map) {}
@@ -85,30 +87,31 @@ class ClockMapCursor {
 
   const ClockMap* map_;
   size_t piece_ = 0;
-  uint64_t begin_ = 1;  // of the piece at hand; empty at first
+  uint64_t begin_ = 1;  // of the current piece; empty at first
   uint64_t end_ = 0;
-  // Of it, what lies after its own begin and far from the end of the scale: it needs no saturation.
+  // The part of the piece after its own begin and far from the end of the scale, where no operation
+  // can overflow.
   uint64_t plain_begin_ = 0;
   uint64_t plain_length_ = 0;
   uint64_t reference_begin_ = 0;
   int64_t rate_ = 0;
 };
 
-// A device core, as the events of one worker's stream name it.
+// A device core as named by the events of one worker's stream.
 struct DeviceCore {
-  uint32_t nc_idx = 0;                    // the stream's: the logical core
-  std::optional<uint64_t> physical = {};  // device_core_idx; nullopt: they name none
+  uint32_t nc_idx = 0;                    // of the stream: the logical core
+  std::optional<uint64_t> physical = {};  // device_core_idx; nullopt: not named
   friend auto operator<=>(const DeviceCore&, const DeviceCore&) = default;
 };
 
-// Where an event stood in its core's ring: its nc_local_id, and which execution it was of.
+// The place of an event in its core's ring: its nc_local_id and its execution.
 struct DevicePlace {
   std::optional<uint64_t> sequence = {};
   std::optional<uint64_t> exec_id = {};
 };
 
-// A core's counter to its host's REALTIME, while it ran on without starting again and nobody set
-// either. What it was made of lies between these, ends included.
+// The parts in ascending order of sequence. A counter may show the same time twice, so the place of
+// an event determines its part. Without parts nothing is known of that core.
 struct DeviceMapPart {
   uint64_t first_sequence = 0;
   uint64_t last_sequence = 0;
@@ -122,13 +125,14 @@ struct DeviceMapPart {
 struct DeviceMap {
   std::vector<DeviceMapPart> parts;
 
-  // nullptr: none, or it is not known which: of an event between two parts. Before the first and
-  // behind the last these do. Without a sequence: if there is but one.
+  // Returns the part for an event, or nullptr if there is none or it is unclear, as between two
+  // parts. Before the first and after the last part, these apply. Without a sequence, returns the
+  // only part.
   const DeviceMapPart* For(const DevicePlace& place) const;
 };
 
-// The clocks of a capture: a map for each clock that has a model, the identity for every other.
-// One thread fills it, then any thread may read it.
+// The clocks of a capture: a map for each clock with a model, the identity for every other. Filled
+// by one thread; then any thread may read it.
 class ClockMaps {
  public:
   struct Device {
@@ -137,14 +141,14 @@ class ClockMaps {
   };
 
   void Set(const WorkerIdentity& host, ClockDomain domain, ClockMap map);
-  // The map of this clock on the machine (and its boot) that the worker runs on.
+  // Returns the map of this clock on the machine, in its boot, that runs the worker.
   const ClockMap& For(const WorkerIdentity& host, ClockDomain domain) const;
 
-  // A device's clock, for what it stamped while this worker had it: from its time to the host's
-  // REALTIME, whose map leads on to the reference. To be set also for a core of which nothing is
-  // known, so that nobody takes an event of its for another core's.
+  // Sets a device's clock for the timestamps that it made for this worker: from its counter to the
+  // host's REALTIME, whose map leads to the reference. Also called for a core of which nothing is
+  // known, so that none of its events is attributed to another core.
   void SetDevice(const WorkerIdentity& worker, const DeviceCore& core, DeviceMap map);
-  // The physical cores of a logical one, in the order in which they were set.
+  // Returns the physical cores of a logical one, in the order in which they were set.
   std::span<const Device> Devices(const WorkerIdentity& worker, uint32_t nc_idx) const;
   bool has_devices() const { return !devices_.empty(); }
 
@@ -166,13 +170,13 @@ class ClockMaps {
   ClockMap identity_;
 };
 
-// A stretch of the reference, both ends included.
+// An interval of reference time, both ends included.
 struct ReferenceWindow {
   uint64_t begin_ns = 0;
   uint64_t end_ns = ~uint64_t{0};
 };
 
-// How well a clock is known from one reference time to another; kNoBound: not at all.
+// The bound of a clock from one reference time to another; kNoBound: unknown.
 struct ClockBound {
   uint64_t begin_ns = 0;
   uint64_t end_ns = 0;
@@ -180,7 +184,7 @@ struct ClockBound {
   friend bool operator==(const ClockBound&, const ClockBound&) = default;
 };
 
-// The bounds of a map everywhere in a window, in order and without a gap. Pure.
+// Returns the bounds of a map throughout a window, in order and without gaps. Pure.
 std::vector<ClockBound> BoundsIn(const ClockMap& map, const ReferenceWindow& window);
 
 }  // namespace neurontrace

@@ -16,7 +16,7 @@ Wide FloorRatio(Wide value, Wide numerator, Wide denominator) {
   return quotient * denominator > product ? quotient - 1 : quotient;
 }
 
-// On the line through two knots of which `first` is the earlier.
+// Returns y on the line through two knots, `first` being the earlier.
 uint64_t OnLine(const ClockKnot& first, const ClockKnot& second, uint64_t x_ns) {
   const Wide rise = (Wide{second.y_ns} - Wide{first.y_ns}) - (Wide{second.x_ns} - Wide{first.x_ns});
   const Wide elapsed = Wide{x_ns} - Wide{first.x_ns};
@@ -38,7 +38,7 @@ Range RangeOf(const ClockEstimate& estimate, uint64_t bound_ns) {
   return {Wide{estimate.y_ns} - Wide{bound_ns}, Wide{estimate.y_ns} + Wide{bound_ns}};
 }
 
-// Between two segments: what either makes of x, where it can be so.
+// A time between two segments, and what either makes of it if that is possible.
 class Gap {
  public:
   Gap(const ClockSegment& before, const ClockSegment& after, uint64_t x_ns)

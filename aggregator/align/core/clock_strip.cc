@@ -9,7 +9,7 @@
 namespace neurontrace {
 namespace {
 
-// y is rounded down at the knots, and once more where it is read.
+// y is rounded down at the knots and again where it is read.
 constexpr double kRounding = 2;
 
 double EstimateAt(const StripPoint& point) {
@@ -17,7 +17,8 @@ double EstimateAt(const StripPoint& point) {
   return std::clamp(likely, point.possible.min, point.possible.max);
 }
 
-// Whether one line may span points of widths as different as these: it has one bound, the largest.
+// Decides whether one line may span points of different widths: it has one bound, the largest, so a
+// narrow point would become as uncertain as a wide one.
 class WidthGate {
  public:
   explicit WidthGate(double tolerance_ns) : tolerance_ns_(tolerance_ns) {}
@@ -28,7 +29,7 @@ class WidthGate {
   bool Admits(const StripPoint& point) {
     const bool possible = Admits(point.possible.width(), possible_);
     const bool likely = Admits(point.likely.width(), likely_);
-    return possible && likely;  // both have been widened
+    return possible && likely;  // not short-circuited: both ranges must be widened
   }
 
  private:
@@ -41,9 +42,9 @@ class WidthGate {
   Interval likely_;
 };
 
-// Which points become knots: from each, the farthest that a straight line reaches with every point
-// between within the tolerance. Such lines narrow a door as they go; the first point that is not
-// behind it ends the line.
+// Chooses the points that become knots. From each, the next is the farthest that a straight line
+// reaches with every point in between within the tolerance. Each point narrows the range of slopes,
+// the door; the first point outside it ends the line.
 std::vector<size_t> ChooseKnots(std::span<const StripPoint> strip, const PairOrigin& origin,
                                 double tolerance_ns) {
   std::vector<size_t> chosen = {0};
@@ -83,8 +84,8 @@ struct Bounds {
   double likely = 0;
 };
 
-// How far the strip from point `first` to `last` is from the line between the two at most. Both are
-// straight between points, so that their distance is greatest at one.
+// Returns how far the strip from point `first` to `last` is from the line between the two at most.
+// Both are straight between points, so the distance is greatest at one of them.
 Bounds BoundsOf(std::span<const StripPoint> strip, size_t first, size_t last,
                 const PairOrigin& origin, const WanderLimits& limits) {
   const double x0 = origin.Seconds(strip[first].x_ns);
@@ -105,9 +106,9 @@ Bounds BoundsOf(std::span<const StripPoint> strip, size_t first, size_t last,
   return bounds;
 }
 
-// Evidence that contradicts itself can lead where no clock goes: backwards, or more than twice as
-// fast as the other. Knots are moved on to where one could be, and bounds grow by as much: of a
-// knot between two lines both, which the larger of two bounds answers for.
+// Contradictory evidence can lead where no clock goes: backwards, or at more than twice the speed
+// of the other. Knots are moved to the nearest possible place, and bounds grow by the distance; for
+// a knot between two lines, both bounds do.
 void KeepLinesPossible(std::vector<ClockKnot>& knots) {
   for (size_t k = 1; k < knots.size(); ++k) {
     const ClockKnot before = knots[k - 1];
@@ -132,8 +133,8 @@ std::vector<ClockKnot> KnotsOf(std::span<const StripPoint> strip, const PairOrig
   const std::vector<size_t> chosen = ChooseKnots(strip, origin, tolerance_ns);
   std::vector<Bounds> bounds;
   for (const size_t i : chosen) bounds.push_back(BoundsOf(strip, i, i, origin, limits));
-  // Between two knots the larger of their bounds holds, so the larger is what answers for all that
-  // lies between.
+  // Between two knots the larger of their bounds applies, so only the larger has to cover what lies
+  // between.
   for (size_t k = 0; k + 1 < chosen.size(); ++k) {
     const Bounds between = BoundsOf(strip, chosen[k], chosen[k + 1], origin, limits);
     const auto answer = [k, &bounds, &between](double Bounds::*side) {
@@ -148,7 +149,7 @@ std::vector<ClockKnot> KnotsOf(std::span<const StripPoint> strip, const PairOrig
   std::vector<ClockKnot> knots;
   for (size_t k = 0; k < chosen.size(); ++k) {
     const StripPoint& point = strip[chosen[k]];
-    // What is possible and what is likely between two knots may be answered for by one each.
+    // Different knots may have been chosen to cover what is possible and what is likely.
     const double possible = std::max(bounds[k].possible, bounds[k].likely);
     knots.push_back({point.x_ns, origin.Y(point.x_ns, EstimateAt(point)),
                      static_cast<uint64_t>(std::ceil(possible + kRounding)),

@@ -9,18 +9,20 @@
 
 namespace neurontrace {
 
-// What is open at one time: offsets from the fit's origin.
+// What remains open at one time: offsets in ns from the fit's origin.
 struct StripPoint {
   uint64_t x_ns = 0;
   Interval possible;
   Interval likely;
-  double estimate = 0;  // as far as it is likely, and possible
+  double estimate = 0;  // used as far as it is likely and possible
 };
 
-// Knots whose lines follow the estimates to `tolerance_ns`, and whose bounds hold
-// for the whole of the strip between the points too, where the clock may sag as `limits` say. y
-// rises by 0 to 2 from one to the next, whatever the estimates.
-// The points are in ascending order of x, without two at one.
+// Returns knots with lines between them that follow the estimates to within `tolerance_ns`. Their
+// bounds hold for the whole strip, also between the points, where the clock may sag by `limits`. y
+// rises by 0 to 2 times x from one knot to the next, whatever the estimates are.
+//
+// Requires points in strictly ascending order of x. The choice of knots is the swinging door
+// algorithm for piecewise linear approximation.
 std::vector<ClockKnot> KnotsOf(std::span<const StripPoint> strip, const PairOrigin& origin,
                                const WanderLimits& limits, double tolerance_ns);
 

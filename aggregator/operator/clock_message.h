@@ -4,11 +4,9 @@
 #include "aggregator/align/core/capture_clocks.h"
 #include "neurontrace/v1/operator_service.pb.h"
 
-// The clocks of instances and devices as operators see them. Pure functions.
+// Converts the clocks of instances and devices for operators. Pure functions.
 namespace neurontrace {
 
-// Convert the clocks of instances and devices for operators. Pure functions.
-//
 // Omits the findings about the clock, which a list does not show.
 v1::InstanceClock ToBriefMessage(const InstanceClock& clock);
 // Includes the findings, with their times converted to the reference timescale.

@@ -9,13 +9,10 @@
 #include "absl/status/statusor.h"
 #include "aggregator/store/clock_evidence_store.h"
 
-// Keys of the family `clock_observations` and rows of the epochs of the reference timescale, as
-// docs/formats/store.md has them. Pure functions.
-namespace neurontrace {
-
 // Keys of family `clock_observations`, and keys and values of the epochs of the reference timescale
 // in family `meta`; docs/formats/store.md lists the bytes. Pure functions, any thread.
-//
+namespace neurontrace {
+
 // A key has instance id and boot id, each after its length (u16), the time at which the last of the
 // batch was measured (u64, ns) and the CRC-32C of the value. The checksum makes keys of two batches
 // with one time differ, while the same batch received twice has the same key.

@@ -10,10 +10,6 @@
 
 namespace neurontrace {
 
-// The database that takes a damaged one's place is made in PATH/rebuilding. Once it is complete the
-// old files go to PATH/damaged-N and the new ones to PATH, in steps that a crash may interrupt
-// anywhere.
-
 // Replaces a damaged database by one that was built beside it. The new one is created in
 // PATH/rebuilding. Once it is complete the old files move to PATH/damaged-N and the new ones to
 // PATH, in steps that can be interrupted anywhere and resumed. The caller holds the lock of PATH.

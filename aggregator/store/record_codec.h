@@ -9,8 +9,6 @@
 #include "lib/trace/capture_record.h"
 #include "lib/trace/worker_info.h"
 
-// The values of the families `captures`, `agents` and `workers`. Decoding returns DATA_LOSS for
-// anything that encoding does not write.
 namespace neurontrace {
 
 // Values of the families `captures`, `agents` and `workers`, as StoredCapture, StoredAgent and

@@ -16,12 +16,9 @@
 #include "lib/trace/remark.h"
 #include "neurontrace/v1/store.pb.h"
 
-// How the messages of store.proto become values of the store and back. Pure functions, any thread.
+// Converts between the messages of store.proto and values of the store. Pure functions, any thread.
 namespace neurontrace {
 
-// Conversions between the messages of store.proto and values of the store. Pure functions, any
-// thread.
-//
 // Version of every record. A later version that this build could misread gets another number.
 inline constexpr uint32_t kRecordVersion = 1;
 

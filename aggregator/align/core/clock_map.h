@@ -111,7 +111,7 @@ struct DevicePlace {
 };
 
 // The parts in ascending order of sequence. A counter may show the same time twice, so the place of
-// an event determines its part. Without parts nothing is known of that core.
+// an event determines its part. Without parts nothing is known about that core.
 struct DeviceMapPart {
   uint64_t first_sequence = 0;
   uint64_t last_sequence = 0;
@@ -145,8 +145,8 @@ class ClockMaps {
   const ClockMap& For(const WorkerIdentity& host, ClockDomain domain) const;
 
   // Sets a device's clock for the timestamps that it made for this worker: from its counter to the
-  // host's REALTIME, whose map leads to the reference. Also called for a core of which nothing is
-  // known, so that none of its events is attributed to another core.
+  // host's REALTIME, whose map leads to the reference. Also called for a core without any evidence,
+  // so that none of its events is attributed to another core.
   void SetDevice(const WorkerIdentity& worker, const DeviceCore& core, DeviceMap map);
   // Returns the physical cores of a logical one, in the order in which they were set.
   std::span<const Device> Devices(const WorkerIdentity& worker, uint32_t nc_idx) const;

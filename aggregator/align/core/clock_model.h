@@ -7,10 +7,6 @@
 
 namespace neurontrace {
 
-// How one clock's time x becomes another's, y: a device's to its host's, a host's raw to the
-// reference. A value that says what was derived, from how much evidence and how; the map that
-// events go through is made of it.
-
 // How one clock's time x becomes another's, y: a device's to its host's, or a host's raw to the
 // reference. A model states what was derived, how, and from how much evidence; the ClockMap that
 // events go through is made of it. Plain values.

@@ -16,6 +16,7 @@ PairOrigin PairOrigin::Of(const ClockConstraint& constraint) {
   uint64_t high = std::min(constraint.y_max_ns, constraint.likely_max_ns);
   if (low == ClockConstraint::kNoMin) low = high;
   if (high == ClockConstraint::kNoMax) high = low;
+  // The sum could overflow.
   const uint64_t y = low / 2 + high / 2;
   return {constraint.x_ns, static_cast<int64_t>(y - constraint.x_ns)};
 }
@@ -72,7 +73,7 @@ PairClock::PairClock(const ClockConstraint& first, const PairParameters& paramet
 PairClock::Outcome PairClock::Add(const ClockConstraint& constraint) {
   Outcome outcome;
   outcome.possible = AddPossible(origin_, constraint, possible_);
-  // What contradicts what must be is not asked what is likely.
+  // A constraint that contradicts what is certain is not used for what is likely either.
   outcome.likely = outcome.possible == WanderFilter::Outcome::kContradiction
                        ? outcome.possible
                        : AddLikely(origin_, constraint, likely_tolerance_ns_, likely_);

@@ -8,9 +8,8 @@
 
 namespace neurontrace {
 
-// When the one clock showed x, the other showed y_min to y_max. Each side is free to be missing.
-// The likely sides need an assumption besides, on which only the likely bound and the estimate
-// build.
+// When one clock showed x, the other showed y_min to y_max. Either side may be missing. The likely
+// sides rest on an assumption, and only the likely bound and the estimate use them.
 struct ClockConstraint {
   static constexpr uint64_t kNoMin = 0;
   static constexpr uint64_t kNoMax = UINT64_MAX;
@@ -20,45 +19,49 @@ struct ClockConstraint {
   uint64_t y_max_ns = kNoMax;
   uint64_t likely_min_ns = kNoMin;
   uint64_t likely_max_ns = kNoMax;
-  uint32_t source = 0;  // whatever the caller calls it
+  uint32_t source = 0;  // chosen by the caller
   friend bool operator==(const ClockConstraint&, const ClockConstraint&) = default;
 };
 
+// How two clocks may differ.
 struct PairParameters {
   WanderLimits wander;
-  // The rate of y - x to begin with, ns/s.
+  // Possible rates of y - x at the beginning, in ns/s.
   Interval rate{-100'000, 100'000};
-  // A likely side that contradicts by no more than this only widens what is likely.
+  // A likely side that contradicts by no more than this widens what is likely instead of being
+  // rejected.
   double likely_tolerance_ns = 1'000;
 };
 
-// Where in the numbers of one fit a time is: whole nanoseconds in, small doubles out.
+// Origin of the numbers of one fit: times are whole nanoseconds outside and small doubles inside,
+// where a double has room for fractions of a nanosecond.
 struct PairOrigin {
   uint64_t x_ns = 0;
-  int64_t offset_ns = 0;  // y - x that counts as 0
+  int64_t offset_ns = 0;  // the y - x that counts as 0
 
-  // Of a constraint: its x, and the middle of what it says of y.
+  // At a constraint: its x, and the middle of its interval of y.
   static PairOrigin Of(const ClockConstraint& constraint);
 
+  // Convert to the fit's numbers: seconds since x_ns, and offsets in ns.
   double Seconds(uint64_t x) const {
     return static_cast<double>(static_cast<int64_t>(x - x_ns)) * 1e-9;
   }
   double Offset(uint64_t x, uint64_t y) const {
     return static_cast<double>(static_cast<int64_t>(y - x - static_cast<uint64_t>(offset_ns)));
   }
-  // The y of an offset at x, rounded down.
+  // Returns the y of an offset at x, rounded down.
   uint64_t Y(uint64_t x, double offset) const;
 };
 
-// What is known of y at an x: it is y_ns, and at most so far off.
+// An estimate of y at some x, with the largest possible and likely errors.
 struct ClockEstimate {
   uint64_t y_ns = 0;
   uint64_t bound_ns = 0;
   uint64_t likely_bound_ns = 0;
   friend bool operator==(const ClockEstimate&, const ClockEstimate&) = default;
 };
-// What constraints say of one clock by another while they come in, in ascending order of x: the
-// live view. Constant size, less than 1 KiB. One thread at a time.
+// The state of one clock by another while constraints arrive in ascending order of x: the live
+// view. Constant size, less than 1 KiB. One thread at a time.
 class PairClock {
  public:
   PairClock(const ClockConstraint& first, const PairParameters& parameters);
@@ -67,7 +70,7 @@ class PairClock {
     WanderFilter::Outcome possible = WanderFilter::Outcome::kSlack;
     WanderFilter::Outcome likely = WanderFilter::Outcome::kSlack;
   };
-  // The worse of the outcomes of its two sides. A side that contradicts is left out.
+  // Returns the worse outcome of the two sides. A contradicting side is not used.
   Outcome Add(const ClockConstraint& constraint);
 
  private:
@@ -77,15 +80,15 @@ class PairClock {
   WanderFilter likely_;
 };
 
-// Before anything is known: a thousand seconds on either side of what the first constraint says.
-// The first on a side leaves nothing of it.
+// Before anything is known: a thousand seconds around the first constraint. The first constraint on
+// a side removes all of that side.
 inline constexpr double kAnyOffsetNs = 1e12;
 
-// The filter of a pass that begins at x and knows nothing but the limits.
+// Returns the filter of a pass that begins at x and knows nothing but the limits.
 WanderFilter UnknownOffset(const PairOrigin& origin, uint64_t x_ns, Interval rate,
                            const WanderLimits& limits);
 
-// One constraint into the filters of a pass, in either direction of time.
+// Add one constraint to the filters of a pass, in either direction of time.
 WanderFilter::Outcome AddPossible(const PairOrigin& origin, const ClockConstraint& constraint,
                                   WanderFilter& filter);
 WanderFilter::Outcome AddLikely(const PairOrigin& origin, const ClockConstraint& constraint,

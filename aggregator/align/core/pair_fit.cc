@@ -10,6 +10,8 @@
 namespace neurontrace {
 namespace {
 
+// One run of FitPair. It smooths three times on the same grid: for what is possible, for what is
+// likely, and for the estimate.
 class PairFitter {
  public:
   PairFitter(std::span<const ClockConstraint> constraints, const PairFitParameters& parameters)
@@ -38,7 +40,8 @@ class PairFitter {
   std::vector<uint64_t> grid_;  // ascending
 };
 
-// Times about a grid step apart, at constraints; in a gap without any, sixteen at most.
+// Chooses times about one grid step apart, at constraints; at most sixteen in a gap without any, so
+// that a long silence costs little.
 void PairFitter::MakeGrid() {
   const double step = parameters_.grid_s;
   for (const ClockConstraint& constraint : constraints_) {
@@ -59,7 +62,8 @@ void PairFitter::MakeGrid() {
   AddReach();
 }
 
-// On either side, times at distances that grow fourfold.
+// Adds times on either side at distances that grow fourfold, as bounds there grow with the
+// distance.
 void PairFitter::AddReach() {
   std::vector<uint64_t> before;
   const uint64_t first = grid_.front();
@@ -99,6 +103,7 @@ std::vector<TrackSide> PairFitter::PossibleSides() const {
 std::vector<TrackSide> PairFitter::LikelySides() const {
   std::vector<TrackSide> sides;
   for (size_t i = 0; i < constraints_.size(); ++i) {
+    // A constraint that is impossible cannot be likely.
     if (verdicts_.IsOut(i)) continue;
     const ClockConstraint& c = constraints_[i];
     const uint64_t most = std::min(c.y_max_ns, c.likely_max_ns);
@@ -119,7 +124,9 @@ TrackResult PairFitter::Smooth(const std::vector<TrackSide>& sides, const Wander
   return SmoothTrack(sides, grid, anything, limits, tolerance, verdicts_);
 }
 
-// The wander that there was: how much the curve bends over half a minute, mostly.
+// Estimates how much the clock actually wandered: the upper quartile of how the curve bends over
+// about half a minute. Short bends are noise of the evidence, and long ones average the wander
+// away.
 WanderLimits PairFitter::CalmWander(const TrackResult& likely) const {
   constexpr size_t kSteps = 8;
   constexpr double kUneven = 1.2;
@@ -153,6 +160,7 @@ PairFit PairFitter::Run() {
   const std::vector<TrackSide> sides = LikelySides();
   const double tolerance = parameters_.pair.likely_tolerance_ns;
   const TrackResult likely = Smooth(sides, parameters_.pair.wander, tolerance);
+  // The calm pass rejects more constraints, as its limits are tighter; those are no contradictions.
   const TrackVerdicts verdicts = verdicts_;
   const TrackResult calm = Smooth(sides, CalmWander(likely), tolerance);
   verdicts_ = verdicts;

@@ -10,40 +10,44 @@
 
 namespace neurontrace {
 
+// Parameters of FitPair; the defaults suit two hosts that are probed every few seconds.
 struct PairFitParameters {
   PairParameters pair;
-  // Most clocks are much calmer than the limits. The estimate supposes that this one continues as
-  // calmly as it did on the whole, times this: it halves the error, and where one direction tells
-  // nothing for a while it makes it a third. The bounds do not.
+  // Most clocks are much calmer than the limits. The estimate, but not the bounds, assumes that
+  // this one wanders at most this many times as much as it did overall. That halves the error, and
+  // reduces it to a third where one direction provides no evidence for a while.
   double calm_factor = 2;
-  // How far apart the times are at which both passes are brought together.
+  // Distance in seconds of the times at which both passes are combined.
   double grid_s = 2;
-  // How far a line between two knots may be from the estimate. Bounds grow by as much as it is.
+  // How far a line between two knots may be from the estimate. Bounds grow by the actual distance.
   double line_tolerance_ns = 100;
-  // The knots reach so far beyond the first and the last constraint, with bounds that grow.
+  // How far, in seconds, the knots extend beyond the first and last constraint, with growing
+  // bounds.
   double reach_s = 1'024;
-  // ... but not beyond these times of x.
+  // Limits of x that the knots do not exceed.
   uint64_t x_begin_ns = 0;
   uint64_t x_end_ns = UINT64_MAX;
 };
 
+// The result of FitPair.
 struct PairFit {
   struct Contradiction {
     size_t constraint = 0;  // its index
-    double amount_ns = 0;   // by how much it was beyond what else was known, with its sign
-    bool likely = false;    // only its likely sides were left out
+    double amount_ns = 0;   // how far it was beyond everything else, signed
+    bool likely = false;    // only its likely sides were rejected
   };
 
   std::vector<ClockKnot> knots;
-  std::vector<Contradiction> contradictions;  // by constraint
-  // Grid times at which what was before and what comes after did not agree: both are within bounds.
+  std::vector<Contradiction> contradictions;  // sorted by constraint
+  // Grid times at which the constraints before and after do not agree: the bounds include both.
   std::vector<uint64_t> torn_ns;
   Interval rate;  // of y - x after the last constraint, ns/s
 };
 
-// The curve of one smooth clock by another from all of its constraints, which must be in ascending
-// order of x (several may be at one x), from those before and after each time: a forward and a
-// backward pass, and what both leave open. No constraints: no knots.
+// Fits the curve of one smooth clock by another from all of its constraints. They must be in
+// ascending order of x; several may have the same x. Each time uses the constraints before and
+// after it: a forward and a backward pass of the set-membership filter are combined. Without
+// constraints there are no knots. Takes time linear in their number. Pure.
 PairFit FitPair(std::span<const ClockConstraint> constraints, const PairFitParameters& parameters);
 
 }  // namespace neurontrace

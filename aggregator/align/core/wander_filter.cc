@@ -28,7 +28,7 @@ WanderFilter::Outcome WanderFilter::AtMostWithin(double tolerance, double second
   const double beyond = range.min - offset;
   if (beyond > tolerance) return Outcome::kContradiction;
   MoveTo(seconds);
-  // A rate that is wrong by so much in a second would explain it too.
+  // A rate that was wrong by this much for a second would explain the difference, too.
   if (beyond > 0) polygon_.Widen(beyond, beyond);
   if (!polygon_.ClipAtMost(offset)) return Outcome::kContradiction;
   return beyond > 0 ? Outcome::kStretched : Outcome::kTightened;

@@ -7,29 +7,32 @@
 
 namespace neurontrace {
 
-// What the constraints so far say of a clock, as they come in order of time, or all in reverse
-// order. A constraint that says nothing new costs one pass over the corners and changes nothing.
-// A value of less than 500 bytes.
+// The set of states that a clock can have after the constraints so far, which arrive in order of
+// time or all in reverse order. A constraint without new information costs one pass over the
+// corners and changes nothing. Set-membership filtering: the state is known as a set that contains
+// the truth, and never as a probability. A value of less than 500 bytes.
 class WanderFilter {
  public:
+  // In order of severity.
   enum class Outcome : uint8_t {
     kSlack,          // known already
-    kTightened,      // something was ruled out
-    kStretched,      // everything was, but for the tolerance
-    kContradiction,  // it would have ruled out everything: left out
+    kTightened,      // excluded something
+    kStretched,      // contradicted within the tolerance: the set was widened first
+    kContradiction,  // would have excluded everything, and was not used
   };
 
   WanderFilter(double seconds, const WanderPolygon& polygon, const WanderLimits& limits)
       : limits_(limits), seconds_(seconds), polygon_(polygon) {}
 
-  // At `seconds` the offset is at most (at least) `offset`.
+  // At `seconds` the offset, in ns, is at most, or at least, `offset`.
   Outcome AtMost(double seconds, double offset);
   Outcome AtLeast(double seconds, double offset);
-  // The same of a constraint that would contradict by no more than `tolerance`: then the clock is
-  // thought to have strayed more than it should, and what is known gives way so far.
+  // The same for a constraint that may contradict by up to `tolerance`. The clock is then assumed
+  // to have strayed more than the limits allow, and the set is widened by the difference.
   Outcome AtMostWithin(double tolerance, double seconds, double offset);
   Outcome AtLeastWithin(double tolerance, double seconds, double offset);
 
+  // Returns the possible offsets at a time, and the whole set.
   Interval OffsetAt(double seconds) const {
     return polygon_.OffsetAfter(seconds - seconds_, limits_);
   }
@@ -39,7 +42,7 @@ class WanderFilter {
   void MoveTo(double seconds);
 
   WanderLimits limits_;
-  double seconds_;  // that polygon_ is of
+  double seconds_;  // the time that polygon_ describes
   WanderPolygon polygon_;
 };
 

@@ -8,18 +8,18 @@
 namespace neurontrace {
 namespace {
 
-// Added on every side by every propagation: thousands of times what rounding can do to a corner,
-// and nothing beside a nanosecond.
+// Added on every side by every propagation: thousands of times the rounding error of a corner, and
+// negligible beside a nanosecond.
 constexpr double kOffsetMargin = 1e-3;
 constexpr double kRateMargin = 1e-6;
-// Two edges whose lines meet at a smaller angle (its sine) are not extended: the corner would be
-// far off, and rounding could put it anywhere.
+// Edges whose lines meet at a smaller angle (its sine) are not extended: the new corner would be
+// far away, and rounding could put it anywhere.
 constexpr double kAngleMin = 1e-6;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 double Cross(double a1, double b1, double a2, double b2) { return a1 * b2 - b1 * a2; }
 
-// An edge's line as a half plane, moved outward by the margin: the inside is where At() >= 0.
+// The half plane on the inner side of an edge, moved outward by the margin: At() >= 0 is inside.
 struct HalfPlane {
   double offset, rate, d_offset, d_rate, margin;
   double At(double a, double b) const {
@@ -43,7 +43,7 @@ double WanderLimits::Sag(double seconds) const {
 WanderPolygon::WanderPolygon(Interval offset, Interval rate) { SetBox(offset, rate); }
 
 void WanderPolygon::SetBox(Interval offset, Interval rate) {
-  // Never without an area: sums and cuts need a left and a right.
+  // Never without an area: sums and cuts need a left and a right side.
   const double a0 = offset.min - kOffsetMargin, a1 = offset.max + kOffsetMargin;
   const double b0 = rate.min - kRateMargin, b1 = rate.max + kRateMargin;
   size_ = 4;
@@ -55,9 +55,9 @@ void WanderPolygon::Shear(double seconds) {
   for (int i = 0; i < size_; ++i) offset_[i] += rate_[i] * seconds;
 }
 
-// What a wander w can do in t seconds is a lens: with a rate changed by s*w*t, |s| <= 1, the offset
+// What a wander w can do in t seconds is a lens: if the rate changes by s*w*t, |s| <= 1, the offset
 // is s*w*t*t/2 +- w*t*t/4*(1-s*s) from where the old rate would have carried it. Sheared by half
-// the time it stands upright, and fits into a box.
+// the time the lens is upright and fits into a box.
 void WanderPolygon::Propagate(double seconds, const WanderLimits& limits) {
   if (seconds == 0) return;
   const double t = std::abs(seconds);
@@ -72,8 +72,8 @@ void WanderPolygon::Propagate(double seconds, const WanderLimits& limits) {
   }
 }
 
-// The sum of the set and a box: of the corners between two of the four that are the farthest out,
-// each moves with one corner of the box, and each of the four with two.
+// The Minkowski sum of the set and a box. Between the four extreme corners each corner moves with
+// one corner of the box; each of the four moves with two.
 void WanderPolygon::Widen(double offset, double rate) {
   Reduce();
   offset += kOffsetMargin;
@@ -116,6 +116,8 @@ WanderPolygon::Farthest WanderPolygon::FindFarthest() const {
   return far;
 }
 
+// Keeps what is at most `offset` for a sign of 1, or at least for -1. Both include the margin, so
+// that the rest has an area. One step of the Sutherland-Hodgman algorithm.
 bool WanderPolygon::ClipAtMost(double offset) { return Clip(1, offset); }
 bool WanderPolygon::ClipAtLeast(double offset) { return Clip(-1, offset); }
 
@@ -143,7 +145,7 @@ bool WanderPolygon::Clip(double sign, double offset) {
     before = beyond;
     before_rate = rate_[i];
   }
-  // One more corner than there was, unless rounding has bent a side: then whatever contains it.
+  // There is one more corner at most, unless rounding has bent a side; then the larger set remains.
   if (n > kCapacity) return true;
   size_ = n;
   std::copy_n(offsets.begin(), n, offset_.begin());
@@ -173,7 +175,7 @@ Interval WanderPolygon::OffsetAfter(double seconds, const WanderLimits& limits) 
 }
 
 std::optional<Interval> WanderPolygon::CommonOffset(const WanderPolygon& other) const {
-  // Each edge that cuts adds a corner at most, unless rounding has bent a side.
+  // Each cutting edge adds one corner at most, unless rounding has bent a side.
   std::array<double, 4 * kCapacity> a[2];
   std::array<double, 4 * kCapacity> b[2];
   int from = 0;
@@ -212,8 +214,8 @@ std::optional<Interval> WanderPolygon::CommonOffset(const WanderPolygon& other) 
   return Interval{*least - kOffsetMargin, *most + kOffsetMargin};
 }
 
-// An edge is removed by extending its two neighbours until they meet. The least area that this adds
-// is the least that the set loses in sharpness.
+// Removes edges by extending their two neighbours until they meet, those first that add the least
+// area, as that loses the least precision.
 void WanderPolygon::Reduce() {
   if (size_ <= kVerticesMax) return;
   Row cost;
@@ -224,7 +226,7 @@ void WanderPolygon::Reduce() {
     if (cost[cheapest] == kNever) return SetBox(Offset(), Rate());
     RemoveEdge(cheapest);
     std::copy(cost.begin() + cheapest + 1, cost.begin() + size_ + 1, cost.begin() + cheapest);
-    // The corner that is left is the end of one edge and the begin of the next.
+    // The remaining corner is the end of one edge and the begin of the next, so four costs change.
     const int corner = cheapest == size_ ? 0 : cheapest;
     for (const int i : {Previous(Previous(corner)), Previous(corner), corner, Next(corner)}) {
       cost[i] = EdgeCost(i);
@@ -232,7 +234,8 @@ void WanderPolygon::Reduce() {
   }
 }
 
-// The area of the triangle on edge i that its neighbours' extensions enclose.
+// Returns the area of the triangle on edge i between its neighbours' extensions; kNever if they do
+// not meet at a reasonable place.
 double WanderPolygon::EdgeCost(int i) const {
   const int p = Previous(i), j = Next(i), q = Next(j);
   const double a1 = offset_[i] - offset_[p], b1 = rate_[i] - rate_[p];

@@ -6,6 +6,7 @@
 
 namespace neurontrace {
 
+// A closed interval.
 struct Interval {
   double min = 0;
   double max = 0;
@@ -14,50 +15,53 @@ struct Interval {
   friend bool operator==(const Interval&, const Interval&) = default;
 };
 
-// How a clock may stray from an even pace. What a bound is worth is what these are worth.
+// How a clock may stray from an even pace. Every bound is only as good as these assumptions.
 struct WanderLimits {
-  // By how much the rate changes in a second, at most. 50 is 0.05 ppm/s: a temperature that climbs
-  // by half a kelvin a second.
+  // How much the rate may change per second. 50 is 0.05 ppm/s: a temperature that rises by half a
+  // kelvin per second.
   double wander_ns_per_s2 = 50;
-  // By how much the rate changes at most while nothing is known of the clock, however long.
+  // How much the rate may change in total while nothing is known of the clock, however long that
+  // is.
   double rate_change_ns_per_s = 1'000;
 
-  // How far the offset comes at most from where its rate would have carried it.
+  // Returns how far the offset can be from where its rate would have carried it.
   double Reach(double seconds) const;
-  // How far the offset comes at most from the straight line between where it was at the two ends.
+  // Returns how far the offset can be from the straight line between its values at the two ends.
   double Sag(double seconds) const;
 };
 
-// All that a clock can be at one instant: a convex set of (offset [ns], rate of the offset [ns/s]).
-// The truth lies in it as long as every constraint was true and the clock keeps the limits: every
-// operation rounds outward, and a set with too many corners is replaced by one that contains it.
+// Everything that a clock can be at one instant: a convex set of (offset [ns], rate of the offset
+// [ns/s]). It contains the truth if every constraint was true and the clock keeps the limits. Every
+// operation rounds outward, and a set with too many corners is replaced by a larger one with fewer.
 //
 // Offsets must be within 10^12 of 0 and rates within 10^9, where rounding is far below the margin
-// that Propagate adds. A value; flat, without allocations.
+// that Propagate adds. A value with inline storage, as a fit makes millions of them.
 class WanderPolygon {
  public:
   WanderPolygon(Interval offset, Interval rate);
 
-  // What the clock can be `seconds` later, or earlier if they are negative.
+  // Replaces the set by what the clock can be `seconds` later, or earlier if negative.
   void Propagate(double seconds, const WanderLimits& limits);
-  // Leaves out the offsets beyond `offset`. False, and unchanged, if that is all of them.
+  // Remove the offsets beyond `offset`. Return false, and change nothing, if that is all of them.
   bool ClipAtMost(double offset);
   bool ClipAtLeast(double offset);
-  // Also lets in what is so near.
+  // Adds everything within this distance of the set.
   void Widen(double offset, double rate);
 
   Interval Offset() const;
   Interval Rate() const;
-  // What Offset() can be so much later: no more than after Propagate(), in a fraction of the time.
+  // Returns what Offset() can be `seconds` later: no more than after Propagate, in a fraction of
+  // the time.
   Interval OffsetAfter(double seconds, const WanderLimits& limits) const;
-  // The offsets of what both contain; nullopt if that is nothing.
+  // Returns the offsets of the intersection; nullopt if it is empty.
   std::optional<Interval> CommonOffset(const WanderPolygon& other) const;
 
   int vertex_count() const { return size_; }
 
  private:
-  // With more corners than the most it gets few again, before the sum with a box adds four. Cuts,
-  // which come after it, leave more often fewer corners than more: so most sums need none removed.
+  // A set with more than kVerticesMax corners is reduced to kVerticesFew before a sum with a box
+  // adds four. The cuts after that usually remove more corners than they add, so most sums need no
+  // reduction.
   static constexpr int kVerticesFew = 12;
   static constexpr int kVerticesMax = 16;
   static constexpr int kCapacity = kVerticesMax + 4 + 4;
@@ -67,6 +71,7 @@ class WanderPolygon {
   int Previous(int i) const { return i == 0 ? size_ - 1 : i - 1; }
   void SetBox(Interval offset, Interval rate);
   void Shear(double seconds);
+  // Corners with extreme coordinates.
   struct Farthest {
     int bottom = 0, right = 0, top = 0, left = 0;
   };

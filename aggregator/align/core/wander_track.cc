@@ -12,7 +12,7 @@ using Outcome = WanderFilter::Outcome;
 
 constexpr double kBurstSeconds = 0.02;
 
-// What the sharpest side so far leaves open at another time, as far as the rate's limits reach.
+// The sharpest side so far, and what it implies at other times by the limits of the rate.
 class SharpestSide {
  public:
   bool Implies(const TrackSide& side, double rate_most) const {
@@ -35,6 +35,7 @@ class SharpestSide {
 
 // Those that none before them implies.
 template <typename Iterator>
+// Keeps the sides that no earlier one implies.
 std::vector<TrackSide> KeepSharp(Iterator begin, Iterator end, double rate_most) {
   SharpestSide most;
   SharpestSide least;
@@ -49,7 +50,7 @@ std::vector<TrackSide> KeepSharp(Iterator begin, Iterator end, double rate_most)
   return kept;
 }
 
-// A filter on its way through a track, in either direction.
+// A filter on its way along a track, in either direction.
 class TrackPass {
  public:
   TrackPass(const TrackSide& first, const WanderPolygon& begin, const WanderLimits& limits,
@@ -77,6 +78,8 @@ class TrackPass {
   TrackVerdicts& verdicts_;
 };
 
+// Two sets that both contain the truth intersect. If they do not, evidence was wrong, and the union
+// is the only safe answer.
 TrackPoint Join(const WanderPolygon& before, const WanderPolygon& after) {
   if (const auto common = before.CommonOffset(after)) return {*common, false};
   const Interval a = before.Offset();

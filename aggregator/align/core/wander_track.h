@@ -15,20 +15,21 @@ namespace neurontrace {
 struct TrackSide {
   double seconds = 0;
   double offset = 0;
-  uint32_t constraint = 0;  // whose side it is, for the caller
+  uint32_t constraint = 0;  // for the caller: whose side it is
   bool is_most = false;
 };
 
-// Of the sides, in ascending order of time, those that do not follow from a neighbour within a
-// burst (20 ms) by the limits of the rate alone.
+// Returns the sides, in ascending order of time, without those that a neighbour within 20 ms
+// implies by the limits of the rate alone. Probes come in bursts, and most of a burst adds nothing.
 std::vector<TrackSide> DropImplied(std::span<const TrackSide> sides, Interval rate);
 
+// A rejected side.
 struct TrackContradiction {
   size_t constraint = 0;
-  double amount_ns = 0;  // by how much the side was beyond what was possible
+  double amount_ns = 0;  // how far it was beyond what was possible
 };
 
-// What was left out, which the whole of its constraint is from then on.
+// Records rejected constraints. Once one side is rejected the whole constraint is no longer used.
 class TrackVerdicts {
  public:
   explicit TrackVerdicts(size_t constraints) : is_out_(constraints) {}
@@ -45,19 +46,21 @@ class TrackVerdicts {
   std::vector<TrackContradiction> found_;
 };
 
-// What the offset can be at each of the times of a grid (ascending) by all sides: those before and
-// those after it.
+// The possible offsets at one grid time by all sides, before and after it.
 struct TrackPoint {
   Interval offset;
-  bool is_torn = false;  // those before and those after do not agree: within are both
+  bool is_torn = false;  // the two do not agree: the interval includes both
 };
+// The result of SmoothTrack.
 struct TrackResult {
   std::vector<TrackPoint> points;
-  Interval rate;         // after the last side, from those before it
+  Interval rate;         // after the last side, from the sides before it
   size_t stretched = 0;  // sides that contradicted within the tolerance
 };
-// `begin` knows nothing but the limits of the rate. A side that contradicts by no more than
-// `tolerance` widens what is possible, any other is rejected.
+// Runs a filter forwards and backwards over the sides and intersects both at each grid time. Sides
+// and grid are in ascending order, and there is at least one side. `begin` is the set before
+// anything is known. A side that contradicts by up to `tolerance` widens what is possible; any
+// other is rejected.
 TrackResult SmoothTrack(std::span<const TrackSide> sides, std::span<const double> grid,
                         const WanderPolygon& begin, const WanderLimits& limits, double tolerance,
                         TrackVerdicts& verdicts);

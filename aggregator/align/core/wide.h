@@ -8,10 +8,10 @@ namespace neurontrace {
 // Holds every sum and difference of nanoseconds, and their products with a rate.
 using Wide = __int128;
 
-// Evidence of a time from here on is none: 146 years, far from where sums overflow.
+// Evidence with a time from here on is ignored: 146 years, far from where sums overflow.
 inline constexpr uint64_t kEvidenceTimeMaxNs = uint64_t{1} << 62;
 
-// As nanoseconds: the nearest that there are.
+// Converts to nanoseconds; a value outside the range becomes the nearest one.
 inline uint64_t Saturate(Wide value) {
   if (value < 0) return 0;
   if (value > Wide{UINT64_MAX}) return UINT64_MAX;

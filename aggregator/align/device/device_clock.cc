@@ -9,14 +9,14 @@
 namespace neurontrace {
 namespace {
 
-// The segments that an event may lie in: one, or two that follow each other.
+// The segments that an event may belong to: one, or two consecutive ones.
 struct Candidates {
   size_t first = 0;
   size_t last = 0;
 };
 
-// By what is known of the ring; where that leaves it open, or an event was written down late, by
-// the execution, if executions go on being counted from one segment to the next.
+// Decides by the ring. If that leaves it open, or the event was recorded late, decides by the
+// execution, provided that executions continue to be counted across the two segments.
 Candidates FindCandidates(const std::vector<DeviceSegmentRange>& ranges, const DeviceTime& time) {
   const auto after = std::upper_bound(
       ranges.begin(), ranges.end(), time.sequence,
@@ -54,7 +54,8 @@ ClockReading ReadBetween(const DeviceClockModel& model, Candidates candidates, u
   const auto& segments = model.clock.segments;
   const ClockEstimate before = EvaluateSegment(segments[candidates.first], x_ns);
   const ClockEstimate after = EvaluateSegment(segments[candidates.last], x_ns);
-  // What happened between the two happened, on the host's clock, between what is known of both.
+  // What happened between the two segments happened, on the host's clock, between the end of the
+  // first and the begin of the second.
   const ClockEstimate begin =
       EvaluateSegment(segments[candidates.first], model.ranges[candidates.first].x_end_ns);
   const ClockEstimate end =

@@ -11,15 +11,15 @@
 
 namespace neurontrace {
 
-// Which of a sync point's two readings came first. Values are in stores: never change one.
+// Which of a sync point's two readings came first. Stored: never change a value.
 enum class SyncOrder : uint8_t {
-  kUnknown = 0,      // to be learned; of a model: could not be
+  kUnknown = 0,      // to be learned; in a model: could not be learned
   kHostAfter = 1,    // the host's reading is late, never early
-  kHostBefore = 2,   // it is early, never late
-  kEitherFirst = 3,  // it is as often early as late
+  kHostBefore = 2,   // the host's reading is early, never late
+  kEitherFirst = 3,  // the host's reading is early as often as late
 };
 
-// The evidence that a segment is made of lies between these, ends included.
+// Where the evidence of a segment lies, ends included.
 struct DeviceSegmentRange {
   uint64_t first_sequence = 0;
   uint64_t last_sequence = 0;
@@ -30,35 +30,35 @@ struct DeviceSegmentRange {
   friend bool operator==(const DeviceSegmentRange&, const DeviceSegmentRange&) = default;
 };
 
-// How a device core's counter (x) becomes its host's clock (y), piece by piece. As a counter may
-// start again, the same x may lie in several segments: where an event belongs is told by its place
-// in the ring and its execution, so this model is read by ReadDeviceClock alone.
+// How a device core's counter (x, ns) becomes its host's clock (y, ns), piece by piece. A counter
+// can restart, so the same x can be in several segments. An event's place in the ring and its
+// execution decide between them, so this model is only read by ReadDeviceClock.
 struct DeviceClockModel {
   ClockModel clock;
-  std::vector<DeviceSegmentRange> ranges;  // one a segment
+  std::vector<DeviceSegmentRange> ranges;  // one per segment
   SyncOrder sync_order = SyncOrder::kUnknown;
   friend bool operator==(const DeviceClockModel&, const DeviceClockModel&) = default;
 };
 
-// Whether an execution is of a segment or of the next, by its number. Numbers that start again tell
-// nothing.
+// Whether an execution belongs to a segment or to the next one, by its number. Numbers that
+// restarted in between tell nothing.
 enum class DeviceSegmentSide : uint8_t { kUnknown, kBefore, kAfter };
 DeviceSegmentSide SideOf(const DeviceSegmentRange& before, const DeviceSegmentRange& after,
                          uint64_t exec_id);
 
-// A stamp of the device's counter, and where it stood.
+// A timestamp of the device's counter with its place.
 struct DeviceTime {
   uint64_t x_ns = 0;
   uint64_t sequence = 0;
   std::optional<uint64_t> exec_id = {};
 };
 
-// A time that may lie in either of two segments, and could in both, has the bounds of both. A model
-// without a segment says that y is x, without a bound.
+// Returns the estimate for a timestamp. If it may belong to either of two segments and fits both,
+// the bounds include both. Without a segment y is x, without a bound. Pure.
 ClockReading ReadDeviceClock(const DeviceClockModel& model, const DeviceTime& time);
 
-// A part for each segment of the model, which is what events go through: at a few nanoseconds
-// each, and without a word where the model leaves open to which of two segments they belong.
+// Returns a map part for each segment, which is what events go through, at a few nanoseconds each.
+// Events that the model cannot attribute to one segment are not mapped.
 DeviceMap DeviceMapOf(const DeviceClockModel& model);
 
 }  // namespace neurontrace

@@ -40,10 +40,11 @@ enum Attribute : size_t {
 constexpr std::string_view kNames[kAttributes] = {
     "exec_id", "nc_timestamp_ns", "cpu_timestamp_ns", "device_core_idx", "op_id", "peer_id"};
 
+// Where the attributes of one shape are.
 struct ShapeColumns {
   DeviceEventType type = DeviceEventType::kOther;
   Phase phase = Phase::kOther;
-  std::array<std::span<const uint64_t>, kAttributes> column = {};  // empty: it has no such key
+  std::array<std::span<const uint64_t>, kAttributes> column = {};  // empty: no such key
   std::array<bool, kAttributes> is_text = {};
 };
 

@@ -11,42 +11,42 @@
 
 namespace neurontrace {
 
-// What an event of a runtime's ring tells about the clocks of a core.
+// What an event of the runtime's ring contributes to the clock of a core.
 enum class DeviceEventType : uint8_t {
   kOther,       // nothing
   kRunning,     // the device runs an execution
-  kDevice,      // anything else that is stamped by the device's counter
-  kCollective,  // the same: the device takes part in one
-  kSyncPoint,   // both clocks
-  // The host, around an execution, in this order:
-  kPrepare,  // before it submits
-  kCore,     // submits, and waits
+  kDevice,      // any other event with a timestamp of the device's counter
+  kCollective,  // the same: the device takes part in a collective
+  kSyncPoint,   // readings of both clocks
+  // Host events around an execution, in this order:
+  kPrepare,  // before submission
+  kCore,     // submission and wait
   kWait,
-  kFinish,   // after it knows of the end
-  kBarrier,  // meets the other hosts
+  kFinish,   // after the end is known
+  kBarrier,  // a barrier with the other hosts
 };
 
-// Knows the names that other versions of the runtime use too.
+// Recognises the names of several versions of the runtime.
 DeviceEventType DeviceEventTypeOf(std::string_view event_type);
 
-// As much of one event as clocks need.
+// The fields of one event that clocks need.
 struct DeviceEvent {
   DeviceEventType type = DeviceEventType::kOther;
   Phase phase = Phase::kOther;
   uint64_t sequence = 0;      // nc_local_id: its place in the ring
-  uint64_t tracking_id = 0;   // what a start and its stop have in common
-  uint64_t timestamp_ns = 0;  // the host's clock; of a device's event: as the runtime computed it
+  uint64_t tracking_id = 0;   // shared by a start and its stop
+  uint64_t timestamp_ns = 0;  // host's clock; for a device's event as the runtime computed it
   std::optional<uint64_t> exec_id = {};
   std::optional<uint64_t> nc_timestamp_ns = {};
   std::optional<uint64_t> cpu_timestamp_ns = {};
   std::optional<uint64_t> device_core_idx = {};
-  // Of a collective: which of the execution's. Of a barrier: the one peer that it is with.
+  // Of a collective: its number within the execution. Of a barrier: the peer that it is with.
   std::optional<uint64_t> operation = {};
   friend bool operator==(const DeviceEvent&, const DeviceEvent&) = default;
 };
 
-// The events of a chunk, decoded with its attributes, that have something to tell, in the order of
-// the ring. Numbers may have come as text. Events without a place in the ring are passed over.
+// Returns the relevant events of a chunk, decoded with its attributes, in the order of the ring.
+// Numbers may be stored as text. Skips events without a place in the ring. Pure.
 std::vector<DeviceEvent> DeviceEventsOf(const DecodedChunk& chunk);
 
 }  // namespace neurontrace

@@ -8,12 +8,12 @@
 namespace neurontrace {
 namespace {
 
-// Of two cores, how much nearer in time one of them must have ended for a sync point to be its.
+// How many times nearer one of two cores must have ended for a sync point to be attributed to it.
 constexpr uint64_t kMuchNearer = 8;
 
 uint64_t CounterDistance(uint64_t a, uint64_t b) { return a < b ? b - a : a - b; }
 
-// Leaves every second one.
+// Keeps every second item; returns how many it removed.
 template <typename T>
 uint64_t Halve(std::vector<T>& items) {
   const size_t before = items.size();
@@ -23,7 +23,7 @@ uint64_t Halve(std::vector<T>& items) {
   return before - kept;
 }
 
-// How far a counter's time is from the nearest end of a run of the core about that place.
+// Returns how far a counter's time is from the nearest end of a run of the core around that place.
 uint64_t DistanceOf(const DeviceEvidence& evidence, const DeviceSyncPoint& point) {
   const auto after = std::upper_bound(
       evidence.executions.begin(), evidence.executions.end(), point.sequence,
@@ -81,7 +81,7 @@ void DeviceEvidenceReader::AddSyncPoint(const DeviceEvent& event) {
                         .sequence = event.sequence,
                         .device_ns = *event.nc_timestamp_ns,
                         .host_ns = *event.cpu_timestamp_ns};
-  // A version that stamps the event with the reading itself does not say when it wrote it down.
+  // Versions that stamp the event with the reading itself do not say when it was recorded.
   if (event.timestamp_ns != point.host_ns) point.recorded_ns = event.timestamp_ns;
   sync_points_.push_back(point);
   if (sync_points_.size() < limits::kDeviceSyncPointsMax) return;
@@ -187,7 +187,7 @@ void DeviceEvidenceReader::Stop(const DeviceEvent& event) {
   }
 }
 
-// The latest that certainly comes before the submission.
+// The latest time that certainly precedes the submission.
 std::optional<uint64_t> DeviceEvidenceReader::BeforeOf(const Execution& e) {
   if (!e.core_start_ns) return e.prepare_stop_ns ? e.prepare_stop_ns : e.prepare_start_ns;
   const std::optional<uint64_t>& prepared =
@@ -198,8 +198,8 @@ std::optional<uint64_t> DeviceEvidenceReader::BeforeOf(const Execution& e) {
   return std::nullopt;
 }
 
-// The earliest that certainly comes after the host knows of the end. Some versions of the runtime
-// write another execution's number on a wait, which then is not between its neighbours.
+// The earliest time at which the host certainly knows of the end. Some versions of the runtime
+// write another execution's number on a wait, which is then not between its neighbours.
 std::optional<uint64_t> DeviceEvidenceReader::AfterOf(const Execution& e) {
   if (!e.wait_stop_ns) return e.finish_start_ns;
   const bool is_between = (!e.core_start_ns || *e.core_start_ns <= *e.wait_stop_ns) &&
@@ -214,6 +214,7 @@ void DeviceEvidenceReader::CloseOldest() {
   open_.pop_front();
   const uint64_t number = first_open_++;
   const auto at = number_of_.find(execution.exec_id);
+  // A newer execution may have taken over the id.
   if (at != number_of_.end() && at->second == number) number_of_.erase(at);
   if (execution.runs.empty()) return;
   if (executions_seen_++ % execution_stride_ != 0) {
@@ -253,7 +254,7 @@ DeviceCoreEvidence* DeviceEvidenceReader::CoreOf(std::optional<uint64_t> index) 
   return &*cores_.insert(at, DeviceCoreEvidence{.device_core_idx = index, .evidence = {}});
 }
 
-// The core whose counter stood there: a sync point does not name it, but counters rarely agree.
+// A sync point does not name its core, but the counters of two cores rarely agree.
 DeviceCoreEvidence* DeviceEvidenceReader::CoreNear(const DeviceSyncPoint& point) {
   if (cores_.size() == 1) return &cores_.front();
   DeviceCoreEvidence* nearest = nullptr;
@@ -274,7 +275,7 @@ DeviceCoreEvidence* DeviceEvidenceReader::CoreNear(const DeviceSyncPoint& point)
 
 DeviceExtraction DeviceEvidenceReader::Finish() {
   while (!open_.empty()) CloseOldest();
-  // Without any execution there is one core to speak of, as far as anybody knows.
+  // Without any execution there appears to be one core.
   if (cores_.empty() && !sync_points_.empty()) CoreOf(std::nullopt);
   for (DeviceCoreEvidence& core : cores_) {
     std::stable_sort(core.evidence.executions.begin(), core.evidence.executions.end(),

@@ -14,38 +14,40 @@
 
 namespace neurontrace {
 
-// The evidence of one physical core: a logical core may be made of several, each with a counter of
-// its own.
+// The evidence of one physical core. A logical core may consist of several, each with its own
+// counter.
 struct DeviceCoreEvidence {
   std::optional<uint64_t> device_core_idx;  // nullopt: no event named a core
   DeviceEvidence evidence;
 };
 
-// Events that could have told something, and why they do not.
+// Counts events that could have been evidence, by the reason why they are not.
 struct DeviceEventsIgnored {
   uint64_t without_execution = 0;  // no exec_id
   uint64_t without_counter = 0;    // a device's event without nc_timestamp_ns
-  uint64_t stops_alone = 0;        // their starts were lost, or are too long ago
+  uint64_t stops_alone = 0;        // the start was lost, or is too long ago
   uint64_t inconsistent = 0;       // host events that are not where their execution is
   uint64_t late = 0;               // of executions too long ago
   uint64_t cores_beyond = 0;       // of more cores than one logical core has
-  uint64_t cores_unknown = 0;      // sync points that may be of either of several cores
+  uint64_t cores_unknown = 0;      // sync points that may belong to either of several cores
   uint64_t thinned = 0;            // executions and sync points beyond what is kept
   friend bool operator==(const DeviceEventsIgnored&, const DeviceEventsIgnored&) = default;
 };
 
+// The result of reading a stream.
 struct DeviceExtraction {
-  std::vector<DeviceCoreEvidence> cores;  // by index
+  std::vector<DeviceCoreEvidence> cores;  // sorted by index
   DeviceEventsIgnored ignored;
 };
 
-// Finds the evidence of clocks in the events of one logical core of one process, which are added in
-// about the order of its ring. Bounded by limits.h: what is under way at a time by forgetting the
-// oldest, what is kept by keeping every second, every fourth ... execution. One thread at a time.
+// Extracts the evidence of clocks from the events of one logical core of one process, which are
+// added in about the order of its ring. Memory is bounded by limits.h: of open executions the
+// oldest are closed, and of finished ones every second, every fourth ... is kept. One thread at a
+// time.
 class DeviceEvidenceReader {
  public:
   void Add(std::span<const DeviceEvent> events);
-  // All of it; nothing may be added after.
+  // Returns all evidence. Nothing may be added afterwards.
   DeviceExtraction Finish();
 
  private:
@@ -77,21 +79,26 @@ class DeviceEvidenceReader {
   void Start(const DeviceEvent& event);
   void Stop(const DeviceEvent& event);
   void AddSyncPoint(const DeviceEvent& event);
+  // Returns whether the execution can have this start: it has none like it so far.
   bool TakesStart(const Execution& execution, const DeviceEvent& event) const;
-  // The execution that is under way by this id; a new one if it has had such a start already.
+  // Returns the open execution with the event's id, or a new one if that has had such a start
+  // already: ids may repeat.
   uint64_t ExecutionFor(const DeviceEvent& event);
   Execution* Find(uint64_t number);
   void CloseOldest();
+  // Host times certainly before the start, and certainly after the end, of an execution.
   std::optional<uint64_t> BeforeOf(const Execution& execution);
   std::optional<uint64_t> AfterOf(const Execution& execution);
+  // CoreOf: by index. CoreNear: the core whose counter fits a sync point.
   DeviceCoreEvidence* CoreOf(std::optional<uint64_t> index);
   DeviceCoreEvidence* CoreNear(const DeviceSyncPoint& point);
   void ThinExecutions();
 
-  std::deque<Execution> open_;  // numbers from first_open_
+  std::deque<Execution> open_;  // numbered from first_open_
   uint64_t first_open_ = 0;
-  absl::flat_hash_map<uint64_t, uint64_t> number_of_;  // by exec_id
+  absl::flat_hash_map<uint64_t, uint64_t> number_of_;  // by exec_id: the latest
   absl::flat_hash_map<SpanKey, Span> spans_;
+  // Oldest first, so that the oldest is forgotten at the limit.
   std::deque<SpanKey> span_order_;
   std::vector<DeviceSyncPoint> sync_points_;
   std::vector<DeviceCoreEvidence> cores_;
@@ -102,7 +109,7 @@ class DeviceEvidenceReader {
   DeviceEventsIgnored ignored_;
 };
 
-// All at once.
+// Reads all events at once.
 DeviceExtraction ExtractDeviceEvidence(std::span<const DeviceEvent> events);
 
 }  // namespace neurontrace

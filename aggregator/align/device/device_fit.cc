@@ -12,18 +12,19 @@
 namespace neurontrace {
 namespace {
 
-// The outcome of one part.
+// One part while it is fitted.
 struct Work {
   explicit Work(DevicePart from) : part(std::move(from)) {}
 
   DevicePart part;
   PairOrigin origin;
-  ClockSegment outline;  // by what cannot be otherwise
-  // Of the part's sync points, which are the ones that the gate let through.
+  ClockSegment outline;  // fitted to the certain constraints alone
+  // Of the part's sync points that passed the gate.
   std::vector<SyncSample> samples;
   SyncJudgement judgement;
 };
 
+// Fits each part: an outline by brackets, a gate for sync points by the outline, then all together.
 class DeviceFitter {
  public:
   DeviceFitter(const DeviceEvidence& evidence, const DeviceFitParameters& parameters)
@@ -69,8 +70,8 @@ void DeviceFitter::Outline(Work& work) {
   work.origin = PairOrigin::Of(hard.front());
 }
 
-// Leaves the sync points that can be meant: not farther from the outline than it is unsure, but for
-// what is usual.
+// Removes sync points that cannot be right: those farther from the outline than its bound plus what
+// is usual for this device. The usual distance is ten times the median deviation.
 void DeviceFitter::Gate(Work& work) {
   std::vector<double> beside;
   std::vector<double> reach;
@@ -97,7 +98,7 @@ void DeviceFitter::Gate(Work& work) {
   points.resize(kept);
 }
 
-// Turns what the sync points say into constraints.
+// Turns the judgement about sync points into constraints.
 void DeviceFitter::AddSyncPoints(Work& work) {
   const SyncJudgement& judgement = work.judgement =
       JudgeSyncPoints(work.samples, order_, parameters_.sync);
@@ -133,7 +134,7 @@ void DeviceFitter::AddSyncPoints(Work& work) {
   SortByX(work.part.hard);
 }
 
-// Where few sync points speak, what is likely is a little more than they say.
+// Where only a few sync points speak, what is likely is wider than they say.
 void Allow(const Work& work, std::vector<ClockKnot>& knots) {
   if (work.samples.empty()) return;
   for (ClockKnot& knot : knots) {
@@ -150,8 +151,8 @@ void Allow(const Work& work, std::vector<ClockKnot>& knots) {
   }
 }
 
-// A line between knots comes near what cannot be otherwise, give or take its tolerance: where it
-// goes beyond, a knot is put there.
+// A line between knots follows the certain constraints only to within its tolerance. Adds a knot
+// where it exceeds one.
 void HoldTo(std::span<const ClockConstraint> constraints, ClockSegment& segment) {
   std::vector<ClockKnot> added;
   for (const ClockConstraint& constraint : constraints) {
@@ -159,7 +160,7 @@ void HoldTo(std::span<const ClockConstraint> constraints, ClockSegment& segment)
     const uint64_t y = std::clamp(estimate.y_ns, constraint.y_min_ns, constraint.y_max_ns);
     if (y == estimate.y_ns) continue;
     const uint64_t moved = y > estimate.y_ns ? y - estimate.y_ns : estimate.y_ns - y;
-    if (moved > estimate.bound_ns) continue;  // it contradicted, and was left out
+    if (moved > estimate.bound_ns) continue;  // the constraint contradicted and was rejected
     if (!added.empty() && added.back().x_ns == constraint.x_ns) continue;
     added.push_back({constraint.x_ns, y, estimate.bound_ns + moved,
                      std::min(estimate.bound_ns, estimate.likely_bound_ns) + moved});
@@ -178,7 +179,7 @@ void HoldTo(std::span<const ClockConstraint> constraints, ClockSegment& segment)
   }
 }
 
-// Of two times the later is never shown as the earlier.
+// A later time must never be shown as earlier.
 void MakeAscend(std::vector<ClockKnot>& knots) {
   for (size_t i = 1; i < knots.size(); ++i) {
     if (knots[i].y_ns >= knots[i - 1].y_ns) continue;
@@ -223,6 +224,7 @@ DeviceClockModel DeviceFitter::Run() {
        PartDevice(evidence_, {parameters_.pair.pair, parameters_.apart_most_ns}, faults_)) {
     all.emplace_back(std::move(part));
   }
+  // The order of readings is a property of the runtime, so all parts vote together.
   SyncOrderVote vote;
   for (Work& work : all) {
     Outline(work);
@@ -240,7 +242,7 @@ DeviceClockModel DeviceFitter::Run() {
 
 PairFitParameters DeviceFitParameters::DefaultPair() {
   PairFitParameters pair;
-  // Two oscillators, of which the device's may be a poor one; and a REALTIME that is being slewed.
+  // Two oscillators, the device's possibly a poor one, and a REALTIME that may be slewed meanwhile.
   pair.pair.rate = {-600'000, 600'000};
   pair.line_tolerance_ns = 10;
   pair.reach_s = 64;

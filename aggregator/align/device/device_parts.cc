@@ -38,10 +38,10 @@ std::string_view FaultWords(DeviceFault fault) {
   return "";
 }
 
-// Something that ties a counter to a clock at about one time from both sides.
+// Ties a counter to a clock at about one time from both sides.
 struct ClockAnchor {
   ClockConstraint first;
-  ClockConstraint second;  // not before the first in x
+  ClockConstraint second;  // its x is not before the first's
   uint64_t sequence = 0;
 };
 
@@ -51,12 +51,12 @@ struct AnchorSegments {
     std::vector<size_t> anchors;  // ascending
   };
   std::vector<Segment> segments;
-  std::vector<size_t> rejected;  // anchors that fit none, ascending
+  std::vector<size_t> rejected;  // anchors that fit no segment, ascending
 };
 
-// So many that fit each other are no accident.
+// This many consecutive anchors that fit each other are no accident.
 constexpr size_t kAgreeing = 3;
-// ... and at the end, where no more can come.
+// At the end of the evidence, where no more can come, fewer suffice.
 constexpr size_t kAgreeingAtEnd = 2;
 
 // Anchors that one smooth clock explains.
@@ -64,7 +64,7 @@ class Group {
  public:
   explicit Group(const PairParameters& parameters) : parameters_(&parameters) {}
 
-  // False, and nothing changes, if it does not fit.
+  // Returns false, and changes nothing, if the anchor does not fit.
   bool Add(size_t index, const ClockAnchor& anchor) {
     PairClock clock = clock_.has_value() ? *clock_ : PairClock(anchor.first, *parameters_);
     if (clock_.has_value() && Contradicts(clock.Add(anchor.first))) return false;
@@ -87,6 +87,7 @@ class Group {
   std::vector<size_t> members_;
 };
 
+// Compares each anchor with the current segment and with those that did not fit it.
 class AnchorParter {
  public:
   AnchorParter(std::span<const ClockAnchor> anchors, const PairParameters& parameters)
@@ -114,7 +115,7 @@ class AnchorParter {
     if (held_.size() >= kAgreeing) Finish();
   }
 
-  // Those held are the current ones from now on.
+  // The anchors held so far become the current segment.
   void Finish() {
     if (current_.size() >= kAgreeingAtEnd) {
       Emit(current_);
@@ -148,18 +149,18 @@ class AnchorParter {
   AnchorSegments result_;
 };
 
-// Parts anchors, which are in the order of the ring, where the counter started again or stepped:
-// one that does not fit what came before is held; once three in a row fit each other, they are a
-// new segment; if those before go on instead, it is rejected.
+// Divides anchors, in the order of the ring, where the counter restarted or stepped. An anchor that
+// does not fit is held. Once three consecutive ones fit each other, they form a new segment; if the
+// current segment continues instead, they are rejected.
 AnchorSegments PartAnchors(std::span<const ClockAnchor> anchors, const PairParameters& parameters) {
   return AnchorParter(anchors, parameters).Run();
 }
 
-// Which of `values` are not in the longest part of them that strictly ascends. One bad value costs
-// one, however bad it is.
+// Returns which values are outside the longest strictly ascending subsequence (patience sorting).
+// One bad value then costs only itself, however far off it is.
 std::vector<bool> OutOfOrder(std::span<const uint64_t> values) {
   constexpr size_t kNone = SIZE_MAX;
-  std::vector<size_t> last_of;  // by length: the part of it that ends least
+  std::vector<size_t> last_of;  // by length: the subsequence with the smallest end
   std::vector<size_t> before(values.size(), kNone);
   for (size_t i = 0; i < values.size(); ++i) {
     const auto at = std::lower_bound(last_of.begin(), last_of.end(), values[i],
@@ -178,8 +179,7 @@ std::vector<bool> OutOfOrder(std::span<const uint64_t> values) {
   return out;
 }
 
-// Where executions are numbered in another way than by their order, numbers cannot tell which of
-// them is out of place.
+// If more numbers are out of order, they do not follow the order of executions and tell nothing.
 constexpr double kOutOfOrderMost = 0.2;
 constexpr DeviceSegmentRange kEmptyRange = {UINT64_MAX, 0, UINT64_MAX, 0, UINT64_MAX, 0};
 
@@ -262,7 +262,7 @@ class DeviceParter {
   std::vector<DevicePart> parts_;
 };
 
-// False if there are too few executions with both brackets to go by.
+// Returns false if too few executions have both brackets.
 bool DeviceParter::PartByBrackets() {
   std::vector<ClockAnchor> anchors;
   std::vector<size_t> execution_of;
@@ -313,7 +313,7 @@ void DeviceParter::AddBrackets(std::span<const size_t> executions, DevicePart& p
   }
 }
 
-// What has one side only.
+// Adds executions with one bracket.
 void DeviceParter::PlacePartialBrackets() {
   for (const DeviceExecution& e : evidence_.executions) {
     if (!IsSane(e) || HasStart(e) == HasEnd(e)) continue;
@@ -322,7 +322,7 @@ void DeviceParter::PlacePartialBrackets() {
   }
 }
 
-// Without brackets the sync points hold each other.
+// Without brackets the sync points have to support each other.
 void DeviceParter::PartBySyncPoints() {
   std::vector<ClockAnchor> anchors;
   std::vector<size_t> point_of;
@@ -363,7 +363,7 @@ void DeviceParter::PlaceSyncPoints() {
   }
 }
 
-// By the ring; between two parts, by the execution.
+// Decides by the ring; between two parts, by the execution.
 DevicePart* DeviceParter::PartOf(uint64_t sequence, uint64_t exec_id) {
   const auto after = std::upper_bound(
       parts_.begin(), parts_.end(), sequence,

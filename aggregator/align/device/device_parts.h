@@ -12,7 +12,7 @@
 
 namespace neurontrace {
 
-// Why evidence of a device's clock was left out.
+// Why evidence of a device's clock was rejected; FaultWords describes each.
 enum class DeviceFault : uint8_t {
   kImpossible,
   kFitsNothing,
@@ -24,10 +24,11 @@ enum class DeviceFault : uint8_t {
   kContradiction,
 };
 
-// What was left out, counted, and told once for each cause. One thread at a time.
+// Counts rejected evidence, and reports each cause once. One thread at a time.
 class DeviceFaults {
  public:
   void Add(DeviceFault fault, uint64_t x_ns, double amount_ns = 0);
+  // Adds the counts and one finding for each cause.
   void WriteTo(ClockModel& model) const;
 
  private:
@@ -40,23 +41,23 @@ class DeviceFaults {
   std::map<DeviceFault, Entry> entries_;
 };
 
-// The evidence of one run of a counter, from its start to where it starts again.
+// The evidence of one run of a counter, from its start until it restarts.
 struct DevicePart {
   SegmentCause cause = SegmentCause::kBegin;
   DeviceSegmentRange range;
-  // What cannot be otherwise: from both sides. Not in order.
+  // What is certain, from both sides; in no order.
   std::vector<ClockConstraint> hard;
-  std::vector<DeviceSyncPoint> sync_points;  // by device_ns, and in order by all else
+  std::vector<DeviceSyncPoint> sync_points;  // by device_ns, and consistent otherwise
 };
 
 struct DevicePartParameters {
   PairParameters pair;
-  // Of a sync point's readings, where sync points are all there is.
+  // Between the two readings of a sync point, if sync points are the only evidence.
   uint64_t apart_most_ns = 0;
 };
 
-// Parts evidence by its place in the ring and its executions. What belongs nowhere goes to
-// `faults`.
+// Divides evidence into parts by its place in the ring and its executions. What belongs nowhere is
+// added to `faults`. Pure.
 std::vector<DevicePart> PartDevice(const DeviceEvidence& evidence,
                                    const DevicePartParameters& parameters, DeviceFaults& faults);
 

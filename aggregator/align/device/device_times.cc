@@ -40,10 +40,11 @@ std::optional<DeviceTimes::HostTime> DeviceTimes::Map(const Place& place, uint64
     }
     return std::nullopt;
   }
-  // The counters of two cores rarely agree so well as the runtime's times do with the right one's.
+  // The runtime's times agree with the right core's counter far better than two cores do with each
+  // other.
   std::optional<HostTime> near;
   for (const ClockMaps::Device& device : devices_) {
-    if (device.map.parts.empty()) return std::nullopt;  // it may be this one's
+    if (device.map.parts.empty()) return std::nullopt;  // the event may be this one's
     const std::optional<HostTime> time = MapOn(device, place, device_ns, runtime_ns);
     if (time && near) return std::nullopt;
     if (time) near = time;

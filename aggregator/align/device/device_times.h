@@ -12,34 +12,37 @@
 
 namespace neurontrace {
 
-// Times of one worker's events that devices stamped, by its host's clock: from what the device
-// said, through the device's map. One thread at a time.
+// Converts device timestamps of one worker's events to its host's clock through the device's map.
+// One thread at a time.
 class DeviceTimes {
  public:
-  // An event is not moved further than this from where the runtime put it: a reader holds as much
-  // in memory. Beyond, the runtime's time is kept.
+  // An event is moved at most this far from where the runtime put it, because a reader has to keep
+  // that much in memory to restore the order. Beyond it the runtime's time is kept.
   static constexpr uint64_t kShiftMaxNs = 5'000'000;
-  // Parts of maps that are remembered; most streams have one. Beyond, all are looked up again.
+  // Map parts that are remembered; most streams use one. Beyond this all are looked up again.
   static constexpr size_t kPartsMax = 64;
 
+  // A converted time.
   struct HostTime {
     uint64_t host_ns = 0;
-    uint64_t bound_ns = 0;                  // because of the device's clock
-    std::optional<uint64_t> physical = {};  // the core that it is of, as far as that has a number
+    uint64_t bound_ns = 0;                  // of the device's clock alone
+    std::optional<uint64_t> physical = {};  // its core, if that has a number
   };
 
-  // Where an event is from.
+  // Where an event comes from.
   struct Place {
     std::optional<uint64_t> physical;  // its device_core_idx
     DevicePlace ring;
   };
 
-  // Both must live until the next Begin. `clocks` may be nullptr: nothing is mapped.
+  // Starts with a stream. Both must exist until the next Begin. `clocks` may be nullptr: nothing is
+  // mapped.
   void Begin(const ClockMaps* clocks, const StreamIdentity& stream);
 
-  // `runtime_ns`: where the runtime put it. nullopt: nothing is known of the core's clock at this
-  // time; or it is too far away; or it may be another core's, or of before or after its counter
-  // started again. An event that does not name its core is of the one that it is near to.
+  // Converts `device_ns`; `runtime_ns` is where the runtime put the event. Returns nullopt if the
+  // core's clock is unknown at this time, if the result is too far away, or if it is unclear which
+  // core or which run of the counter the event belongs to. An event that names no core is
+  // attributed to the one whose time is near.
   std::optional<HostTime> Map(const Place& place, uint64_t device_ns, uint64_t runtime_ns);
 
  private:
@@ -52,7 +55,7 @@ class DeviceTimes {
   ClockMapCursor& CursorOf(const DeviceMapPart& part);
 
   std::span<const ClockMaps::Device> devices_;  // of the stream's logical core
-  std::vector<Part> parts_;                     // those seen
+  std::vector<Part> parts_;                     // used so far
 };
 
 }  // namespace neurontrace

@@ -8,11 +8,11 @@
 namespace neurontrace {
 namespace {
 
-// Neighbours on either side that are looked at. Farther ones would have to be better by what a
-// clock wanders meanwhile.
+// Neighbours on either side that are considered. Distant ones would have to be better by what a
+// clock wanders in between.
 constexpr size_t kNeighbours = 32;
 constexpr double kFarthestS = 60;
-// Lines of which the top is looked for; each step finds a new one, and few matter.
+// Lines that the search for the top considers at most. Each step finds a new one, and few matter.
 constexpr int kSteps = 64;
 
 struct Window {
@@ -28,9 +28,9 @@ Window WindowOf(std::span<const SyncSample> samples, size_t i) {
   return window;
 }
 
-// A curve that is a at sample i and has the rate b there is below sample j if
+// A curve with the value a and the rate b at sample i is below sample j if
 //   a <= offset_j - b d + wander d^2 / 2,    d = seconds_j - seconds_i.
-// The least of these lines over j is a concave function of b; its top is what is wanted.
+// The minimum of these lines over j is a concave function of b, and its maximum is the envelope.
 struct Line {
   double at_zero = INFINITY;
   double d = 0;
@@ -50,8 +50,8 @@ Line LowestLine(std::span<const SyncSample> samples, Window window, size_t i, si
   return lowest;
 }
 
-// Goes to where the best lines so far from the past and from the future meet, until no other is
-// below that.
+// Moves to where the best lines so far from past and future intersect, until no other line is below
+// that point.
 double HighestAt(std::span<const SyncSample> samples, size_t i, size_t without,
                  const EnvelopeParameters& parameters) {
   const Window window = WindowOf(samples, i);

@@ -8,34 +8,38 @@
 
 namespace neurontrace {
 
-// A sync point as the fit sees it: where one clock was by the other, give or take a delay.
+// A sync point as the fit sees it: one clock by the other, up to a delay.
 struct SyncSample {
-  double seconds = 0;
-  double offset = 0;
+  double seconds = 0;  // since the fit's origin
+  double offset = 0;   // ns
 };
 
+// How a curve may bend.
 struct EnvelopeParameters {
   double wander_ns_per_s2 = 50;
   Interval rate{-600'000, 600'000};
 };
 
-// For each sample, how high a curve can be there that lies above none, without bending more than
-// the wander allows: near it, if delays are now and then short. The samples ascend in time.
+// Returns for each sample how high a curve below all samples can be there if it bends no more than
+// the wander allows. Delays only ever add, so the curve is near this wherever delays are sometimes
+// short; it is the smooth version of the lower convex hull. Requires samples in ascending order of
+// time.
 std::vector<double> LowerEnvelope(std::span<const SyncSample> samples,
                                   const EnvelopeParameters& parameters);
-// The same by the others alone: what a sample itself is judged by.
+// The same without the sample itself, by which a sample can be judged.
 std::vector<double> LowerEnvelopeOfOthers(std::span<const SyncSample> samples,
                                           const EnvelopeParameters& parameters);
-// How low a curve can be that lies below none.
+// Returns how low a curve above all samples can be.
 std::vector<double> UpperEnvelope(std::span<const SyncSample> samples,
                                   const EnvelopeParameters& parameters);
 
-// For each sample, how many others on the worse side in time speak of it, those far away less: as
-// one that bends by `wander` is no more than `spread` away. Without any, an envelope says nothing.
+// Returns for each sample how many others support the envelope there, on the side in time with
+// fewer. Distant ones count less: one counts as long as a curve that bends by `wander` stays within
+// `spread`. Without support an envelope says nothing.
 std::vector<double> EnvelopeSupport(std::span<const SyncSample> samples, double spread,
                                     const EnvelopeParameters& parameters);
 
-// The value below which the part `share` of them lies; 0 of none.
+// Returns the value below which the given share of the values lies; 0 if there are none.
 double QuantileOf(std::vector<double> values, double share);
 
 }  // namespace neurontrace

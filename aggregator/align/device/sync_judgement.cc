@@ -12,12 +12,12 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // With fewer neighbours on either side an envelope may be anywhere above the curve.
 constexpr double kSupportMin = 1;
-// What noise is never thought to be below: a host's clock reading.
+// Noise is never assumed to be less than this: the cost of reading a host's clock.
 constexpr double kNoiseMinNs = 100;
-// Fewer cannot vote.
+// Fewer points cannot vote.
 constexpr size_t kVotesMin = 8;
 // How much nearer to one envelope than to the other half of the points must be. Exponential delays
-// make it 0.3, what is symmetric makes it 1.
+// give 0.3, symmetric ones 1.
 constexpr double kCrowding = 0.6;
 
 std::vector<SyncSample> Mirror(std::span<const SyncSample> samples) {
@@ -30,8 +30,8 @@ EnvelopeParameters Mirror(const EnvelopeParameters& parameters) {
   return {parameters.wander_ns_per_s2, {-parameters.rate.max, -parameters.rate.min}};
 }
 
-// How far an envelope is above the curve that it is of: with n samples that speak of it, each late
-// by an exponential time of the mean m, it is 2 m/n on average, and hardly ever 6 m/n.
+// How far an envelope is above its curve. With n supporting samples, each late by an exponential
+// time with mean m, that is 2 m/n on average and hardly ever more than 6 m/n.
 class EnvelopeNoise {
  public:
   EnvelopeNoise(std::span<const SyncSample> samples, const std::vector<double>& envelope,
@@ -41,7 +41,8 @@ class EnvelopeNoise {
     const double mean = QuantileOf(std::move(beyond), 0.5) / std::numbers::ln2;
     support_ = EnvelopeSupport(samples, apart_least_ns + mean, parameters);
     const double speaking = 1 + 2 * QuantileOf(support_, 0.5);
-    // What the envelope is above the curve is missing in what samples are above the envelope.
+    // The distance of samples from the envelope is too small by what the envelope is above the
+    // curve.
     mean_ = std::max(kNoiseMinNs, mean / std::max(0.3, 1 - 2 / speaking));
   }
   double mean() const { return mean_; }
@@ -54,7 +55,7 @@ class EnvelopeNoise {
   double mean_ = 0;
 };
 
-// Delays that make the offset larger.
+// Judges samples whose delays make the offset larger.
 SyncJudgement JudgeLate(std::span<const SyncSample> samples, double apart_least_ns,
                         const EnvelopeParameters& parameters) {
   SyncJudgement judgement;
@@ -63,7 +64,7 @@ SyncJudgement JudgeLate(std::span<const SyncSample> samples, double apart_least_
   judgement.allowance.assign(samples.size(), 0);
   const EnvelopeNoise noise(samples, LowerEnvelope(samples, parameters), apart_least_ns,
                             parameters);
-  // One that is far below where all others would have it was not read when it says it was.
+  // A sample far below where all others put the curve was not read when it claims.
   const std::vector<double> others = LowerEnvelopeOfOthers(samples, parameters);
   std::vector<SyncSample> kept;
   std::vector<size_t> index;
@@ -86,6 +87,7 @@ SyncJudgement JudgeLate(std::span<const SyncSample> samples, double apart_least_
   return judgement;
 }
 
+// Judges samples that are as often early as late: only their spread is known.
 SyncJudgement JudgeSymmetric(std::span<const SyncSample> samples,
                              const SyncParameters& parameters) {
   SyncJudgement judgement;

@@ -10,19 +10,20 @@
 
 namespace neurontrace {
 
+// Assumptions about sync points.
 struct SyncParameters {
-  // What is known of the runtime; kUnknown: learned from the data, and only the likely bound and
+  // Known order of the readings. kUnknown: learned from the data; then only the likely bound and
   // the estimate rely on it.
   SyncOrder order = SyncOrder::kUnknown;
-  // Even the quickest pair of readings is not farther apart: an assumption.
+  // Assumed: even the quickest pair of readings is no farther apart than this.
   double apart_least_ns = 3'000;
-  // How far a pair may be beyond what is usual: this, and ten times what is usual.
+  // How far a pair may exceed the usual distance: this plus ten times the usual distance.
   double gate_ns = 50'000;
   EnvelopeParameters envelope;
 };
 
-// Which of the readings comes first. Delays only ever add, so the points crowd at the one envelope
-// and straggle towards the other.
+// Learns which reading comes first. Delays only ever add, so the points crowd at one envelope and
+// scatter towards the other.
 class SyncOrderVote {
  public:
   void Add(std::span<const SyncSample> samples, const SyncParameters& parameters);
@@ -33,18 +34,18 @@ class SyncOrderVote {
   std::vector<double> below_upper_;
 };
 
-// What the sync points of one segment say of its curve.
+// What the sync points of one segment say about its curve.
 struct SyncJudgement {
-  // Of each sample: between these is the curve, if the assumption holds; infinite: not known.
+  // For each sample, the interval of the curve if the assumption holds; infinite: unknown.
   std::vector<Interval> likely;
-  // Of each sample: how far the curve may be beyond that after all, as few others speak of it.
+  // For each sample, how far the curve may still be beyond that because few others support it.
   std::vector<double> allowance;
-  // Samples that cannot be what they should be: they say nothing.
+  // Samples that cannot be what they should be and are not used.
   std::vector<bool> rejected;
 };
 
-// `samples` ascend in time and are those that the gate let through. `order` is what was learned or
-// is known.
+// Requires samples in ascending order of time that passed the gate. `order` is learned or known.
+// Pure.
 SyncJudgement JudgeSyncPoints(std::span<const SyncSample> samples, SyncOrder order,
                               const SyncParameters& parameters);
 

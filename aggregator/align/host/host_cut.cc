@@ -10,7 +10,7 @@
 namespace neurontrace {
 namespace {
 
-// nullptr: nothing that raw would feel.
+// Returns nullptr for events that the raw clock does not feel.
 const char* WordsOf(ClockEventKind kind) {
   switch (kind) {
     case ClockEventKind::kSuspend:
@@ -53,7 +53,7 @@ std::vector<HostCut> MergeCuts(std::vector<HostCut> cuts) {
   });
   std::vector<HostCut> merged;
   for (HostCut& cut : cuts) {
-    // Two of no length at one moment are one.
+    // Two cuts without length at one moment are the same.
     const bool is_same =
         !merged.empty() && std::tie(cut.x_begin_ns, cut.x_end_ns) ==
                                std::tie(merged.back().x_begin_ns, merged.back().x_end_ns);
@@ -63,6 +63,7 @@ std::vector<HostCut> MergeCuts(std::vector<HostCut> cuts) {
     }
     HostCut& last = merged.back();
     last.x_end_ns = std::max(last.x_end_ns, cut.x_end_ns);
+    // The amounts of different events cannot be combined.
     last.amount_ns = 0;
     if (last.words.find(cut.words) == std::string::npos) last.words += "; " + cut.words;
   }

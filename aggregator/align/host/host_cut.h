@@ -12,23 +12,24 @@
 
 namespace neurontrace {
 
-// Where a host's curve is cut: somewhere between two times of raw something happened.
+// A cut of a host's curve: something happened between two times of raw. A plain value.
 struct HostCut {
   uint64_t x_begin_ns = 0;
   uint64_t x_end_ns = 0;
   SegmentCause cause = SegmentCause::kBegin;  // of the segment that begins
-  int64_t amount_ns = 0;                      // 0: not known
+  int64_t amount_ns = 0;                      // of the step; 0: unknown
   std::string words;
 };
 
-// What the host and the keeper of the reference told, in ascending order and apart from each other.
-// The sides are in ascending order of x.
+// Returns the cuts reported by the host and by restarts of the reference, in ascending order and
+// not overlapping. The sides are in ascending order of x.
 std::vector<HostCut> ToldCuts(std::span<const ClockEvent> events, std::span<const HostSide> sides,
                               const std::vector<HostExchange>& exchanges);
-// Sorts them, and makes one of those that overlap.
+// Sorts cuts and merges overlapping ones.
 std::vector<HostCut> MergeCuts(std::vector<HostCut> cuts);
 
-// The sides between the cuts: one more stretch than there are cuts. Those within a cut are in none.
+// Returns the sides between the cuts: one more stretch than there are cuts. Sides within a cut
+// belong to none. The result refers to `sides`.
 std::vector<std::span<const HostSide>> StretchesBetween(std::span<const HostSide> sides,
                                                         std::span<const HostCut> cuts);
 

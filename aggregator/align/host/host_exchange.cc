@@ -16,7 +16,7 @@ bool ReadExchange(const ClockExchange& exchange, HostExchange& out) {
   }
   const uint64_t away = exchange.receive_raw_ns - exchange.send_raw_ns;
   const uint64_t held = exchange.reference_send_ns - exchange.reference_receive_ns;
-  // 200 ppm, and a nanosecond for the rounding of stamps: the two clocks count differently.
+  // 200 ppm, and one ns for rounding: the two clocks run at different rates.
   if (held > away + away / 5'000 + 1) return false;
   out.send_ns = exchange.send_raw_ns;
   out.receive_ns = exchange.receive_raw_ns;
@@ -35,7 +35,7 @@ ClockConstraint ConstraintOf(const HostSide& side, const std::vector<HostExchang
   const ProbeRoute* route =
       exchange.route == HostExchange::kNoRoute ? nullptr : &routes[exchange.route];
   if (route != nullptr && !route->shift_is_known) route = nullptr;
-  // What is faster than its route ever was has a shorter way, in either direction.
+  // An exchange faster than its route ever was has a shorter way, in either direction.
   const double faster =
       route == nullptr ? 0 : std::max(0.0, route->round_trip_ns - exchange.round_trip_ns);
   const auto whole = [faster](double floor_ns) {

@@ -10,16 +10,18 @@
 
 namespace neurontrace {
 
-// A path of packets between a host and the reference for as long as its least delay stays the same.
+// A path of packets between a host and the reference, for as long as its least delay stays the
+// same.
 struct ProbeRoute {
   ProbePath path = ProbePath::kUnspecified;
-  double round_trip_ns = 0;  // the least that was seen, less the time that the answer took
-  double margin_ns = 0;      // how far a direction's least delay may be below what it seems
-  // By how much the way to the reference takes longer than the way back, halved: what nobody can
-  // see of the first route, and continuity shows of the next.
+  double round_trip_ns = 0;  // least round trip seen, without the time of the answer
+  double margin_ns = 0;      // how far a direction's least delay may be below its estimate
+  // Half of what the way to the reference takes longer than the way back. Invisible on the first
+  // route; on later ones it shows because the clock continues.
   double shift_ns = 0;
   bool shift_is_known = false;
 
+  // The least delay of either direction, by assumption.
   double floor_forward_ns() const {
     return std::max(0.0, round_trip_ns / 2 + shift_ns - margin_ns);
   }
@@ -28,32 +30,33 @@ struct ProbeRoute {
   }
 };
 
-// A ClockExchange on its way through the fit.
+// A ClockExchange while it is fitted: two inequalities.
 struct HostExchange {
   static constexpr uint32_t kNoRoute = UINT32_MAX;
 
   uint64_t send_ns = 0;     // x
   uint64_t receive_ns = 0;  // x
-  uint64_t y_max_ns = 0;    // at send_ns
-  uint64_t y_min_ns = 0;    // at receive_ns
+  uint64_t y_max_ns = 0;    // at send_ns: the reference received it later
+  uint64_t y_min_ns = 0;    // at receive_ns: the reference sent it earlier
   double round_trip_ns = 0;
   uint32_t epoch = 0;
   ProbePath path = ProbePath::kUnspecified;
-  uint32_t route = kNoRoute;  // none: it was under way while the route changed
+  uint32_t route = kNoRoute;  // kNoRoute: was under way while the route changed
   bool is_rejected = false;
 };
 
-// One of its two inequalities, at its own instant.
+// One of the two inequalities of an exchange, at its own instant.
 struct HostSide {
   uint64_t x_ns = 0;
   uint32_t exchange = 0;
-  bool is_most = false;
+  bool is_most = false;  // an upper limit of y, else a lower one
 };
 
-// False: its stamps cannot be of clocks that run forwards.
+// Returns false if the stamps cannot be of clocks that run forwards.
 bool ReadExchange(const ClockExchange& exchange, HostExchange& out);
 
-// The side as a constraint: what must be, and what is likely if its route has a known shift.
+// Returns the side as a constraint: what is certain, and what is likely if its route's shift is
+// known.
 ClockConstraint ConstraintOf(const HostSide& side, const std::vector<HostExchange>& exchanges,
                              const std::vector<ProbeRoute>& routes);
 

@@ -8,24 +8,25 @@
 namespace neurontrace {
 namespace {
 
-// Around a change so many exchanges may have taken either route.
+// This many exchanges around a change may have taken either route.
 constexpr size_t kDoubtful = 8;
 constexpr size_t kBinsToAgree = 3;
 
-// Exchanges `begin` to `end` of a path, in the path's own order.
+// Exchanges [begin, end) of a path, in the path's own order.
 struct Bin {
   size_t begin = 0;
   size_t end = 0;
   double least_ns = 0;
 };
 
-// A route while it is looked for: bins of a path.
+// Bins of a path that are taken for one route.
 struct Stretch {
   size_t begin = 0;
   size_t end = 0;
   double least_ns = 0;
 };
 
+// Finds the routes of one path.
 class PathSearch {
  public:
   PathSearch(std::vector<HostExchange>& exchanges, std::vector<uint32_t> members,
@@ -66,6 +67,8 @@ void PathSearch::MakeBins() {
   }
 }
 
+// Adapts the thresholds to how much the bins of this path scatter: the median difference between
+// neighbours.
 void PathSearch::MeasureScatter() {
   std::vector<double> steps;
   for (size_t i = 1; i < bins_.size(); ++i) {
@@ -92,7 +95,7 @@ bool PathSearch::Agree(size_t bin) const {
   return most - least <= agree_ns_;
 }
 
-// The bin before which the round trips come back to what they were, or the end.
+// Returns the bin at which round trips return to what they were, or the end.
 size_t PathSearch::EndOfLonger(size_t bin, double least_ns) const {
   while (bin < bins_.size() && bins_[bin].least_ns > least_ns + differ_ns_) ++bin;
   return bin;
@@ -121,9 +124,9 @@ std::vector<Stretch> PathSearch::FindStretches() const {
   return stretches;
 }
 
-// The first exchange that took the route `after`, and the range of those that may have taken either
-// one. After a change for the longer none is shorter than the new route allows; before one for the
-// shorter none is shorter than the old did.
+// Returns the first exchange that took the route `after`, and the range that may have taken either.
+// After a change to a longer route none is shorter than the new one allows. Before a change to a
+// shorter one, none is shorter than the old one did.
 size_t PathSearch::FirstOf(const Stretch& before, const Stretch& after, size_t& doubt_begin,
                            size_t& doubt_end) const {
   const size_t from = bins_[after.begin - 1].begin;
@@ -153,17 +156,18 @@ ProbeRoute PathSearch::RouteOf(size_t begin, size_t end) const {
   std::partial_sort(shortest.begin(), shortest.begin() + static_cast<ptrdiff_t>(sorted),
                     shortest.end());
   shortest.resize(sorted);
-  // One that is shorter than all others by far is no measure of the route: a stamp is wrong.
+  // A round trip far shorter than all others does not measure the route: one of its stamps is
+  // wrong.
   for (size_t stray = 0; stray < kStrayMost && shortest.size() > kShortest; ++stray) {
     if (shortest[1] - shortest[0] > differ_ns_) shortest.erase(shortest.begin());
   }
   const size_t kept = std::min(kShortest, shortest.size());
   ProbeRoute route{.path = At(begin).path, .round_trip_ns = shortest.front()};
-  // The k-th shortest is about as far from the shortest as this is from the shortest possible.
+  // The k-th shortest is about as far from the shortest as that one is from the shortest possible.
   route.margin_ns = std::max(parameters_.margin_ns, shortest[kept - 1] - shortest.front());
   if (kept < kShortest) route.margin_ns = std::max(route.margin_ns, route.round_trip_ns / 8);
-  // A call goes through queues and threads of both programs. The least of its round trips says
-  // nothing of the least of either way: none is taken to have one.
+  // A call passes queues and threads of both programs. Its least round trip says nothing about the
+  // least delay of either direction, so none is assumed.
   if (route.path == ProbePath::kGrpc) route.margin_ns = route.round_trip_ns / 2;
   return route;
 }

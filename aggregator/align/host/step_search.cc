@@ -10,6 +10,7 @@ namespace {
 
 using Outcome = WanderFilter::Outcome;
 
+// One pass of FindSteps.
 class StepSearch {
  public:
   StepSearch(std::span<const HostSide> sides, const StepSearchParameters& parameters,
@@ -56,7 +57,7 @@ size_t StepSearch::EndOfHorizon(size_t i) const {
   return end;
 }
 
-// Whether what follows sees a clock that is not `before` any more, or side i alone does.
+// Returns whether the following sides see a clock other than `before`, or only side i does.
 bool StepSearch::IsStep(size_t i, WanderFilter before) {
   const bool is_most = sides_[i].is_most;
   const size_t end = EndOfHorizon(i);
@@ -70,11 +71,11 @@ bool StepSearch::IsStep(size_t i, WanderFilter before) {
     contradictions += contradicts ? 1 : 0;
   }
   if (contradictions >= parameters_.contradictions) return true;
-  // The evidence ends so soon that there could not be more of them.
+  // The evidence ends too soon for more of them.
   return end == sides_.size() && contradictions >= 2 && contradictions == of;
 }
 
-// What is known at side `to` from those after it up to `from`.
+// Returns what is known at side `to` from the sides after it, up to `from`.
 WanderFilter StepSearch::GoBack(size_t from, size_t to) {
   WanderFilter filter = Anything(from);
   for (size_t j = from + 1; j-- > to;) {
@@ -83,7 +84,7 @@ WanderFilter StepSearch::GoBack(size_t from, size_t to) {
   return filter;
 }
 
-// The last side before `first_after` that the clock after the step contradicts.
+// Returns the last side before `first_after` that contradicts the clock after the step.
 size_t StepSearch::LastBefore(size_t first_after, WanderFilter after, size_t least) {
   constexpr double kFarSeconds = 10;
   size_t i = first_after;
@@ -96,8 +97,8 @@ size_t StepSearch::LastBefore(size_t first_after, WanderFilter after, size_t lea
   return i;
 }
 
-// The clock continues while the route changes: where the sides of the new route, taken for equal in
-// both directions, say that it is, less where those of the old say so, is the shift.
+// The clock continues while the route changes. The shift is the difference between where the new
+// route's sides, taken as equal in both directions, put the clock and where the old route's do.
 void StepSearch::LearnShift(size_t i, const WanderFilter& before) {
   constexpr double kLongSeconds = 20;
   constexpr double kSameRouteNs = 3'000;
@@ -112,7 +113,7 @@ void StepSearch::LearnShift(size_t i, const WanderFilter& before) {
   }
   const double seconds = SecondsOf(i);
   route.shift_ns = after.OffsetAt(seconds).middle() - before.OffsetAt(seconds).middle();
-  // Back on a route that was known before: what was learnt first has gone through less.
+  // Back on a route that was known before: the earlier estimate has accumulated fewer errors.
   for (const ProbeRoute& known : routes_) {
     if (&known == &route || !known.shift_is_known || known.path != route.path) continue;
     if (std::abs(known.round_trip_ns - route.round_trip_ns) < kSameRouteNs &&
@@ -126,7 +127,7 @@ void StepSearch::LearnShift(size_t i, const WanderFilter& before) {
 std::vector<ClockStep> StepSearch::Run() {
   std::vector<ClockStep> steps;
   std::optional<WanderFilter> filter;
-  size_t begin = 0;  // of the clock since the last step
+  size_t begin = 0;  // first side of the clock since the last step
   for (size_t i = 0; i < sides_.size(); ++i) {
     if (!IsUsed(i)) continue;
     ProbeRoute& route = routes_[ExchangeOf(i).route];

@@ -15,18 +15,18 @@
 namespace neurontrace {
 namespace {
 
-// A reading as seen from the estimate that the probes give.
+// A reading relative to the estimate that the probes give.
 struct Seen {
   const HostUtcReading* reading = nullptr;
-  Interval offset;  // the truth is ahead of the estimate by so much, as the reading has it
+  Interval offset;  // truth minus estimate, according to the reading
   double bound_ns = 0;
   double likely_ns = 0;
-  // The same of a curve as good as the estimate but for a constant error: which error that is.
+  // The interval of a constant error of the estimate that would explain the reading.
   Interval error() const { return {offset.min - likely_ns, offset.max + likely_ns}; }
   bool says_more() const { return offset.min > -likely_ns || offset.max < likely_ns; }
 };
 
-// How far one interval is beyond another, with its sign; 0: they meet.
+// Returns how far one interval is beyond another, signed; 0 if they meet.
 double Beyond(Interval of, Interval other) {
   if (of.min > other.max) return of.min - other.max;
   return std::min(0.0, of.max - other.min);
@@ -34,13 +34,14 @@ double Beyond(Interval of, Interval other) {
 
 Interval Common(Interval a, Interval b) { return {std::max(a.min, b.min), std::min(a.max, b.max)}; }
 
-// What the most of the intervals have in common (Marzullo); of several such the one nearest to 0.
+// The intersection of as many intervals as possible (Marzullo's algorithm, as in RFC 5905, section
+// 11.2.1); of several, the one nearest to 0.
 struct Consensus {
   Interval interval;
   size_t count = 0;
 };
 Consensus ConsensusOf(std::span<const Seen> seen) {
-  std::vector<std::pair<double, int>> edges;  // a begin before an end at the same place
+  std::vector<std::pair<double, int>> edges;  // a begin sorts before an end at the same place
   for (const Seen& one : seen) {
     edges.push_back({one.error().min, -1});
     edges.push_back({one.error().max, 1});
@@ -58,6 +59,7 @@ Consensus ConsensusOf(std::span<const Seen> seen) {
   return best;
 }
 
+// Considers the sources by descending trust.
 class Judge {
  public:
   Judge(std::span<const HostUtcReading> readings, const ClockSegment& by_probes,
@@ -75,8 +77,8 @@ class Judge {
   std::vector<Seen> seen_;
   const std::span<const UtcSource> of_reference_;
   std::vector<Seen> kept_;
-  std::vector<UtcSource> sources_;  // of those
-  std::optional<Interval> error_;   // that all of those allow
+  std::vector<UtcSource> sources_;  // of the kept readings
+  std::optional<Interval> error_;   // that all of the kept readings allow
   HostUtcJudgement judgement_;
 };
 
@@ -104,7 +106,7 @@ std::string Judge::Names(std::span<const UtcSource> sources) const {
   return names;
 }
 
-// `beyond`: of each of `seen`, 0 where it is not left out.
+// Counts and reports rejected readings; `beyond` has an entry for each of `seen`, 0 if it is kept.
 void Judge::LeaveOut(UtcSource source, std::span<const Seen> seen, std::span<const double> beyond,
                      const std::string& against) {
   size_t count = 0;
@@ -142,7 +144,7 @@ void Judge::HearSource(UtcSource source) {
   const Consensus consensus = ConsensusOf(possible);
   const bool contradicts_better = error_.has_value() && Beyond(consensus.interval, *error_) != 0;
   const Interval agreed = contradicts_better ? *error_ : consensus.interval;
-  // Of a source whose readings contradict each other, by half or more, none counts.
+  // If half or more of a source's readings contradict the rest, none of them is used.
   const bool is_out = contradicts_better || consensus.count * 2 <= possible.size();
   beyond.clear();
   double worst = contradicts_better ? Beyond(consensus.interval, *error_) : 0;
@@ -173,6 +175,7 @@ void Judge::TellShift() {
        fmt::format("UTC by {} (the reference's by {}) shows that probes take {:.1f} us {} to the "
                    "reference than back, to within {:.1f} us: the estimate moved by {:+.1f} us",
                    Names(sources_), Names(of_reference_), 2 * std::abs(judgement_.shift_ns) / 1e3,
+                   // The probes' own likely sides are as far apart as before.
                    judgement_.shift_ns < 0 ? "longer" : "less", 2 * judgement_.margin_ns / 1e3,
                    judgement_.shift_ns / 1e3)});
 }

@@ -13,15 +13,15 @@
 
 namespace neurontrace {
 
-// What a host's readings of UTC say of its raw clock by the reference, when the reference's keeper
-// knows UTC as well: constraints, each as good as two promises.
+// Derives constraints on a host's raw clock by the reference from readings of UTC on both hosts.
+// Each constraint is as good as the promises of two sources.
 //
-// Nobody can check a promise, so none narrows what is possible: that is proved by probes alone, and
-// a source that lies cannot break it. Promises narrow what is likely, together with the assumption
-// that probes take as long there as back. That one nobody promises: where UTC contradicts it, it is
-// given up, and UTC says by how much the ways differ.
+// A promise cannot be checked, so none narrows what is possible: only probes prove that, and a
+// source that lies cannot break it. Promises narrow what is likely, together with the assumption
+// that probes take equally long in both directions. If UTC contradicts that assumption, it is
+// dropped, and UTC shows by how much the directions differ.
 
-// A reading on its way through the fit.
+// A reading while it is fitted.
 struct HostUtcReading {
   uint64_t x_ns = 0;  // raw
   uint64_t y_min_ns = 0;
@@ -29,33 +29,36 @@ struct HostUtcReading {
   UtcSource source = UtcSource::kUnspecified;
 };
 
-// The host's readings as times of the reference, in ascending order of raw, between two of raw.
+// Returns the host's readings between two times of raw as reference times, in ascending order of
+// raw.
 std::vector<HostUtcReading> HostReadingsOf(std::span<const UtcReading> readings,
                                            const ReferenceUtc::Epoch& epoch, uint64_t x_begin_ns,
                                            uint64_t x_end_ns);
 
+// The result of JudgeUtc.
 struct HostUtcJudgement {
   // A ClockConstraint::source that is no exchange.
   static constexpr uint32_t kSource = std::numeric_limits<uint32_t>::max();
 
-  // They say something that the probes did not: the fit is worth doing again with what follows.
+  // They add to what the probes said: fitting again with the following is worthwhile.
   bool says_more = false;
-  // By how much the probes' likely sides move up, and by how much they give way besides. 0: the
-  // ways may be equally long.
+  // How far the probes' likely sides move up, and how far they are widened in addition. 0: the
+  // directions may take equally long.
   double shift_ns = 0;
   double margin_ns = 0;
-  std::vector<ClockConstraint> constraints;  // likely sides alone, ascending
+  std::vector<ClockConstraint> constraints;  // likely sides only, ascending
   uint64_t rejected = 0;
-  std::vector<ClockFinding> findings;  // what was left out, and what the ways differ by
+  std::vector<ClockFinding> findings;  // rejected readings, and unequal directions
 };
 
-// Judges the readings (ascending) of one stretch by what the probes in it say. Who contradicts what
-// probes prove is left out; of the others, who contradicts a more trusted source, or the most of
-// his own readings. `of_reference` has the sources behind the reference's own UTC.
+// Judges the readings (ascending) of one stretch by what its probes say. Readings that contradict
+// what probes prove are rejected. So are those that contradict a more trusted source or most
+// readings of their own source. `of_reference` are the sources behind the reference's own UTC.
+// Pure.
 HostUtcJudgement JudgeUtc(std::span<const HostUtcReading> readings, const ClockSegment& by_probes,
                           std::span<const UtcSource> of_reference);
 
-// The probes' constraints with their likely sides moved, and those of UTC among them.
+// Returns the probes' constraints with their likely sides moved, merged with those of UTC.
 std::vector<ClockConstraint> WithUtc(std::vector<ClockConstraint> probes,
                                      const HostUtcJudgement& utc);
 

@@ -13,12 +13,12 @@
 namespace neurontrace {
 namespace {
 
-// So many lines may be made again because a later list overlaps them: an hour's, second by second,
+// How many lines may be made again because a later list overlaps them: one hour, second by second,
 // of a clock that was set back by an hour eighteen times.
 constexpr size_t kLinesRedoneMax = 65'536;
 
-// Makes `lines` their union with `second`, without a look at what ends before `second` begins.
-// Returns how many it made again.
+// Replaces `lines` by their union with `second`, without touching those that end before `second`
+// begins. Returns how many were made again.
 size_t Unite(std::vector<ClockLine>& lines, std::span<const ClockLine> second) {
   if (second.empty()) return 0;
   auto tail = std::partition_point(lines.begin(), lines.end(), [&](const ClockLine& line) {
@@ -28,7 +28,7 @@ size_t Unite(std::vector<ClockLine>& lines, std::span<const ClockLine> second) {
     lines.insert(lines.end(), second.begin(), second.end());
     return 0;
   }
-  if (tail != lines.begin()) --tail;  // in a gap it is the line before that continues
+  if (tail != lines.begin()) --tail;  // in a gap the line before continues
   const std::vector<ClockLine> made = UnionOf(std::span(tail, lines.end()), second);
   const auto redone = static_cast<size_t>(lines.end() - tail);
   lines.erase(tail, lines.end());
@@ -43,13 +43,13 @@ std::vector<ClockLine> UniteByHalves(std::span<std::vector<ClockLine>> lists) {
   return UnionOf(first, UniteByHalves(lists.subspan(half)));
 }
 
-// Raw may be so far off as REALTIME is: an eighth more, for slews.
+// Raw may be as far off as REALTIME is; an eighth more allows for slews.
 uint64_t WithSnapshots(uint64_t model_bound_ns, uint64_t snapshot_bound_ns) {
-  // At the end of the scale it is kNoBound.
+  // Saturates to kNoBound.
   return Saturate(Wide{model_bound_ns} + snapshot_bound_ns + snapshot_bound_ns / 8 + 2);
 }
 
-// The line of raw to REALTIME turned round, and continued by those of raw to the reference.
+// Inverts the line of raw to REALTIME and continues it by the lines of raw to the reference.
 void Compose(const ClockLine& realtime, std::span<const ClockLine> model,
              std::vector<ClockLine>& lines) {
   auto part = std::upper_bound(model.begin(), model.end(), realtime.x_begin_ns,
@@ -63,13 +63,13 @@ void Compose(const ClockLine& realtime, std::span<const ClockLine> model,
   }
 }
 
-// Of stamps from long before all evidence, as files of other days have them, nothing is known: they
-// stay what they are, rather than where a drift would have taken them in a year.
+// Nothing is known of timestamps from long before all evidence, such as those of files of other
+// days. They stay unchanged rather than where a drift would have taken them in a year.
 ClockMap AsRecordedBefore(const ClockMap& map) {
   if (map.is_identity()) return map;
   const ClockMap::Piece& first = map.pieces().front();
   std::vector<ClockMap::Piece> pieces = {{0, 0, 0, std::nullopt}};
-  if (first.reference_begin_ns < first.raw_begin_ns) {  // waits for the map, as none runs back
+  if (first.reference_begin_ns < first.raw_begin_ns) {  // stands still, as no map runs back
     pieces.push_back(
         {first.reference_begin_ns, first.reference_begin_ns, -ClockMap::kRateMax, std::nullopt});
   }

@@ -16,7 +16,7 @@
 namespace neurontrace {
 namespace {
 
-// A reading on the reference.
+// A reading of UTC on the reference timescale.
 struct Tie {
   uint64_t x_ns = 0;
   uint64_t utc_min_ns = 0;
@@ -36,19 +36,19 @@ double Median(std::vector<double> values) {
   return *middle;
 }
 
-// By all that tells ties apart, so that the order in which they came in does not matter.
+// By every distinguishing field, so that the result does not depend on the order of arrival.
 bool IsBefore(const Tie& a, const Tie& b) {
   return std::tie(a.x_ns, a.source, a.utc_min_ns, a.utc_max_ns) <
          std::tie(b.x_ns, b.source, b.utc_min_ns, b.utc_max_ns);
 }
 
-// The ties of one epoch between two events of the keeper's clocks.
+// Fits the ties of one epoch between two events of the keeper's clocks.
 class StripFitter {
  public:
   StripFitter(std::vector<Tie> ties, uint64_t x_begin_ns, uint64_t x_end_ns, ClockModel& model)
       : ties_(std::move(ties)), x_begin_ns_(x_begin_ns), x_end_ns_(x_end_ns), model_(model) {}
 
-  // The sources that it rests on; none if they agree on nothing.
+  // Returns the sources that the strip rests on; none if they agree on nothing.
   std::vector<UtcSource> Run(SegmentCause cause);
 
  private:
@@ -95,7 +95,9 @@ void StripFitter::Reject(UtcSource source, uint64_t x_begin_ns, uint64_t x_end_n
                    count, NameOf(source), amount_ns / 1e3)});
 }
 
-// Those near the line that most are near: a fit from first to last believes what comes first.
+// Keeps the ties near the line that most are near. A fit from first to last would otherwise believe
+// whatever comes first. Uses the median slope over half of the ties and the median residual, which
+// a minority of wrong ties cannot move.
 std::vector<Tie> StripFitter::InLine(std::vector<Tie> ties) {
   constexpr size_t kFewest = 4;
   constexpr double kNearNs = 5'000;
@@ -137,7 +139,7 @@ std::vector<Tie> StripFitter::InLine(std::vector<Tie> ties) {
   return kept;
 }
 
-// Those that the strip of more trusted sources leaves possible.
+// Keeps the ties that the strip of more trusted sources allows.
 std::vector<Tie> StripFitter::Agreeing(const std::vector<Tie>& ties, const ClockSegment& strip) {
   if (strip.knots.empty()) return ties;
   std::vector<Tie> kept;
@@ -170,7 +172,7 @@ std::vector<UtcSource> StripFitter::Run(SegmentCause cause) {
     all.insert(all.end(), ties.begin(), ties.end());
     std::sort(all.begin(), all.end(), IsBefore);
     PairFit more = Fit(all);
-    // Where the smallest part does not fit in, nobody knows which is wrong: it is left out whole.
+    // If less than half of a source fits, nothing shows which ties are wrong, so none is used.
     if (more.contradictions.size() * 2 > ties.size()) {
       Reject(source, ties.front().x_ns, ties.back().x_ns, more.contradictions.front().amount_ns,
              ties.size());
@@ -186,7 +188,7 @@ std::vector<UtcSource> StripFitter::Run(SegmentCause cause) {
   return sources;
 }
 
-// What the keeper's raw is to the reference, in a boot of its host.
+// Converts the keeper's raw to the reference in one boot of its host.
 class KeeperRaw {
  public:
   explicit KeeperRaw(std::span<const ClockExchange> exchanges) {
@@ -208,7 +210,7 @@ class KeeperRaw {
     uint64_t offset_ns = 0;
     uint32_t epoch = 0;
   };
-  // nullptr: between two epochs, or nothing is known.
+  // Returns nullptr between two epochs, or if nothing is known.
   const Point* At(uint64_t raw_ns) const {
     const auto after =
         std::lower_bound(points_.begin(), points_.end(), raw_ns,
@@ -224,7 +226,7 @@ class KeeperRaw {
   std::vector<Point> points_;
 };
 
-// The ties of an epoch, and where its host told of something.
+// The ties of an epoch, and the events that its host reported.
 struct EpochTies {
   std::vector<Tie> ties;
   std::vector<HostCut> cuts;  // in reference time
@@ -270,8 +272,8 @@ ReferenceUtc::Epoch FitEpoch(uint32_t number, EpochTies all) {
   return epoch;
 }
 
-// The reference time at which UTC was this: the offset changes by less than a thousandth of the
-// distance, so each step is a thousand times nearer.
+// Returns the reference time of a UTC time by iteration. The offset changes by less than a
+// thousandth of the distance, so each step is a thousand times closer.
 uint64_t TimeAt(const ClockModel& utc, uint64_t utc_ns) {
   const ClockKnot& knot = utc.segments.front().knots.front();
   uint64_t x_ns = utc_ns - (knot.y_ns - knot.x_ns);
@@ -317,7 +319,7 @@ std::optional<ReferenceTimes> ReferenceTimesOf(const ReferenceUtc::Epoch& epoch,
   };
   const uint64_t begin_ns = TimeAt(epoch.utc, reading.utc_earliest_ns);
   const uint64_t end_ns = TimeAt(epoch.utc, reading.utc_latest_ns);
-  // The strip is a little wider, or narrower, at its end than in its middle.
+  // The strip is a little wider or narrower at the ends of the interval than in its middle.
   const uint64_t before_ns = std::max(reach(begin_ns), reach(begin_ns - reach(begin_ns)));
   const uint64_t after_ns = std::max(reach(end_ns), reach(end_ns + reach(end_ns)));
   if (std::max(before_ns, after_ns) >= kReachMaxNs) return std::nullopt;

@@ -11,32 +11,34 @@
 
 namespace neurontrace {
 
-// What the keeper of the reference knows of UTC: the strip in which UTC runs over the reference, as
-// far as the sources of UTC on its own host promise. It is what makes a reading of UTC on another
-// host say something of the reference. Plain values; nobody needs one.
+// What the reference's keeper knows of UTC: the strip of UTC over the reference time, as far as the
+// sources of UTC on its own host promise. It relates a reading of UTC on another host to the
+// reference. Optional: alignment works without it. A plain value.
 struct ReferenceUtc {
   struct Epoch {
     uint32_t epoch = 0;
-    ClockModel utc;  // x: the reference of this epoch, y: UTC; bounds hold if promises are kept
-    std::vector<UtcSource> sources;  // whose promises it rests on, the most trusted first
+    ClockModel utc;  // x: reference time of this epoch, y: UTC; bounds hold if promises are kept
+    std::vector<UtcSource> sources;  // that it rests on, the most trusted first
   };
   std::vector<Epoch> epochs;  // ascending
 
-  // nullptr: of this epoch nothing is known.
+  // Returns nullptr if nothing is known of this epoch.
   const Epoch* Find(uint32_t epoch) const;
 };
 
-// From the keeper's own evidence, an element for each boot of its host. Its exchanges are with
-// itself, of no length: each says which reading of raw is which of the reference, and in which
-// epoch. Readings that contradict more trusted ones are left out, and told in the model's findings.
+// Derives it from the keeper's own evidence, one element for each boot of its host. The keeper's
+// exchanges are with itself and take no time: each states which reading of raw is which of the
+// reference, and in which epoch. Readings that contradict more trusted ones are rejected and
+// reported in the model's findings. Pure.
 ReferenceUtc ReferenceUtcOf(std::span<const ClockEvidence> own);
 
-// When by the reference UTC was from one time to another: no earlier and no later than this.
+// An interval of reference time.
 struct ReferenceTimes {
   uint64_t earliest_ns = 0;
   uint64_t latest_ns = 0;
 };
-// nullopt: too far from all that is known.
+// Returns the reference times between which the reading was made; nullopt if it is too far from
+// everything known.
 std::optional<ReferenceTimes> ReferenceTimesOf(const ReferenceUtc::Epoch& epoch,
                                                const UtcReading& reading);
 

@@ -10,22 +10,22 @@ namespace {
 
 // No kernel slews faster (tick of adjtimex(2) allows 10 %).
 constexpr double kSlewMost = 0.1;
-// What a slew by adjtime(3) or by the kernel's own loop does at most, which adjtimex does not show.
+// The fastest slew by adjtime(3) or the kernel's own loop, which adjtimex(2) does not show.
 constexpr double kQuietSlew = 500e-6;
 constexpr double kSameRate = 1e-6;
-// A reading that took longer is of no use: something else ran in between.
+// A reading that took longer is useless, as something else ran in between.
 constexpr uint64_t kReadingNsMax = 1'000'000;
-// Neighbouring lines become one while no reading is farther from it.
+// Neighbouring lines are joined while no reading is farther than this from the joined line.
 constexpr double kLineToleranceNs = 100;
 constexpr size_t kLineSnapshotsMax = 64;
 constexpr double kBentNs = 1'000;
 constexpr uint64_t kReachNs = 3'600'000'000'000;
-// A reading is wide, as its thread was preempted, if it took much longer than the best of those
-// around it.
+// A reading is wide, because its thread was preempted, if it took much longer than the best around
+// it.
 constexpr uint64_t kWideHalfNsMin = 2'000;
 constexpr uint64_t kWideTimes = 3;
 constexpr size_t kWideNeighbours = 8;
-// No gap that wide readings leave is longer: rates are known to within kSameRate only.
+// Dropping wide readings leaves no longer gap than this, as rates are only known to kSameRate.
 constexpr uint64_t kWideGapNsMax = 8'000'000'000;
 
 // REALTIME was `realtime_ns` when raw was within `half_ns` of `raw_ns`.
@@ -42,7 +42,7 @@ double Between(uint64_t from, uint64_t to) {
   return static_cast<double>(static_cast<int64_t>(to - from));
 }
 
-// How much faster REALTIME was than raw.
+// Returns how much faster than raw REALTIME was.
 double Rate(const SnapshotTie& a, const SnapshotTie& b) {
   return (Between(a.realtime_ns, b.realtime_ns) - Between(a.raw_ns, b.raw_ns)) /
          Between(a.raw_ns, b.raw_ns);
@@ -60,7 +60,7 @@ std::vector<SnapshotTie> ReadTies(std::span<const ClockSnapshot> snapshots) {
   return ties;
 }
 
-// Whether `tie` lies on the line from one to the other, as far as its reading can tell.
+// Returns whether `tie` is on the line from one to the other, as far as its reading shows.
 bool IsOnLine(const SnapshotTie& from, const SnapshotTie& tie, const SnapshotTie& to) {
   const double elapsed = Between(from.raw_ns, tie.raw_ns);
   const double beside =
@@ -76,11 +76,11 @@ bool IsWide(std::span<const SnapshotTie> ties, size_t i) {
   return ties[i].half_ns > std::max(kWideHalfNsMin, kWideTimes * best);
 }
 
-// Drops wide readings that only repeat, less well, what those around them say. A reading that shows
-// a slew or a step stays, however wide; so do the outermost ones.
+// Drops wide readings that only repeat, less well, what those around them show. A reading that
+// shows a slew or a step stays, however wide, as do the outermost ones.
 std::vector<SnapshotTie> WithoutWide(std::span<const SnapshotTie> ties) {
   std::vector<SnapshotTie> kept;
-  size_t next = 0;  // the first behind i that is not wide
+  size_t next = 0;  // the first after i that is not wide
   for (size_t i = 0; i < ties.size(); ++i) {
     const bool is_outermost = i == 0 || i + 1 == ties.size();
     if (!is_outermost && IsWide(ties, i)) {
@@ -95,7 +95,7 @@ std::vector<SnapshotTie> WithoutWide(std::span<const SnapshotTie> ties) {
   return kept;
 }
 
-// Ties of one chain, and how far beyond them it may go.
+// Fits the ties of one chain; also knows how far beyond them the chain may extend.
 class ChainMaker {
  public:
   ChainMaker(std::span<const SnapshotTie> ties, uint64_t raw_begin_ns, uint64_t raw_end_ns)
@@ -109,7 +109,7 @@ class ChainMaker {
     return static_cast<double>(ties_[i].half_ns + ties_[i + 1].half_ns) /
            Between(ties_[i].raw_ns, ties_[i + 1].raw_ns);
   }
-  // Of the readings that the rates beside that one are made of.
+  // Of the readings that determine the neighbouring rates.
   double NoiseAround(size_t i) const {
     return std::max(i > 0 ? NoiseAfter(i - 1) : 0, i + 2 < ties_.size() ? NoiseAfter(i + 1) : 0);
   }
@@ -123,13 +123,14 @@ class ChainMaker {
   uint64_t raw_end_ns_;
 };
 
-// How far REALTIME can be from the straight line between tie i and the next, if its rate was never
-// beyond those before, between and after. A rate between that is beyond both neighbours' shows a
-// slew that began and ended there, and was faster still. Where a fast slew begins between these
-// ties and ends between the next, each rate is of a part of it, and the slew itself beyond both; it
-// can have been ahead or back, as any of the rates may be the usual one. Rates differ only where
-// they do so beyond the noise of both: a reading that was preempted makes one rate too high and the
-// next one too low, and is no slew.
+// Returns how far REALTIME can be from the straight line between tie i and the next, if its rate
+// was never beyond the rates before, between and after. A rate between that is beyond both
+// neighbours shows a slew that began and ended there, and was faster still.
+//
+// A fast slew can also begin between these ties and end between the next ones. Each rate is then of
+// a part of it, and the slew is beyond both. It can have been ahead or back, as any of the rates
+// may be the usual one. Rates differ only if they do so beyond the noise of both: a preempted
+// reading makes one rate too high and the next too low, and is no slew.
 double ChainMaker::SagAfter(size_t i) const {
   const double rate = RateAfter(i);
   const double noise = NoiseAfter(i) + kSameRate;
@@ -157,7 +158,7 @@ double ChainMaker::SagAfter(size_t i) const {
          Between(ties_[i].raw_ns, ties_[i + 1].raw_ns);
 }
 
-// How far REALTIME can be from the line from one tie to another.
+// Returns how far REALTIME can be from the line from one tie to another.
 double ChainMaker::OffLine(size_t first, size_t last) const {
   const double rate = Rate(ties_[first], ties_[last]);
   double off = 0;
@@ -177,14 +178,14 @@ double ChainMaker::OffLine(size_t first, size_t last) const {
 size_t ChainMaker::EndOfLine(size_t first) const {
   size_t last = first + 1;
   const double least = OffLine(first, last);
-  // What can have bent is a line of its own: its neighbours are better known.
+  // A bent part is a line of its own, because its neighbours are known better.
   if (least > kBentNs) return last;
   const size_t most = std::min(ties_.size() - 1, first + kLineSnapshotsMax);
   while (last < most && OffLine(first, last + 1) <= least + kLineToleranceNs) ++last;
   return last;
 }
 
-// Beyond the outermost tie the rate continues, as far as quiet slews let it.
+// Beyond the outermost tie the rate continues, within what quiet slews allow.
 void ChainMaker::AddReach(bool before, SnapshotChain& chain) const {
   const SnapshotTie& tie = before ? ties_.front() : ties_.back();
   double rate = 0;
@@ -227,27 +228,27 @@ SnapshotChain ChainMaker::Run() {
   return chain;
 }
 
-// How far the line beyond an outermost tie can be off at `raw_ns`. Where a step ends it, the line
-// meets the stamp of the step that much too early or too late, so that it has to go on as far: no
-// stamp may be on neither side.
+// Returns how far the line beyond an outermost tie can be off at `raw_ns`. Where a step ends the
+// line, it meets the step's timestamp that much too early or too late. It has to extend as far,
+// because no timestamp may be on neither side.
 uint64_t ReachDoubtNs(const SnapshotTie& outermost, uint64_t raw_ns) {
   const double distance = std::abs(Between(outermost.raw_ns, raw_ns));
   return outermost.half_ns + static_cast<uint64_t>(std::ceil(2 * kQuietSlew * distance));
 }
 
+// When REALTIME was set.
 struct Step {
   uint64_t raw_begin_ns = 0;
   uint64_t raw_end_ns = 0;
 };
 
-// Between two snapshots REALTIME was set: when, as far as the host told, and between the two if it
-// did not.
+// Returns whether REALTIME was set between two snapshots, and when, as far as the host reported it.
 bool FindStep(const SnapshotTie& a, const SnapshotTie& b, const ReportedClockSteps& told,
               Step& step) {
-  // It was told from the begin of the reading before it to the end of the one after: these two
-  // may be a and b themselves, and it is not between one of them and a third.
+  // A step is reported from the begin of the reading before it to the end of the one after. These
+  // may be a and b themselves, and the step is then not between one of them and a third reading.
   if (const auto between = told.Between(a.end_ns(), b.begin_ns())) {
-    // Of several the whole from the first to the last.
+    // Several steps are treated as one from the first to the last.
     const auto& [first, last] = *between;
     step.raw_begin_ns = std::max(first->raw_begin_ns, a.raw_ns);
     step.raw_end_ns =
@@ -282,13 +283,13 @@ std::optional<ReportedClockSteps::Ends> ReportedClockSteps::Between(uint64_t beg
   // The last: from the last that has begun to the left, and up while there is none.
   size_t node = leaves_ + static_cast<size_t>(begun - steps_.begin()) - 1;
   while (!is_in(node)) {
-    while (node > 1 && node % 2 == 0) node /= 2;  // nothing of the same parent is to its left
+    while (node > 1 && node % 2 == 0) node /= 2;  // the parent has nothing further to the left
     if (node == 1) return std::nullopt;
     --node;
   }
   while (node < leaves_) node = is_in(2 * node + 1) ? 2 * node + 1 : 2 * node;
   const ClockEvent* const last = steps_[node - leaves_];
-  // There is one, so that the first of all is no later.
+  // At least one exists, so the first of all is no later.
   node = 1;
   while (node < leaves_) node = is_in(2 * node) ? 2 * node : 2 * node + 1;
   return Ends{steps_[node - leaves_], last};

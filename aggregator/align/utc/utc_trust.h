@@ -9,17 +9,18 @@
 
 namespace neurontrace {
 
-// Whom to believe of those who promise to know UTC, first to last: a clock in hardware with an
-// error bound of its own; a daemon that makes a bound its business; one whose estimate has to be
-// made a bound. Who contradicts one before him is not believed. All of them come after what probes
-// prove: that is measured, and a promise cannot be checked.
+// The sources of UTC by descending trust: a hardware clock with its own error bound, a daemon whose
+// purpose is a bound, and one whose estimate has to be turned into a bound. A source that
+// contradicts an earlier one is not believed. All of them come after what probes prove: that is
+// measured, and a promise cannot be checked.
 inline constexpr std::array kUtcSourcesByTrust = {UtcSource::kPhc, UtcSource::kClockBound,
                                                   UtcSource::kChrony};
 
-// "phc", "clockbound", "chrony"; "utc" for what is none of them.
+// Returns "phc", "clockbound" or "chrony"; "utc" for any other.
 std::string_view NameOf(UtcSource source);
 
-// A reading that can be one: its source is known, its times are in order, and it says something.
+// Returns whether a reading is usable: its source is known, its times are in order, and its width
+// is small enough to be informative.
 bool IsSound(const UtcReading& reading);
 
 }  // namespace neurontrace

@@ -33,6 +33,7 @@ void BatchPipe::Read() {
         idle_.pop_back();
       }
     }
+    // Outside the lock: this is where the time goes.
     const absl::StatusOr<bool> more = reader_.Next(entry.batch);
     entry.counts = reader_.counts();
     // The last entry carries the final counts and no record.
@@ -42,6 +43,7 @@ void BatchPipe::Read() {
       if (!more.ok()) status_ = more.status();
       ++held_;
       assert(held_ <= kBatchesMax);
+      // Counted before it is prepared, so that the limit holds for both queues together.
       (prepare_ != nullptr ? read_ : ready_).push_back(std::move(entry));
     }
     changed_.NotifyAll();
@@ -72,7 +74,7 @@ void BatchPipe::PrepareAll() {
 }
 
 absl::StatusOr<bool> BatchPipe::Take(TimelineBatch& batch) {
-  // What the windows hold is freed here, on the taker's thread and outside the lock.
+  // What the windows hold is freed here: on the taker's thread and outside the lock.
   batch.records.clear();
   batch.windows.clear();
   MutexLock lock(mutex_);
@@ -82,6 +84,7 @@ absl::StatusOr<bool> BatchPipe::Take(TimelineBatch& batch) {
   ready_.pop_front();
   assert(held_ > 0);
   --held_;
+  // An error of the reader is reported only after the batches before it.
   const absl::Status status = entry.is_last ? status_ : absl::OkStatus();
   lock.Unlock();
   changed_.NotifyAll();

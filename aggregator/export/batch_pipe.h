@@ -13,29 +13,36 @@
 
 namespace neurontrace {
 
-// Reads a timeline on a thread of its own, a bounded number of batches ahead of who takes them, and
-// hands each, on another thread, to `prepare` before it can be taken. Where that many are waiting,
-// the reading waits. Take and the destructor belong to one thread; the reader, and what
-// `prepare` touches, belong to the pipe's until it is gone.
+// Reads a timeline on a thread of its own, a limited number of batches ahead of the thread that
+// takes them, and passes each to `prepare` on another thread before it can be taken. When that many
+// batches wait, reading waits, too. Take and the destructor belong to one thread. The reader, and
+// what `prepare` touches, belong to the pipe's threads until it is destroyed.
 // thread: export reader: reads one timeline, a bounded number of batches ahead
 // thread: export preparer: prepares each batch for the thread of the call, which writes it
 class BatchPipe {
  public:
+  // Batches that are read and not taken yet: enough to keep three threads busy, few enough that
+  // memory stays that of some batches.
   static constexpr size_t kBatchesMax = 4;
 
   using Prepare = std::function<void(const TimelineBatch&)>;
 
-  BatchPipe(TimelineReader& reader, Prepare prepare);  // nullptr: nothing is to be prepared
-  ~BatchPipe();                                        // ends the reading
+  // Starts reading at once. A null `prepare` means that nothing is to be prepared.
+  BatchPipe(TimelineReader& reader, Prepare prepare);
+  // Stops reading, even in the middle of a capture, and waits for the threads.
+  ~BatchPipe();
   BatchPipe(const BatchPipe&) = delete;
   BatchPipe& operator=(const BatchPipe&) = delete;
 
-  // The next batch into `batch`; false at the end; the reader's error.
+  // Replaces `batch` by the next one, whose memory is reused. Returns false at the end. Fails with
+  // the reader's error, after all batches before it. Blocks while none is ready. Must not be called
+  // again after false or an error.
   absl::StatusOr<bool> Take(TimelineBatch& batch);
-  // The reader's counts and warnings as of the batch taken last.
+  // The reader's counts as of the batch that was taken last.
   const TimelineCounts& counts() const { return counts_; }
 
  private:
+  // A batch with the reader's counts as of its end.
   struct Entry {
     TimelineBatch batch;
     TimelineCounts counts;
@@ -46,14 +53,19 @@ class BatchPipe {
 
   TimelineReader& reader_;
   const Prepare prepare_;
-  TimelineCounts counts_;  // the taker's
+  // Belongs to the thread that takes batches.
+  TimelineCounts counts_;
 
   Mutex mutex_;
   CondVar changed_;
-  std::deque<Entry> read_ NT_GUARDED_BY(mutex_);           // oldest first: to be prepared
-  std::deque<Entry> ready_ NT_GUARDED_BY(mutex_);          // oldest first
-  size_t held_ NT_GUARDED_BY(mutex_) = 0;                  // entries that nobody has taken
-  std::vector<TimelineBatch> idle_ NT_GUARDED_BY(mutex_);  // their memory is used again
+  // To be prepared, oldest first.
+  std::deque<Entry> read_ NT_GUARDED_BY(mutex_);
+  // To be taken, oldest first.
+  std::deque<Entry> ready_ NT_GUARDED_BY(mutex_);
+  // Entries that were read and not taken.
+  size_t held_ NT_GUARDED_BY(mutex_) = 0;
+  // Taken and returned: their memory is reused.
+  std::vector<TimelineBatch> idle_ NT_GUARDED_BY(mutex_);
   absl::Status status_ NT_GUARDED_BY(mutex_);
   bool stop_ NT_GUARDED_BY(mutex_) = false;
 

@@ -16,7 +16,8 @@ std::string LostText(uint64_t events, bool is_unknown) {
   return events == 0 ? "An unknown number of" : fmt::format("{} or more", events);
 }
 
-// Whether all that is lost was there to be read, and could not be, as in a damaged file.
+// Returns whether everything lost existed but could not be read, as in a damaged file. Then advice
+// about buffers would mislead.
 bool IsAllUnreadable(const TimelineHeader& header) {
   bool any = false;
   for (const TimelineStream& stream : header.streams) {
@@ -29,7 +30,7 @@ bool IsAllUnreadable(const TimelineHeader& header) {
   return any;
 }
 
-// The vendor's own sentence, with our numbers, where its advice can help.
+// Returns the vendor's own sentence with our numbers, if its advice can help.
 std::string DroppedText(const EventAccount& account, bool is_all_unreadable) {
   const std::string lost = LostText(account.lost, account.lost_unknown);
   const std::string stored = fmt::format("stored {} out of {}{} total events", account.stored,
@@ -66,7 +67,8 @@ void ForEachWarning(
           "Capture");
     }
     for (const Loss& loss : stream.description.losses) {
-      if (IsLeftOut(loss)) continue;  // its own events tell it
+      // The capture's budget left these out, and events in the stream itself show that.
+      if (IsLeftOut(loss)) continue;
       if (IsGivenWay(loss)) continue;
       if (++losses > kLossWarningsMax) continue;
       add(fmt::format("{} trace events of {} were lost ({}, {}){}{}",

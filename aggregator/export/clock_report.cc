@@ -20,6 +20,7 @@ uint64_t Magnitude(int64_t amount) {
   return amount < 0 ? 0 - static_cast<uint64_t>(amount) : static_cast<uint64_t>(amount);
 }
 
+// A break means that the times on its two sides cannot be compared: worse than any amount.
 bool IsWorse(const ClockFinding& a, const ClockFinding& b) {
   const bool a_breaks = a.kind == ClockFindingKind::kBreak;
   const bool b_breaks = b.kind == ClockFindingKind::kBreak;
@@ -128,6 +129,7 @@ ClockReport::ClockReport(const CaptureClocks* clocks, bool is_raw,
   }
   std::set<std::pair<std::string, std::string>> seen;
   for (const StreamIdentity* stream : streams) {
+    // A reboot starts another clock, so that one instance can have two.
     if (!seen.emplace(stream->worker.instance_id, stream->worker.boot_id).second) continue;
     const InstanceClock* clock = clocks == nullptr ? nullptr : clocks->Find(stream->worker);
     if (clock != nullptr) {
@@ -137,7 +139,7 @@ ClockReport::ClockReport(const CaptureClocks* clocks, bool is_raw,
     }
   }
   instances_ = seen.size();
-  // The clocks are in one row, by id.
+  // The clocks are elements of one vector ordered by id, so that comparing pointers orders by id.
   std::sort(known_.begin(), known_.end());
   std::sort(unknown_.begin(), unknown_.end());
 }

@@ -14,53 +14,60 @@
 
 namespace neurontrace {
 
-// A finding and when it was.
+// A finding about a clock, with its time. Points into the clock's model.
 struct TimedFinding {
   const ClockFinding* finding = nullptr;
   uint64_t begin_ns = 0;  // reference time
 };
+// The findings of one instance that are shown, and how many more exist.
 struct TimedFindings {
   std::vector<TimedFinding> findings;  // by time
   size_t left_out = 0;
 };
-// At most `findings_max` of an instance's: breaks first, then by the amount.
+// Returns at most `findings_max` findings of an instance, by time. If there are more, breaks are
+// kept first, then those with the largest amounts. A pure function.
 TimedFindings FindingsOf(const InstanceClock& clock, size_t findings_max);
+// Returns "break", "rejected evidence", "route change" or "inconsistent".
 std::string_view ToString(ClockFindingKind kind);  // "break", "rejected evidence", …
 
-// What an export says of the clocks of the instances in it. Refers to the clocks.
+// The description, in an export, of the clocks of the instances in it. Borrows the clocks, which
+// must outlive it.
 class ClockReport {
  public:
-  // Findings of one instance that a report has; further ones are counted.
+  // Findings of one instance in the JSON; further ones are counted.
   static constexpr size_t kFindingsMax = 64;
 
-  // `clocks` may be nullptr: nothing is known of any. `is_raw`: they are not made use of.
+  // `clocks` is nullptr if nothing is known of any clock. `is_raw` says that times are exported as
+  // they were recorded.
   ClockReport(const CaptureClocks* clocks, bool is_raw,
               std::span<const StreamIdentity* const> streams);
+  // The same for streams of a timeline; those with their own time are counted separately.
   static ClockReport Of(const CaptureClocks* clocks, bool is_raw,
                         std::span<const TimelineStream> streams);
 
-  // Whether times went through clock maps; otherwise they are as they were recorded.
+  // Returns whether times went through clock maps; otherwise they are as they were recorded.
   bool is_aligned() const { return !is_raw_ && !known_.empty(); }
   std::string_view timescale() const { return is_aligned() ? "reference" : "recorded"; }
-  // Instances in the export with a model, by id, and how many there are in all.
+  // The instances in the export that have a model, by id, and the number of all instances in it.
   std::span<const InstanceClock* const> known() const { return known_; }
   size_t instances() const { return instances_; }
-  // Of the models, the largest; 0: there is none.
+  // Returns the largest version among the models, or 0 if there are none.
   uint32_t algorithm_version() const;
-  // Of the capture's models: see CaptureClocks.
+  // The version of the capture's models and whether it is final, see CaptureClocks.
   uint32_t version() const { return version_; }
   bool is_final() const { return is_final_; }
-  // Whether the order of what instances did together is as it can have been.
+  // Returns the checks whether what instances did together is shown in a possible order.
   std::span<const OrderCheck> order() const;
-  // The largest of the known instances; nullopt: there is none, or one has no bound.
+  // Returns the largest bound of the known instances, or nullopt if there are none or one has no
+  // bound.
   std::optional<uint64_t> bound_max_ns() const;
 
-  // Streams in the export with times of their own, which no clock of an instance has stamped.
+  // Sets the number of streams in the export whose times no clock of an instance stamped.
   void SetOwnTimes(size_t streams) { own_times_ = streams; }
 
-  // A sentence for people.
+  // Returns one or two sentences for people.
   std::string Words() const;
-  // One object for programs; docs/formats/json.md has its keys.
+  // Returns one object for programs; docs/formats/json.md defines its keys.
   std::string Json() const;
 
  private:

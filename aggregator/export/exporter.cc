@@ -28,10 +28,10 @@
 namespace neurontrace {
 namespace {
 
-// The vendor's names.
+// The vendor's names, so that its viewers and scripts find the files.
 constexpr std::string_view kPftraceName = "system_profile.pftrace";
 constexpr std::string_view kJsonName = "system_profile.json";
-// Ours.
+// The names of our own formats.
 constexpr std::string_view kChromeJsonName = "system_profile.trace.json";
 constexpr std::string_view kSummaryTextName = "summary.txt";
 constexpr std::string_view kSummaryJsonName = "summary.json";
@@ -134,16 +134,16 @@ TimelineOptions OptionsOf(const ExportRequest& request) {
   return options;
 }
 
-// Those that finders remember are the latest of each stream; of others memory is spared.
+// Finders remember only the latest preparations of each stream, so that older ones need no memory.
 void KeepLatestPreparations(std::vector<EarlierPreparation>& preparations) {
   constexpr size_t kEnough = 1'000'000;
   if (preparations.size() <= 2 * kEnough) return;
   preparations.erase(preparations.begin(), preparations.end() - kEnough);
 }
 
-// What a window's first moment needs: when the first span begins that reaches into it, and the
-// preparations before it. Reads the chunks there once more; those that cannot be read are counted
-// by the reading of the window.
+// Finds what the window's first moment needs: the begin of the first span that reaches into it, and
+// the preparations before it. Reads the chunks there once more. Unreadable ones are counted by the
+// reading of the window.
 absl::Status LookBeforeWindow(ChunkSource& source, const ExportRequest& request,
                               TimelineHeader& header) {
   const uint64_t start_ns = request.filter.window_start_ns;
@@ -164,6 +164,8 @@ absl::Status LookBeforeWindow(ChunkSource& source, const ExportRequest& request,
   }
   options = OptionsOf(request);
   ASSIGN_OR_RETURN(options.filter.event_types, EventFilter::Parse({"kbl_exec_pre"}));
+  // Twice the lookback: a span that began that long before the window may itself have been prepared
+  // earlier.
   options.filter.window_start_ns = start_ns > 2 * lookback_ns ? start_ns - 2 * lookback_ns : 0;
   options.filter.window_end_ns = start_ns;
   options.lookback_ns = 0;
@@ -234,7 +236,7 @@ absl::StatusOr<ExportSummary> ExportCapture(ChunkSource& source, const ExportFor
   ASSIGN_OR_RETURN(const std::unique_ptr<TimelineReader> reader,
                    TimelineReader::Open(source, std::move(options)));
   ASSIGN_OR_RETURN(TimelineHeader header, HeaderOf(source, *reader, request));
-  // Of the reading for the batches alone: others have windows of their own.
+  // Only for the reading that yields the batches: the others have windows of their own.
   const std::optional<std::string> window_warning = WindowWarning(*reader, lookback_ns);
   if (window_warning) header.warnings.push_back(*window_warning);
   RETURN_IF_ERROR(LookBeforeWindow(source, request, header));
@@ -246,6 +248,8 @@ absl::StatusOr<ExportSummary> ExportCapture(ChunkSource& source, const ExportFor
     if (exporter->prepares()) {
       prepare = [&exporter](const TimelineBatch& ahead) { exporter->Prepare(ahead); };
     }
+    // In a scope of its own: its threads must have ended before the reader's counts are final and
+    // Finish uses the source.
     BatchPipe pipe(*reader, std::move(prepare));
     TimelineBatch batch;
     while (true) {

@@ -21,33 +21,44 @@
 
 namespace neurontrace {
 
-// How the bytes of a file are packed, where its format has a choice.
+// How the bytes of a file are compressed.
 enum class ExportCompression : uint8_t {
   kNone,
-  kGzip,     // the whole file
-  kPackets,  // within the file, as the format itself has it
+  kGzip,  // the whole file
+  // Within the file, as its format defines it.
+  kPackets,
 };
 
+// What to export and how. A plain value that borrows clocks and certificate; both must outlive the
+// export.
 struct ExportRequest {
   TimelineFilter filter;
   const CaptureClocks* clocks = nullptr;  // nullptr: nothing is known of any clock
   // Every time as its host stamped it, whatever is known; the filter's window, too, is of those.
   bool raw_clocks = false;
-  bool clock_arguments = false;              // each event with its raw stamp and its bound
-  std::vector<std::string> primary_group;    // empty: the vendor's default; see grouping.h
-  std::vector<std::string> secondary_group;  // the same
-  bool no_flows = false;                     // no arrows between related events
+  bool clock_arguments = false;  // each event with its raw stamp and its bound
+  // Names of Grouping::Part; empty for the vendor's default.
+  std::vector<std::string> primary_group;
+  // The same for the rows of a process.
+  std::vector<std::string> secondary_group;
+  // Omits arrows between related events.
+  bool no_flows = false;
   ExportCompression compression = ExportCompression::kNone;
-  uint64_t max_file_bytes = 0;   // about: a format that can be split is, into files of this size
-  bool split_by_worker = false;  // by ranges of workers instead of stretches of time
+  // Divides an export into files of about this size, if its format supports that. 0: one file.
+  uint64_t max_file_bytes = 0;
+  // Divides by ranges of workers instead of stretches of time.
+  bool split_by_worker = false;
   const Certificate* certificate = nullptr;  // of the whole capture; nullptr: none is written
-  std::string certificate_json;              // the same, for programs
+  // The same certificate for programs.
+  std::string certificate_json;
   std::string
       capture_json;  // what a summary says of the capture, an object; empty: its id and name
-  std::vector<DeviceProfile> device_profiles;  // of the capture's artifacts, the selected ones
-  std::vector<std::string> warnings;           // known before; told with those of the reading
+  // Of the capture's artifacts, those that the filter selects.
+  std::vector<DeviceProfile> device_profiles;
+  std::vector<std::string> warnings;  // known before; told with those of the reading
 };
 
+// How far an export has come. `spans` and `bytes_written` grow up to its end.
 struct ExportProgress {
   uint64_t chunks_read = 0;
   uint64_t chunks_total = 0;
@@ -55,79 +66,93 @@ struct ExportProgress {
   uint64_t bytes_written = 0;
 };
 
+// The result of an export: totals, and everything that its reader should be warned about.
 struct ExportSummary {
   ExportProgress progress;
   TimelineCounts counts;
+  // Those known so far; reading may add some.
+
   std::vector<std::string> warnings;
 };
 
 class SideReader;  // side_reader.h
 
-// A preparation (kbl_exec_pre) from before the window, by which an execution in it knows its model.
+// A preparation (kbl_exec_pre) from before the window: an execution in the window gets its model's
+// name from it.
 struct EarlierPreparation {
   uint32_t stream = 0;
   uint64_t exec_id = 0;
   uint64_t start_ns = 0;
-  std::string model_name;  // what KeptName leaves
+  // As KeptName shortens it.
+  std::string model_name;
 };
 
-// What an exporter is told before the first batch. Lives as long as the export.
+// What an exporter learns before the first batch. Lives as long as the export, so that exporters
+// keep references to it.
 struct TimelineHeader {
   const CaptureDescription* capture = nullptr;
   std::span<const TimelineStream> streams;
-  std::vector<FrameworkNames> framework_names;  // one a stream, empty for other kinds
-  std::vector<std::string> warnings;            // known so far
-  // About the time of the first event. Of a window its begin, or an earlier one of a span that
-  // reaches into it.
+  // One for each stream; empty for streams of other kinds.
+  std::vector<FrameworkNames> framework_names;
+  std::vector<std::string> warnings;  // known so far
+  // Roughly the time of the first event. For a window its begin, or the earlier begin of a span
+  // that reaches into it.
   uint64_t begin_ns = 0;
   std::vector<EarlierPreparation> earlier;  // by time
   const TimelineFilter* filter = nullptr;
   const CaptureClocks* clocks = nullptr;  // see ExportRequest
   bool raw_clocks = false;
+  // Adds the raw stamp and the error bound to each event.
   bool clock_arguments = false;
   const Certificate* certificate = nullptr;  // see ExportRequest
   std::string_view certificate_json;
   std::span<const DeviceProfile> device_profiles;  // the selected ones
-  SideReader* side_reader = nullptr;               // what is not among the batches
+  // Reads what is not among the batches; only in Finish.
+  SideReader* side_reader = nullptr;
 };
 
-// Writes one format from a timeline: Begin, Write for each batch, Finish. An error ends the export
-// and leaves a file that ends early. One thread at a time, but for Prepare.
+// Writes one format from a timeline: Begin, then Write for each batch, then Finish. An error ends
+// the export and leaves a file that ends early. Used by one thread at a time, except for Prepare.
 class Exporter {
  public:
   virtual ~Exporter() = default;
   virtual absl::Status Begin(const TimelineHeader& header) = 0;
-  // True of one that works something out of a batch before those ahead of it are written. Then
-  // Prepare can be called: for every batch before its Write, or for none; in their order, on one
-  // other thread, also while a batch is written.
+  // Returns whether the exporter derives something from a batch before those ahead of it are
+  // written. Then Prepare may be called for every batch before its Write, or for none: in their
+  // order, on one other thread, also while a batch is being written.
   virtual bool prepares() const { return false; }
   virtual void Prepare(const TimelineBatch&) {}
   virtual absl::Status Write(const TimelineBatch& batch) = 0;
-  // `summary` has all but what the exporter itself adds to its warnings.
+  // `summary` is complete except for the exporter's own warnings, which this adds.
   virtual absl::Status Finish(ExportSummary& summary) = 0;
+  // Returns the bytes so far, for progress reports.
   virtual uint64_t bytes_written() const = 0;
 };
 
-// A row of the table of formats.
+// One row of the table of formats.
 struct ExportFormat {
-  std::string_view name;       // as in `--format`
-  std::string_view file_name;  // where people are not asked; of a format of many, of its directory
-  // INVALID_ARGUMENT for what a request asks of a format that has it not.
+  // The value of --format.
+  std::string_view name;
+  // The default name of the file, or of the directory of a format with several files.
+  std::string_view file_name;
+  // Opens the files. Fails with INVALID_ARGUMENT if the request asks for something that the format
+  // does not support.
   absl::StatusOr<std::unique_ptr<Exporter>> (*make)(const ExportRequest& request,
                                                     OutputFiles& files);
-  bool takes_host_samples = false;  // among its batches
+  // Whether its batches contain the samples of hosts.
+  bool takes_host_samples = false;
 };
 std::span<const ExportFormat> ExportFormats();
-// INVALID_ARGUMENT names the known ones.
+// Fails with INVALID_ARGUMENT that lists the known names.
 absl::StatusOr<const ExportFormat*> FindExportFormat(std::string_view name);
 
-// Told now and then, from the calling thread; false ends the export with CANCELLED.
+// Called after each batch on the calling thread. Returning false ends the export with CANCELLED.
 using ProgressCallback = std::function<bool(const ExportProgress&)>;
 
 // Reads the selected part of a capture and writes it to `files` in one format. Memory is bounded
-// whatever the capture's size. Reads on a second thread, and prepares on a third where the
-// format has something to, while the calling one writes; these have ended on return. Errors of the
-// source, of the files, INVALID_ARGUMENT for a request that makes no sense.
+// whatever the capture's size. A second thread reads, and a third prepares if the format needs
+// that, while the calling thread writes; they have ended on return. Fails with errors of the source
+// and of the files, and with INVALID_ARGUMENT for an unacceptable request.
 absl::StatusOr<ExportSummary> ExportCapture(ChunkSource& source, const ExportFormat& format,
                                             const ExportRequest& request, OutputFiles& files,
                                             const ProgressCallback& progress);

@@ -11,28 +11,30 @@
 
 namespace neurontrace {
 
-// What a process row and the thread rows in it stand for: the vendor's grouping options.
+// What the process rows of a file and the thread rows in them represent: the vendor's grouping
+// options. Constant after Parse, so that any thread may use it.
 class Grouping {
  public:
   enum class Part : uint8_t { kInstanceId, kProcessId, kWorkerGid, kLncIdx, kThreadId };
 
-  // Names as the vendor writes them; empty: instance_id,process_id and
-  // worker_gid,lnc_idx,thread_id. INVALID_ARGUMENT names the one that is not allowed there and
-  // those that are.
+  // Takes names as the vendor writes them. Empty lists mean instance_id,process_id and
+  // worker_gid,lnc_idx,thread_id. Fails with INVALID_ARGUMENT that names the unacceptable part and
+  // lists the allowed ones.
   static absl::StatusOr<Grouping> Parse(const std::vector<std::string>& primary,
                                         const std::vector<std::string>& secondary);
 
-  // "i-0f207fb2a99bd2d08-pid1113579"
+  // Returns a label such as "i-0f207fb2a99bd2d08-pid1113579".
   std::string ProcessLabel(const TimelineStream& stream, uint64_t thread_id) const {
     return Label(primary_, stream, thread_id);
   }
-  // "gid35-nc3-tid7"; the source is appended by the caller. Parts that are not known are left out.
+  // Returns a label such as "gid35-nc3-tid7", to which the caller appends the source. Unknown parts
+  // are omitted.
   std::string RowLabel(const TimelineStream& stream, uint64_t thread_id) const {
     return Label(secondary_, stream, thread_id);
   }
   bool primary_has(Part part) const { return Has(primary_, part); }
   const std::vector<Part>& secondary() const { return secondary_; }
-  // "gid35", "nc3", "tid7"; empty: not known.
+  // Returns "gid35", "nc3" or "tid7", or an empty text if that is not known.
   static std::string Text(Part part, const TimelineStream& stream, uint64_t thread_id);
 
  private:

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kGzipWindowBits = 15 + 16;  // the largest window; 16: with gzip's header
 constexpr int kGzipMemoryLevel = 8;       // zlib's default
-// Traces repeat themselves: more costs twice the time for a tenth of the size.
+// Traces are repetitive: higher levels take twice the time for a tenth of the size.
 constexpr int kGzipLevel = 3;
 
 class GzipFile : public OutputFile {
@@ -47,12 +47,14 @@ class GzipFile : public OutputFile {
 
  private:
   absl::Status Deflate(std::string_view bytes, int flush) {
-    // zlib reads what it is given and does not write to it; its type is older than const.
+    // zlib only reads its input; the type of next_in lacks const for historical reasons.
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
     stream_.avail_in = static_cast<uInt>(bytes.size());
     do {
       stream_.next_out = reinterpret_cast<Bytef*>(out_.data());
       stream_.avail_out = static_cast<uInt>(out_.size());
+      // Its result needs no check: with valid arguments the only possible failure is a lack of
+      // progress, which the loop handles.
       deflate(&stream_, flush);
       const size_t made = out_.size() - stream_.avail_out;
       if (made != 0) RETURN_IF_ERROR(file_->Write({out_.data(), made}));

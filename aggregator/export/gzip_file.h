@@ -10,12 +10,12 @@
 
 namespace neurontrace {
 
-// What is written to it reaches `file` as one gzip member (RFC 1952) without a time or a name, so
-// that the same bytes give the same file. INTERNAL where zlib cannot begin.
+// Returns a file whose content reaches `file` as one gzip member (RFC 1952) without a time or a
+// name, so that equal content gives equal files. Fails with INTERNAL if zlib cannot be initialised.
 absl::StatusOr<std::unique_ptr<OutputFile>> MakeGzipFile(std::unique_ptr<OutputFile> file);
 
-// Opens `name`, or `name`.gz as a gzip file where `compression` says so. INVALID_ARGUMENT for
-// kPackets: only a pftrace has packets.
+// Opens `name`, or `name`.gz as a gzip file if `compression` is kGzip. Fails with INVALID_ARGUMENT
+// for kPackets: only a pftrace has packets.
 absl::StatusOr<std::unique_ptr<OutputFile>> OpenCompressed(OutputFiles& files,
                                                            std::string_view name,
                                                            ExportCompression compression);

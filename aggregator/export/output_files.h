@@ -11,24 +11,24 @@
 
 namespace neurontrace {
 
-// Where an export's bytes go, in order. Abstract because that is a file in one place and a network
-// stream in another. One thread at a time.
+// Receives an export's bytes in order. Abstract because they go to a file in one place and to a
+// network stream in another. Used by one thread at a time.
 class ByteSink {
  public:
   virtual ~ByteSink() = default;
-  // Takes all of `bytes` before it returns; a slow receiver makes it block, which is what holds the
+  // Consumes all of `bytes` before it returns. A slow receiver makes it block, which holds the
   // export back. An error (the receiver is gone, the disk is full) ends the export.
   virtual absl::Status Write(std::string_view bytes) = 0;
 };
 
-// One file of an export. What is not closed is not whole: who receives it throws it away.
+// One file of an export. A file that was not closed is incomplete, and its receiver discards it.
 class OutputFile : public ByteSink {
  public:
-  // All bytes are there. Called once, at the end; nothing is written after it.
+  // Declares the file complete. Called once, after the last Write.
   virtual absl::Status Close() = 0;
 };
 
-// A file that knows how many bytes were written to it. One thread at a time.
+// A file that counts the bytes written to it. Used by one thread at a time.
 class CountedFile : public OutputFile {
  public:
   explicit CountedFile(std::unique_ptr<OutputFile> file) : file_(std::move(file)) {}
@@ -45,18 +45,20 @@ class CountedFile : public OutputFile {
 };
 
 // The files that an export makes. Abstract because they go to a network stream, a directory or a
-// bucket. One thread at a time, as the files it opens; it outlives them.
+// bucket. Used by one thread at a time, together with the files that it opens, which it must
+// outlive.
 class OutputFiles {
  public:
   virtual ~OutputFiles() = default;
-  // Begins a file; several can be open. `name` is a relative path as IsOutputName allows, new in
-  // this export. INVALID_ARGUMENT for another, RESOURCE_EXHAUSTED beyond
-  // limits::kExportFilesMax.
+  // Opens a file; several can be open at once. `name` is a relative path as IsOutputName accepts
+  // it, not used before in this export. Fails with INVALID_ARGUMENT for any other name, and with
+  // RESOURCE_EXHAUSTED beyond limits::kExportFilesMax.
   virtual absl::StatusOr<std::unique_ptr<OutputFile>> Open(std::string_view name) = 0;
 };
 
-// True for a relative path of parts of letters, digits and "._-=+@", none of them "." or "..", of
-// at most limits::kExportNameBytesMax bytes: it stays below where it is put on any file system.
+// Returns whether the name is a relative path whose parts consist of letters, digits and "._-=+@",
+// are not "." or "..", and have at most limits::kExportNameBytesMax bytes together. Such a file
+// stays below its directory on any file system.
 bool IsOutputName(std::string_view name);
 
 }  // namespace neurontrace

@@ -24,7 +24,7 @@ TimelineOptions SideReader::Options() const {
   return options;
 }
 
-// One damaged chunk meets every reading that comes by: what is above `counted` is new.
+// Each reading that passes a damaged chunk meets it again: only what exceeds `counted` is new.
 void SideReader::Note(const TimelineReader& reader, uint64_t& counted, ExportSummary& summary) {
   const uint64_t found = reader.counts().unreadable_chunks;
   if (found > counted) summary.counts.unreadable_chunks += found - std::exchange(counted, found);
@@ -44,8 +44,8 @@ absl::Status SideReader::ReadHostSamples(std::string_view event_type, const Host
   TimelineOptions options = Options();
   options.filter.stream_kinds = {StreamKind::kHost};
   options.filter.host_samples = true;  // the batches are without them
-  // The readings of all types have to meet the same chunks, so that damaged ones count once: the
-  // filter would pass over those without the one at hand.
+  // The readings of all types must meet the same chunks, so that damaged ones count once: with a
+  // filter the reader would skip chunks without the current type.
   options.filter.event_types = EventFilter();
   ASSIGN_OR_RETURN(const std::unique_ptr<TimelineReader> reader,
                    TimelineReader::Open(source_, std::move(options)));
@@ -102,7 +102,7 @@ absl::Status SideReader::ReadHbmSamples(uint64_t begin_ns, uint64_t end_ns,
                     "memories or events at once: {}",
                     use.counts().dropped));
   }
-  // The batches came by all of its chunks.
+  // The batches have met all of these chunks already.
   uint64_t counted = summary.counts.unreadable_chunks;
   Note(*reader, counted, summary);
   return absl::OkStatus();

@@ -20,36 +20,38 @@ using HostSampleTaker =
 using HbmSampleTaker =
     std::function<absl::Status(const HbmIdentity& memory, const HbmSample& sample)>;
 
-// Reads parts of a capture once more, beside an export's batches: for files that have them in a
-// place of their own, which can be as long as all the rest. Memory is bounded. A chunk that cannot
-// be read is counted and warned about in the export's summary, once, whichever readings meet it.
-// Whether there is anything it does not know before it looks: it takes nothing where there is none.
+// Reads parts of a capture once more, in addition to an export's batches: for formats that have
+// them in a place of their own, which may be as long as all the rest. Memory is bounded. A chunk
+// that cannot be read is counted and warned about once in the export's summary, whichever readings
+// meet it. It does not know beforehand whether there is anything: `take` is then never called.
 //
-// To be called from Exporter::Finish alone, as the source belongs to the batches until then. Errors
-// of the source and of `take`.
+// Only called from Exporter::Finish, on its thread, because until then the source belongs to the
+// batches. Fails with errors of the source and of `take`.
 class SideReader {
  public:
-  // Both outlive it.
+  // Both must outlive it.
   SideReader(ChunkSource& source, const ExportRequest& request)
       : source_(source), request_(request) {}
 
-  // The selected events of one type of the capture's host samplers (lib/trace/host_samples.h), by
-  // time.
+  // Passes the selected events of one type of the capture's host samplers
+  // (lib/trace/host_samples.h) to `take`, by time.
   absl::Status ReadHostSamples(std::string_view event_type, const HostSampleTaker& take,
                                ExportSummary& summary);
-  // What is in use of each device memory after each selected allocation or release of
-  // [begin_ns, end_ns], by time.
+  // Passes what is in use of each device memory after each selected allocation or release in
+  // [begin_ns, end_ns] to `take`, by time.
   absl::Status ReadHbmSamples(uint64_t begin_ns, uint64_t end_ns, const HbmSampleTaker& take,
                               ExportSummary& summary);
 
  private:
-  // How the batches are read.
+  // Returns the options with which the batches are read.
   TimelineOptions Options() const;
+  // Adds the reader's unreadable chunks beyond `counted`, and its new warnings, to the summary.
   static void Note(const TimelineReader& reader, uint64_t& counted, ExportSummary& summary);
 
   ChunkSource& source_;
   const ExportRequest& request_;
-  uint64_t unreadable_of_hosts_ = 0;  // that are counted
+  // Those that the summary counts already.
+  uint64_t unreadable_of_hosts_ = 0;
 };
 
 }  // namespace neurontrace

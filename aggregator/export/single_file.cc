@@ -10,7 +10,7 @@
 namespace neurontrace {
 namespace {
 
-// Of one file, whatever is put before it: what reaches it is counted.
+// Counts what reaches the file itself, whatever compression is put in front of it.
 class OneCountedFile : public OutputFiles {
  public:
   explicit OneCountedFile(OutputFiles& files) : files_(files) {}
@@ -27,6 +27,8 @@ class OneCountedFile : public OutputFiles {
   const CountedFile* file_ = nullptr;
 };
 
+// Owns a file and the exporter that writes to it. The file is declared first, so that it outlives
+// the exporter.
 class SingleFileExporter : public Exporter {
  public:
   absl::Status Open(OutputFiles& files, std::string_view name, ExportCompression compression) {

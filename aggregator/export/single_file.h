@@ -11,8 +11,9 @@
 
 namespace neurontrace {
 
-// An exporter of one file, made by `make` on the file's bytes: closed when the exporter finishes.
-// OpenCompressed says what `name` and `compression` become; bytes_written() is what the file has.
+// Returns an exporter of one file, which `make` creates on the file's bytes. The file is closed
+// when the exporter finishes. `name` and `compression` are those of OpenCompressed; bytes_written()
+// returns the file's size. Fails if the file cannot be opened, and with errors of `make`.
 absl::StatusOr<std::unique_ptr<Exporter>> MakeSingleFile(
     OutputFiles& files, std::string_view name, ExportCompression compression,
     const std::function<absl::StatusOr<std::unique_ptr<Exporter>>(ByteSink&)>& make);

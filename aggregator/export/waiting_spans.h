@@ -13,7 +13,7 @@
 
 namespace neurontrace {
 
-// How much may wait at once. Beyond, a span is written without what its stop would bring.
+// How much may wait at once. Beyond, a span is written without its stop's attributes.
 struct WaitingLimits {
   size_t spans = 65'536;
   size_t bytes = size_t{64} << 20;
@@ -24,33 +24,35 @@ struct StopsMissed {
   uint64_t without_room = 0;
   uint64_t not_come = 0;
 
-  // Warnings in words, of what is not 0.
+  // Adds a warning for each count that is not 0.
   void Warn(const WaitingLimits& limits, ExportSummary& summary) const;
 };
 
-// Spans that are complete but for the attributes of a stop in a later chunk (kStopFollows), in the
-// form in which a format keeps them, until these come (kStopAttributes). A stop that has not come
-// long after the span's end does not come any more: its chunk cannot be read, or too many were
-// under way. Bounded in number and in bytes. One thread at a time.
+// Holds spans that are complete except for the attributes of a stop in a later chunk
+// (kStopFollows), in the form that a format keeps them in, until these come (kStopAttributes). A
+// stop that has not come long after the span's end will not come: its chunk cannot be read, or too
+// many spans were under way. Limited in number and in bytes. Used by one thread at a time.
 template <typename Span>
 class WaitingSpans {
  public:
-  // A stop may come so much later than its span ends: as far as a device's clock moves it.
+  // How much later than its span's end a stop may come: as far as a device's clock can move both.
   static constexpr uint64_t kLateNs = 2 * DeviceTimes::kShiftMaxNs;
 
   explicit WaitingSpans(WaitingLimits limits = {}) : limits_(limits) {}
 
-  // What ends later has its stop out of sight: that it is missing goes without saying.
+  // Spans that end after the window have their stop out of sight; that it is missing needs no
+  // warning.
   void Begin(const TimelineHeader& header) { window_end_ns_ = header.filter->window_end_ns; }
 
-  // Whether the span of this record is to be added; `text_bytes` is what it holds besides its own
-  // size. One that finds no room is counted, and to be written as it is.
+  // Returns whether the span of this record must be passed to Add; `text_bytes` is what it holds
+  // beside its own size. A span without room is counted and must be written as it is.
   bool Admits(const TimelineRecord& record, size_t text_bytes) {
     if ((record.flags & kStopFollows) == 0) return false;
     if (spans_.size() < limits_.spans && text_bytes <= limits_.bytes - bytes_) return true;
     ++missed_.without_room;
     return false;
   }
+  // Only for spans that Admits accepted, with the same `text_bytes`.
   void Add(const TimelineRecord& record, Span span, size_t text_bytes) {
     if (!spans_.try_emplace(record.span_id, record.end_ns, text_bytes, std::move(span)).second) {
       return;
@@ -59,7 +61,7 @@ class WaitingSpans {
     bytes_ += text_bytes;
   }
 
-  // The span whose stop has come; nullopt: it does not wait.
+  // Returns the span whose stop has come, and forgets it; nullopt if it does not wait.
   std::optional<Span> Take(uint64_t span_id) {
     const auto found = spans_.find(span_id);
     if (found == spans_.end()) return std::nullopt;
@@ -69,13 +71,13 @@ class WaitingSpans {
     spans_.erase(found);
     return span;
   }
-  // One by one, by their ends, those whose stop should have come before a batch that begins here.
-  // To be asked when all of the batch has been taken.
+  // Returns, one by one and by their ends, the spans whose stop should have come before a batch
+  // that begins here. Called once all of the batch has been taken.
   std::optional<Span> TakeLate(uint64_t batch_begin_ns) {
     if (by_end_.empty() || batch_begin_ns <= kLateNs) return std::nullopt;
     return by_end_.begin()->first < batch_begin_ns - kLateNs ? TakeFirst() : std::nullopt;
   }
-  // Also all that are left, when there are no more batches.
+  // Returns the remaining spans one by one. Called after the last batch.
   std::optional<Span> TakeRest() { return by_end_.empty() ? std::nullopt : TakeFirst(); }
 
   void Warn(ExportSummary& summary) const { missed_.Warn(limits_, summary); }

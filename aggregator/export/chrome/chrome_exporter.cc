@@ -21,6 +21,7 @@
 namespace neurontrace {
 namespace {
 
+// Readers in JavaScript hold numbers as doubles.
 constexpr uint64_t kDoubleExactMax = uint64_t{1} << 53;
 
 bool IsExact(ValueType type, uint64_t value) {
@@ -86,6 +87,7 @@ void AppendCounterValue(std::string_view name, const ShapeKey& key, uint64_t val
 absl::Status ChromeExporter::Begin(const TimelineHeader& header) {
   BeginRows(header);
   waiting_.Begin(header);
+  // Times count from here: as doubles of microseconds since 1970 they would lose the nanoseconds.
   base_ns_ = header.begin_ns / kMicrosecondNs * kMicrosecondNs;
   attributes_.Begin(header);
   if (!no_flows_) executions_.emplace(header.streams, header.framework_names);
@@ -133,8 +135,8 @@ absl::Status ChromeExporter::EndBatch(const TimelineBatch& batch) {
   return absl::OkStatus();
 }
 
-// Spans that overlap on one row without one enclosing the other would be drawn wrongly: the second
-// goes to a lane of its own and, where there are too many, among the asynchronous events.
+// Spans that overlap on one row without one enclosing the other would be drawn wrongly. The second
+// goes to a lane of its own, or becomes an asynchronous event if there are too many.
 void ChromeExporter::WriteSpan(const TimelineRecord& record, uint64_t number,
                                const Placement& placement) {
   tid_ = TidOf(placement.row, placement.lane);
@@ -193,6 +195,7 @@ void ChromeExporter::PlaceArrows() {
     if (found.kind == ArrowFinding::Kind::kStart) {
       WritePoint({'s', found.id, from_ns, found.from.number}, found.from, found.category);
     } else if (found.kind == ArrowFinding::Kind::kArrow && found.waiting_id == 0) {
+      // An arrow must not end before it starts, or viewers omit it.
       const bool can_be_at_begin = !found.to.is_past && found.to.start_ns >= from_ns;
       uint64_t to_ns = can_be_at_begin ? found.to.start_ns : found.to_at_ns;
       uint64_t behind = found.to.number;
@@ -203,7 +206,7 @@ void ChromeExporter::PlaceArrows() {
       }
       WritePoint({'f', found.id, to_ns, behind}, found.to, found.category);
     } else if (found.kind == ArrowFinding::Kind::kArrow) {
-      // The end stays where the file has it: at another time of its span another one may lie
+      // The end stays where the file has it: at another time of its span, a further span may lie
       // within.
       ++arrows_backwards_;
       WritePoint({'s', found.waiting_id, from_ns, found.from.number}, found.from, found.category);
@@ -223,6 +226,7 @@ void ChromeExporter::WritePoint(const ArrowPoint& point, const ArrowSpan& span,
   AppendJsonNumber("id", point.id, line);
   if (point.phase == 'f') line += ",\"bp\":\"e\"";
   line += '}';
+  // The record has been written in an earlier batch: the point can only follow now.
   if (point.behind < batch_number_) return Line(line);
   std::string& points = points_[point.behind];
   if (!points.empty()) points += ",\n";
@@ -244,7 +248,7 @@ absl::Status ChromeExporter::WriteCounter(const TimelineRecord& record) {
   return absl::OkStatus();
 }
 
-// Each value is a counter of its own: a viewer stacks those of one.
+// Each value is a counter of its own, because a viewer stacks the values of one counter.
 absl::Status ChromeExporter::WriteHostCounter(const TimelineRecord& record) {
   pid_ = tid_ = PidOf(rows_.ProcessOf(record.stream));
   const ShapeKey* about = nullptr;

@@ -19,21 +19,25 @@ namespace neurontrace {
 
 // Pieces of trace-event JSON that are not plain JSON: docs/formats/chrome_json.md.
 
-// Nanoseconds as the format's microseconds, three digits behind the point: "-1.500".
+// The following functions append pieces of trace-event JSON that are not plain JSON, see
+// docs/formats/chrome_json.md.
+//
+// Appends nanoseconds as the format's microseconds with three decimals: "-1.500".
 void AppendMicroseconds(int64_t ns, std::string& out);
 
-// ,"name":value of an argument. Whole numbers that a double cannot hold become texts.
+// Appends ,"name":value of an argument. Whole numbers that a double cannot hold exactly become
+// strings, because JavaScript would round them.
 void AppendArgument(const EventAttribute& attribute, std::string& out);
-// The value alone.
+// Appends the value alone.
 void AppendArgumentValue(const EventAttribute& attribute, std::string& out);
 
-// ,"name":value of a counter: a number whatever it costs in digits.
+// Appends ,"name":value of a counter, always as a number: viewers draw nothing else.
 void AppendCounterValue(std::string_view name, const ShapeKey& key, uint64_t value,
                         std::string& out);
 
-// Writes a timeline as trace-event JSON, for chrome://tracing and whatever else reads it;
-// docs/formats/chrome_json.md has every key. One event a line, in the order of start but for spans
-// whose stop lies in a later chunk. One thread at a time.
+// Writes a timeline in the Trace Event Format (JSON) for chrome://tracing and other readers;
+// docs/formats/chrome_json.md defines every key. One event a line, in the order of starts, except
+// for spans whose stop is in a later chunk. Used by one thread at a time; the sink must outlive it.
 class ChromeExporter final : public RowExporter {
  public:
   struct Options {
@@ -48,17 +52,20 @@ class ChromeExporter final : public RowExporter {
   uint64_t bytes_written() const override { return bytes_flushed_ + out_.size(); }
 
  private:
+  // An event that is being written, in pieces, because its arguments may grow until its stop comes.
   struct Lines {
-    std::string head;  // of an event, up to its arguments
+    // The event up to its arguments.
+    std::string head;
     std::string arguments;
-    std::string after;  // whole events that belong behind it
+    // Whole events that must follow it.
+    std::string after;
   };
 
   void StartBatch(const TimelineBatch&) override { points_.clear(); }
   uint32_t Placed(const TimelineRecord& record, uint64_t number, Placement& placement) override;
-  // The arrows of framework files, under ids of our own. Readers connect a point to the span of
-  // its thread that they read last: so a point has its span's begin for its time, and stands right
-  // behind it, where the span is still to be written.
+  // Places the arrows of framework files under ids of our own. Readers connect a point to the span
+  // of its thread that they read last. Therefore a point has its span's begin as its time, and
+  // directly follows the span if that is still to be written.
   void PlaceArrows() override;
   absl::Status WriteStop(const TimelineRecord& record) override;
   absl::Status WriteHostCounter(const TimelineRecord& record) override;
@@ -70,24 +77,26 @@ class ChromeExporter final : public RowExporter {
 
   void WriteSpan(const TimelineRecord& record, uint64_t number, const Placement& placement);
   void WriteInstant(const TimelineRecord& record, uint32_t row);
+  // One end of an arrow.
   struct ArrowPoint {
     char phase = 's';
     uint64_t id = 0;
     uint64_t at_ns = 0;
-    uint64_t behind = 0;  // the number of the record that it follows
+    // The number of the record that it follows.
+    uint64_t behind = 0;
   };
   void WritePoint(const ArrowPoint& point, const ArrowSpan& span, std::string_view category);
   void WriteLosses();
   void WriteCertificate(uint64_t at_ns);
   void AppendOtherData(const std::vector<std::string>& warnings);
-  // {"ph":…,"name":…,"cat":…,"pid":…,"tid":…,"ts":…
+  // Appends {"ph":…,"name":…,"cat":…,"pid":…,"tid":…,"ts":…
   void AppendHead(std::string_view phase, std::string_view name, std::string_view category,
                   uint64_t at_ns, std::string& out);
   void AppendArrows(const TimelineRecord& record, std::string& out);
   void AppendArguments(const std::vector<EventAttribute>& attributes, std::string& out);
-  // Of a stop that comes apart from its start.
+  // Appends the attributes of a stop that came after its start was formatted.
   void AppendStopArguments(const std::vector<EventAttribute>& attributes, std::string& out);
-  // The numbers of processes and lanes in the file; what is new is described first.
+  // Return the numbers of processes and lanes in the file; a new one is described first.
   uint32_t PidOf(uint32_t process);
   uint32_t TidOf(uint32_t row, uint32_t lane);
   void Describe(std::string_view kind, std::string_view text, bool is_number);
@@ -98,8 +107,10 @@ class ChromeExporter final : public RowExporter {
 
   ByteSink& sink_;
   EventAttributes attributes_;
-  std::optional<FrameworkLinks> executions_;  // none: no arrows
-  std::map<uint64_t, std::string> points_;    // of arrows, by the number of the record before them
+  // nullopt: no arrows.
+  std::optional<FrameworkLinks> executions_;
+  // Points of arrows by the number of the record before them.
+  std::map<uint64_t, std::string> points_;
   std::vector<uint32_t> pid_of_tid_;
   uint64_t base_ns_ = 0;
   std::string clock_words_;
@@ -108,14 +119,19 @@ class ChromeExporter final : public RowExporter {
   std::string out_;
   uint64_t bytes_flushed_ = 0;
   bool has_event_ = false;
-  Lines lines_;       // of the record at hand
+  // Of the current record, as are pid_ and tid_.
+  Lines lines_;
   uint32_t pid_ = 0;  // the same
   uint32_t tid_ = 0;
-  uint32_t next_number_ = 1;    // processes and threads share them: none is another's main thread
-  std::vector<uint32_t> pids_;  // by process; 0: not described
+  // For processes and threads together: no thread has the number of its process, which would make
+  // it the main thread.
+  uint32_t next_number_ = 1;
+  // By process; 0: not described yet.
+  std::vector<uint32_t> pids_;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> tids_;  // by row, lane
   uint64_t next_async_ = 1;
-  uint64_t arrows_backwards_ = 0;  // end before they start
+  // Arrows that end before they start.
+  uint64_t arrows_backwards_ = 0;
   WaitingSpans<Lines> waiting_;
 };
 

@@ -22,10 +22,11 @@
 namespace neurontrace {
 namespace {
 
+// Keeps the index of a long stream from being in memory at once.
 constexpr size_t kEntriesAtOnce = 256;
 constexpr size_t kPieceBytes = size_t{256} << 10;
 
-// What every line of a stream begins with.
+// Returns the begin of every line of a stream, which is formatted once.
 std::string LineHead(const StreamDescription& stream, const RankBinding& rank) {
   const StreamIdentity& identity = stream.identity;
   std::string head = fmt::format("{{\"stream\":{},\"instance_id\":", stream.number);
@@ -42,7 +43,7 @@ std::string LineHead(const StreamDescription& stream, const RankBinding& rank) {
   return head;
 }
 
-// A stored chunk's texts need not be UTF-8; a line of JSON has to be. Each byte that is none
+// The texts of a stored chunk need not be UTF-8, while a line of JSON must be. Each invalid byte
 // becomes U+FFFD.
 void MakeUtf8(size_t begin, std::string& text) {
   const auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
@@ -56,7 +57,7 @@ void MakeUtf8(size_t begin, std::string& text) {
   }
 }
 
-// What is said of a stream's times; nothing where its map is the identity and has no bound.
+// Appends what is known of a line's time; nothing if nothing is known of the host's clock.
 class LineClock {
  public:
   LineClock(const StreamDescription& stream, const EventLinesRequest& request) {
@@ -129,6 +130,7 @@ class EventLines {
       text_ += fmt::format(",\"clocks\":{}", clocks.Json());
     }
     if (text_.empty()) return;
+    // Each member was appended with a comma in front.
     text_.front() = '{';
     text_ += "}\n";
   }
@@ -146,7 +148,8 @@ class EventLines {
       RETURN_IF_ERROR(source_.ReadIndex(stream.number, from, kEntriesAtOnce, entries));
       for (const ChunkEntry& entry : entries) {
         from = {.last_timestamp_ns = entry.last_timestamp_ns, .sequence = entry.sequence + 1};
-        // No later entry begins before this.
+        // The index is ordered by last timestamps, and no chunk spans more than chunk_span_max_ns:
+        // no later entry begins before this.
         const uint64_t earliest_ns =
             entry.last_timestamp_ns - std::min(entry.last_timestamp_ns, stream.chunk_span_max_ns);
         if (earliest_ns >= filter_.window_end_ns) return absl::OkStatus();
@@ -187,7 +190,8 @@ class EventLines {
       const size_t begin = text_.size();
       AppendEventJson(chunk_, event, stream.identity.nc_idx, text_, IsJson);
       MakeUtf8(begin, text_);
-      // Nested values keep the layout of their source. In strings, line ends are escaped.
+      // Nested values keep the layout of their source, which may contain line ends. In strings
+      // these are escaped, so that replacing them changes no value.
       std::replace_if(
           text_.begin() + static_cast<std::ptrdiff_t>(begin), text_.end(),
           [](char c) { return c == '\n' || c == '\r'; }, ' ');

@@ -29,7 +29,7 @@ bool IsNumber(const ShapeKey& key) {
          key.type == ValueType::kDouble;
 }
 
-// ,"key":number; false where the record has no number of that name.
+// Appends ,"key":number. Returns false if the record has no number of that name.
 bool AppendSampleNumber(std::string_view key, const TimelineRecord& record, std::string_view name,
                         std::string& out) {
   const ShapeKey* about = nullptr;
@@ -40,7 +40,7 @@ bool AppendSampleNumber(std::string_view key, const TimelineRecord& record, std:
   return true;
 }
 
-// The object's beginning.
+// Appends the begin of an object of the vendor's lists of samples.
 void AppendSample(const StreamIdentity& stream, const TimelineRecord& record, uint64_t duration_ns,
                   std::string& out) {
   out += "{\"timestamp\":";
@@ -49,9 +49,9 @@ void AppendSample(const StreamIdentity& stream, const TimelineRecord& record, ui
   AppendJsonText("instance_id", stream.worker.instance_id, out);
 }
 
-// A host's samples (lib/trace/host_samples.h) as the vendor's objects of `cpu_util` and
-// `mem_usage`. False, and nothing is appended, for a record that has not what such an object must
-// have.
+// Appends a host's sample (lib/trace/host_samples.h) as an object of the vendor's `cpu_util`.
+// Appends nothing and returns false if the record lacks what such an object must have.
+// AppendMemoryUsage does the same for `mem_usage`.
 bool AppendCpuUtil(const StreamIdentity& stream, const TimelineRecord& record, std::string& out) {
   const size_t before = out.size();
   const ShapeKey* about = nullptr;
@@ -85,7 +85,7 @@ bool AppendMemoryUsage(const StreamIdentity& stream, const TimelineRecord& recor
   return true;
 }
 
-// What is in use of a device's memory, under the names of the columns of the vendor's
+// Appends what is in use of a device's memory, under the column names of the vendor's
 // SystemProfileHbmUsage.
 void AppendHbmUsage(const HbmIdentity& memory, const HbmSample& sample, std::string& out) {
   static const std::array<std::string, kHbmCategories> kKeys = [] {
@@ -107,7 +107,7 @@ void AppendHbmUsage(const HbmIdentity& memory, const HbmSample& sample, std::str
   out += '}';
 }
 
-// An object of the vendor's `device_profile_list`.
+// Appends an object of the vendor's `device_profile_list`.
 void AppendDeviceProfile(const DeviceProfile& profile, std::string& out) {
   out += "{\"device_profile_name\":";
   AppendAsJsonString(profile.name, out);
@@ -121,13 +121,13 @@ void AppendDeviceProfile(const DeviceProfile& profile, std::string& out) {
 
 constexpr size_t kFlushBytes = 256u << 10;
 
-// Keys of the vendor's that an attribute of the same name must not take.
+// The vendor's keys and ours, which a recorded attribute of the same name must not take.
 constexpr std::array<std::string_view, 21> kOwnKeys = {
     "name",       "timestamp",   "duration",           "timestamp_unit", "id",       "instance_id",
     "nc_idx",     "lnc_idx",     "process_id",         "thread_id",      "category", "phase",
     "worker_gid", "open",        "trace_event_source", "start_lost",     "clock",    "eps_ns",
     "ts_raw_ns",  "nrta_seq_id", kOwnTimeKey};
-// Attributes of framework events that have become something else.
+// Attributes of framework events that became members of their own.
 constexpr std::array<std::string_view, 4> kFrameworkStructure = {"name", "pid", "tid", "dur_ns"};
 
 template <typename Names>
@@ -135,7 +135,7 @@ bool Contains(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Arrows and counters have no place among the vendor's events.
+// The vendor's list of events has no place for arrows and counters.
 bool HasPlace(RecordKind kind) {
   return kind == RecordKind::kSpan || kind == RecordKind::kInstant || kind == RecordKind::kOther;
 }
@@ -203,7 +203,8 @@ void JsonExporter::WriteRecord(const TimelineRecord& record) {
   }
 }
 
-// What they say of memory has a place of its own, behind all events: it is read again.
+// What these events report about memory has a list of its own after all events: the range is read
+// again.
 void JsonExporter::NoteMemoryEvent(const TimelineRecord& record) {
   const DerivedType type = fields_.Of(*record.shape).type;
   if (type != DerivedType::kAllocate && type != DerivedType::kDeallocate) return;

@@ -14,9 +14,9 @@
 
 namespace neurontrace {
 
-// Writes a timeline as the vendor's system_profile.json; docs/formats/json.md has every key. Spans
-// are in the order of their start, but for those whose stop lies in a later chunk: they stand
-// where they stop. One thread at a time.
+// Writes a timeline as the vendor's system_profile.json; docs/formats/json.md defines every key.
+// Spans are in the order of their starts, except for those whose stop is in a later chunk, which
+// are written where they stop. Used by one thread at a time; the sink must outlive it.
 class JsonExporter : public Exporter {
  public:
   explicit JsonExporter(ByteSink& sink) : sink_(sink) {}
@@ -27,8 +27,9 @@ class JsonExporter : public Exporter {
   uint64_t bytes_written() const override { return bytes_flushed_ + out_.size(); }
 
  private:
+  // Writes the record's object, or holds it until its stop comes.
   void WriteRecord(const TimelineRecord& record);
-  // An event's object without its last brace.
+  // Appends an event's object without its closing brace.
   void AppendEvent(const TimelineRecord& record, std::string& out);
   void AppendFrameworkFields(const TimelineRecord& record, std::string& out);
   void AppendNeuronFields(const TimelineRecord& record, std::string& out);
@@ -41,20 +42,21 @@ class JsonExporter : public Exporter {
   void NoteMemoryEvent(const TimelineRecord& record);
   absl::Status WriteHostSamples(ExportSummary& summary);
   absl::Status WriteHbmSamples(ExportSummary& summary);
-  // An element of the list that is being written.
+  // Appends an element of the list that is being written.
   absl::Status AppendElement(std::string_view element, bool& is_first);
   void AppendDeviceProfiles();
   void AppendWarnings(const std::vector<std::string>& warnings);
   void AppendMetadata();
   absl::Status FlushIfLarge();
   absl::Status Flush();
-  // The fields that every event of a stream has, serialized.
+  // Returns the members that every event of a stream has, serialised once.
   const std::string& StreamFields(uint32_t stream);
 
   ByteSink& sink_;
   const TimelineHeader* header_ = nullptr;
   std::string clocks_json_;
-  std::optional<RecordBounds> bounds_;  // nullopt: nothing is said of clocks
+  // nullopt if clocks are not described.
+  std::optional<RecordBounds> bounds_;
   std::string out_;
   std::string object_;
   uint64_t bytes_flushed_ = 0;
@@ -62,7 +64,8 @@ class JsonExporter : public Exporter {
   uint64_t first_ns_ = UINT64_MAX;
   uint64_t last_ns_ = 0;
   ShapeFieldTable fields_;
-  uint64_t first_memory_ns_ = UINT64_MAX;  // of events that say what is in use of a device's memory
+  // The time range of events that report what is in use of a device's memory.
+  uint64_t first_memory_ns_ = UINT64_MAX;
   uint64_t last_memory_ns_ = 0;
   ModelNames models_;
   std::vector<std::string> stream_fields_;

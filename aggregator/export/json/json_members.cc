@@ -9,13 +9,14 @@
 namespace neurontrace {
 namespace {
 
-// Up to here a search through all of it is quicker than an account of it.
+// Up to this size a text search is faster than building members_.
 constexpr size_t kSearchedBytesMax = 4096;
 
 }  // namespace
 
 size_t JsonMembers::EndOfString(size_t quote) const {
   size_t at = quote + 1;
+  // A quote after a backslash does not end the string.
   while (at < out_.size() && out_[at] != '"') at += out_[at] == '\\' ? 2 : 1;
   return std::min(at + 1, out_.size());
 }
@@ -57,7 +58,8 @@ void JsonMembers::AppendRenamedKey(std::string_view key, std::string_view before
   }
   std::string renamed, text;
   do {
-    // What it was called with fewer of them is there.
+    // Continues where the last renaming of the same key ended: names with fewer prefixes exist.
+    // Otherwise many equal keys would take quadratic time.
     ++known->times;
     renamed.clear();
     for (uint32_t i = 0; i < known->times; ++i) renamed += before;

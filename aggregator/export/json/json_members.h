@@ -10,37 +10,41 @@
 
 namespace neurontrace {
 
-// Adds members to an object under way without giving two of them one key. Looks at what the object
-// holds only when a key may be there already, and then at each byte once. Recreated for each
-// object; `out` outlives it, and grows by whole members alone. One thread at a time.
+// Adds members to an object that is being written without giving two of them one key. It examines
+// the object only when a key may exist already, and then each byte once. Made for one object; `out`
+// must outlive it and may grow by whole members only. Used by one thread at a time.
 class JsonMembers {
  public:
-  // `out` begins with the object's brace or with the comma before its first member.
+  // `out` begins with the object's brace, or with the comma before its first member.
   explicit JsonMembers(std::string& out) : out_(out) {}
 
-  // A key that may be taken: with `before` before it, as often as it takes for no member to have
-  // it.
+  // Appends a key that may exist with `before` in front of it, as often as necessary to be unique.
   void AppendRenamedKey(std::string_view key, std::string_view before);
-  // A key as it is, or renamed where a member has it.
+  // Appends the key as it is, or renamed if a member has it.
   void AppendFreeKey(std::string_view key, std::string_view before);
 
  private:
   struct Member {
     size_t hash = 0;
+    // The place of ,"key": in out_.
     size_t begin = 0;  // in out_: ,"key":
     size_t size = 0;
   };
   struct Renamed {
-    size_t hash = 0;  // of the key and what was put before it
+    // Of the key and its prefix.
+    size_t hash = 0;
     uint32_t times = 0;
   };
 
+  // Returns whether out_ has a member that begins with this text: ,"key":
   bool Has(std::string_view member);
+  // Adds the members from at_ on to members_.
   void ReadOn();
   size_t EndOfString(size_t quote) const;
 
   std::string& out_;
-  size_t at_ = 0;  // members_ has what precedes
+  // members_ has everything before this place.
+  size_t at_ = 0;
   int depth_ = 0;
   absl::InlinedVector<Member, 16> members_;
   absl::InlinedVector<Renamed, 8> renamed_;

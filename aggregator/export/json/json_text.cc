@@ -23,7 +23,8 @@ bool IsUtf8(std::string_view text) {
   return true;
 }
 
-// Recursive descent; each function takes what it names off the front, or says no.
+// A recursive descent parser after the grammar of RFC 8259. Each function removes what it is named
+// after from the front, or returns false. By hand, because a library would build a value.
 class Checker {
  public:
   explicit Checker(std::string_view text) : text_(text) {}
@@ -70,7 +71,7 @@ class Checker {
       if (is_known) text_.remove_prefix(1);
       return is_known;
     }
-    // Half of a surrogate pair is no character, and many readers refuse it.
+    // Half of a surrogate pair is not a character, and many readers refuse it.
     const std::optional<uint32_t> unit = CodeUnit();
     if (!unit || IsBetween(*unit, 0xdc00, 0xdfff)) return false;
     if (!IsBetween(*unit, 0xd800, 0xdbff)) return true;
@@ -118,6 +119,7 @@ class Checker {
     return Take(end);
   }
   bool Value(int depth) {
+    // Bounds the recursion for hostile texts, here and in the readers of the file.
     if (depth > kDepthMax) return false;
     Space();
     if (text_.empty()) return false;

@@ -10,19 +10,18 @@
 
 namespace neurontrace {
 
-// True where `text` is exactly one JSON value (RFC 8259) of valid UTF-8, nested at most 64 deep and
-// without halves of surrogate pairs.
-// What a chunk calls JSON need not be.
+// Returns whether `text` is exactly one JSON value (RFC 8259) of valid UTF-8, nested at most 64
+// deep and without unpaired surrogates. A chunk's value of type JSON need not be. A pure function.
 bool IsJson(std::string_view text);
 
-// Appends `text`; each byte that is no UTF-8 becomes U+FFFD.
+// Appends `text` with each invalid byte replaced by U+FFFD.
 void AppendRepairedUtf8(std::string_view text, std::string& out);
 
-// Appends `text` as a JSON string; each byte that is no UTF-8 becomes U+FFFD.
+// Appends `text` as a JSON string, with each invalid byte replaced by U+FFFD.
 void AppendAsJsonString(std::string_view text, std::string& out);
 
-// Members of an object that has one before them: ,"key":value. Only AppendJsonKey takes keys that
-// come from outside.
+// Append members of an object that has one before them: ,"key":value. Only AppendJsonKey accepts
+// keys from outside this program; the others do not escape theirs.
 void AppendJsonKey(std::string_view key, std::string& out);
 void AppendJsonText(std::string_view key, std::string_view value, std::string& out);
 template <std::integral Number>
@@ -35,7 +34,8 @@ void AppendJsonNumber(std::string_view key, Number value, std::string& out) {
   out.append(buffer, static_cast<size_t>(end - buffer));
 }
 
-// The value of one of a record's attributes: numbers in full, JSON as it is if it is some.
+// Appends the value of one of a record's attributes: numbers with all digits, JSON unchanged if it
+// is valid and as a string otherwise.
 void AppendAttributeValue(const ShapeKey& key, uint64_t value, const TimelineRecord& record,
                           std::string& out);
 

@@ -13,14 +13,15 @@
 namespace neurontrace {
 namespace {
 
-// Attributes of framework events that have become something else.
+// Attributes of framework events that became something else: a row, a length, an arrow.
 constexpr std::array<std::string_view, 5> kStructure = {"name", "pid", "tid", "dur_ns", "flow_id"};
 
-// What AddKnown can say: not to be taken for an attribute where it says nothing.
+// Names that AddKnown uses. A recorded attribute never gets one of them, even in events for which
+// AddKnown has no value: a reader could not tell them apart.
 constexpr std::array<std::string_view, 8> kKnown = {
     "id", "nrta_seq_id", "open", "start_lost", "clock", "eps_ns", "ts_raw_ns", kOwnTimeKey};
 
-// So many are looked through quicker than they are hashed.
+// Up to this number a linear search is faster than hashing.
 constexpr size_t kFewAttributes = 16;
 
 bool IsText(ValueType type) { return type == ValueType::kString || type == ValueType::kJson; }
@@ -72,7 +73,7 @@ const std::vector<EventAttribute>& EventAttributes::OfStop(const TimelineRecord&
   return attributes_;
 }
 
-// What nobody but us can have written: it comes first, so that an attribute cannot take its name.
+// Comes first, so that no recorded attribute can take these names.
 void EventAttributes::AddKnown(const TimelineRecord& record) {
   const auto add = [this](std::string_view name, ValueType type, uint64_t value) {
     attributes_.push_back({name, type, value, {}});
@@ -119,8 +120,8 @@ std::string_view EventAttributes::Renamed(std::string_view name, std::string_vie
     renamed.insert(0, before);
     if (!IsTaken(renamed)) return renamed;
   }
-  // No number comes twice, so that each attribute is in the way of one of them at most, whatever
-  // its worker called it.
+  // No number is used twice in a record, so that each attribute collides with at most one of them,
+  // whatever a hostile worker calls it.
   const size_t bytes = renamed.size();
   do {
     renamed.resize(bytes);

@@ -15,7 +15,8 @@
 
 namespace neurontrace {
 
-// One attribute as a file shows it. `text` is of strings and JSON, `value` of all else.
+// One attribute as a file shows it. `text` is used for strings and JSON, `value` for all other
+// types. Points into the record or into EventAttributes.
 struct EventAttribute {
   std::string_view name;
   ValueType type = ValueType::kNull;
@@ -23,54 +24,58 @@ struct EventAttribute {
   std::string_view text;
 };
 
-// What an event is called and all that is known of it besides its place and times, under the names
-// of docs/formats/json.md. One thread at a time.
+// The name of an event and everything that is known of it except for its place and times, under the
+// names of docs/formats/json.md. Used by one thread at a time.
 class EventAttributes {
  public:
-  void Begin(const TimelineHeader& header);  // which must outlive it
+  // `header` must outlive this object.
+  void Begin(const TimelineHeader& header);
 
-  // The type of a runtime event, the name of a framework's.
+  // Returns the type of a runtime event, or the name of a framework's event.
   std::string_view NameOf(const TimelineRecord& record) const;
-  // "neuron_rt", "neuron_hw"; of framework events their category.
+  // Returns "neuron_rt" or "neuron_hw", or the category of a framework's event.
   std::string_view CategoryOf(const TimelineRecord& record) const;
   bool is_framework(const TimelineRecord& record) const {
     return header_->streams[record.stream].description.identity.kind == StreamKind::kFramework;
   }
 
-  // How often a name gets its prefix before it.
+  // How often a prefix may be put before a name that is taken; after that a number is appended.
   static constexpr int kPrefixesMax = 4;
 
-  // Those of start and stop; to be called once for each record, in their order. Valid until the
-  // next call.
+  // Returns the attributes of start and stop, no two with one name. Must be called once for each
+  // record, in the timeline's order. Valid until the next call.
   const std::vector<EventAttribute>& Of(const TimelineRecord& record);
-  // Those of kStopAttributes.
+  // Returns the attributes of a kStopAttributes.
   const std::vector<EventAttribute>& OfStop(const TimelineRecord& record);
 
  private:
   void AddStart(const TimelineRecord& record);
   void AddStop(const Shape& shape, std::span<const uint64_t> values, const TimelineRecord& record);
   void AddModel(const TimelineRecord& record);
+  // Adds what this program knows of the record, beside its recorded attributes.
   void AddKnown(const TimelineRecord& record);
   void Add(std::string_view name, const ShapeKey& key, uint64_t value,
            const TimelineRecord& record);
   void Clear();
+  // Returns whether an attribute of the record has the name, or only this program may use it.
   bool IsTaken(std::string_view name);
-  // With `before` before it, up to kPrefixesMax times, and a number behind where that is not
-  // enough.
+  // Returns the name with `before` in front of it as often as necessary, up to kPrefixesMax times,
+  // and with a number appended if that is not enough.
   std::string_view Renamed(std::string_view name, std::string_view before);
 
   const TimelineHeader* header_ = nullptr;
   std::optional<RecordBounds> bounds_;  // nullopt: nothing is said of clocks
   ModelNames models_;
   std::vector<EventAttribute> attributes_;
-  std::deque<std::string> names_;  // those made for the record at hand
-  // The names of the first so many of attributes_, where there are many.
+  // Names made for the current record; a deque, because attributes_ points into it.
+  std::deque<std::string> names_;
+  // The names of the first taken_of_ elements of attributes_, filled only if there are many.
   absl::flat_hash_set<std::string_view> taken_;
   size_t taken_of_ = 0;
   size_t last_number_ = 1;  // the suffix of a name of the current record
 };
 
-// True where an attribute of a counter event is one of its values.
+// Returns whether an attribute of a counter event is one of its values.
 bool IsCounterValue(const ShapeKey& key);
 
 }  // namespace neurontrace

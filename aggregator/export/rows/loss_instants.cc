@@ -12,7 +12,8 @@ namespace neurontrace {
 std::vector<Loss> LossInstants(const StreamDescription& stream) {
   std::vector<Loss> instants = stream.gaps;
   for (const Loss& sum : stream.losses) {
-    // No losses; the one has instants of its own, the other all that there are among the gaps.
+    // These are not losses. The first has events of its own that show it; the second is complete
+    // among the gaps.
     if (IsLeftOut(sum) || IsGivenWay(sum)) continue;
     Loss rest = sum;
     Loss* first = nullptr;

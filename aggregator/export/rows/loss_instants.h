@@ -10,19 +10,19 @@
 
 namespace neurontrace {
 
-// The losses of a stream as they are shown: those that are known one by one, each at its time, then
-// what the sums have beyond them. Every event lost is in exactly one. Pure.
+// Returns the losses of a stream as they are shown: those known one by one, each at its time, then
+// the remainder of the sums. Every lost event is in exactly one. A pure function.
 std::vector<Loss> LossInstants(const StreamDescription& stream);
 
-// A loss where it is in a trace.
+// A loss and its place in a trace.
 struct LossInstant {
   uint64_t at_ns = 0;  // reference time
   uint32_t stream = 0;
   Loss loss;
 };
-// Those of all streams that the filter's window has, by time: the one rule of all formats that show
-// losses at their times. One without a time of its own, in a stream without any event, can have
-// been in every window: it stands where the trace begins, or its window.
+// Returns the losses of all streams in the filter's window, by time: the common rule of all formats
+// that show losses at their times. A loss without a time, in a stream without any event, may belong
+// to every window; it is shown at the begin of the trace or of the window. A pure function.
 std::vector<LossInstant> TraceLosses(const TimelineHeader& header);
 
 }  // namespace neurontrace

@@ -9,7 +9,7 @@
 namespace neurontrace {
 namespace {
 
-// Records of many streams lie far apart in memory: they are fetched before they are needed.
+// Records of many streams are far apart in memory: they are fetched this many records ahead.
 constexpr size_t kPrefetchAhead = 12;
 
 void Prefetch(const TimelineBatch& batch, size_t i) {

@@ -36,10 +36,10 @@ struct DisplayKey {
 
 int64_t GidOf(const TimelineStream& stream) { return stream.rank.worker_gid.value_or(INT64_MAX); }
 
-// Stands for the physical cores beyond kCoresMax.
+// Represents the physical cores beyond kCoresMax.
 constexpr uint64_t kFurtherCores = UINT64_MAX;
 
-// The physical core of a hardware event that names it.
+// Returns the physical core that a hardware event names.
 std::optional<uint64_t> CoreOf(const TimelineRecord& record) {
   const auto key = DeviceCoreKey(record.start());
   if (!key) return std::nullopt;
@@ -52,6 +52,7 @@ std::optional<uint32_t> Lanes::Place(uint64_t start_ns, uint64_t end_ns) {
   for (uint32_t i = 0; i < lanes_.size(); ++i) {
     auto& lane = lanes_[i];
     Close(lane, start_ns);
+    // The innermost open span must enclose the new one: then all do.
     if (lane.size() < kDepthMax && (lane.empty() || lane.back() >= end_ns)) {
       lane.push_back(end_ns);
       return i;
@@ -109,6 +110,7 @@ uint32_t RowModel::AddProcess(const std::string& key, ExportProcess process) {
   const auto [known, is_new] = process_of_key_.try_emplace(key, processes_.size());
   if (!is_new) return known->second;
   if (process.label.empty()) process.label = "all";
+  // Viewers merge processes of one name, and readers could not tell them apart.
   if (label_counts_[process.label]++ > 0) {
     process.label = DisambiguatedLabel(
         process.label, header_->streams[process.stream].description.identity.worker);
@@ -210,14 +212,15 @@ uint32_t RowModel::FindNeuronRow(const Key& key) {
   if (!row.name.empty()) row.name += '-';
   if (key.core) row.name += CoreRowName(*key.core) + "-";
   row.name += ToString(key.source);
-  // Streams that the grouping does not tell apart share a row.
+  // The name is the key: streams that the grouping does not distinguish share a row.
   return row_of_[key] = AddRow(std::move(row), "");
 }
 
 uint32_t RowModel::NeuronRow(uint32_t stream, uint64_t thread_id, RowSource source,
                              std::optional<uint64_t> core) {
   const Key key{.stream = stream, .thread_id = thread_id, .source = source, .core = core};
-  // The events of a logical core alternate between its physical ones.
+  // The events of a logical core alternate between its two physical ones: one slot for each avoids
+  // looking the row up at every event.
   const size_t slot = 4 * size_t{stream} + (source == RowSource::kHardware ? 2 : 0) +
                       static_cast<size_t>(core.value_or(0) & 1);
   LatestRow& latest = latest_[slot];
@@ -242,7 +245,7 @@ uint32_t RowModel::FrameworkRow(const TimelineRecord& record) {
                 .name = named == names.end() ? ThreadName(thread_id) : Trimmed(named->second),
                 .thread_id = record.thread_id};
   row.name += "-framework";
-  // Two threads of one name are two rows.
+  // Two threads with one name are two rows.
   return row_of_[key] = AddRow(std::move(row), fmt::format("{}", key.thread_id));
 }
 

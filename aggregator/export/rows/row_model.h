@@ -17,10 +17,10 @@
 
 namespace neurontrace {
 
-// Spreads the spans of one row over lanes, each of which nests properly: on one Perfetto track an
-// end closes the span begun last, so that two spans that overlap without one enclosing the other
-// would silently swap their lengths. A span goes into the first lane that it fits. Spans come in
-// the order of their start, at equal start the longer first.
+// Distributes the spans of one row over lanes, each of which nests properly. On one Perfetto track
+// an end closes the span that began last, so that two spans that overlap without one enclosing the
+// other would silently swap their lengths. A span goes into the first lane that it fits into. Spans
+// must be placed in the order of their starts, at equal start the longer first.
 class Lanes {
  public:
   // Perfetto drops what nests deeper than 512.
@@ -28,7 +28,7 @@ class Lanes {
   // Beyond, the caller shows the span without its length.
   static constexpr size_t kLanesMax = 1'024;
 
-  // The lane for [start, end), end after start; nullopt where there is none left.
+  // Returns the lane for [start, end), which must not be empty, or nullopt if none is left.
   std::optional<uint32_t> Place(uint64_t start_ns, uint64_t end_ns);
 
  private:
@@ -36,47 +36,53 @@ class Lanes {
     while (!lane.empty() && lane.back() <= until_ns) lane.pop_back();
   }
 
-  std::vector<std::vector<uint64_t>> lanes_;  // the ends of their open spans
+  // For each lane, the ends of its open spans, the innermost last.
+  std::vector<std::vector<uint64_t>> lanes_;
 };
 
-// The streams in the order in which their rows stand: instances by their lowest worker_gid, workers
-// in each too, then cores by worker_gid. What has none comes last, by name. Pure.
+// Returns the streams in the order of their rows: instances by their lowest worker_gid, workers in
+// each of them the same way, then cores by worker_gid. Those without one come last, by name. A pure
+// function.
 std::vector<uint32_t> DisplayOrder(std::span<const TimelineStream> streams);
 
-// What a viewer shows as a process.
+// A process of a viewer. A plain value.
 struct ExportProcess {
   std::string label;
-  std::string labels;   // further text, from framework files
+  // Further text, from framework files.
+  std::string labels;
   uint32_t stream = 0;  // the first stream that the process was made for
 };
 
-// What a viewer shows as a thread, or as several where its spans overlap: the events of one source
-// on one thread.
+// A thread of a viewer, or several if its spans overlap: the events of one source on one thread.
 struct ExportRow {
   uint32_t process = 0;  // index
-  uint32_t stream = 0;   // of the first event; the grouping can put several streams on one row
+  // Of the first event; the grouping can put several streams on one row.
+  uint32_t stream = 0;
   RowSource source = RowSource::kRuntime;
   std::string name;
-  std::optional<uint64_t> thread_id;  // as recorded; nullopt: a row that several threads share
-  std::optional<uint64_t> core;       // the physical one, of rows that have one
-  uint32_t order = 0;                 // among the rows of its process
+  // As recorded; nullopt for a row that several threads share.
+  std::optional<uint64_t> thread_id;
+  std::optional<uint64_t> core;  // the physical one, of rows that have one
+  // Among the rows of its process.
+  uint32_t order = 0;
   Lanes lanes;
 };
 
-// The processes and rows of an exported file, by the vendor's grouping: which row an event belongs
-// to, what rows are called, and in which order they should stand. Perfetto, chrome-json and XSpace
-// share it; docs/formats/pftrace.md has the names. One thread at a time.
+// The processes and rows of an exported file by the vendor's grouping: which row an event belongs
+// to, the names of rows, and their order. Perfetto, chrome-json and XSpace share it;
+// docs/formats/pftrace.md defines the names. Used by one thread at a time.
 class RowModel {
  public:
-  // Beyond this number, events of new threads share one row for each source of their stream's first
-  // process ("further rows"), so that neither rows nor processes grow any more.
+  // Beyond this number, events of new threads share one row for each source in their stream's first
+  // process ("further rows"), so that neither rows nor processes grow any further.
   static constexpr size_t kRowsMax = 65'536;
   // Physical cores of one thread of a logical core. Further ones share a row.
   static constexpr size_t kCoresMax = 64;
 
   explicit RowModel(Grouping grouping) : grouping_(std::move(grouping)) {}
 
-  void Begin(const TimelineHeader& header);  // `header` must outlive this object
+  // `header` must outlive this object.
+  void Begin(const TimelineHeader& header);
 
   // Returns the row of an event of any stream but a host's. New rows get the next index.
   uint32_t RowOf(const TimelineRecord& record);
@@ -86,7 +92,7 @@ class RowModel {
                      std::optional<uint64_t> core);
   uint32_t FrameworkRow(const TimelineRecord& record);
 
-  // Returns the process of what concerns a stream as a whole.
+  // Returns the process for what concerns a stream as a whole.
   uint32_t ProcessOf(uint32_t stream);
   // Returns the process of a counter.
   uint32_t ProcessOf(const TimelineRecord& record);
@@ -101,13 +107,17 @@ class RowModel {
   uint32_t order(uint32_t stream) const { return places_[stream]; }
 
  private:
+  // Identifies a row by what an event has, so that its name is made only once.
   struct Key {
+    // The first stream that the process was made for.
     uint32_t stream = 0;
     uint64_t process_id = 0;  // hash of a framework process's id
     uint64_t thread_id = 0;   // hash of a framework thread's id
     RowSource source = RowSource::kRuntime;
+    // The physical core, for rows of one.
     std::optional<uint64_t> core;
-    bool is_shared = false;  // by the threads beyond kRowsMax
+    // Of the row that threads beyond kRowsMax share.
+    bool is_shared = false;
     friend bool operator==(const Key&, const Key&) = default;
     template <typename H>
     friend H AbslHashValue(H h, const Key& key) {
@@ -121,6 +131,7 @@ class RowModel {
     uint32_t row = kNoRow;
   };
 
+  // Looks the row up, or adds it within the limits.
   uint32_t FindNeuronRow(const Key& key);
   uint32_t SharedRow(uint32_t stream, RowSource source);
   uint32_t NeuronProcess(uint32_t stream, uint64_t thread_id);
@@ -130,18 +141,24 @@ class RowModel {
 
   const Grouping grouping_;
   const TimelineHeader* header_ = nullptr;
-  bool is_hardware_only_ = false;  // a file without rows of the runtime
-  std::vector<uint32_t> streams_;  // as they are displayed
-  std::vector<uint32_t> places_;   // of streams in that order
+  // The file has no rows of the runtime.
+  bool is_hardware_only_ = false;
+  // In the order of display.
+  std::vector<uint32_t> streams_;
+  // The place of each stream in that order.
+  std::vector<uint32_t> places_;
   std::vector<ExportProcess> processes_;
   std::vector<ExportRow> rows_;
   absl::flat_hash_map<std::string, uint32_t> process_of_key_;
   absl::flat_hash_map<std::string, uint32_t> label_counts_;
   absl::flat_hash_map<std::string, uint32_t> row_of_name_;
   absl::flat_hash_map<Key, uint32_t> row_of_;
-  absl::flat_hash_map<Key, size_t> cores_;                   // physical cores by key without core
-  absl::flat_hash_map<uint32_t, uint32_t> first_processes_;  // of frameworks' streams
-  std::vector<LatestRow> latest_;  // the row found last, by stream, source, parity of the core
+  // The number of physical cores by key without core.
+  absl::flat_hash_map<Key, size_t> cores_;
+  // Of frameworks' streams.
+  absl::flat_hash_map<uint32_t, uint32_t> first_processes_;
+  // The row found last by stream, source and parity of the core.
+  std::vector<LatestRow> latest_;
 };
 
 }  // namespace neurontrace

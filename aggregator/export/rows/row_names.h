@@ -11,19 +11,19 @@
 // What processes and rows of a trace are called. Pure.
 namespace neurontrace {
 
-// Of the second and further processes of one label.
+// Returns the label of the second and each further process with one label.
 std::string DisambiguatedLabel(const std::string& label, const WorkerIdentity& worker);
-// Of a framework thread that its file does not name: files have words for ids, too.
+// Returns the name of a framework thread that its file does not name. Files use texts as ids, too.
 std::string ThreadName(const std::string& thread_id);
-// Kineto's names end in a space.
+// Returns the name without trailing spaces: Kineto's names end in one.
 std::string Trimmed(const std::string& name);
-// Of a row of physical core `core`: "core4"; UINT64_MAX stands for the cores that share a row.
+// Returns "core4" for a row of a physical core; UINT64_MAX means the cores that share a row.
 std::string CoreRowName(uint64_t core);
-// "gid0-3", "gid1,4,6-7", at most a few ranges of them; empty: none.
+// Returns "gid0-3" or "gid1,4,6-7", with at most a few ranges; empty if there are none.
 std::string RanksText(std::vector<int64_t> worker_gids);
-// Of a counter event: its name and, where it has one, its id: "queue[second]".
+// Returns the name of a counter event with its id, if it has one: "queue[second]".
 std::string CounterName(const TimelineRecord& record);
-// A text that tells workers apart.
+// Returns a text that distinguishes workers.
 std::string WorkerKey(const WorkerIdentity& worker);
 
 }  // namespace neurontrace

@@ -35,6 +35,8 @@ struct ExportRequest {
   TimelineFilter filter;
   const CaptureClocks* clocks = nullptr;  // nullptr: nothing is known of any clock
   // Every time as its host stamped it, whatever is known; the filter's window, too, is of those.
+  // Exports every time as its host stamped it, whatever is known. The filter's window is then one
+  // of such times, too.
   bool raw_clocks = false;
   bool clock_arguments = false;  // each event with its raw stamp and its bound
   // Names of Grouping::Part; empty for the vendor's default.
@@ -48,14 +50,16 @@ struct ExportRequest {
   uint64_t max_file_bytes = 0;
   // Divides by ranges of workers instead of stretches of time.
   bool split_by_worker = false;
-  const Certificate* certificate = nullptr;  // of the whole capture; nullptr: none is written
+  // Of the whole capture; nullptr: none is written.
+  const Certificate* certificate = nullptr;
   // The same certificate for programs.
   std::string certificate_json;
-  std::string
-      capture_json;  // what a summary says of the capture, an object; empty: its id and name
+  // The object that describes the capture in a summary; empty: its id and name.
+  std::string capture_json;
   // Of the capture's artifacts, those that the filter selects.
   std::vector<DeviceProfile> device_profiles;
-  std::vector<std::string> warnings;  // known before; told with those of the reading
+  // Known beforehand; reported together with those of the reading.
+  std::vector<std::string> warnings;
 };
 
 // How far an export has come. `spans` and `bytes_written` grow up to its end.

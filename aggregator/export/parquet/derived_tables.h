@@ -15,20 +15,21 @@
 
 namespace neurontrace {
 
-// The tables of what is worked out from events (docs/formats/derived.md). One thread at a time;
-// the streams and the files must outlive it.
+// The tables of figures derived from events (docs/formats/derived.md). Used by one thread at a
+// time; the streams, the files and `bytes_written` must outlive it.
 class DerivedTables {
  public:
   DerivedTables(std::span<const TimelineStream> streams, OutputFiles& files,
                 uint64_t file_bytes_max, uint64_t& bytes_written);
 
-  // A preparation from before the first batch.
+  // Takes a preparation from before the first batch.
   void NotePreparation(const EarlierPreparation& earlier) {
     execution_finder_.NotePreparation(earlier.stream, earlier.exec_id, earlier.start_ns,
                                       earlier.model_name);
   }
+  // Takes the next batch and writes the rows that it completes. Fails with errors of the files.
   absl::Status Take(const TimelineBatch& batch);
-  // Writes what is left, and closes the tables.
+  // Writes the remaining rows and closes the tables.
   absl::Status Finish();
 
  private:
@@ -38,7 +39,7 @@ class DerivedTables {
   absl::Status WriteCollective(const Collective& collective);
   absl::Status WriteMemory(const HbmSample& sample);
   absl::Status WriteBandwidth(const BandwidthSample& sample);
-  // Instance, process, core and rank: columns of every such table.
+  // Writes instance, process, core and rank, which are columns of every such table.
   void WriteStream(uint32_t stream, TableWriter& table) const;
 
   std::span<const TimelineStream> streams_;
@@ -49,7 +50,8 @@ class DerivedTables {
   HbmUse hbm_use_;
   Bandwidth bandwidth_finder_;
 
-  std::vector<Execution> executions_;  // found and not written; also the others
+  // Found and not written yet, as are the next four.
+  std::vector<Execution> executions_;
   std::vector<Step> steps_;
   std::vector<Collective> collectives_;
   std::vector<HbmSample> memory_;

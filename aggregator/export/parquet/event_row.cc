@@ -16,7 +16,7 @@
 namespace neurontrace {
 namespace {
 
-// Attributes of framework events that have columns.
+// Attributes of framework events that have columns of their own.
 constexpr std::array<std::string_view, 4> kStructureKeys = {"name", "pid", "tid", "dur_ns"};
 
 constexpr std::string_view kThreadKey = "thread_id";
@@ -39,14 +39,15 @@ RowPlan::Use UseOf(const ShapeKey& key, bool is_framework) {
 RowPlan MakePlan(const Shape& shape, bool is_framework, bool is_span) {
   RowPlan plan;
   std::set<std::string> names;
-  // How often a key that came under this name was renamed: a further one is so more often.
+  // How often a key of this name was renamed: a further one is renamed more often, which saves the
+  // search.
   std::map<std::pair<std::string, KeyScope>, uint32_t> renamed;
   for (size_t i = 0; i < shape.keys.size(); ++i) {
     const ShapeKey& key = shape.keys[i];
     const bool is_device_time = key.name == "nc_timestamp_ns" && is_span;
     std::string name(is_device_time ? "nc_start_timestamp_ns" : key.name);
-    // The same key can be in an event's data and beside it; and that of a thread's number stands
-    // here where the number does not fit its column.
+    // The same key can be in an event's data and beside it. The key of a thread's number is
+    // reserved for numbers that do not fit their column.
     const auto is_taken = [&] { return name == kThreadKey || names.contains(name); };
     const auto rename = [&] { name.insert(0, key.scope == KeyScope::kData ? "data." : "top."); };
     uint32_t& times = renamed[{name, key.scope}];
@@ -60,7 +61,7 @@ RowPlan MakePlan(const Shape& shape, bool is_framework, bool is_span) {
   return plan;
 }
 
-// The whole text as a number; nullopt where it is none, or does not fit.
+// Returns the whole text as a number, or nullopt if it is not one or does not fit.
 template <typename Number>
 std::optional<Number> WholeNumber(std::string_view text) {
   Number number{};
@@ -82,7 +83,7 @@ std::optional<int64_t> Signed(std::optional<uint64_t> value) {
   return static_cast<int64_t>(*value);
 }
 
-// Whatever has no length by its kind.
+// Returns whether the record has no length because of its kind.
 bool IsPoint(const TimelineRecord& record) { return record.kind != RecordKind::kSpan; }
 
 }  // namespace

@@ -16,39 +16,47 @@
 
 namespace neurontrace {
 
-// The outcome of the attributes of one shape's events in a row. A plain value.
+// How the attributes of one shape's events are put into a row. A plain value.
 struct RowPlan {
+  // Which column a key fills in addition to, or instead of, the JSON of attributes.
   enum class Use : uint8_t {
     kAttribute,
-    kPhysicalCore,     // besides
-    kExecId,           // besides
-    kFrameworkStream,  // besides
-    kModelName,        // elsewhere
-    kStructure,        // has become something else
+    // Also the column pcore_idx.
+    kPhysicalCore,
+    // Also the column nt_exec_id.
+    kExecId,
+    // Also the column framework_stream_id.
+    kFrameworkStream,
+    // Not here: EventRowMaker::AddModel writes it.
+    kModelName,
+    // Not here: it became a column of its own.
+    kStructure,
   };
   struct Key {
     Use use = Use::kAttribute;
+    // The member's begin: ,"key":
     std::string json;  // ,"key":
   };
   std::vector<Key> keys;
 };
 
-// The plans of every shape of a reading, each made once. One thread at a time.
+// The plans of every shape of a reading, each made once. Used by one thread at a time.
 class RowPlans {
  public:
-  // Shapes of a higher number are planned again, but for the one that was asked for last.
+  // Shapes with higher numbers are planned again, except for the one that was asked for last.
   static constexpr size_t kShapesMax = 16'384;
 
-  // Valid until the next call. A shape is always a framework's or never.
+  // The result is valid until the next call. A shape is either always a framework's or never.
   const RowPlan& Of(const SharedShape& shape, bool is_framework, bool is_span);
 
  private:
   std::vector<std::unique_ptr<const RowPlan>> by_number_;
   RowPlan other_;
-  uint64_t other_number_ = 0;  // its shape's
+  // The number of the shape of other_.
+  uint64_t other_number_ = 0;
 };
 
-// One row of SystemProfileEvents, complete but for what the span's stop may bring. A plain value.
+// One row of SystemProfileEvents, complete except for what the span's stop may add. A plain value.
 struct EventRow {
   int64_t id = 0;
   std::string name;
@@ -61,7 +69,8 @@ struct EventRow {
   std::optional<int64_t> physical_core;
   std::vector<std::string> flow_ids;
   std::string framework_stream;
-  std::string attributes;  // of an object, without its last brace; empty: there are none
+  // The members of an object without its closing brace; empty if there are none.
+  std::string attributes;
   std::optional<uint64_t> event_id;
   std::optional<uint64_t> exec_id;
   std::optional<uint64_t> nrta_seq_id;
@@ -76,16 +85,17 @@ struct EventRow {
   std::string thread_name;
 };
 
-// Makes rows of records. One thread at a time; the header must outlive it.
+// Makes rows of records. Used by one thread at a time; the header must outlive it.
 class EventRowMaker {
  public:
   explicit EventRowMaker(const TimelineHeader& header);
 
-  // To be called once for each record, in their order. Overwrites all but `row.id`; flow_ids are
-  // for others to fill.
+  // Overwrites all of `row` except for its id; flow_ids are left to others. Must be called once for
+  // each record, in the timeline's order.
   void Fill(const TimelineRecord& record, EventRow& row);
-  // The attributes of a stop that came later (kStopAttributes).
+  // Adds the attributes of a stop that came later (kStopAttributes).
   void AddStop(const TimelineRecord& record, EventRow& row);
+  // Writes the row's values in the order of kSystemProfileEvents, without ending the row.
   void Write(EventRow& row, TableWriter& table) const;
 
  private:
@@ -99,7 +109,8 @@ class EventRowMaker {
 
   const TimelineHeader& header_;
   RecordBounds bounds_;
-  std::vector<bool> is_known_;  // by stream: something is known of its host's clock
+  // By stream: whether something is known of its host's clock.
+  std::vector<bool> is_known_;
   RowPlans plans_;
   ModelNames models_;
 };

@@ -61,8 +61,8 @@ FlowEdges::Remembered& FlowEdges::RememberedOf(LinkKind kind) {
   return executions_;
 }
 
-// An operation led to each of its calls, a preparation to each physical core's part; the spans of a
-// sequence come one after the other.
+// An operation leads to each of its calls and a preparation to each physical core's part, while the
+// spans of a sequence follow each other.
 absl::Status FlowEdges::TakeLink(const LinkPoint& point, const Place& place,
                                  const FlowEdgeTaker& take) {
   Remembered& remembered = RememberedOf(point.kind);

@@ -18,42 +18,47 @@
 
 namespace neurontrace {
 
-// From one row of SystemProfileEvents to another.
+// An edge from one row of SystemProfileEvents to another. A plain value.
 struct FlowEdge {
   int64_t in_id = 0;
   int64_t out_id = 0;
   std::string_view type;
+  // From the end of the first to the start of the second; negative if they overlap.
   int64_t gap_ns = 0;
 };
 using FlowEdgeTaker = std::function<absl::Status(const FlowEdge& edge)>;
 
-// Finds which row led to which: what FrameworkLinks and FrameworkArrows join, as edges between
-// rows. Beyond the limit the edges of what was remembered longest are not found, and counted. One
-// thread at a time.
+// Finds which row led to which: the results of FrameworkLinks and FrameworkArrows as edges between
+// rows. Beyond the limit, edges from rows that were remembered longest are not found, and are
+// counted. Used by one thread at a time; the header must outlive it.
 class FlowEdges {
  public:
-  static constexpr size_t kRememberedMax = 32'768;  // of each kind, the latest
+  // Rows of each kind that edges can start at: the latest.
+  static constexpr size_t kRememberedMax = 32'768;
 
   explicit FlowEdges(const TimelineHeader& header);
 
-  // A row that was made of a record; its flow_ids are added to it.
+  // Takes the row that was made of a record, adds its flow_ids, and passes edges to `take`. Fails
+  // with errors of `take`.
   absl::Status TakeRow(const TimelineRecord& record, EventRow& row, const FlowEdgeTaker& take);
-  // The start, step or end of an arrow.
+  // Takes the start, step or end of an arrow.
   void TakePoint(const TimelineRecord& record);
-  // To be called at the end of each batch.
+  // Must be called at the end of each batch.
   absl::Status EndBatch(const FlowEdgeTaker& take);
 
-  // Warnings for people, at the end.
+  // Returns warnings for users, at the end.
   std::vector<std::string> Warnings() const;
 
  private:
+  // What an edge needs to know of a row.
   struct Place {
     int64_t id = 0;
     uint64_t start_ns = 0;
     uint64_t end_ns = 0;
   };
-  using Key = std::tuple<uint32_t, uint64_t, uint64_t>;  // stream, id, hash of more; or a chain
-  // The latest places by key.
+  // Stream, id, and a hash of more; or a chain.
+  using Key = std::tuple<uint32_t, uint64_t, uint64_t>;
+  // The latest places by key, up to kRememberedMax.
   class Remembered {
    public:
     const Place* Find(const Key& key) const;
@@ -63,7 +68,8 @@ class FlowEdges {
     absl::flat_hash_map<Key, Place> places_;
     std::deque<Key> in_order_;
   };
-  static uint64_t FrameworkRow(const TimelineRecord& record);  // a hash
+  // Returns a hash of the record's row.
+  static uint64_t FrameworkRow(const TimelineRecord& record);
   static FlowEdge Edge(const Place& from, const Place& to, std::string_view type);
   Remembered& RememberedOf(LinkKind kind);
   absl::Status TakeLink(const LinkPoint& point, const Place& place, const FlowEdgeTaker& take);
@@ -74,7 +80,8 @@ class FlowEdges {
   Remembered operations_;
   Remembered sequences_;
   Remembered executions_;
-  uint64_t forgotten_ = 0;  // edges from a row that had given way
+  // Edges from a row that was no longer remembered.
+  uint64_t forgotten_ = 0;
   FrameworkArrows arrows_;
 };
 

@@ -18,9 +18,9 @@
 namespace neurontrace {
 namespace {
 
-// Writes a timeline as the vendor's Parquet tables; docs/formats/parquet.md has every column. Rows
-// of events are in the order of their start, but for spans whose stop lies in a later chunk: they
-// stand where they stop. One thread at a time; the files must outlive it.
+// Writes a timeline as the vendor's Parquet tables; docs/formats/parquet.md defines every column.
+// Rows of events are in the order of their starts, except for spans whose stop is in a later chunk,
+// which are written where they stop. Used by one thread at a time; the files must outlive it.
 class ParquetExporter : public Exporter {
  public:
   struct Options {
@@ -47,7 +47,8 @@ class ParquetExporter : public Exporter {
   std::optional<TableWriter> events_;
   std::optional<TableWriter> flows_;
   std::optional<EventRowMaker> rows_;
-  std::optional<FlowEdges> edges_;  // nullopt: they are not asked for
+  // nullopt if they are not requested.
+  std::optional<FlowEdges> edges_;
   std::optional<DerivedTables> derived_;
   EventRow row_;
   int64_t next_id_ = 0;
@@ -99,7 +100,7 @@ absl::Status ParquetExporter::WriteRecord(const TimelineRecord& record) {
     if (edges_) edges_->TakePoint(record);
     return absl::OkStatus();
   }
-  // Counters of frameworks have no place among the vendor's events.
+  // The vendor's table of events has no place for counters of frameworks.
   if (record.kind == RecordKind::kCounter) return absl::OkStatus();
   first_ns_ = std::min(first_ns_, record.start_ns);
   last_ns_ = std::max(last_ns_, record.end_ns);
@@ -133,6 +134,7 @@ absl::Status ParquetExporter::Finish(ExportSummary& summary) {
   RETURN_IF_ERROR(events_->Finish());
   RETURN_IF_ERROR(flows_->Finish());
   RETURN_IF_ERROR(derived_->Finish());
+  // Small tables come last: they describe what was found while reading.
   const TableTarget target{files_, options_.file_bytes_max, bytes_written_};
   RETURN_IF_ERROR(WriteHostTables(*header_, target, summary));
   RETURN_IF_ERROR(WriteDeviceProfileTable(*header_, target));

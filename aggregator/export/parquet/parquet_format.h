@@ -9,11 +9,12 @@
 
 namespace neurontrace {
 
-// Whether this program was built with Apache Arrow C++.
+// Returns whether this program was built with Apache Arrow C++.
 bool HasParquet();
 
-// Files of a directory: see docs/formats/parquet.md. INVALID_ARGUMENT for a compression or a
-// grouping, which tables have not; UNIMPLEMENTED without Arrow.
+// Returns an exporter that writes a directory of tables, see docs/formats/parquet.md. Fails with
+// INVALID_ARGUMENT for a compression, a grouping or a division by worker, which tables do not have,
+// and with UNIMPLEMENTED without Arrow.
 absl::StatusOr<std::unique_ptr<Exporter>> MakeParquet(const ExportRequest& request,
                                                       OutputFiles& files);
 

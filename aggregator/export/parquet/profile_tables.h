@@ -11,26 +11,27 @@
 
 namespace neurontrace {
 
-// Where tables go, and about how long their files get.
+// Where tables are written, and the approximate size of their files. All of it must outlive the
+// call. The functions below write one table each and fail with errors of the files.
 struct TableTarget {
   OutputFiles& files;
   uint64_t file_bytes_max = 0;
   uint64_t& bytes_written;
 };
 
-// CpuUsage and HostMemUsage. Samples without what such a row must have are left out; what cannot be
-// read is in the summary.
+// Writes CpuUsage and HostMemUsage. Samples that lack a required value are omitted; unreadable
+// chunks are reported in the summary.
 absl::Status WriteHostTables(const TimelineHeader& header, const TableTarget& target,
                              ExportSummary& summary);
 absl::Status WriteDeviceProfileTable(const TimelineHeader& header, const TableTarget& target);
-// SystemProfileMetadata. Both times 0: there is no event.
+// Writes SystemProfileMetadata. Both times are 0 if there is no event.
 absl::Status WriteMetadataTable(const TimelineHeader& header, uint64_t first_ns, uint64_t last_ns,
                                 const TableTarget& target);
 absl::Status WriteWarningTable(const TimelineHeader& header,
                                const std::vector<std::string>& warnings, const TableTarget& target);
 absl::Status WriteLossTable(const TimelineHeader& header, const TableTarget& target);
 absl::Status WriteClockTable(const TimelineHeader& header, const TableTarget& target);
-// SchemaFields: every column of every table that there can be.
+// Writes SchemaFields: every column of every table that can exist.
 absl::Status WriteSchemaTable(const TableTarget& target);
 
 }  // namespace neurontrace

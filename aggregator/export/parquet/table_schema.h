@@ -8,40 +8,46 @@
 namespace neurontrace {
 
 // The version of the vendor's schema that the tables follow (profile-schema-reference of Neuron SDK
-// 2.31). Columns and tables of ours begin with "nt_" and "Nt".
+// 2.31). Our own columns begin with "nt_", and our own tables with "Nt".
 inline constexpr std::string_view kProfileSchemaVersion = "7.4.0";
 
 enum class ColumnType : uint8_t { kInt64, kUint64, kFloat, kDouble, kBool, kText, kTextList };
-// "integer", "number", "boolean", "string", "array": the text of the vendor's SchemaFields.
+// Returns "integer", "number", "boolean", "string" or "array", as the vendor's SchemaFields has it.
 std::string_view TypeName(ColumnType type);
-// "int64", "uint64", "float", "double"; empty for others.
+// Returns "int64", "uint64", "float" or "double", and an empty text for other types.
 std::string_view FormatName(ColumnType type);
 
-// What a reader is told about a column. Empty texts: there is nothing to say.
+// The description of a column, for the writer and for SchemaFields. Empty texts are written as
+// null.
 struct ColumnSpec {
   std::string_view name;
   ColumnType type = ColumnType::kInt64;
-  bool is_required = false;  // never null
+  // Never null.
+  bool is_required = false;
   std::string_view description = {};
   std::string_view unit = {};
   std::string_view example = {};
   std::string_view minimum = {};
   std::string_view maximum = {};
-  std::string_view enum_values = {};  // between commas
-  // Values hardly recur and grow from row to row: what changes is written.
+  // Separated by commas.
+  std::string_view enum_values = {};
+  // Values hardly recur and grow from row to row, so that differences are encoded.
   bool is_rising = false;
 };
 
+// The description of a table.
 struct TableSpec {
-  std::string_view name;  // of the file, too
+  // Also the name of its file.
+  std::string_view name;
   std::string_view description;
   std::span<const ColumnSpec> columns;
-  // A row group's, about, before it is encoded. That of one table is large: what all hold together
-  // is then the same for a short capture and a long one, in which all groups fill.
+  // The approximate size of a row group before encoding. It is large for one table only: otherwise
+  // the memory of all tables together would differ between short captures and long ones, in which
+  // all groups fill.
   size_t group_bytes = size_t{1} << 20;
 };
 
-// The vendor's.
+// Tables of the vendor's schema.
 extern const TableSpec kSystemProfileEvents;
 extern const TableSpec kCpuUsage;
 extern const TableSpec kHostMemUsage;
@@ -51,7 +57,7 @@ extern const TableSpec kDeviceProfileList;
 extern const TableSpec kWarning;
 extern const TableSpec kFlow;
 extern const TableSpec kSchemaFields;
-// Ours.
+// Our own tables.
 extern const TableSpec kNtExecutions;
 extern const TableSpec kNtSteps;
 extern const TableSpec kNtCollectives;

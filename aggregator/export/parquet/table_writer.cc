@@ -32,11 +32,12 @@
 namespace neurontrace {
 namespace {
 
-// The bytes of one Parquet file on their way to an export's file: the first of them wait until
-// there are `head_bytes_max`, or until it is told its name. One thread at a time.
+// Passes the bytes of one Parquet file to an export's file. Its first bytes are held back until
+// there are more than `head_bytes_max`, or until Finish tells the name. Used by one thread at a
+// time.
 class TableFile : public arrow::io::OutputStream {
  public:
-  // `name_if_long` is the file's where it is longer than the head.
+  // `name_if_long` is the file's name if it is longer than the head.
   TableFile(OutputFiles& files, std::string name_if_long, size_t head_bytes_max,
             uint64_t& bytes_written)
       : files_(files),
@@ -45,15 +46,16 @@ class TableFile : public arrow::io::OutputStream {
         bytes_written_(bytes_written) {}
 
   arrow::Status Write(const void* data, int64_t bytes) override;
-  arrow::Status Close() override;  // what Arrow calls; the file stays open
+  // Called by Arrow; the export's file stays open until Finish.
+  arrow::Status Close() override;
   arrow::Result<int64_t> Tell() const override { return position_; }
   bool closed() const override { return is_closed_; }
   using arrow::io::OutputStream::Write;
 
   bool has_name() const { return file_ != nullptr; }
-  // Opens the file where that was not done, and closes it.
+  // Opens the file if that is still to be done, and closes it.
   absl::Status Finish(const std::string& name);
-  // What the files answered: it is more than Arrow can say.
+  // The error of the files, which has more detail than Arrow's status can carry.
   const absl::Status& status() const { return written_; }
 
  private:
@@ -105,7 +107,8 @@ absl::Status TableFile::Finish(const std::string& name) {
   return file_->Close();
 }
 
-// `text`, where it is UTF-8; otherwise `repaired`, which has U+FFFD for each byte that is none.
+// Returns `text` if it is UTF-8, and otherwise `repaired`, which becomes the text with U+FFFD for
+// each invalid byte. Parquet strings must be UTF-8, and Arrow does not check them here.
 inline std::string_view Utf8Text(std::string_view text, std::string& repaired) {
   size_t good = 0;
   while (good < text.size() && static_cast<unsigned char>(text[good]) < 0x80) ++good;
@@ -119,9 +122,11 @@ inline std::string_view Utf8Text(std::string_view text, std::string& repaired) {
 }
 
 constexpr size_t kGroupBytesMin = 256u << 10;
-// What a file's end says of one column of one row group, about; and the longest value that it has.
+// Roughly what the end of a file has for one column of one row group.
 constexpr size_t kFooterBytes = 256;
+// Longer minima and maxima are omitted there.
 constexpr size_t kStatisticsBytesMax = 64;
+// The fastest level: Parquet's own encodings have removed most repetition already.
 constexpr int kZstdLevel = 1;
 
 std::shared_ptr<arrow::DataType> ArrowType(ColumnType type) {
@@ -188,8 +193,10 @@ struct TableWriter::Parts {
 
   const std::shared_ptr<arrow::Schema> schema;
   std::vector<std::unique_ptr<arrow::ArrayBuilder>> builders;
-  arrow::Status status;  // the first that a value met
-  size_t column = 0;     // the next of the row at hand
+  // The first error that a value met.
+  arrow::Status status;
+  // The next column of the current row.
+  size_t column = 0;
   size_t group_rows = 0;
   size_t group_bytes = 0;
   std::string repaired;
@@ -199,7 +206,7 @@ struct TableWriter::Parts {
   std::shared_ptr<TableFile> file;
   std::unique_ptr<parquet::arrow::FileWriter> writer;
 
-  // The builder of the next column; nullptr where that is of another type.
+  // Returns the builder of the next column, or nullptr and sets `status` if that has another type.
   arrow::ArrayBuilder* Next(ColumnType type) {
     if (!status.ok()) return nullptr;
     if (column == builders.size() || table.columns[column].type != type) {
@@ -223,7 +230,7 @@ struct TableWriter::Parts {
   }
 
   arrow::Status MakeBuilders();
-  // How long the file at hand is, with its end.
+  // Returns the size of the current file including its end.
   uint64_t PartBytes() const {
     return static_cast<uint64_t>(*file->Tell()) + part_groups * builders.size() * kFooterBytes;
   }
@@ -250,7 +257,7 @@ absl::Status TableWriter::Parts::OpenPart() {
                                                  Properties(table));
   if (!opened.ok()) return FromArrow(opened.status());
   writer = *std::move(opened);
-  // Readers that know nothing of Arrow see who wrote the file, and after which schema.
+  // Readers that do not know Arrow's schema also find who wrote the file, and after which schema.
   return FromArrow(writer->AddKeyValueMetadata(schema->metadata()));
 }
 
@@ -295,7 +302,8 @@ TableWriter::TableWriter(OutputFiles& files, const TableSpec& table, uint64_t fi
       .files = files,
       .table = table,
       .file_bytes_max = file_bytes_max,
-      // Encoded, rows have a quarter of their size, or less: so a file exceeds its own by little.
+      // Encoded rows have a quarter of their size or less, so that a file exceeds its limit only a
+      // little.
       .group_bytes_max = std::clamp<uint64_t>(file_bytes_max, kGroupBytesMin, table.group_bytes),
       .bytes_written = bytes_written,
       .schema = ArrowSchema(table)});

@@ -14,23 +14,27 @@
 
 namespace neurontrace {
 
-// Writes the rows of one table as Parquet files, zstd: TABLE.parquet where they are few, and
-// TABLE_0.parquet, TABLE_1.parquet, … where they are many. A table without a row has no file.
+// Writes the rows of one table as Parquet files with zstd: TABLE.parquet if they are few, and
+// TABLE_0.parquet, TABLE_1.parquet, … if they are many. A table without rows has no file.
 //
-// Of a row, the values are given in the order of the columns, then EndRow. What does not fit the
-// column's type ends the export with INTERNAL, as do too few or too many. Texts of any bytes are
-// taken: what is no UTF-8 becomes U+FFFD. Memory is bounded by the constants. One thread at a time.
+// The values of a row are given in the order of the columns, then EndRow. A value of the wrong
+// type, or too few or too many of them, end the export with INTERNAL. Texts may have any bytes:
+// invalid UTF-8 becomes U+FFFD. Memory is bounded by the constants. Used by one thread at a time.
 class TableWriter {
  public:
+  // The size at which a file is closed if none is requested.
   static constexpr uint64_t kFileBytesDefault = 256u << 20;
-  static constexpr size_t kGroupRowsMax = 131'072;  // rows of one row group
-  // Columns of all row groups of a file: what its end says of each is held until it is written.
+  // Rows of one row group.
+  static constexpr size_t kGroupRowsMax = 131'072;
+  // Columns of all row groups of a file together: Arrow holds the metadata of each until the file's
+  // end is written.
   static constexpr uint64_t kFileColumnsMax = 1'024;
-  // So much of a table's first file is kept until it is known whether the file is the only one.
+  // This much of a table's first file is held back until it is known whether the file is the only
+  // one, because its name depends on that.
   static constexpr size_t kHeadBytesMax = 1u << 20;
 
-  // Files are closed when they are about `file_bytes_max` long (0: the default), or full of groups.
-  // Adds what it writes to `bytes_written`. All of these outlive it.
+  // Files are closed when they reach about `file_bytes_max` bytes (0: the default), or
+  // kFileColumnsMax. Adds what it writes to `bytes_written`. All references must outlive it.
   TableWriter(OutputFiles& files, const TableSpec& table, uint64_t file_bytes_max,
               uint64_t& bytes_written);
   ~TableWriter();
@@ -38,23 +42,29 @@ class TableWriter {
   TableWriter& operator=(const TableWriter&) = delete;
 
   TableWriter& Int(std::optional<int64_t> value);
-  TableWriter& Count(uint64_t value);  // INT64_MAX where it is more
+  // Values beyond INT64_MAX become INT64_MAX.
+  TableWriter& Count(uint64_t value);
   TableWriter& Uint(std::optional<uint64_t> value);
-  TableWriter& Real(std::optional<double> value);  // of kFloat and kDouble
+  // For columns of kFloat and kDouble.
+  TableWriter& Real(std::optional<double> value);
   TableWriter& Bool(bool value);
   TableWriter& Text(std::string_view value);
-  TableWriter& TextOrNull(std::string_view value);          // null where it is empty
-  TableWriter& Texts(std::span<const std::string> values);  // null where there is none
+  // Null if the text is empty.
+  TableWriter& TextOrNull(std::string_view value);
+  // Null if there are none.
+  TableWriter& Texts(std::span<const std::string> values);
   TableWriter& Null();
-  // Errors of the files.
+  // Ends the row and writes the group if it is full. Fails with errors of the files, and with
+  // INTERNAL for an earlier wrong value.
   absl::Status EndRow();
-  // Closes the last file; no row comes after it.
+  // Writes the last group and closes the last file. Called once.
   absl::Status Finish();
 
   uint64_t rows() const { return rows_; }
 
  private:
-  struct Parts;  // Arrow's
+  // Keeps Arrow's types out of this header.
+  struct Parts;
 
   uint64_t rows_ = 0;
   std::unique_ptr<Parts> parts_;

@@ -8,7 +8,7 @@
 namespace neurontrace {
 namespace {
 
-// The pieces that a stretch touches, and each one's begin in it.
+// The pieces of a map that a stretch touches, with the begin of each inside the stretch.
 class Pieces {
  public:
   Pieces(const ClockMap& map, const ClockStretch& stretch) : map_(map), stretch_(stretch) {
@@ -53,7 +53,7 @@ class Pieces {
   uint64_t begin_raw_ns_ = 0;
 };
 
-// Pieces that share a point.
+// Returns how many pieces share a point, rounded up.
 size_t PiecesPerPoint(size_t pieces, size_t points_max) {
   return (pieces + points_max - 1) / points_max;
 }
@@ -68,7 +68,7 @@ uint64_t Distance(int64_t a, int64_t b) {
                : static_cast<uint64_t>(b) - static_cast<uint64_t>(a);
 }
 
-// What the trace shows, as far as that is known beforehand.
+// Returns what the trace will show, as far as that is known before events are read.
 ClockStretch StretchOf(const TimelineHeader& header) {
   uint64_t end_ns = header.begin_ns;
   for (const TimelineStream& stream : header.streams) {
@@ -165,7 +165,7 @@ void ClockTracks::AddFindings(const InstanceClock& clock, const ClockStretch& st
   }
 }
 
-// On the track of the instance that is shown to leave too early.
+// A violation is shown on the track of the instance that appears to leave too early.
 void ClockTracks::AddViolations(std::span<const OrderCheck> order, const InstanceClock& clock,
                                 const ClockStretch& stretch, uint32_t track_uuid) {
   for (const OrderCheck& check : order) {

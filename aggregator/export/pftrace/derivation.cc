@@ -6,7 +6,8 @@
 namespace neurontrace {
 namespace {
 
-// Ids of derived arrows count from here, those of framework files from 1 (FrameworkArrows).
+// Ids of derived arrows count from here, those of framework files from 1 (FrameworkArrows), so that
+// no viewer joins the two.
 constexpr uint64_t kLinkFlows = uint64_t{1} << 49;
 
 }  // namespace

@@ -17,42 +17,48 @@
 
 namespace neurontrace {
 
-// What was found from one batch. A plain value: it holds nothing of the batch's memory.
+// What was derived from one batch. A plain value that holds none of the batch's memory.
 struct DerivedBatch {
-  // An arrow that touches a record of the batch.
+  // An arrow, or a collective, that touches a record of the batch.
   struct Flow {
-    uint64_t record = 0;  // its place in the batch
+    // Index in the batch.
+    uint64_t record = 0;
     uint64_t id = 0;
   };
-  std::vector<Flow> flows;         // by record
-  std::vector<Flow> correlations;  // collectives that it is a part of, by number
+  // Arrows by record.
+  std::vector<Flow> flows;
+  // Collectives that the record is a part of, by record; the id is the collective's number.
+  std::vector<Flow> correlations;
   std::vector<Step> steps;
   std::vector<Collective> collectives;
   std::vector<HbmSample> memory;
-  std::vector<HbmIdentity> new_memories;  // those that its samples are the first of, in order
+  // Memories that appear in `memory` for the first time, in the order of their indexes.
+  std::vector<HbmIdentity> new_memories;
   std::vector<BandwidthSample> bandwidth;
 
-  void Clear();  // keeps its memory
+  // Keeps the capacity.
+  void Clear();
 };
 
-// Finds what a trace shows that was not recorded: steps, collectives over cores, device memory in
-// use, bandwidth, and the arrows between records. It takes a quarter of an export's time, so it is
-// apart from what writes them (DerivedTracks) and can be done on another thread. One thread at a
-// time; the header must outlive it.
+// Derives what a trace shows but was not recorded: steps, collectives over cores, device memory in
+// use, bandwidth, and arrows between records. This takes a quarter of an export's time, so it is
+// separate from DerivedTracks, which writes the results, and can run on another thread. Used by one
+// thread at a time; the header must outlive it.
 class Derivation {
  public:
   Derivation(const TimelineHeader& header, bool has_flows);
 
-  // Takes the next batch; `out` is empty. What is known only later comes with a later batch.
+  // Takes the next batch; `out` must be empty. Results that need later batches come with those.
   void Take(const TimelineBatch& batch, DerivedBatch& out);
+  // Returns the remaining results. Called once, after the last batch.
   void Finish(DerivedBatch& out);
 
   uint64_t bin_ns() const { return bandwidth_.bin_ns(); }
   std::vector<std::string> LinkWarnings() const;
 
  private:
-  // The number of the collective that the record is a part of; 0: none. A record of which nothing
-  // can be derived costs one look-up.
+  // Returns the number of the collective that the record is a part of, or 0. A record that nothing
+  // is derived from costs one look-up.
   uint64_t TakeRecord(TimelineRecord& record) {
     const ShapeFields& fields = fields_.Of(*record.shape);
     if (fields.type == DerivedType::kOther) [[likely]]
@@ -63,17 +69,21 @@ class Derivation {
   void NoteMemories(DerivedBatch& out);
 
   ShapeFieldTable fields_;
-  std::optional<FrameworkLinks> links_;  // none: no arrows
+  // nullopt: no arrows.
+  std::optional<FrameworkLinks> links_;
   ExecutionFinder execution_finder_;
   StepFinder step_finder_;
   CollectiveFinder collective_finder_;
   HbmUse hbm_use_;
   Bandwidth bandwidth_;
-  // Of the batch at hand, by what is derived from them.
+  // The records of the current batch, by what is derived from them. Each finder then sees only its
+  // own.
   TimelineBatch transfers_;
   TimelineBatch allocations_;
-  TimelineBatch executing_;  // executions, their preparations, framework events
+  // Executions, their preparations, and framework events.
+  TimelineBatch executing_;
   std::vector<Execution> executions_;
+  // Memories that were returned in new_memories.
   size_t memories_told_ = 0;
 };
 

@@ -46,8 +46,8 @@ void DerivedTracks::Write(const DerivedBatch& batch) {
   WriteBandwidth(batch.bandwidth);
 }
 
-// Slices of a lane follow each other. They are given out late and not in the order of their begins,
-// so that a lane is free only after all that it has.
+// Slices of a lane follow each other. They come late and not in the order of their begins, so that
+// a lane counts as free only after everything that it has.
 uint32_t DerivedTracks::LaneFor(SliceTrack& track, const Extent& extent) {
   for (Lane& lane : track.lanes) {
     if (lane.free_ns > extent.start_ns) continue;
@@ -67,7 +67,7 @@ uint32_t DerivedTracks::LaneFor(SliceTrack& track, const Extent& extent) {
   return uuid;
 }
 
-// The begin, in event_, and the end.
+// Writes the begin, which is in event_, and the end.
 void DerivedTracks::WriteSlice(uint32_t uuid, const Extent& extent) {
   out_.SideEvent(extent.start_ns, event_.bytes());
   event_.Start(perfetto::EventType::kEnd, uuid);
@@ -115,7 +115,8 @@ void DerivedTracks::WriteSteps(const std::vector<Step>& steps) {
 
 void DerivedTracks::WriteCollectives(const std::vector<Collective>& collectives) {
   for (const Collective& collective : collectives) {
-    // Of one core alone it is what is recorded; parts at no common time are no whole.
+    // A collective of one core is what was recorded anyway, and parts at no common time are not a
+    // whole.
     if (collective.members.size() < 2 || collective.is_disjoint()) continue;
     out_.StartOverIfDue();
     SliceTrack& track = collective_tracks_[collective.communicator];
@@ -162,6 +163,7 @@ void DerivedTracks::WriteCollectives(const std::vector<Collective>& collectives)
 
 void DerivedTracks::WriteSample(const HbmSample& sample, std::string_view name, uint64_t value,
                                 Counter& counter) {
+  // A category that never had anything gets no counter at all.
   if (counter.value == value || (!counter.value && value == 0)) return;
   const HbmIdentity& identity = memories_[sample.hbm];
   if (counter.uuid == 0) {
@@ -221,6 +223,7 @@ void DerivedTracks::WriteBandwidth(const std::vector<BandwidthSample>& samples) 
                                  .description = kBandwidthAbout,
                                  .rank = track_rank::kTransfers + (is_in ? 0 : 1)});
     }
+    // A hostile size must not exceed what llround can return.
     const double per_second = std::min(sample.BytesPerSecond(bin_ns_), 9e18);
     const auto value = static_cast<uint64_t>(std::llround(per_second));
     if (counter.value == value) continue;

@@ -17,35 +17,39 @@
 
 namespace neurontrace {
 
-// Writes what a Derivation found, on tracks that say "(derived)". It is known only after the time
-// that it is about, so it is written to the trace's side sequence. One thread at a time.
+// Writes the results of a Derivation on tracks named "(derived)". They are known only after the
+// time that they concern, so they go to the trace's side sequence. Used by one thread at a time.
 class DerivedTracks {
  public:
-  // Lanes of one track of slices. Beyond, a slice is left out and counted.
+  // Lanes of one track of slices. Slices beyond are omitted and counted.
   static constexpr size_t kLanesMax = 64;
-  // Memories that have counters, and cores. Further ones have none.
+  // Memories, and cores with directions, that have counters. Further ones are omitted and counted.
   static constexpr size_t kCounterTracksMax = 65'536;
 
-  // Refers to the header. `bin_ns` is how long a sample of bandwidth is.
+  // All references must outlive this object. `bin_ns` is the length of a bandwidth sample.
   DerivedTracks(const TimelineHeader& header, uint64_t bin_ns, TrackTable& tracks,
                 PacketWriter& out);
 
+  // Batches must be written in the order in which they were derived.
   void Write(const DerivedBatch& batch);
 
+  // Slices and samples that were omitted because of a limit.
   uint64_t left_out() const { return left_out_; }
 
  private:
-  // Slices that may overlap: each lane's track, and until when it is taken.
+  // A lane's track, and until when it is occupied.
   struct Lane {
     uint32_t uuid = 0;
     uint64_t free_ns = 0;
   };
+  // Slices that may overlap, on as many lanes as they need.
   struct SliceTrack {
     uint32_t parent_uuid = 0;
     std::string name;
     int32_t rank = 0;
     std::vector<Lane> lanes;
   };
+  // A counter's track (0: not described yet) and its latest value: equal values are not repeated.
   struct Counter {
     uint32_t uuid = 0;
     int32_t rank = 0;
@@ -67,12 +71,13 @@ class DerivedTracks {
   void WriteBandwidth(const std::vector<BandwidthSample>& samples);
   void WriteSample(const HbmSample& sample, std::string_view name, uint64_t value,
                    Counter& counter);
-  // Starts the event of a slice's begin in fields_of_event_; 0: no lane is left.
+  // Returns the track of a free lane, or 0 if none is left.
   uint32_t LaneFor(SliceTrack& track, const Extent& extent);
   void WriteSlice(uint32_t uuid, const Extent& extent);
   void WriteValue(uint32_t uuid, uint64_t at_ns, uint64_t value);
   uint32_t Name(std::string_view text) { return out_.side_interner().AnnotationName(text); }
   uint32_t Text(std::string_view text) { return out_.side_interner().StringValue(text); }
+  // Returns the label of a stream's core or file in names of tracks.
   std::string CoreLabel(uint32_t stream) const;
 
   const TimelineHeader& header_;

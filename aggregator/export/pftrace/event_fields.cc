@@ -22,6 +22,8 @@ void TrackEventFields::Flow(uint64_t id) {
 
 void TrackEventFields::IncomingFlow(uint64_t id) {
   Ensure(kRoomPerField);
+  // Message fields are below 128 bytes long, so that their length takes one byte and can be filled
+  // in afterwards.
   char* out = wire_bytes::Byte(end_, tag::kLegacyEvent) + 1;  // its length comes last
   char* const begin = out;
   out = wire_bytes::Byte(out, tag::kLegacyBindId);

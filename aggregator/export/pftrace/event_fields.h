@@ -10,13 +10,14 @@
 
 namespace neurontrace {
 
-// Builds the fields of one TrackEvent in memory that is used again from event to event. One thread
-// at a time.
+// Serialises the fields of one Perfetto TrackEvent into memory that is reused from event to event.
+// Written by hand rather than with protozero because this is the hot path of an export. Used by one
+// thread at a time.
 class TrackEventFields {
  public:
   TrackEventFields() : bytes_(kRoom) {}
 
-  // Restarts with the type and the track.
+  // Discards the former event and begins one with this type and track.
   void Start(perfetto::EventType type, uint32_t track_uuid) {
     end_ = bytes_.data();
     end_ = wire_bytes::Byte(end_, perfetto::tag::kType);
@@ -34,20 +35,21 @@ class TrackEventFields {
     end_ = wire_bytes::Byte(end_, perfetto::tag::kCategoryIid);
     end_ = wire_bytes::Varint(end_, iid);
   }
+  // An arrow that starts or ends here, as flow_ids.
   void Flow(uint64_t id);
-  // An arrow that ends here, and may end elsewhere too; at most one an event.
+  // An arrow that ends here and may end elsewhere, too; at most one for each event.
   void IncomingFlow(uint64_t id);
   void CorrelationId(uint64_t id);
   void CounterValue(double value);
   void CounterValue(int64_t value);
-  // Fields that were serialized before.
+  // Appends fields that were serialised before.
   void Append(std::string_view fields) {
     Ensure(fields.size() + kRoomPerField);
     end_ = wire_bytes::Bytes(end_, fields);
   }
 
-  // Debug annotations. Whole numbers have one type, whether or not they can be negative, but for
-  // those that need all 64 bits.
+  // Debug annotations. Whole numbers have the same type whether or not they can be negative, except
+  // for those that need all 64 bits: a query then finds one column.
   void Uint(uint32_t name_iid, uint64_t value) {
     const bool fits = value <= static_cast<uint64_t>(INT64_MAX);
     Number(name_iid, fits ? perfetto::tag::kIntValue : perfetto::tag::kUintValue, value);
@@ -62,11 +64,13 @@ class TrackEventFields {
   void Double(uint32_t name_iid, uint64_t bits);
   void String(uint32_t name_iid, std::string_view value);
 
+  // The fields so far; valid until the next call.
   std::string_view bytes() const {
     return {bytes_.data(), static_cast<size_t>(end_ - bytes_.data())};
   }
 
  private:
+  // The initial capacity, and an upper bound of what a field takes beside its text.
   static constexpr size_t kRoom = 4'096;
   static constexpr size_t kRoomPerField = 48;
 

@@ -9,11 +9,12 @@
 
 namespace neurontrace {
 
-// The texts that a packet sequence names by number, and those that it has not told yet. Numbers
-// hold until Reset. One thread at a time.
+// The texts that a packet sequence refers to by number (interned data of Perfetto), and those that
+// the file does not contain yet. Numbers are valid until Reset. Used by one thread at a time.
 class Interner {
  public:
-  // Beyond, the sequence should start over: is_full().
+  // Beyond either limit is_full() asks for a new start of the sequence: readers hold all texts in
+  // memory.
   static constexpr size_t kTextsMax = 65'536;
   static constexpr size_t kTextBytesMax = size_t{8} << 20;
 
@@ -23,17 +24,19 @@ class Interner {
   uint32_t StringValue(std::string_view text);
 
   bool is_full() const { return texts_ >= kTextsMax || text_bytes_ >= kTextBytesMax; }
-  // The fields of an InternedData message with everything new since TakePending.
+  // pending() has the fields of an InternedData message with everything new since ClearPending. It
+  // must be written before any event that uses the new numbers.
   bool has_pending() const { return !pending_.empty(); }
   std::string_view pending() const { return pending_; }
   void ClearPending() { pending_.clear(); }
 
-  // Forgets everything. Numbers kept elsewhere are void when the generation has changed.
+  // Forgets everything. Numbers kept elsewhere are invalid once the generation has changed.
   void Reset();
   uint64_t generation() const { return generation_; }
 
  private:
   using Table = absl::flat_hash_map<std::string, uint32_t>;
+  // Returns the text's number in the table; a new text also goes into pending_.
   uint32_t Intern(Table& table, uint32_t field, std::string_view text);
 
   Table categories_;

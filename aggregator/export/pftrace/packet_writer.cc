@@ -9,9 +9,11 @@
 namespace neurontrace {
 namespace {
 
+// zlib's default.
 constexpr int kLevel = 6;
 
-// Of the packet at the front, with its tag and length. The packets are the writer's own.
+// Returns the size of the first packet with its tag and length. The packets are our own, so that
+// malformed ones need no error.
 size_t PacketBytes(std::string_view packets) {
   size_t at = 1;  // the tag
   uint64_t length = 0;
@@ -28,7 +30,8 @@ namespace packet = perfetto::packet;
 namespace clocks = perfetto::clocks;
 
 constexpr size_t kBufferBytes = size_t{1} << 20;
-// `50 01 68 02`: the sequence, and that the packet needs what the sequence told before.
+// `50 01 68 02`: the sequence's id, and the flag that the packet needs the sequence's earlier
+// state.
 constexpr char kSequence[] = {tag::kSequenceId, PacketWriter::kSequenceId, tag::kSequenceFlags,
                               packet::kFlagNeedsState};
 constexpr char kSideSequence[] = {tag::kSequenceId, PacketWriter::kSideSequenceId,
@@ -40,7 +43,8 @@ static_assert(PacketWriter::kSequenceId < 0x80 && PacketWriter::kSideSequenceId 
 void PacketCompressor::AddBlock(std::string_view packets) {
   uLongf bytes = compressBound(packets.size());
   block_.resize(bytes);
-  // With so much room zlib fails for lack of memory alone: then they stand as they are.
+  // With this much room zlib fails only if it gets no memory: then the packets are written
+  // uncompressed.
   if (compress2(reinterpret_cast<Bytef*>(block_.data()), &bytes,
                 reinterpret_cast<const Bytef*>(packets.data()), packets.size(), kLevel) != Z_OK) {
     out_ += packets;
@@ -110,7 +114,8 @@ void PacketWriter::Append(std::string_view packet) {
   Wrote(wire_bytes::Bytes(out, packet));
 }
 
-// Its times are by the trace's own clock: nothing relates them to those before.
+// Times of the side sequence are by the trace's own clock, because nothing relates them to those of
+// preceding packets.
 void PacketWriter::SideHeader() {
   std::string body;
   protozero::pbf_writer writer(body);

@@ -15,15 +15,16 @@
 
 namespace neurontrace {
 
-// Puts packets of a trace into packets of compressed packets, which a viewer unpacks one by one: a
-// file that ends early is readable up to there. One thread at a time.
+// Puts packets of a trace into packets of compressed packets, which a viewer unpacks one by one, so
+// that a file that ends early is readable up to its end. Used by one thread at a time.
 class PacketCompressor {
  public:
   // Bytes of packets that are compressed together. Perfetto advises at most 512 KiB of compressed
-  // bytes in a packet; random ones grow by less than a thousandth.
+  // bytes in a packet; random bytes grow by less than a thousandth.
   static constexpr size_t kBlockBytes = 384u << 10;
 
-  // `packets` are whole ones, each with its tag and length. Valid until the next call.
+  // `packets` must be whole ones, each with its tag and length. The result is valid until the next
+  // call.
   std::string_view Compress(std::string_view packets);
 
  private:
@@ -33,43 +34,48 @@ class PacketCompressor {
   std::string out_;
 };
 
-// Writes the packets of one sequence, in the order of time: its header (again when the interned
-// texts have become too many, or after so many bytes, so that a reader who lost the beginning finds
-// in), what events intern, and events with their time as the difference from the packet before.
+// Writes the packets of one sequence in the order of time: its header, interned texts, and events
+// with their time as the difference from the preceding packet. The header is repeated when the
+// interned texts have become too many, or after kBytesPerGeneration, so that a reader who lost the
+// beginning can continue there.
+//
 // What is known only after its time goes to a second sequence, the side sequence, whose events come
-// in any order and have their times in full. One thread at a time.
+// in any order with absolute times. Used by one thread at a time; the sink and the interner must
+// outlive it.
 class PacketWriter {
  public:
   static constexpr uint32_t kSequenceId = 1;
   static constexpr uint32_t kSideSequenceId = 2;
+  // A generation is what follows one header.
   static constexpr size_t kBytesPerGeneration = size_t{64} << 20;
 
-  // `compresses`: into packets of compressed packets.
+  // `compresses` puts packets into packets of compressed packets.
   PacketWriter(ByteSink& sink, Interner& interner, bool compresses);
 
-  // The header of the sequence; time starts here.
+  // Writes the header of the sequence, whose time starts here.
   void Begin(uint64_t begin_ns);
-  // Starts the sequence over if it is time to: before anything of an event is interned.
+  // Restarts the sequence if it is time to. Must be called before anything of an event is interned.
   void StartOverIfDue() {
     if (interner_.is_full() || side_interner_.is_full() ||
         bytes_in_generation() >= kBytesPerGeneration) [[unlikely]]
       StartOver();
   }
 
-  // One event. `fields` are those of TrackEvent. `timestamp_ns` not before that of the packet
-  // before; what is earlier is written as that.
+  // Writes one event; `fields` are those of TrackEvent. A `timestamp_ns` before that of the
+  // preceding packet is replaced by it, as differences cannot be negative.
   void Event(uint64_t timestamp_ns, std::string_view fields);
-  // An event of the side sequence, whose texts are interned there. At any time.
+  // Writes an event of the side sequence, whose texts side_interner() interns. Any time is allowed.
   void SideEvent(uint64_t timestamp_ns, std::string_view fields);
   Interner& side_interner() { return side_interner_; }
   void TrackDescriptor(std::string_view fields);
   void TraceAttributes(std::string_view fields);
 
-  // Hands on what has gathered when that is enough to be worth it, or all of it.
+  // Pass what has gathered to the sink: once that is worth it, or all of it. Fail with errors of
+  // the sink.
   absl::Status FlushIfLarge() { return buffer_at_ >= kFlushBytes ? Flush() : absl::OkStatus(); }
   absl::Status Flush();
 
-  // Before they are compressed.
+  // Bytes before compression, and those of them that are still buffered.
   uint64_t bytes_written() const { return bytes_flushed_ + buffer_at_; }
   // Of these, those that have not been handed on.
   uint64_t bytes_buffered() const { return buffer_at_; }
@@ -84,8 +90,9 @@ class PacketWriter {
   void TellInterned(uint32_t sequence_id, Interner& interner);
   void TrackEvent(uint64_t time, std::string_view sequence, std::string_view fields);
   void Append(std::string_view packet);
-  // A packet of the sequence that needs no state: `data` is its one field, serialized.
+  // Writes a packet of the sequence with `data`, serialised, as its one field.
   void Packet(uint32_t field, std::string_view data, bool needs_state);
+  // Returns where `bytes` can be written; Wrote then takes the end.
   char* Room(size_t bytes) {
     if (buffer_.size() - buffer_at_ < bytes) [[unlikely]]
       Grow(bytes);
@@ -98,13 +105,16 @@ class PacketWriter {
   ByteSink& sink_;
   Interner& interner_;
   Interner side_interner_;
-  bool has_side_ = false;  // its header is written
+  // The header of the side sequence is written.
+  bool has_side_ = false;
   std::optional<PacketCompressor> compressor_;
   std::vector<char> buffer_;
   size_t buffer_at_ = 0;
   uint64_t bytes_flushed_ = 0;
-  uint64_t generation_begin_ = 0;  // bytes written before it
-  uint64_t now_ns_ = 0;            // of the packet before
+  // bytes_written() when the generation began.
+  uint64_t generation_begin_ = 0;
+  // The time of the preceding packet.
+  uint64_t now_ns_ = 0;
 };
 
 }  // namespace neurontrace

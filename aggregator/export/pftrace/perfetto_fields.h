@@ -10,6 +10,8 @@ namespace neurontrace::perfetto {
 namespace trace {
 inline constexpr uint32_t kPacket = 1;
 }
+// TracePacket,
+// https://github.com/google/perfetto/blob/main/protos/perfetto/trace/trace_packet.proto
 namespace packet {
 inline constexpr uint32_t kClockSnapshot = 6;
 inline constexpr uint32_t kTimestamp = 8;
@@ -26,6 +28,7 @@ inline constexpr uint32_t kTraceAttributes = 126;
 inline constexpr uint32_t kFlagStateCleared = 1;
 inline constexpr uint32_t kFlagNeedsState = 2;
 }  // namespace packet
+// ClockSnapshot (clock_snapshot.proto), and the ids of builtin clocks (builtin_clock.proto).
 namespace clocks {
 inline constexpr uint32_t kClock = 1;
 inline constexpr uint32_t kPrimaryTraceClock = 2;
@@ -36,6 +39,7 @@ inline constexpr uint32_t kRealtime = 1;
 inline constexpr uint32_t kBoottime = 6;
 inline constexpr uint32_t kIncremental = 64;  // the first that is private to a packet sequence
 }  // namespace clocks
+// TrackDescriptor with its ProcessDescriptor, ThreadDescriptor and CounterDescriptor.
 namespace descriptor {
 inline constexpr uint32_t kUuid = 1;
 inline constexpr uint32_t kName = 2;
@@ -66,6 +70,7 @@ inline constexpr uint32_t kThreadTid = 2;
 inline constexpr uint32_t kThreadSortIndex = 3;
 inline constexpr uint32_t kThreadName = 5;
 }  // namespace descriptor
+// InternedData, and the entries of all its lists.
 namespace interned {
 inline constexpr uint32_t kCategories = 1;
 inline constexpr uint32_t kEventNames = 2;
@@ -74,6 +79,7 @@ inline constexpr uint32_t kStringValues = 29;
 inline constexpr uint32_t kIid = 1;
 inline constexpr uint32_t kText = 2;
 }  // namespace interned
+// TraceAttributes, key-value pairs about the whole trace.
 namespace attributes {
 inline constexpr uint32_t kAttribute = 1;
 inline constexpr uint32_t kKey = 1;
@@ -112,8 +118,10 @@ inline constexpr uint8_t kStringValue = 0x32;
 inline constexpr uint32_t kStringValueIid = 17 << 3;
 }  // namespace tag
 
+// FlowDirection::FLOW_IN of LegacyEvent.
 inline constexpr uint8_t kLegacyFlowIn = 1;
 
+// TrackEvent::Type.
 enum class EventType : uint8_t { kBegin = 1, kEnd = 2, kInstant = 3, kCounter = 4 };
 
 }  // namespace neurontrace::perfetto

@@ -25,8 +25,8 @@ bool ComesLater(const PendingEnds::End& a, const PendingEnds::End& b) {
 
 using perfetto::EventType;
 
-// Flow ids of arrows that share none with others; FrameworkArrows counts from 1, and the ids of
-// derived arrows begin at 1 << 49.
+// The ids of arrows that share none with others begin here. FrameworkArrows counts from 1, and the
+// ids of derived arrows begin at 1 << 49.
 constexpr uint64_t kPairFlows = uint64_t{1} << 47;
 
 void AddAttribute(protozero::pbf_writer& attributes, std::string_view key, std::string_view value) {
@@ -36,7 +36,7 @@ void AddAttribute(protozero::pbf_writer& attributes, std::string_view key, std::
   attribute.add_string(fields::kStringValue, value.data(), value.size());
 }
 
-// A larger one stands only in the trace's attributes.
+// A larger certificate is only in the trace's attributes.
 constexpr size_t kCertificateArgumentBytesMax = 256u << 10;
 
 }  // namespace
@@ -59,14 +59,14 @@ void PendingEnds::AddLater(const End& end) {
   std::push_heap(later_.begin(), later_.end(), ComesLater);
 }
 
-// The ends were added in the order of their spans' numbers: reversed, a stable sort by time leaves
-// those of one time with the span begun last first.
+// The ends were added in the order of their spans' numbers. After reversing, a stable sort by time
+// puts the end of the span begun last first among those of one time.
 void PendingEnds::Seal() {
   std::reverse(due_.begin(), due_.end());
   RadixSortByKey(due_, spare_);
 }
 
-// Each number among the arguments of a counter event is a series.
+// Each number among the arguments of a counter event is a series of its own.
 void CounterEvents::Write(const TimelineRecord& record) {
   const std::string name = CounterName(record);
   const auto& keys = record.start().keys;
@@ -94,9 +94,9 @@ void CounterEvents::Write(const TimelineRecord& record) {
   }
 }
 
-// lib/trace/host_samples.h says what these have.
+// lib/trace/host_samples.h defines the events.
 void CounterEvents::WriteHostSample(const TimelineRecord& record) {
-  // `uuid_of` gives the track.
+  // The track comes from `uuid_of`, so that it is described only if the sample has the value.
   const auto write = [&](std::string_view key, const auto& uuid_of) {
     const ShapeKey* about = nullptr;
     const uint64_t* value = FindAttribute(record, KeyScope::kData, key, &about);
@@ -166,7 +166,7 @@ void PftraceExporter::Prepare(const TimelineBatch& batch) {
   prepared_.push_back(std::move(found));
 }
 
-// What Prepare found, or, where nobody called it, what is found now.
+// Uses the results of Prepare or, if nobody called it, derives now.
 void PftraceExporter::TakeDerived(const TimelineBatch& batch) {
   derived_batch_.Clear();
   {
@@ -242,8 +242,8 @@ void PftraceExporter::PlaceArrows() {
   arrows_.findings().clear();
 }
 
-// The first of two slices that `id` joins. Where it cannot carry the id any more, none of the
-// arrows of this id is drawn.
+// Places the id on the first of the two slices that it joins. If that slice cannot carry it any
+// more, no arrow with this id is drawn.
 void PftraceExporter::PlaceFirst(const ArrowSpan& span, uint64_t id) {
   if (auto* flows = FlowsOf(span, span.is_past)) {
     flows->ids.push_back(id);
@@ -254,8 +254,8 @@ void PftraceExporter::PlaceFirst(const ArrowSpan& span, uint64_t id) {
 }
 
 // Perfetto follows one id from slice to slice in the order of the file, so that an arrow's start
-// has to be written before its ends. Where it is not, the two slices get an id of their own, and
-// Perfetto draws from the one that began first.
+// must be written before its ends. Otherwise the two slices get an id of their own, and Perfetto
+// draws from the one that began first.
 bool PftraceExporter::PlaceArrow(const ArrowFinding& arrow) {
   const ArrowSpan& from = arrow.from;
   const ArrowSpan& to = arrow.to;
@@ -265,7 +265,7 @@ bool PftraceExporter::PlaceArrow(const ArrowFinding& arrow) {
     if (flows != nullptr) flows->ids.push_back(arrow.waiting_id);
     return flows != nullptr;
   }
-  // Ends are written before begins of the same time, of two ends that of the later span first.
+  // Ends are written before begins of the same time, and of two ends that of the later span first.
   const uint64_t from_ns = from.is_past ? from.end_ns : from.start_ns;
   const bool is_after_begin = from_ns < to.start_ns ||
                               (from_ns == to.start_ns && (from.is_past || from.number < to.number));
@@ -284,7 +284,7 @@ bool PftraceExporter::PlaceArrow(const ArrowFinding& arrow) {
   const uint64_t id = kPairFlows + arrows_drawn_as_pairs_++;
   const bool is_from_written =
       from.is_past ? from_ns < batch_begin_ns_ : from.number < batch_number_;
-  // FlowsOf may move what an earlier call returned, so the first one is used before the second
+  // FlowsOf may move the result of an earlier call, so the first one is used before the second
   // call.
   auto* const out = is_from_written ? nullptr : FlowsOf(from, from.is_past);
   if (out == nullptr) return false;
@@ -298,6 +298,7 @@ void PftraceExporter::WriteUntil(uint64_t until_ns) {
   while (true) {
     const PendingEnds::End* end = ends_.next();
     if (end == nullptr || end->key > until_ns) break;
+    // What is strictly before the end comes first; the end itself precedes other items of its time.
     if (end->key > 0 && WriteOther(end->key - 1)) continue;
     WriteEnd(*end);
     ends_.Pop();
@@ -422,7 +423,8 @@ absl::Status PftraceExporter::FinishAt(uint64_t end_ns, ExportSummary& summary) 
   ends_.StartSlice(UINT64_MAX);
   ends_.Seal();
   stops_.StartBatch();
-  stops_missed_ = 0;  // so far they were in no batch: the reader has said why
+  // The stops missed so far were in no batch, and the reader has warned about that.
+  stops_missed_ = 0;
   WriteUntil(UINT64_MAX);
   derived_batch_.Clear();
   derivation_->Finish(derived_batch_);
@@ -442,7 +444,8 @@ absl::Status PftraceExporter::FinishAt(uint64_t end_ns, ExportSummary& summary) 
   }
   AddWarnings(derivation_->LinkWarnings(), summary);
   WriteWarnings(summary.warnings, out_.now_ns());
-  // Real files have such arrows by the hundred: no flaw of the trace.
+  // After WriteWarnings: real files have such arrows by the hundred, so they are not worth a mark
+  // in the trace itself.
   AddWarnings(arrows_.Warnings(), summary);
   if (arrows_not_drawn_ > 0) {
     summary.warnings.push_back(fmt::format(
@@ -497,7 +500,7 @@ void PftraceExporter::WriteTraceAttributes(const ClockReport& clocks) {
   out_.TraceAttributes(body);
 }
 
-// Also as an event, because readers of before 2026 pass trace attributes over.
+// Also written as an event, because readers from before 2026 ignore trace attributes.
 void PftraceExporter::WriteCertificate(uint64_t at_ns) {
   const Certificate& certificate = *header_->certificate;
   fields_.Start(EventType::kInstant, tracks_.WarningUuid());
@@ -523,7 +526,7 @@ void PftraceExporter::WriteHead() {
   WriteWarnings(header_->warnings, head_ns_);
 }
 
-// Warnings are about the whole trace: those known at once are at its head, later ones at its end.
+// Warnings concern the whole trace: those known at once are at its head, later ones at its end.
 void PftraceExporter::WriteWarnings(const std::vector<std::string>& warnings, uint64_t at_ns) {
   for (size_t i = warnings_written_; i < warnings.size(); ++i) {
     out_.StartOverIfDue();

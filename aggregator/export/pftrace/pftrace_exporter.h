@@ -31,19 +31,23 @@
 
 namespace neurontrace {
 
-// The ends of spans that have begun, given out in the order of time; of two at one time that of the
-// span begun later, which is the inner one, comes first. One thread at a time.
+// The ends of spans that have begun, returned in the order of time. Of two at one time, that of the
+// span begun later, which is the inner one, comes first. Used by one thread at a time.
 class PendingEnds {
  public:
+  // The end of one span.
   struct End {
-    uint64_t key = 0;      // its time
-    uint64_t number = 0;   // of the span, growing from span to span
-    uint64_t span_id = 0;  // where its stop's attributes come apart from it; else 0
+    // Its time; the name is what RadixSortByKey needs.
+    uint64_t key = 0;
+    // Of the span, ascending from span to span.
+    uint64_t number = 0;
+    // Set if the stop's attributes come separately, else 0.
+    uint64_t span_id = 0;
     uint32_t track_uuid = 0;
   };
 
-  // Starts the slice that ends at `until_ns`: Add the ends of all spans that begin in it, then
-  // Seal.
+  // Starts the slice that ends at `until_ns`. Then Add must be called for all spans that begin in
+  // it, and Seal.
   void StartSlice(uint64_t until_ns);
   void Add(const End& end) {
     if (end.key < until_ns_) {
@@ -54,7 +58,7 @@ class PendingEnds {
   }
   void Seal();
 
-  // The next end of the slice; nullptr when there is none left.
+  // Returns the next end of the slice, or nullptr if there is none left.
   const End* next() const { return next_ == due_.size() ? nullptr : &due_[next_]; }
   void Pop() { ++next_; }
 
@@ -64,34 +68,37 @@ class PendingEnds {
   void AddLater(const End& end);
 
   uint64_t until_ns_ = 0;
-  std::vector<End> later_;  // min-heap
+  // A min-heap: ends beyond the slice.
+  std::vector<End> later_;
   std::vector<End> due_;
   std::vector<End> spare_;
   size_t next_ = 0;
 };
 
-// Stops whose attributes come apart from their spans (kStopFollows): those of the batch at hand,
-// and the spans without a length in the trace, which were ended before theirs came. One thread at a
-// time.
+// Stops whose attributes come separately from their spans (kStopFollows): those of the current
+// batch, and spans that are written without a length, whose end came before the stop. Used by one
+// thread at a time.
 class LateStops {
  public:
-  static constexpr size_t kAwaitedMax = 65'536;  // beyond, a stop is not shown and counted
+  // Beyond, the attributes of a stop are omitted and counted.
+  static constexpr size_t kAwaitedMax = 65'536;
 
   // A span that was ended before its stop came.
   struct Ended {
-    uint64_t id = 0;  // of its start event
+    // The id of its start event.
+    uint64_t id = 0;
     uint32_t track_uuid = 0;
   };
 
   void StartBatch() { of_batch_.clear(); }
   void Add(const TimelineRecord& stop) { of_batch_[stop.span_id] = &stop; }
-  // The stop of this span in the batch at hand; nullptr: it has none.
+  // Returns this span's stop in the current batch, or nullptr.
   const TimelineRecord* Find(uint64_t span_id) const {
     const auto stop = of_batch_.find(span_id);
     return stop == of_batch_.end() ? nullptr : stop->second;
   }
 
-  // Its stop is in no batch so far.
+  // Records that the span's stop has not come so far.
   void Await(const TimelineRecord& span, uint32_t track_uuid) {
     if (awaited_.size() >= kAwaitedMax) {
       ++beyond_limit_;
@@ -99,7 +106,7 @@ class LateStops {
       awaited_[span.span_id] = {span.id, track_uuid};
     }
   }
-  // The span, where it is awaited: then no longer.
+  // Returns the span if its stop is awaited, and forgets it.
   std::optional<Ended> Take(uint64_t span_id) {
     const auto span = awaited_.find(span_id);
     if (span == awaited_.end()) return std::nullopt;
@@ -108,13 +115,15 @@ class LateStops {
     return ended;
   }
 
-  // A span whose stop's attributes are to be written with its end, beside those of its start.
+  // Records that the stop's attributes are to be written with the span's end, beside those of its
+  // start.
   void Expect(const TimelineRecord& span) {
-    // Shapes beyond live as long as their chunk alone.
+    // Shapes with higher numbers live only as long as their chunk.
     const bool is_kept = span.shape->number < ShapeTable::kShapesMax;
     start_of_[span.span_id] = is_kept ? span.shape : nullptr;
   }
-  // The shape of its start, nullptr: not known any more. Once for each span.
+  // Returns the shape of the span's start, or nullptr if it no longer exists. Called once for each
+  // span.
   const SharedShape* TakeStart(uint64_t span_id) {
     const auto start = start_of_.find(span_id);
     if (start == start_of_.end()) return nullptr;
@@ -133,15 +142,15 @@ class LateStops {
   uint64_t beyond_limit_ = 0;
 };
 
-// Writes the counters that were recorded: series of framework traces, and samples of hosts. One
+// Writes the recorded counters: series of framework traces, and samples of hosts. Used by one
 // thread at a time.
 class CounterEvents {
  public:
   CounterEvents(TrackTable& tracks, PacketWriter& out) : tracks_(tracks), out_(out) {}
 
-  // A counter event of a framework's file.
+  // Writes a counter event of a framework's file.
   void Write(const TimelineRecord& record);
-  // A sample of a host's processors or memory.
+  // Writes a sample of a host's processors or memory.
   void WriteHostSample(const TimelineRecord& record);
 
  private:
@@ -150,16 +159,17 @@ class CounterEvents {
   TrackEventFields fields_;
 };
 
-// Writes a timeline as a Perfetto trace; docs/formats/pftrace.md says what of it becomes what. What
-// is derived from a batch is found in Prepare, ahead, or else in Write. There the batch is gone
-// through twice: first every record finds its track, then begins and ends are written in the order
-// of time.
+// Writes a timeline as a Perfetto trace; docs/formats/pftrace.md defines the mapping. What is
+// derived from a batch is found in Prepare, ahead of time, or otherwise in Write. Write passes
+// through the batch twice: first every record gets its track, then begins and ends are written in
+// the order of time. Used by one thread at a time, except for Prepare; the sink and the header must
+// outlive it.
 class PftraceExporter final : public RowExporter {
  public:
-  // Spans begun and not ended, over all rows. Beyond, a span is shown without its length.
+  // Spans begun and not ended, over all rows. Spans beyond are shown without their length.
   static constexpr size_t kPendingEndsMax = size_t{1} << 20;
 
-  // Arrows that wait for the end of the slice that they touch. Beyond, one is not drawn.
+  // Arrows that wait for the end of the slice that they touch. Arrows beyond are not drawn.
   static constexpr size_t kFlowsAtEndsMax = size_t{1} << 20;
 
   struct Options {
@@ -174,18 +184,21 @@ class PftraceExporter final : public RowExporter {
   bool prepares() const override { return true; }
   void Prepare(const TimelineBatch& batch) override;
   absl::Status Finish(ExportSummary& summary) override { return FinishAt(UINT64_MAX, summary); }
-  // The same of a trace that continues in another file from `end_ns` on: spans that go on have
-  // their whole length here, and of what has no length only what lies before is written.
+  // Finishes a trace that continues in another file from `end_ns` on: spans that continue there
+  // have their whole length here, and of events without a length only earlier ones are written.
   absl::Status FinishAt(uint64_t end_ns, ExportSummary& summary);
   uint64_t bytes_written() const override { return out_.bytes_written(); }
 
-  uint64_t bytes_buffered() const { return out_.bytes_buffered(); }  // of bytes_written()
+  // The part of bytes_written() that is not in the sink yet.
+  uint64_t bytes_buffered() const { return out_.bytes_buffered(); }
 
  private:
-  // Arrows that touch an event. Perfetto reads one `incoming` an event, and lets several arrows of
-  // one id end at different slices; the rest are ids that two slices have, in either order.
+  // Arrows that touch an event. Perfetto reads one `incoming` for each event, and lets several
+  // arrows of one id end at different slices. The others are ids that two slices share, in either
+  // order.
   struct TouchingFlows {
-    uint64_t incoming = 0;  // 0: none
+    // 0: none.
+    uint64_t incoming = 0;
     std::vector<uint64_t> ids;
   };
   using FlowsByNumber = absl::flat_hash_map<uint64_t, TouchingFlows>;
@@ -193,7 +206,7 @@ class PftraceExporter final : public RowExporter {
   void WriteWarnings(const std::vector<std::string>& warnings, uint64_t at_ns);
   void WriteTraceAttributes(const ClockReport& clocks);
   void WriteCertificate(uint64_t at_ns);
-  // The certificate, and the warnings known so far: inside the window, where there is one.
+  // Writes the certificate and the warnings known so far, inside the window if there is one.
   void WriteHead();
 
   void StartBatch(const TimelineBatch& batch) override;
@@ -212,24 +225,27 @@ class PftraceExporter final : public RowExporter {
   absl::Status FlushIfLarge() override { return out_.FlushIfLarge(); }
   absl::Status EndBatch(const TimelineBatch& batch) override;
 
+  // Sets derived_batch_ to the results for this batch.
   void TakeDerived(const TimelineBatch& batch);
   void PlaceFirst(const ArrowSpan& span, uint64_t id);
-  // Returns false if it cannot be drawn.
+  // Returns false if the arrow cannot be drawn.
   bool PlaceArrow(const ArrowFinding& arrow);
-  // The flows of a span's begin where that is still to be written, else of its end; nullptr where
-  // no room is left.
+  // Returns the flows of a span's begin or end. Returns nullptr if there is no room for those of an
+  // end, or the span has none.
   TouchingFlows* FlowsOf(const ArrowSpan& span, bool at_end);
 
-  void WriteUntil(uint64_t until_ns);  // ends, losses and what clocks did that are due
-  bool WriteOther(uint64_t until_ns);  // the next but an end; false: none is due
-  // Adds the attributes of a span's stop that came apart from it, beside those of its start; false:
-  // not in this batch.
+  // Writes everything that is due up to this time: ends, losses, and what happened to clocks.
+  void WriteUntil(uint64_t until_ns);
+  // Writes the next item that is not an end. Returns false if none is due.
+  bool WriteOther(uint64_t until_ns);
+  // Adds the attributes of a stop that came separately to those of its start. Returns false if the
+  // stop is not in this batch.
   bool AddStop(uint64_t span_id, const SharedShape* start) {
     const TimelineRecord* stop = stops_.Find(span_id);
     if (stop != nullptr) arguments_.WriteStopBeside(start, *stop, plans_, fields_);
     return stop != nullptr;
   }
-  // The attributes of a stop whose span was ended before, as an instant.
+  // Writes the attributes of a stop whose span was ended before, as an instant.
   void WriteLateStop(const TimelineRecord& stop);
   void WarnOfStops(ExportSummary& summary) const;
   void WriteEnd(const PendingEnds::End& end);
@@ -238,7 +254,8 @@ class PftraceExporter final : public RowExporter {
   size_t AddFlows(FlowsByNumber& flows, uint64_t number);
 
   const Options options_;
-  bool is_hardware_only_ = false;  // no rows of the runtime
+  // The trace has no rows of the runtime.
+  bool is_hardware_only_ = false;
   Interner interner_;
   PacketWriter out_;
   TrackTable tracks_;
@@ -247,15 +264,19 @@ class PftraceExporter final : public RowExporter {
   CounterEvents counters_;
   TrackEventFields fields_;
   ClockTracks clocks_;
-  std::optional<Derivation> derivation_;  // of the thread that prepares, where one does
+  // Belongs to the thread that prepares, if one does.
+  std::optional<Derivation> derivation_;
   std::optional<DerivedTracks> derived_;
-  DerivedBatch derived_batch_;  // of the batch at hand
+  // Of the current batch.
+  DerivedBatch derived_batch_;
   size_t next_record_flow_ = 0;
   size_t next_correlation_ = 0;
 
   Mutex prepared_mutex_;
-  std::deque<DerivedBatch> prepared_ NT_GUARDED_BY(prepared_mutex_);  // for coming batches
-  std::vector<DerivedBatch> spare_ NT_GUARDED_BY(prepared_mutex_);    // their memory is used again
+  // For the coming batches, in order.
+  std::deque<DerivedBatch> prepared_ NT_GUARDED_BY(prepared_mutex_);
+  // Written batches, whose memory is reused.
+  std::vector<DerivedBatch> spare_ NT_GUARDED_BY(prepared_mutex_);
 
   std::vector<LossInstant> losses_;  // by time
   size_t next_loss_ = 0;
@@ -266,12 +287,13 @@ class PftraceExporter final : public RowExporter {
 
   PendingEnds ends_;
   LateStops stops_;
-  // Arrows that touch slices: by the number of the slice's record.
+  // Arrows that touch slices, by the number of the slice's record.
   FlowsByNumber begin_flows_;
   FlowsByNumber end_flows_;
   // Ids of arrows whose first slice could not carry them; at most kFlowsAtEndsMax.
   absl::flat_hash_set<uint64_t> lost_first_;
-  uint64_t stops_missed_ = 0;  // spans that were ended without the attributes of their stop
+  // Spans that were ended without their stop's attributes.
+  uint64_t stops_missed_ = 0;
   uint64_t arrows_not_drawn_ = 0;
   uint64_t arrows_drawn_as_pairs_ = 0;
   uint64_t batch_begin_ns_ = 0;

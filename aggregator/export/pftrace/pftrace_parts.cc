@@ -15,11 +15,11 @@
 namespace neurontrace {
 namespace {
 
-// What an event of a stream takes in a file, about: a range of workers is chosen before it is
+// Roughly what an event takes in a file, because ranges of workers are chosen before anything is
 // written. Measured on the events of tests/bench.
 constexpr uint64_t kBytesPerEvent = 110;
 constexpr uint64_t kCompressedBytesPerEvent = 14;
-// What is at the beginning of each part leaves at least this share to events.
+// What every part begins with must leave at least this fraction (one in kEmptyShare) to events.
 constexpr uint64_t kEmptyShare = 4;
 constexpr size_t kPieceRecordsMin = 1'200;
 
@@ -83,7 +83,7 @@ absl::Status PftraceParts::Open(Range& range, uint64_t begin_ns) {
     range.workers = std::make_shared<const std::string>(WorkersOf(part->header));
   }
   part->filter = *header_->filter;
-  // The first has what lies before its first event, too: losses.
+  // The first part also has losses from before its first event.
   if (range.written_until_ns != 0) part->filter.window_start_ns = begin_ns;
   part->header.filter = &part->filter;
   part->number = ++opened_;
@@ -149,7 +149,8 @@ absl::Status PftraceParts::Write(const TimelineBatch& batch) {
   }
   for (TimelineRecord* const record : batch.records) {
     Range& range = *ranges_[range_of_[record->stream]];
-    record->stream = stream_in_range_[record->stream];  // nobody else looks at it any more
+    // The batch is not used by anybody after this exporter, so its records may be changed.
+    record->stream = stream_in_range_[record->stream];
     range.batch.records.push_back(record);
   }
   for (const std::unique_ptr<Range>& range : ranges_) {
@@ -267,7 +268,8 @@ absl::Status PftraceParts::WriteIndex() {
 
 absl::Status PftraceParts::Finish(ExportSummary& summary) {
   for (const std::unique_ptr<Range>& range : ranges_) {
-    // A range without events has a part only for its losses, or where no range has one.
+    // A range without events gets a part only for its losses, or if no other range has one, so that
+    // an export has at least one trace.
     const bool is_needed = range == ranges_.back() && opened_ == 0;
     if (range->part == nullptr && !is_needed && !HasLosses(*range)) continue;
     if (range->part == nullptr) RETURN_IF_ERROR(OpenFirst(*range));
@@ -278,7 +280,7 @@ absl::Status PftraceParts::Finish(ExportSummary& summary) {
   if (further_warnings_ > 0) {
     summary.warnings.push_back(fmt::format("and {} more warnings of parts", further_warnings_));
   }
-  // In the order of their names: ranges end theirs at different times.
+  // By number, because ranges close their parts at different times.
   std::sort(closed_.begin(), closed_.end(),
             [](const Entry& a, const Entry& b) { return a.number < b.number; });
   return WriteIndex();

@@ -14,27 +14,30 @@
 
 namespace neurontrace {
 
-// Writes a timeline as several Perfetto traces of about one size and an index of them. A viewer can
-// open each trace alone. Parts are stretches of time, written one after the other, or ranges of
-// workers, written at once; a range that is larger than a part is divided by time. A part is closed
-// when it reaches the size. A span is in the part in which it begins, with its whole length.
-// Arrows, steps and collectives do not cross parts. docs/formats/pftrace.md describes the index.
-// One thread at a time.
+// Writes a timeline as several Perfetto traces of about one size, and an index of them. A viewer
+// can open each trace alone. Parts are stretches of time, written one after the other, or ranges of
+// workers, written at the same time; a range that is larger than a part is divided by time. A part
+// is closed when it reaches the size. A span is in the part in which it begins, with its whole
+// length. Arrows, steps and collectives do not cross parts. docs/formats/pftrace.md describes the
+// index. Used by one thread at a time; the files must outlive it.
 class PftraceParts : public Exporter {
  public:
   static constexpr uint64_t kPartBytesMin = limits::kTracePartBytesMin;
-  // Of ranges of workers, which are written at once: beyond, ranges are larger.
+  // Ranges of workers, because they are written at the same time. If more were needed, ranges are
+  // larger.
   static constexpr size_t kWorkerPartsMax = 64;
-  static constexpr size_t kPartWarningsMax = 1'000;  // beyond, they are counted
+  // Warnings of parts. Further ones are counted.
+  static constexpr size_t kPartWarningsMax = 1'000;
 
   struct Options {
     PftraceExporter::Options trace;
-    uint64_t part_bytes = 0;  // about, of the file
+    // The size of a part's file, roughly.
+    uint64_t part_bytes = 0;
     bool is_by_worker = false;
     bool is_gzip = false;
   };
-  // INVALID_ARGUMENT for parts that are too small; so does the opening of a part where what is
-  // in every part leaves no room for events.
+  // Fails with INVALID_ARGUMENT if parts are too small. Begin or Write also fail so if what every
+  // part contains leaves no room for events.
   static absl::StatusOr<std::unique_ptr<Exporter>> Make(Options options, OutputFiles& files);
 
   PftraceParts(Options options, OutputFiles& files) : options_(std::move(options)), files_(files) {}
@@ -45,47 +48,59 @@ class PftraceParts : public Exporter {
   uint64_t bytes_written() const override;
 
  private:
-  // One trace. Its header and filter are its own: the exporter refers to them.
+  // One trace. It has its own header and filter, because its exporter refers to them.
   struct Part {
     TimelineFilter filter;
     TimelineHeader header;
     size_t number = 0;
     std::string name;
     std::unique_ptr<OutputFile> file;
-    const CountedFile* counted = nullptr;  // owned by file
+    // Owned by `file`.
+    const CountedFile* counted = nullptr;
     std::unique_ptr<PftraceExporter> exporter;
-    bool has_events = false;  // besides what every part begins with
+    // It has more than what every part begins with.
+    bool has_events = false;
   };
-  // Workers whose parts follow each other; by time, all of them.
+  // Workers whose parts follow each other. Without division by worker there is one range with all.
   struct Range {
-    std::vector<TimelineStream> streams;  // by worker: those of the range, and their names
+    // If divided by worker: the streams of the range, and their framework names.
+    std::vector<TimelineStream> streams;
     std::vector<FrameworkNames> framework_names;
-    std::shared_ptr<const std::string> workers;  // for the index: a list of their names
-    std::unique_ptr<Part> part;     // the one that is open; by worker none before the first event
-    uint64_t written_until_ns = 0;  // what comes begins there or later
-    TimelineBatch batch;            // by worker: its records of the batch at hand
+    // The list of their names for the index.
+    std::shared_ptr<const std::string> workers;
+    // The open one; if divided by worker, null before the first event.
+    std::unique_ptr<Part> part;
+    // What follows begins at this time or later.
+    uint64_t written_until_ns = 0;
+    // If divided by worker: the range's records of the current batch.
+    TimelineBatch batch;
   };
-  // What the index says of a part that is closed.
+  // A closed part in the index.
   struct Entry {
     size_t number = 0;
     std::string name;
     uint64_t bytes = 0;
     uint64_t begin_ns = 0;
     uint64_t end_ns = 0;
-    std::shared_ptr<const std::string> workers;  // the range's
+    // Those of the range.
+    // Those of the range.
+    std::shared_ptr<const std::string> workers;
   };
 
+  // Distributes the streams over ranges of about one part's size, without dividing a worker.
   void ChooseRanges();
-  // The range's first part; fails where what is in every part leaves no room for events.
+  // Opens the range's first part. Fails if what every part contains leaves no room for events.
   absl::Status OpenFirst(Range& range);
   absl::Status Open(Range& range, uint64_t begin_ns);
+  // Returns whether the range needs a part even without events.
   bool HasLosses(const Range& range) const;
   absl::Status WriteTo(Range& range, const TimelineBatch& batch);
   // Writes the records [first, until) of the batch.
   absl::Status WriteSome(Range& range, const TimelineBatch& batch, size_t first, size_t until);
-  // Ends the open part where it has come to, and opens the next.
+  // Closes the open part at the time that it has reached, and opens the next.
   absl::Status Continue(Range& range);
   absl::Status Close(Range& range, uint64_t end_ns, uint64_t index_end_ns, ExportSummary& summary);
+  // Returns the size that the part's file has or, if compressed, roughly will have.
   uint64_t BytesOf(const Part& part) const;
   absl::Status WriteIndex();
   static std::string WorkersOf(const TimelineHeader& header);
@@ -94,11 +109,15 @@ class PftraceParts : public Exporter {
   OutputFiles& files_;
   const TimelineHeader* header_ = nullptr;
   std::vector<std::unique_ptr<Range>> ranges_;
-  std::vector<uint32_t> range_of_;         // by worker: of each stream
-  std::vector<uint32_t> stream_in_range_;  // the same: its index there
-  TimelineBatch some_;                     // a piece of a batch
+  // If divided by worker: the range of each stream.
+  std::vector<uint32_t> range_of_;
+  // The same: the stream's index in the range.
+  std::vector<uint32_t> stream_in_range_;
+  // A piece of a batch.
+  TimelineBatch some_;
   std::vector<Entry> closed_;
-  std::vector<std::string> warnings_;  // of parts that are closed, kPartWarningsMax at most
+  // Of closed parts; at most kPartWarningsMax.
+  std::vector<std::string> warnings_;
   uint64_t further_warnings_ = 0;
   uint64_t bytes_closed_ = 0;
   size_t opened_ = 0;

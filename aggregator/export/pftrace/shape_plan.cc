@@ -12,7 +12,8 @@
 namespace neurontrace {
 namespace {
 
-// What every event has as an argument besides its own attributes.
+// The arguments that every event has in addition to its own attributes: an attribute of the same
+// name is renamed.
 constexpr std::array<std::string_view, 23> kOwnArguments = {
     "clock",       "device_profile", "duration",
     "eps_ns",      "eps_unknown",    "id",
@@ -22,15 +23,14 @@ constexpr std::array<std::string_view, 23> kOwnArguments = {
     "start_lost",  "thread_id",      "thread_text",
     "timestamp",   "timestamp_unit", "trace_event_source",
     "ts_raw_ns",   kOwnTimeKey};
-// Attributes of framework events that have become something else: a row, a name, a length, an
-// arrow.
+// Attributes of framework events that became something else: a row, a name, a length, an arrow.
 constexpr std::array<std::string_view, 8> kFrameworkStructure = {"name",    "pid", "tid", "dur_ns",
                                                                  "flow_id", "bp",  "ts",  "dur"};
 
 // Attributes that the runtime writes as numbers in some events and as texts in others.
 constexpr std::array<std::string_view, 3> kNumbersAlsoAsText = {"mem_type", "size", "tensor_id"};
 
-// Shapes of stops that are remembered with one shape of a start; honest ones have one or two.
+// Shapes of stops that are remembered for one shape of a start. Real ones have one or two.
 constexpr size_t kStopsMax = 64;
 
 template <typename Names>
@@ -53,7 +53,7 @@ std::string ArgumentName(std::string_view key, bool is_span) {
   return std::string(key);
 }
 
-// The arguments of a shape's keys, no two of one name: the same key can be in an event's data
+// Returns the names of a shape's arguments, all different: the same key can be in an event's data
 // and beside it.
 std::vector<std::string> ArgumentNames(const Shape& shape) {
   std::vector<std::string> names;
@@ -65,7 +65,7 @@ std::vector<std::string> ArgumentNames(const Shape& shape) {
   return names;
 }
 
-// Those of a stop beside those of its start.
+// Returns the names of a stop's arguments, different from those of its start.
 std::vector<std::string> StopArgumentNames(const Shape& start, const Shape& stop) {
   std::vector<std::string> taken = ArgumentNames(start);
   const size_t of_start = taken.size();
@@ -148,7 +148,8 @@ ShapePlan& EventPlans::Interned(const SharedShape& shape, Interner& interner) {
   for (uint32_t i = 0; i < about.keys.size(); ++i) {
     const ShapeKey& key = about.keys[i];
     if (is_framework && IsStructure(key)) continue;
-    if (i == plan.model_name_key) continue;  // written by whoever resolves it
+    // SliceArguments::WriteModel writes it, since it may also come from another event.
+    if (i == plan.model_name_key) continue;
     plan.arguments.push_back(PlanArgument(i, key, names[i], interner));
   }
   plan.generation = interner.generation();
@@ -187,6 +188,7 @@ ChunkStrings& EventPlans::StringsOf(const TimelineRecord& record) {
 
 void EventPlans::Sweep() {
   if (++batch_ % kBatchesKept != 0) return;
+  // They point into strings_, from which elements are removed.
   for (ChunkStrings*& latest : latest_) latest = nullptr;
   absl::erase_if(strings_, [this](const auto& entry) {
     return entry.second->last_used + kBatchesKept < batch_;

@@ -13,25 +13,29 @@
 
 namespace neurontrace {
 
-// How one attribute is written as a debug annotation.
+// How one attribute is written as a debug annotation. A plain value.
 struct ArgumentPlan {
-  uint32_t key = 0;  // index in its shape
+  // Index among the keys of its shape.
+  uint32_t key = 0;
   ValueType type = ValueType::kNull;
   uint32_t name_iid = 0;
-  // Not 0: the attribute is a number elsewhere, and a text that is no number has this name.
+  // If not 0, the attribute is a number in other events, and a text that is not a number gets this
+  // name: an argument has one type everywhere.
   uint32_t text_name_iid = 0;
 };
 
-// What is worked out once for a shape of a chunk, so that an event costs no look-up by name.
+// What is looked up once for a shape, so that an event needs no look-up by name. A plain value.
 struct ShapePlan {
   static constexpr uint32_t kNone = 0xffffffffu;
 
   bool is_made = false;
   bool has_id = false;
   RowSource source = RowSource::kRuntime;
-  bool is_device_execution = false;  // nc_exec_running: the title has the model's name
-  bool names_model = false;          // kbl_exec_pre: says which model an exec_id runs
-  // Keys of attributes that mean something to us.
+  // nc_exec_running: the title contains the model's name.
+  bool is_device_execution = false;
+  // kbl_exec_pre: tells which model an exec_id runs.
+  bool names_model = false;
+  // Keys of attributes that have a meaning here; kNone for absent ones.
   uint32_t name_key = kNone;  // framework: the event's own name
   uint32_t core_key = kNone;  // device_core_idx
   uint32_t model_name_key = kNone;
@@ -40,25 +44,32 @@ struct ShapePlan {
 
   uint64_t generation = 0;  // of the interned numbers that follow
   uint32_t name_iid = 0;
-  uint32_t category_iid = 0;  // 0: none
+  // 0: none.
+  uint32_t category_iid = 0;
   uint32_t name_value_iid = 0;
   std::vector<ArgumentPlan> arguments;
+  // The arguments of a stop beside those of this start.
   struct Stop {
-    uint64_t shape = 0;  // its number
+    // The number of the stop's shape.
+    uint64_t shape = 0;
     std::vector<ArgumentPlan> arguments;
   };
-  std::vector<Stop> stops;  // by the shape of the stop
+  // By the shape of the stop.
+  std::vector<Stop> stops;
 };
 
-// The strings of one chunk as interned numbers.
+// The strings of one chunk as interned numbers, each interned when it is first used. Used by one
+// thread at a time.
 class ChunkStrings {
  public:
-  static constexpr size_t kInternedBytesMax = 256;  // longer strings are written out
+  // Longer strings are written out: they seldom recur, and would fill the interner.
+  static constexpr size_t kInternedBytesMax = 256;
 
   explicit ChunkStrings(uint64_t serial) : serial_(serial) {}
 
   uint64_t serial() const { return serial_; }
-  uint64_t last_used = 0;  // the owner's
+  // The owner's: the number of the batch that used it last.
+  uint64_t last_used = 0;
 
   uint32_t StringIid(const ChunkNames& names, uint64_t string, Interner& interner) {
     return Iid(string_iids_, names, string, interner, &Interner::StringValue);
@@ -68,7 +79,9 @@ class ChunkStrings {
   }
 
  private:
+  // Interned numbers by string, valid for one generation.
   struct Iids {
+    // Of the interned numbers that follow; see Interner.
     uint64_t generation = 0;
     std::vector<uint32_t> iid;  // by string; 0: not yet interned
   };
@@ -88,22 +101,27 @@ class ChunkStrings {
   Iids name_iids_;
 };
 
-// The plans of all shapes, and the strings of the chunks at hand. One thread at a time.
+// The plans of all shapes, and the strings of the chunks that are being read. Used by one thread at
+// a time.
 class EventPlans {
  public:
-  // Without interned numbers.
+  // Returns the plan without interned numbers.
   const ShapePlan& Structure(const SharedShape& shape);
-  // With those of the interner's generation.
+  // Returns the plan with those of the interner's generation.
   ShapePlan& Interned(const SharedShape& shape, Interner& interner);
+  // Returns the arguments of a stop beside those of `start`, whose plan is `plan`.
   const std::vector<ArgumentPlan>& StopArguments(ShapePlan& plan, const SharedShape& start,
                                                  const SharedShape& stop, Interner& interner);
+  // Returns the strings of the record's chunk. Valid until the next Sweep.
   ChunkStrings& StringsOf(const TimelineRecord& record);
-  // Forgets what no batch has used for a while. Between batches.
+  // Forgets what no batch has used for a while. Called between batches, as it invalidates
+  // references.
   void Sweep();
 
  private:
   static constexpr uint64_t kBatchesKept = 64;
-  static constexpr uint64_t kPlansMax = 16'384;  // of the lowest numbers: kept to the end
+  // Plans with lower numbers are kept to the end; shapes beyond live as long as their chunk.
+  static constexpr uint64_t kPlansMax = 16'384;
 
   ShapePlan& PlanOf(const SharedShape& shape);
 

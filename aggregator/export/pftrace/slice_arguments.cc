@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::string_view kNanoseconds = "ns";
 
-// An argument has one type everywhere: an id that is no number has another name.
+// An argument has one type everywhere, because trace processors make a column of it: an id that is
+// not a number gets another name.
 struct IdNames {
   std::string_view number;
   std::string_view text;
@@ -82,7 +83,7 @@ const SliceArguments::Names& SliceArguments::names() {
   return names_;
 }
 
-// What all events of a row have in common is serialized once a generation.
+// Serialises what all events of a row have in common, once for each generation.
 void SliceArguments::RefreshRow(const TimelineRecord& record, TraceRow& row) {
   const Names& names = this->names();
   const TimelineStream& stream = header_->streams[record.stream];
@@ -231,7 +232,8 @@ void SliceArguments::Write(const TimelineRecord& record, TraceRow& row, EventPla
                  record.text(record.values[plan.model_name_key]));
   }
   WriteName(record, plans, plan, out);
-  // So that they are told from others by what a query or a colour sees, not only once selected.
+  // As categories, so that queries and colours distinguish them, rather than only the details of a
+  // selected slice.
   if ((record.flags & kOpen) != 0) out.Category(names.open_category);
   if ((record.flags & kStartLost) != 0) out.Category(names.start_lost_category);
   if (detail_ == ArgumentDetail::kVendor) {

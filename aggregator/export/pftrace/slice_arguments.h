@@ -17,34 +17,41 @@
 
 namespace neurontrace {
 
-// A time that may be this wrong or more is told to be, even if nobody asked.
+// An error bound beyond this, in nanoseconds, is written even if nobody asked for clock arguments.
 inline constexpr uint64_t kTellingBoundNs = 10'000;
 
-// How much is told about each slice.
+// How much is written about each slice.
 enum class ArgumentDetail : uint8_t {
-  kVendor,      // what the vendor's files tell: identity, time and attributes
-  kAttributes,  // what the event brought and what cannot be seen otherwise
+  // What the vendor's files have: identity, times and attributes.
+  kVendor,
+  // The event's own attributes, and what cannot be seen otherwise.
+  kAttributes,
 };
 
-// Writes the names and the debug annotations of slices and instants. One thread at a time.
+// Writes the names and the debug annotations of slices and instants. Used by one thread at a time;
+// the interner must outlive it.
 class SliceArguments {
  public:
   SliceArguments(ArgumentDetail detail, Interner& interner)
       : detail_(detail), interner_(interner) {}
+  // `header` must outlive this object.
   void Begin(const TimelineHeader& header);
 
-  // Name, category and annotations of a span or instant on this row.
+  // Writes name, category and annotations of a span or instant on this row. Must be called once for
+  // each, in the timeline's order, because it remembers models.
   void Write(const TimelineRecord& record, TraceRow& row, EventPlans& plans, bool is_squeezed,
              TrackEventFields& out);
-  // The attributes of a stop event that came apart from its span.
+  // Writes the attributes of a stop event that came separately from its span.
   void WriteStop(const TimelineRecord& stop, EventPlans& plans, TrackEventFields& out);
-  // The same on a slice that has those of its start already; nullptr: whatever these are.
+  // The same for a slice that has the attributes of its start already. If `start` is nullptr, these
+  // are not known, and every attribute gets the prefix "stop_".
   void WriteStopBeside(const SharedShape* start, const TimelineRecord& stop, EventPlans& plans,
                        TrackEventFields& out);
+  // Writes the name and annotations of a loss.
   void WriteLoss(const Loss& loss, TrackEventFields& out);
 
  private:
-  // Interned names of our own arguments, and other texts that recur.
+  // Interned names of our own arguments, and other texts that recur, for one generation.
   struct Names {
     uint64_t generation = 0;
     uint32_t device_profile, duration, id, instance_id, lnc_idx, model_name, name, nc_idx,
@@ -53,10 +60,12 @@ class SliceArguments {
     uint32_t open_category, start_lost_category;
     uint32_t null_value, vendor_value;
   };
+  // Returns the names of the interner's present generation.
   const Names& names();
   void RefreshRow(const TimelineRecord& record, TraceRow& row);
   void WriteModel(const TimelineRecord& record, EventPlans& plans, const ShapePlan& plan,
                   TrackEventFields& out);
+  // Returns the interned value of the argument device_profile for a model.
   uint32_t ProfileIid(uint64_t model_id);
   void WriteName(const TimelineRecord& record, EventPlans& plans, const ShapePlan& plan,
                  TrackEventFields& out);
@@ -65,13 +74,14 @@ class SliceArguments {
   void WriteClock(const TimelineRecord& record, TrackEventFields& out);
   void WriteText(uint32_t name_iid, uint64_t string, const TimelineRecord& record,
                  EventPlans& plans, TrackEventFields& out);
-  // The model of an event: what it says itself, else what its execution is known to run.
+  // Returns the model of an event: its own, or else the one that its execution is known to run.
   std::string_view ModelOf(const TimelineRecord& record, const ShapePlan& plan) const;
 
   const ArgumentDetail detail_;
   Interner& interner_;
   const TimelineHeader* header_ = nullptr;
-  std::optional<RecordBounds> bounds_;  // nullopt: nothing is said of clocks
+  // nullopt if clocks are not described.
+  std::optional<RecordBounds> bounds_;
   Names names_;
   ModelNames models_;
   struct Profile {

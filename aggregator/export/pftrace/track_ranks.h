@@ -16,26 +16,27 @@ namespace neurontrace::track_rank {
 inline constexpr int32_t kClock = 1;
 inline constexpr int32_t kMemory = 2;
 inline constexpr int32_t kCounter = 3;
-// Workers, cores and threads that rows stand below: from here on, by the place of their stream.
+// Workers, cores and threads that contain rows: from here on, by the place of their stream.
 inline constexpr int32_t kGroup = 16;
 
 inline constexpr int32_t kLanes = static_cast<int32_t>(Lanes::kLanesMax);
 inline constexpr int32_t kRuntimeRow = 100'000'000;
 inline constexpr int32_t kHardwareRow = 200'000'000;
 inline constexpr int32_t kSteps = 1'000'000'000;
-inline constexpr int32_t kTransfers = kSteps + kLanes;  // of two directions
+// Counters of the two directions.
+inline constexpr int32_t kTransfers = kSteps + kLanes;
 inline constexpr int32_t kLosses = kTransfers + 2;
 
-// Beyond, rows of one place share a rank.
+// Rows beyond these share the last rank of their kind.
 inline constexpr int32_t kRowsRanked = 65'536;
 inline constexpr int32_t kCoresRanked = 1'024;
 inline constexpr int32_t kRowsOfCoreRanked = 256;
 
-// Of the runtime's rows the one that came `number`th; its lanes follow it.
+// Returns the rank of the runtime's row with this number; the ranks of its lanes follow.
 constexpr int32_t OfRuntimeRow(uint64_t number) {
   return kRuntimeRow + static_cast<int32_t>(std::min<uint64_t>(number, kRowsRanked - 1)) * kLanes;
 }
-// The rows of the hardware, by physical core (UINT64_MAX: not known).
+// Returns the rank of a row of the hardware, by physical core (UINT64_MAX: not known).
 constexpr int32_t OfHardwareRow(uint64_t core, uint64_t number) {
   const auto place = std::min<uint64_t>(core, kCoresRanked - 1) * kRowsOfCoreRanked +
                      std::min<uint64_t>(number, kRowsOfCoreRanked - 1);
@@ -43,7 +44,7 @@ constexpr int32_t OfHardwareRow(uint64_t core, uint64_t number) {
 }
 static_assert(OfRuntimeRow(UINT64_MAX) + kLanes <= kHardwareRow);
 static_assert(OfHardwareRow(UINT64_MAX, UINT64_MAX) + kLanes <= kSteps);
-// Of a stream, by its place in the order of display.
+// Returns the rank of a stream's group, by the stream's place in the order of display.
 constexpr int32_t OfGroup(uint64_t place) {
   return kGroup + static_cast<int32_t>(std::min<uint64_t>(place, kRuntimeRow - kGroup - 1));
 }

@@ -46,7 +46,7 @@ std::string SerializeCounter(TrackUnit unit, std::string_view axis) {
   return counter;
 }
 
-// The fields of its TrackDescriptor. Pure.
+// Returns the fields of the track's TrackDescriptor. A pure function.
 std::string SerializeTrack(uint32_t uuid, const ChildTrack& track) {
   std::string body;
   protozero::pbf_writer writer(body);
@@ -60,7 +60,7 @@ std::string SerializeTrack(uint32_t uuid, const ChildTrack& track) {
   if (!track.description.empty()) {
     writer.add_string(descriptor::kDescription, track.description.data(), track.description.size());
   }
-  // Also where it says nothing more.
+  // Even without a unit: the presence of the message makes the track a counter.
   if (track.unit != TrackUnit::kNoCounter) {
     writer.add_message(descriptor::kCounter, SerializeCounter(track.unit, track.axis));
   }
@@ -69,7 +69,7 @@ std::string SerializeTrack(uint32_t uuid, const ChildTrack& track) {
 
 using Part = Grouping::Part;
 
-// Numbers beyond are not padded: no job has such ranks, but a file may say so.
+// Larger numbers are not padded: no job has such ranks, but a file may contain them.
 constexpr int64_t kPaddedMax = 99'999'999;
 
 size_t DigitsOf(int64_t number) {
@@ -78,9 +78,9 @@ size_t DigitsOf(int64_t number) {
 
 namespace descriptor = perfetto::descriptor;
 
-// Processes that were not known beforehand come after all that were.
+// Processes that were not known beforehand follow all that were.
 constexpr int32_t kLatePid = 1'000'000;
-// All processors of all hosts.
+// The common axis of all processors of all hosts.
 constexpr std::string_view kCpuAxis = "neurontrace_cpu";
 
 }  // namespace
@@ -93,7 +93,7 @@ GroupLevels::GroupLevels(const Grouping& grouping, std::span<const TimelineStrea
     const StreamIdentity& identity = stream.description.identity;
     if (identity.has_core()) core_digits_ = std::max(core_digits_, DigitsOf(identity.nc_idx));
   }
-  // A first pass tells what has more than one core, by where the level of its cores would be.
+  // The first pass finds which places in the tree have more than one core.
   absl::flat_hash_map<std::string, uint32_t> first_core;
   absl::flat_hash_set<std::string> has_several;
   for (uint32_t i = 0; i < streams.size(); ++i) {
@@ -145,7 +145,7 @@ std::vector<std::string> GroupLevels::Of(uint32_t stream, std::optional<uint64_t
 
 void TrackTable::Begin(const TimelineHeader& header) {
   header_ = &header;
-  // The order of processes and of threads in each is ours.
+  // Without this descriptor Perfetto would sort processes and threads its own way.
   std::string root;
   protozero::pbf_writer writer(root);
   writer.add_uint64(descriptor::kUuid, 0);
@@ -167,7 +167,7 @@ void TrackTable::Begin(const TimelineHeader& header) {
     }
   }
   DescribeNew();
-  // No thread shall have its process's number: that would make it the main thread.
+  // No thread may have its process's number: that would make it the main thread.
   next_tid_ = 100;
   while (next_tid_ <= next_pid_) next_tid_ *= 10;
   assert(next_tid_ > next_pid_);
@@ -379,7 +379,7 @@ ClockTrackUuids TrackTable::DescribeClock(const std::string& instance_id,
   });
   if (!first) return {};
   const uint32_t process = model_.ProcessOf(*first);
-  // Instances that the grouping does not tell apart, or boots of one, share a process.
+  // Instances that the grouping does not distinguish, or boots of one, share a process.
   std::string about = clock_counts_[process]++ == 0 ? "" : " " + instance_id;
   ClockTrackUuids uuids;
   uuids.findings = DescribeChild({.parent_uuid = ProcessAt(process).uuid,

@@ -19,22 +19,23 @@
 
 namespace neurontrace {
 
-// The levels of the tree between a process and its rows, as the secondary grouping says: one for
-// each of its parts in the order given, but for a thread that comes last, which the rows are. What
-// is not known is no level, nor are cores where a worker has one. Constant after construction: any
-// thread.
+// The levels of the tree between a process and its rows, as the secondary grouping defines them:
+// one for each of its parts in the given order, except for a thread at the end, which the rows
+// represent. Unknown parts make no level, nor do cores if a worker has only one. Constant after
+// construction, so that any thread may use it.
 class GroupLevels {
  public:
-  // Refers to both.
+  // Both must outlive this object.
   GroupLevels(const Grouping& grouping, std::span<const TimelineStream> streams);
 
-  // Their names, outermost first: "worker gid35", "nc3". Numbers have leading zeros, because what
-  // stands directly below a process is sorted by name. Without a thread: down to the levels that
-  // the stream has for all of its threads.
+  // Returns the names of a stream's levels, outermost first: "worker gid35", "nc3". Numbers have
+  // leading zeros, because Perfetto sorts the tracks directly below a process by name. Without a
+  // thread, only the levels that all of the stream's threads share.
   std::vector<std::string> Of(uint32_t stream, std::optional<uint64_t> thread_id) const;
 
  private:
   std::string NameOf(Grouping::Part part, const TimelineStream& stream, uint64_t thread_id) const;
+  // Returns where in the tree the level of a stream's cores is, apart from threads.
   std::string CorePath(uint32_t stream) const;
 
   const Grouping& grouping_;
@@ -45,51 +46,60 @@ class GroupLevels {
   std::vector<bool> has_core_level_;  // by stream
 };
 
-// The tracks of a row of the model, and the arguments that all of its events have.
+// The tracks of one row of the model, and the arguments that all of its events share.
 struct TraceRow {
   RowSource source = RowSource::kRuntime;
-  uint32_t lane_parent_uuid = 0;      // of further lanes
-  int32_t rank = 0;                   // of the first lane
-  std::vector<uint32_t> lane_uuids;   // the first is the row's own track
-  std::string arguments;              // serialized
-  uint64_t arguments_generation = 0;  // of `arguments`, as are the next two
+  // The parent of further lanes.
+  uint32_t lane_parent_uuid = 0;
+  // Of the first lane.
+  int32_t rank = 0;
+  // The first is the row's own track.
+  std::vector<uint32_t> lane_uuids;
+  std::string arguments;  // serialized
+  // For which `arguments` were serialised, as are the next two.
+  uint64_t arguments_generation = 0;
   uint32_t arguments_stream = 0;
   uint64_t arguments_thread_id = 0;
 };
 
-// The tracks of one instance's clock.
+// The tracks of one instance's clock; 0 if there are none.
 struct ClockTrackUuids {
   uint32_t findings = 0;
   uint32_t bound = 0;
   uint32_t correction = 0;
 };
 
-// What the values of a counter are.
+// The unit of a counter's values.
 enum class TrackUnit : uint8_t { kNoCounter, kNone, kNs, kBytes, kBytesPerSecond, kPercent };
 
-// A track of slices, a counter, or a header of tracks. A plain value.
+// A track of slices, a counter, or a heading of tracks. A plain value.
 struct ChildTrack {
-  uint32_t parent_uuid = 0;  // 0: below none
+  // 0: at the top level.
+  uint32_t parent_uuid = 0;
   std::string name;
   TrackUnit unit = TrackUnit::kNoCounter;
   std::string_view description = {};
-  int32_t rank = 0;              // among those of its parent; see track_ranks.h
-  bool orders_children = false;  // what hangs from it is by rank
-  std::string_view axis = {};    // counters of one axis are drawn to one scale
+  // Among the children of its parent; see track_ranks.h.
+  int32_t rank = 0;
+  // Its children are sorted by rank.
+  bool orders_children = false;
+  // Counters with the same axis are drawn to one scale.
+  std::string_view axis = {};
 };
 
-// The tracks of a Perfetto trace, a tree: the processes and rows of a RowModel, workers and cores
-// between them as the grouping says, and counters. Each is described in the file before its first
-// use, and its parent before it. Rows of the runtime and of the hardware are plain tracks, those of
-// framework files are threads (docs/decisions/0027). Process and thread numbers in the file are our
-// own, in the order of display: real ones recur on other instances. One thread at a time.
+// The tracks of a Perfetto trace, as a tree: the processes and rows of a RowModel, workers and
+// cores between them according to the grouping, and counters. Each track is described in the file
+// before its first use, and its parent before it. Rows of the runtime and of the hardware are plain
+// tracks, those of framework files are threads (docs/decisions/0027). Process and thread numbers in
+// the file are our own, in the order of display, because real ones recur on other instances. Used
+// by one thread at a time.
 class TrackTable {
  public:
-  // Both must outlive this object; Begin of the model comes first.
+  // `model` and `out` must outlive this object; the model's Begin must precede its own.
   TrackTable(const Grouping& grouping, RowModel& model, PacketWriter& out)
       : grouping_(grouping), model_(model), out_(out) {}
 
-  // Describes the processes that are known beforehand.
+  // Describes the processes that are known beforehand. `header` must outlive this object.
   void Begin(const TimelineHeader& header);
 
   // Return the row of an event, described if it is new; see RowModel.
@@ -117,11 +127,12 @@ class TrackTable {
 
   using Unit = TrackUnit;
   using Child = ChildTrack;
+  // Describes a new track and returns it.
   uint32_t DescribeChild(const Child& child);
   // Returns the first process of an instance; 0 if it has none.
   uint32_t InstanceUuid(const std::string& instance_id);
   // Return the counters of a host's sampler, below a process for the host; those of single
-  // processors (by number) stand together. `stream` is the sampler's.
+  // processors (by number) are below a common heading. `stream` is the sampler's.
   uint32_t HostCounterUuid(uint32_t stream, const std::string& name, Unit unit,
                            std::string_view axis = {});
   uint32_t HostCpuUuid(uint32_t stream, const std::string& cpu);
@@ -135,7 +146,7 @@ class TrackTable {
     uint32_t uuid = 0;
     int32_t pid = 0;
   };
-  // The rows of each source below a track.
+  // The number of rows of each source below a track.
   struct RowCounts {
     uint64_t runtime = 0;
     uint64_t hardware = 0;
@@ -152,11 +163,11 @@ class TrackTable {
   void DescribeTrack(const ExportRow& about, TraceRow& row);
   // Returns a process of the model, described if it is new.
   const Process& ProcessAt(uint32_t process);
-  // Returns the parent of rows: the levels of a stream in a process, down to the thread's where one
-  // is given.
+  // Returns the parent of rows: the innermost level of a stream in a process, including the
+  // thread's if one is given.
   uint32_t GroupUuid(uint32_t process, uint32_t stream, std::optional<uint64_t> thread_id);
-  // Returns a counter of the process, described as given if it is new; beyond kRowsMax the one that
-  // all further counters share.
+  // Returns a counter of the process, described as given if it is new. Beyond kRowsMax counters,
+  // returns the one that all further counters share.
   uint32_t CounterIn(uint32_t process, const std::string& name, const Child& description);
   // Returns the first stream in the order of display that has a property, or nothing.
   template <typename Predicate>

@@ -9,6 +9,7 @@
 // end. The caller has made room.
 namespace neurontrace::wire_bytes {
 
+// Bytes of the longest varint: 64 bits in groups of seven.
 inline constexpr size_t kVarintMax = 10;
 
 inline char* Varint(char* out, uint64_t value) {
@@ -20,6 +21,7 @@ inline char* Varint(char* out, uint64_t value) {
   return out;
 }
 
+// Returns the length of the value's varint.
 inline size_t VarintBytes(uint64_t value) {
   return 1 + static_cast<size_t>(63 - __builtin_clzll(value | 1)) / 7;
 }
@@ -30,12 +32,14 @@ inline char* Byte(char* out, uint8_t value) {
 }
 
 inline char* Fixed64(char* out, uint64_t value) {
-  std::memcpy(out, &value, sizeof value);  // little endian, as the machines this runs on
+  // Little endian, as are all machines that this runs on.
+  std::memcpy(out, &value, sizeof value);
   return out + sizeof value;
 }
 
 inline char* Bytes(char* out, std::string_view bytes) {
-  if (!bytes.empty()) std::memcpy(out, bytes.data(), bytes.size());  // no bytes can lie at nullptr
+  // memcpy must not get a null pointer, even for no bytes.
+  if (!bytes.empty()) std::memcpy(out, bytes.data(), bytes.size());
   return out + bytes.size();
 }
 

@@ -110,7 +110,7 @@ uint32_t RowModel::AddProcess(const std::string& key, ExportProcess process) {
   const auto [known, is_new] = process_of_key_.try_emplace(key, processes_.size());
   if (!is_new) return known->second;
   if (process.label.empty()) process.label = "all";
-  // Viewers merge processes of one name, and readers could not tell them apart.
+  // Readers could not tell two processes with one label apart.
   if (label_counts_[process.label]++ > 0) {
     process.label = DisambiguatedLabel(
         process.label, header_->streams[process.stream].description.identity.worker);

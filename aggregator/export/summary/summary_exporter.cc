@@ -22,6 +22,7 @@
 namespace neurontrace {
 namespace {
 
+// Rows of a table in the text, which is for reading: summary-json has all of them.
 constexpr size_t kTypesShown = 40;
 constexpr size_t kCoresShown = 64;
 constexpr size_t kRowsShown = 20;  // of all else
@@ -64,7 +65,7 @@ void AppendHead(const CaptureSummary& summary, const TimelineHeader& header, std
   AppendWrapped(Clean(clocks.Words()), out);
 }
 
-// Rows of event types, the most time first; of each core, or summed over them.
+// Appends rows of event types, those with the most time first; for each core, or summed over cores.
 void AppendDurations(const CaptureSummary& summary, std::span<const DurationRow> all,
                      bool is_of_cores, size_t shown, std::string& out) {
   std::vector<const DurationRow*> rows;
@@ -93,7 +94,7 @@ void AppendTypes(const CaptureSummary& summary, std::string& out) {
   AppendDurations(summary, summary.event_types, false, kTypesShown, out);
 }
 
-// Of one core alone it would be the same again.
+// For a single core this table would repeat the one before.
 void AppendTypesOfCores(const CaptureSummary& summary, std::string& out) {
   if (summary.durations.size() == summary.event_types.size()) return;
   out += "\nEvents by core and type, the most time first\n";
@@ -175,7 +176,7 @@ void AppendStragglers(const CaptureSummary& summary, std::string& out) {
         {CoreName(summary, row.stream), CountText(row.last), CountText(row.collectives),
          CountText(row.last_known), DurationText(row.lateness.QuantileNs(0.5)),
          DurationText(row.lateness.max_ns()),
-         // Of cores that one clock stamps nothing is in doubt.
+         // The order of cores that one clock stamps is not in doubt.
          row.lateness_bound_max_ns == 0 ? "one clock" : DurationText(row.lateness_bound_max_ns)});
   }
   if (table.rows() == 0) return;
@@ -226,9 +227,9 @@ void AppendWhatIsMissing(const CaptureSummary& summary, const TimelineHeader& he
   AppendRest(lines.size(), kRowsShown, "remarks", out);
 }
 
-// A capture's figures as an engineer reads them in a terminal: at most 100 columns, what matters
-// first, the verdict last. docs/formats/summary.md explains every column. `warnings` are those of
-// the reading.
+// Returns a capture's figures as an engineer reads them in a terminal: at most 100 columns, what
+// matters most first, the verdict last. docs/formats/summary.md explains every column. `warnings`
+// are those of the reading.
 std::string SummaryText(const CaptureSummary& summary, const TimelineHeader& header,
                         const std::vector<std::string>& warnings) {
   std::string out;
@@ -252,7 +253,7 @@ std::string_view SourceName(ExecutionSource source) {
   return source == ExecutionSource::kDevice ? "device" : "runtime";
 }
 
-// An object under way; each member is preceded by a comma that Close takes off the first.
+// A JSON object that is being written. Each member is preceded by a comma; Close removes the first.
 class Object {
  public:
   template <std::integral Number>
@@ -264,7 +265,7 @@ class Object {
     AppendJsonText(key, value, text_);
     return *this;
   }
-  // A moment: more digits than a double has.
+  // A moment is written as text, because a double cannot hold all of its digits.
   Object& Time(std::string_view key, uint64_t ns) { return Text(key, fmt::format("{}", ns)); }
   Object& Real(std::string_view key, double value) {
     return Json(key, fmt::format("{:.6g}", value));
@@ -418,7 +419,8 @@ void AppendTables(const CaptureSummary& summary, Object& out) {
       }));
 }
 
-// A capture's figures as one JSON object for programs; docs/formats/summary.md has its keys.
+// Returns a capture's figures as one JSON object for programs; docs/formats/summary.md defines its
+// keys.
 std::string SummaryJson(const CaptureSummary& summary) {
   Object out;
   out.Time("begin_ns", summary.begin_ns).Time("end_ns", summary.end_ns);
@@ -468,7 +470,7 @@ absl::Status SummaryExporter::Write(const TimelineBatch& batch) {
   return absl::OkStatus();
 }
 
-// A field a line, so that people can look into it.
+// One line for each member, so that people can read the file as well.
 std::string SummaryExporter::JsonFile(const CaptureSummary& figures) const {
   std::string capture = capture_json_;
   if (capture.empty()) {
@@ -490,7 +492,7 @@ absl::Status SummaryExporter::Finish(ExportSummary& summary) {
   CaptureSummary figures = builder_->Finish();
   figures.counts = summary.counts;
   if (form_ == Form::kJson) {
-    // The text has them in its certificate part, which is separate here.
+    // The text shows them together with those of the certificate, which is a separate member here.
     figures.warnings.insert(figures.warnings.end(), summary.warnings.begin(),
                             summary.warnings.end());
   }

@@ -11,13 +11,14 @@
 
 namespace neurontrace {
 
-// Reads a whole timeline and writes its figures at the end: as text, or as JSON beside what is
-// known of the capture. One thread at a time.
+// Reads a whole timeline and writes its figures at the end: as text for people, or as JSON with the
+// capture and its certificate for programs. docs/formats/summary.md defines both. Used by one
+// thread at a time; the sink must outlive it.
 class SummaryExporter : public Exporter {
  public:
   enum class Form : uint8_t { kText, kJson };
 
-  // `capture_json`: the object "capture"; empty: of what the timeline knows.
+  // `capture_json` is the object "capture"; if it is empty, one is made of what the timeline knows.
   SummaryExporter(Form form, std::string capture_json, ByteSink& sink)
       : form_(form), capture_json_(std::move(capture_json)), sink_(sink) {}
 
@@ -27,6 +28,7 @@ class SummaryExporter : public Exporter {
   uint64_t bytes_written() const override { return bytes_written_; }
 
  private:
+  // Returns the whole file of the form kJson.
   std::string JsonFile(const CaptureSummary& figures) const;
 
   const Form form_;

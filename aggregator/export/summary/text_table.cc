@@ -17,8 +17,8 @@ constexpr size_t kGap = 2;
 constexpr std::string_view kCut = "..";
 constexpr size_t kFirstMin = 16;
 
-// Characters, not bytes; a terminal shows each in one column, but for scripts that nobody names
-// workers in.
+// Counts characters rather than bytes. A terminal shows each in one column, except in scripts that
+// nobody names workers in.
 size_t Columns(std::string_view text) {
   return static_cast<size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));

@@ -15,13 +15,14 @@ namespace neurontrace {
 namespace {
 
 constexpr uint64_t kPsPerNs = 1'000;
-constexpr size_t kLookBackMax = 64;  // events of a line that are asked for their number
+// Events of a line that AttachFlow examines: arrows end at recent spans.
+constexpr size_t kLookBackMax = 64;
 
 int64_t Picoseconds(uint64_t ns) {
   return static_cast<int64_t>(std::min(ns, PlaneBuffer::kDurationMaxNs) * kPsPerNs);
 }
 
-// Text that is no UTF-8 would make the whole message unreadable.
+// Protobuf refuses a message with a string field that is not UTF-8.
 std::string Utf8(std::string_view text) {
   std::string out;
   AppendRepairedUtf8(text, out);
@@ -30,7 +31,8 @@ std::string Utf8(std::string_view text) {
 
 void AppendMetadata(uint32_t field, const absl::flat_hash_map<std::string, uint32_t>& ids,
                     std::string& out) {
-  std::map<uint32_t, std::string_view> by_id;  // so that one capture gives one file
+  // Sorted, so that equal captures give equal files.
+  std::map<uint32_t, std::string_view> by_id;
   for (const auto& [name, id] : ids) by_id[id] = name;
   protozero::pbf_writer plane(out);
   for (const auto& [id, name] : by_id) {
@@ -161,7 +163,7 @@ std::string PlaneBuffer::TakeBytes() {
     std::stable_sort(line.events.begin(), line.events.end(), [](const Event& a, const Event& b) {
       return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.duration_ns > b.duration_ns;
     });
-    // Several messages of one line where its events lie further apart than offsets reach.
+    // A line becomes several messages if its events are further apart than offsets can express.
     for (size_t first = 0; first < line.events.size();) {
       std::string bytes;
       first = AppendLine(line, first, bytes);

@@ -30,8 +30,8 @@ namespace {
 
 constexpr size_t kHostNameBytesMax = 128;
 
-// Appends to the bytes of an XSpace the plane by which its viewer knows when the profile began and
-// ended, in ns since the epoch; docs/formats/xspace.md. `verdict`: the certificate's, or empty.
+// Appends the plane from which the viewer learns when the profile began and ended, in nanoseconds
+// since the epoch; see docs/formats/xspace.md. `verdict` is the certificate's, or empty.
 void AppendEnvironmentPlane(uint64_t begin_ns, uint64_t end_ns, std::string_view verdict,
                             int64_t id, std::string& out) {
   PlaneBuffer plane(id, "Task Environment");
@@ -46,10 +46,11 @@ constexpr std::string_view kPlanePrefix = "/device:CUSTOM:";
 constexpr std::string_view kSpanDurationStat = "span_duration_ns";
 constexpr std::string_view kSqueezedStat = "squeezed_duration_ns";
 constexpr std::string_view kShortenedStat = "shortened_duration_ns";
-constexpr uint64_t kFrameworkFlows = uint64_t{1} << 40;  // ids from here on
+// Ids of framework arrows count from here, above those of links.
+constexpr uint64_t kFrameworkFlows = uint64_t{1} << 40;
 constexpr uint32_t kLanesOfRow = Lanes::kLanesMax;
 
-// Of a span that waits: what it holds besides its own size.
+// Returns what a waiting span holds beside its own size.
 size_t HeldBytes(std::string_view name, const std::vector<EventAttribute>& attributes) {
   constexpr size_t kPerAttribute = sizeof(EventAttribute) + 2 * sizeof(std::string);
   size_t bytes = name.size() + kPerAttribute * attributes.size();
@@ -130,7 +131,7 @@ XSpaceExporter::Place XSpaceExporter::PlaceOf(uint32_t process) {
   return place;
 }
 
-// Lines are shown in the order of their numbers: by core, the device's behind the runtime's.
+// Lines are shown in the order of their numbers: by core, the device's after the runtime's.
 XSpaceExporter::Line& XSpaceExporter::LineOf(uint32_t row, uint32_t lane) {
   constexpr uint32_t kLinesPerOrder = 64;
   if (row >= lines_.size()) lines_.resize(row + 1);
@@ -139,7 +140,8 @@ XSpaceExporter::Line& XSpaceExporter::LineOf(uint32_t row, uint32_t lane) {
   if (line.lanes.empty()) line.place = PlaceOf(about.process);
   while (line.lanes.size() <= lane) {
     const uint64_t key = KeyOf(line.place.host, line.place.plane);
-    // Where the latest of this order found its number the next one begins to look.
+    // The search begins where the latest line of this order found its number, so that many lines
+    // take no quadratic time.
     uint32_t& display_id = latest_ids_[{key, about.order}];
     if (display_id == 0) {
       display_id = about.order % (UINT32_MAX / kLinesPerOrder) * kLinesPerOrder + 1;
@@ -154,11 +156,11 @@ XSpaceExporter::Line& XSpaceExporter::LineOf(uint32_t row, uint32_t lane) {
   return line;
 }
 
-// A line that is no row of events.
 uint32_t XSpaceExporter::SideLine(const Place& place, const std::string& name) {
   const uint64_t key = KeyOf(place.host, place.plane);
   const auto [known, is_new] = side_lines_.try_emplace({key, name}, 0);
   if (!is_new) return known->second;
+  // From the end, so that these lines are shown last.
   uint32_t display_id = UINT32_MAX;
   while (!display_ids_.insert({key, display_id}).second) --display_id;
   known->second = hosts_[place.host].planes[place.plane]->AddLine(display_id, name);
@@ -230,7 +232,7 @@ uint64_t XSpaceExporter::FlowOf(const TimelineRecord& record) {
   return xspace::Flow(xspace::FlowDirection::kIn, points.front().id);
 }
 
-// Also instants: events without length.
+// Instants are events without a length.
 absl::Status XSpaceExporter::WriteEvent(const TimelineRecord& record, uint64_t number,
                                         const Placement& placement) {
   Item item{.name = std::string(attributes_.NameOf(record)),
@@ -327,7 +329,8 @@ absl::Status XSpaceExporter::WriteCounterAt(const TimelineRecord& record, const 
     if (!IsCounterValue(keys[i]) || keys[i].name == kHostDurationNsKey) continue;
     series.push_back({keys[i].name, keys[i].type, record.values[i], {}});
   }
-  // The viewer stacks the values of one event and names the first: bytes upon percent.
+  // One event for each value: the viewer stacks the values of one event and names only the first,
+  // which would put bytes on top of percent.
   for (const EventAttribute& one : series) {
     Item of_one = item;
     if (series.size() > 1) of_one.name += " " + std::string(one.name);
@@ -353,7 +356,7 @@ absl::Status XSpaceExporter::WriteLosses() {
   return absl::OkStatus();
 }
 
-// The largest first, until half is free.
+// Writes the largest planes first, until half of the buffers is free.
 absl::Status XSpaceExporter::FlushPlanes() {
   std::vector<std::pair<Host*, PlaneBuffer*>> planes;
   for (Host& host : hosts_) {
@@ -403,7 +406,7 @@ absl::Status XSpaceExporter::FinishHost(Host& host, const std::vector<std::strin
                          rest);
   protozero::pbf_writer space(rest);
   for (const std::string& warning : warnings) space.add_string(xspace::space::kWarnings, warning);
-  // Part of the file's name, by which the viewer knows the host.
+  // The viewer identifies the host by this part of the file's name.
   const size_t slash = host.file_name.rfind('/') + 1;
   const size_t length = host.file_name.size() - slash - std::string_view(".xplane.pb").size();
   space.add_string(xspace::space::kHostnames, host.file_name.substr(slash, length));
@@ -444,7 +447,7 @@ absl::Status XSpaceExporter::Finish(ExportSummary& summary) {
     if (warnings.size() >= kWarningsInFileMax) return;
     AppendRepairedUtf8(message, warnings.emplace_back());
   });
-  // One after the other: at the end no two have to be open.
+  // One after the other, so that no two files need to be open at the end.
   for (Host& host : hosts_) RETURN_IF_ERROR(FinishHost(host, warnings));
   return absl::OkStatus();
 }

@@ -20,24 +20,25 @@
 
 namespace neurontrace {
 
-// "2025_12_18_15_35_56", as TensorBoard names a run that began then (UTC).
+// Returns "2025_12_18_15_35_56", as TensorBoard names a run that began at this time (UTC).
 std::string XSpaceRunName(uint64_t epoch_ns);
 
-// An instance id as a part of a file's name: at most 128 bytes, none of them a slash.
+// Returns an instance id as part of a file's name: at most 128 bytes, without slashes.
 std::string XSpaceHostName(std::string_view instance_id);
 
 // Writes a timeline as XSpace files in TensorBoard's layout, one for each instance:
-// plugins/profile/RUN/INSTANCE.xplane.pb. docs/formats/xspace.md has the planes, lines and stats. A
-// process is a plane, its rows are the plane's lines. Memory is bounded: what is buffered beyond
-// kBufferedBytesMax is written, the largest plane first. One thread at a time; `files` must outlive
-// it.
+// plugins/profile/RUN/INSTANCE.xplane.pb. A process is a plane, and its rows are the plane's lines;
+// docs/formats/xspace.md defines planes, lines and stats. Memory is bounded: what is buffered
+// beyond kBufferedBytesMax is written, the largest plane first. Used by one thread at a time;
+// `files` must outlive it.
 class XSpaceExporter final : public RowExporter {
  public:
-  // Viewers load a whole file, and need twenty times its size for that. Beyond, an instance's
-  // events are left out, counted and named in a warning.
+  // Viewers load a whole file, which takes twenty times its size. Events of an instance beyond this
+  // are omitted, counted and named in a warning.
   static constexpr uint64_t kHostBytesMax = uint64_t{256} << 20;
   static constexpr size_t kBufferedBytesMax = size_t{8} << 20;
-  // Files that can be open at once before the end; as those beyond kHostBytesMax.
+  // Files that can be open at once before the end. Events of further instances are omitted, as are
+  // those beyond kHostBytesMax, once their buffers are full.
   static constexpr size_t kHostsOpenMax = 480;
   // Planes of one instance that the viewer shows; further processes share the last.
   static constexpr size_t kPlanesMax = 199;
@@ -58,41 +59,51 @@ class XSpaceExporter final : public RowExporter {
   uint64_t bytes_written() const override { return bytes_written_; }
 
  private:
+  // One instance's file.
   struct Host {
     std::string instance_id;
     std::string file_name;
-    std::unique_ptr<OutputFile> file;  // null until something is written
+    // Null until something is written.
+    std::unique_ptr<OutputFile> file;
     std::vector<std::unique_ptr<PlaneBuffer>> planes;
-    uint64_t bytes = 0;  // written and buffered, about
+    // Written and buffered, roughly.
+    uint64_t bytes = 0;
     uint64_t left_out = 0;
     uint64_t left_out_from_ns = 0;
   };
+  // The plane of a process, in a host's file.
   struct Place {
     uint32_t host = 0;
     uint32_t plane = 0;
   };
+  // The lines of one row.
   struct Line {
     Place place;
-    std::vector<uint32_t> lanes;  // line numbers in the plane
+    // For each lane, its line number in the plane.
+    std::vector<uint32_t> lanes;
   };
+  // An event apart from its attributes.
   struct Item {
     std::string name;
     uint64_t start_ns = 0;
     uint64_t duration_ns = 0;
     uint64_t flow = 0;
-    uint64_t number = 0;  // of a framework's span that arrows can touch; else 0
+    // Set for a framework's span that arrows can touch, else 0.
+    uint64_t number = 0;
   };
-  // A span that waits for its stop, with the texts that its attributes point to.
+  // A span that waits for its stop, with copies of the texts that its attributes point to.
   struct Waiting {
     uint32_t row = 0;
     uint32_t lane = 0;
     Item item;
-    std::vector<std::pair<std::string, std::string>> texts;  // name, text
-    std::vector<EventAttribute> attributes;                  // without them
+    // Name and text of each attribute.
+    std::vector<std::pair<std::string, std::string>> texts;
+    // Their types and values, without the texts.
+    std::vector<EventAttribute> attributes;
   };
 
   uint32_t Placed(const TimelineRecord& record, uint64_t number, Placement& placement) override;
-  // Arrows are given to spans once these are written.
+  // Nothing to do yet: arrows are given to spans once these are written.
   void PlaceArrows() override {}
   void Advance(const TimelineRecord& record) override;
   absl::Status WriteStop(const TimelineRecord& record) override;
@@ -103,18 +114,22 @@ class XSpaceExporter final : public RowExporter {
   absl::Status EndBatch(const TimelineBatch& batch) override;
 
   absl::Status WriteArrows();
-  // Gives the flow to a span or, where that cannot take it any more, to an event without length.
+  // Gives the flow to a span or, if that cannot take it any more, to an event without length.
   absl::Status WriteFlow(const ArrowSpan& span, uint64_t at_ns, uint64_t flow,
                          std::string_view category);
   absl::Status WriteCounterAt(const TimelineRecord& record, const Place& place);
   absl::Status WriteLosses();
+  // Writes a span that waited, with the attributes of its stop, if these came.
   absl::Status EndWait(Waiting& waiting, const std::vector<EventAttribute>& stop);
+  // Adds an event within the limits, and writes planes if the buffers are full.
   absl::Status Add(const Place& place, uint32_t line, const Item& item,
                    const std::vector<EventAttribute>& attributes);
 
   void AddHosts();
   Place PlaceOf(uint32_t process);
+  // Returns the row's lines, with this lane among them.
   Line& LineOf(uint32_t row, uint32_t lane);
+  // Returns a line that is not a row of events.
   uint32_t SideLine(const Place& place, const std::string& name);
   uint64_t FlowOf(const TimelineRecord& record);
   uint64_t SinceBegin(uint64_t ns) const { return ns > origin_ns_ ? ns - origin_ns_ : 0; }
@@ -127,7 +142,8 @@ class XSpaceExporter final : public RowExporter {
   const Options options_;
   OutputFiles& files_;
   EventAttributes attributes_;
-  std::optional<FrameworkLinks> executions_;  // none: no arrows
+  // nullopt: no arrows.
+  std::optional<FrameworkLinks> executions_;
   uint64_t origin_ns_ = 0;
   uint64_t end_ns_ = 0;
   std::vector<Host> hosts_;
@@ -136,7 +152,8 @@ class XSpaceExporter final : public RowExporter {
   std::vector<Line> lines_;                                          // by row
   std::map<std::pair<uint64_t, std::string>, uint32_t> side_lines_;  // by host and plane, name
   std::set<std::pair<uint64_t, uint32_t>> display_ids_;              // by host and plane
-  std::map<std::pair<uint64_t, uint32_t>, uint32_t> latest_ids_;     // the same, by order
+  // By host and plane, and order: where the search for a free display id begins.
+  std::map<std::pair<uint64_t, uint32_t>, uint32_t> latest_ids_;
   WaitingSpans<Waiting> waiting_;
   size_t hosts_open_ = 0;
   size_t buffered_bytes_ = 0;

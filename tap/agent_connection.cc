@@ -10,6 +10,7 @@ namespace neurontrace::tap {
 
 void AgentConnection::SetPath(const char* path) {
   const size_t bytes = strlen(path);
+  // sun_path has 108 bytes (unix(7)), and the NUL must fit.
   usable_ = bytes > 0 && bytes < sizeof address_.sun_path;
   if (!usable_) return;
   memset(&address_, 0, sizeof address_);
@@ -19,6 +20,7 @@ void AgentConnection::SetPath(const char* path) {
 
 bool AgentConnection::ConnectIfDue(uint64_t now_ns) {
   if (connected() || !usable_ || now_ns < retry_at_ns_) return false;
+  // Sequenced packets keep the borders of messages, so the tap never has to join parts.
   const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd >= 0 && connect(fd, reinterpret_cast<sockaddr*>(&address_), sizeof address_) == 0) {
     fd_ = fd;
@@ -29,14 +31,16 @@ bool AgentConnection::ConnectIfDue(uint64_t now_ns) {
     return true;
   }
   if (fd >= 0) close(fd);
+  // A node without an agent is normal: the tap tries more and more seldom.
   retry_at_ns_ = now_ns + retry_pause_ns_;
   retry_pause_ns_ = retry_pause_ns_ * 2 < kRetryMaxNs ? retry_pause_ns_ * 2 : kRetryMaxNs;
   return false;
 }
 
 void AgentConnection::SendHello(const TapHello& hello, int memfd, uint64_t now_ns) {
-  // The agent gets one end of a socket pair rather than an eventfd or our end of a pipe: file flags
-  // belong to the open file, so an agent that cleared O_NONBLOCK on a shared one could block us.
+  // The agent gets one end of a socket pair rather than an eventfd or an end of a pipe: file flags
+  // belong to the open file, so an agent that cleared O_NONBLOCK on a shared one could block the
+  // tap.
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0) {
     Drop(now_ns, false);
@@ -56,6 +60,7 @@ void AgentConnection::SendHello(const TapHello& hello, int memfd, uint64_t now_n
   rights->cmsg_len = CMSG_LEN(2 * sizeof(int));
   const int passed[2] = {memfd, pair[1]};
   memcpy(CMSG_DATA(rights), passed, sizeof passed);
+  // MSG_NOSIGNAL: an agent that is gone must not raise SIGPIPE in the application.
   const ssize_t sent = sendmsg(fd_, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
   close(pair[1]);
   if (sent < 0) Drop(now_ns, false);
@@ -63,7 +68,8 @@ void AgentConnection::SendHello(const TapHello& hello, int memfd, uint64_t now_n
 
 long AgentConnection::Receive(uint8_t* packet, size_t capacity, uint64_t now_ns) {
   if (!connected()) return -1;
-  // Descriptors that come with a packet are closed by the kernel, as no room is offered for them.
+  // The kernel closes descriptors that come with a packet, as no room is offered for them. With
+  // MSG_TRUNC the size is that of the whole packet, which tells one that was cut off.
   const ssize_t size = recv(fd_, packet, capacity, MSG_DONTWAIT | MSG_TRUNC);
   if (size > 0) return size;
   if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return 0;
@@ -74,6 +80,7 @@ long AgentConnection::Receive(uint8_t* packet, size_t capacity, uint64_t now_ns)
 bool AgentConnection::TakeCommandToken(uint64_t now_ns) {
   const uint64_t earned = (now_ns - tokens_at_ns_) / kCommandPeriodNs;
   if (earned > 0) {
+    // Only whole periods are consumed, so that fractions are not lost.
     tokens_at_ns_ += earned * kCommandPeriodNs;
     tokens_ =
         tokens_ + earned < kCommandBurst ? tokens_ + static_cast<uint32_t>(earned) : kCommandBurst;
@@ -86,7 +93,8 @@ bool AgentConnection::TakeCommandToken(uint64_t now_ns) {
 void AgentConnection::SendStatus(const TapStatus& status, const char* detail, uint64_t now_ns) {
   if (!connected()) return;
   if (pending_count_ == kPendingMax) {
-    Drop(now_ns, true);  // it asks and does not listen
+    // The agent sends commands and does not read the answers.
+    Drop(now_ns, true);
     return;
   }
   Pending& pending = pending_[(pending_first_ + pending_count_) % kPendingMax];
@@ -104,6 +112,7 @@ void AgentConnection::SendStatus(const TapStatus& status, const char* detail, ui
 void AgentConnection::Flush(uint64_t now_ns) {
   while (connected() && pending_count_ > 0) {
     const Pending& pending = pending_[pending_first_];
+    // Status and detail are sent as one packet from one piece of memory.
     static_assert(offsetof(Pending, detail) == sizeof(TapStatus));
     const ssize_t sent =
         send(fd_, &pending, pending.status.header.length, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -119,7 +128,8 @@ void AgentConnection::Flush(uint64_t now_ns) {
 void AgentConnection::SendWake() {
   if (wake_fd_ < 0) return;
   const uint64_t one = 1;
-  // Full: the agent has enough to wake up for. Gone: the main socket tells.
+  // If the socket is full the agent has enough wake-ups to read. If the agent is gone, the main
+  // socket shows it.
   send(wake_fd_, &one, sizeof one, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
@@ -128,6 +138,8 @@ void AgentConnection::Drop(uint64_t now_ns, bool misbehaved) {
   pending_first_ = 0;
   pending_count_ = 0;
   disconnected_since_ns_ = now_ns;
+  // An agent that misbehaves at every connection is tried every kRetryMaxNs only; one that was
+  // restarted is tried at once.
   if (misbehaved) {
     retry_pause_ns_ = kRetryMaxNs;
   } else if (now_ns - connected_since_ns_ >= kGoodConnectionNs) {

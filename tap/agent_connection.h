@@ -9,51 +9,62 @@
 #include "tap/agent_protocol.h"
 #include "tap/tap_clock.h"
 
+// The tap's end of its socket to the agent. Its methods never wait: a missing, full, slow or
+// hostile agent costs a bounded number of system calls. Connects again with growing pauses, which
+// are longer for an agent that drops connections at once or sends malformed packets. All times are
+// ns of CLOCK_MONOTONIC. One thread, without memory allocation.
 namespace neurontrace::tap {
 
 class AgentConnection {
  public:
   static constexpr uint64_t kRetryFirstNs = 100 * kNsPerMs;
   static constexpr uint64_t kRetryMaxNs = 5 * kNsPerSecond;
-  // A connection that lasted this long was a good one: the next retry is quick again.
+  // A connection that lasted this long was a good one: the next attempt follows quickly.
   static constexpr uint64_t kGoodConnectionNs = 5 * kNsPerSecond;
+  // A token bucket for commands: this many at once, then one for each period. Agents send a few for
+  // each capture.
   static constexpr uint32_t kCommandBurst = 64;
   static constexpr uint64_t kCommandPeriodNs = kNsPerSecond / 8;  // one more command each
+  // Answers that wait for the socket. An agent that lets more pile up is disconnected.
   static constexpr uint32_t kPendingMax = 16;
 
   // The agent's socket; a path that does not fit an address is never connected to.
   void SetPath(const char* path);
 
-  // Connects if it is time to; true if a connection was made just now.
+  // Connects if the pause is over. Returns true if it made a connection.
   bool ConnectIfDue(uint64_t now_ns);
-  // The first message. Passes `memfd` and a fresh wake descriptor.
+  // Sends the first message with `memfd` and a new wake descriptor. Drops the connection if that
+  // fails.
   void SendHello(const TapHello& hello, int memfd, uint64_t now_ns);
 
-  // One packet: its size (which may exceed `capacity`: it was cut off), 0 for none, -1 when the
-  // connection ended.
+  // Receives one packet and returns its size, which exceeds `capacity` if it was cut off; 0 if
+  // there is none; -1 if the connection has ended.
   long Receive(uint8_t* packet, size_t capacity, uint64_t now_ns);
-  // Whether one more command is within the rate that an agent may send.
+  // Returns whether one more command is within the rate that an agent may send, and counts it.
   bool TakeCommandToken(uint64_t now_ns);
 
-  // Queues an answer and sends what can be sent; `detail` is cut at its limit.
+  // Queues an answer and sends as much as the socket accepts. `detail` is cut at its limit.
   void SendStatus(const TapStatus& status, const char* detail, uint64_t now_ns);
   void Flush(uint64_t now_ns);
-  // Makes the wake descriptor readable.
+  // Makes the agent's wake descriptor readable.
   void SendWake();
 
-  // Ends the connection. `misbehaved`: the next attempt is as late as it gets.
+  // Ends the connection. After `misbehaved` the next attempt is as late as possible.
   void Drop(uint64_t now_ns, bool misbehaved);
 
   bool connected() const { return fd_ >= 0; }
   int fd() const { return fd_; }
+  // Returns whether answers wait, so that the caller polls for POLLOUT.
   bool WantsToSend() const { return pending_count_ > 0; }
+  // Returns when ConnectIfDue should be called next, or kNeverNs.
   uint64_t RetryAtNs() const { return connected() || !usable_ ? kNeverNs : retry_at_ns_; }
   uint64_t disconnected_since_ns() const { return disconnected_since_ns_; }
 
-  // In a forked child: closes the parent's descriptors.
+  // Called in a forked child: closes the descriptors inherited from the parent.
   void CloseDescriptors();
 
  private:
+  // An answer that has not been sent.
   struct Pending {
     TapStatus status;
     char detail[kTapStatusDetailBytesMax];

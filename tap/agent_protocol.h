@@ -40,14 +40,15 @@ inline constexpr uint32_t kTapEventNamesMax = 256;
 inline constexpr uint32_t kTapEventNameBytesMax = 127;  // without the NUL
 inline constexpr uint32_t kTapStatusDetailBytesMax = 256;
 inline constexpr uint32_t kTapOrphanTimeoutSeconds = 60;
-// A command for a time further ahead is refused; one for a time that is past is done at once.
+// A command for a time further ahead is refused; one for a time in the past is executed at once.
 inline constexpr uint32_t kTapAheadMaxSeconds = 60;
-// COLLECTs that wait for their time; one more is refused.
+// COLLECTs that wait for their time; a further one is refused.
 inline constexpr uint32_t kTapCollectsMax = 4;
 // A START outside these limits of events per core ring is refused (120 bytes a slot in the worker).
 inline constexpr uint64_t kTapEventsPerCoreMin = 1024;
 inline constexpr uint64_t kTapEventsPerCoreMax = uint64_t{1} << 22;
 
+// Values are never reused.
 enum class TapMessageType : uint16_t {
   kHello = 1,
   kStart = 2,
@@ -65,6 +66,8 @@ struct TapMessageHeader {
 };
 static_assert(sizeof(TapMessageHeader) == 16);
 
+// Sent by the tap once for each connection. All fields are claims, which the agent compares with
+// the kernel's.
 struct TapHello {
   TapMessageHeader header;
   uint32_t claimed_pid;
@@ -79,6 +82,7 @@ struct TapHello {
 };
 static_assert(sizeof(TapHello) == 96);
 
+// Asks for a capture. See RuntimeTrace::Begin for what each field does in the runtime.
 struct TapStart {
   TapMessageHeader header;
   uint8_t capture_id[kTapCaptureIdBytes];
@@ -91,8 +95,9 @@ struct TapStart {
   uint64_t begin_at_monotonic_ns;  // of CLOCK_MONOTONIC; 0: at once
 };
 static_assert(sizeof(TapStart) == 96);
-inline constexpr uint32_t kTapStartFlagHold = 1;  // begin the trace, and fetch nothing
+inline constexpr uint32_t kTapStartFlagHold = 1;  // begin the trace, but fetch nothing
 
+// Ends a capture or a collection.
 struct TapStop {
   TapMessageHeader header;
   uint8_t capture_id[kTapCaptureIdBytes];
@@ -100,6 +105,7 @@ struct TapStop {
 };
 static_assert(sizeof(TapStop) == 40);
 
+// Asks for the contents of held rings.
 struct TapCollect {
   TapMessageHeader header;
   uint8_t capture_id[kTapCaptureIdBytes];   // that what is collected is recorded under
@@ -108,9 +114,10 @@ struct TapCollect {
 };
 static_assert(sizeof(TapCollect) == 56);
 
+// The outcome of a command.
 enum class TapResult : uint32_t {
   kNone = 0,      // not an answer: the state changed
-  kOk = 1,        // done: the capture runs, or does not run any more
+  kOk = 1,        // done: the capture runs, or no longer runs
   kAccepted = 2,  // kept until its time, or until the runtime is initialised, free or willing:
                   // see `state`. STOP and COLLECT are answered again, with kOk, once done
   kAnotherCapture = 3,  // another capture runs (its id is in capture_id). COLLECT: too many wait,
@@ -122,6 +129,7 @@ enum class TapResult : uint32_t {
   kNothingHeld = 8,     // COLLECT: the rings are not held, or no longer were at its time
 };
 
+// The answer to a command, or a report of a new state.
 struct TapStatus {
   TapMessageHeader header;
   uint32_t state;      // TapState

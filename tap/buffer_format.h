@@ -35,14 +35,14 @@ static_assert(kTapRingOffset == 65536);
 
 // Largest payload of one record; a larger fetch document is refused and counted by the tap.
 inline constexpr uint64_t kTapRecordPayloadBytesMax = uint64_t{64} << 20;
-// Documents leave this much of the ring free, so that a stop or a loss can always be told.
+// Documents leave this much of the ring free, so that a stop or a loss can always be recorded.
 inline constexpr uint64_t kTapControlReserveBytes = 32 * 1024;
 inline constexpr uint64_t kTapRecordAlignment = 8;
 inline constexpr uint32_t kTapMaxCores = 256;
 inline constexpr uint32_t kTapNoCore = 0xffffffff;  // nc_idx: all cores, or not about a core
 inline constexpr uint32_t kTapCaptureIdBytes = 16;  // a ULID; all zero: no capture
 
-// What the tap is doing. Values are never reused; a reader shows one it does not know as "unknown".
+// The state of the tap. Values are never reused; a reader shows an unknown one as "unknown".
 enum class TapState : uint32_t {
   kNotInitialised = 1,     // no successful nrt_init yet
   kIdle = 2,               // initialised, no trace running
@@ -55,14 +55,15 @@ enum class TapState : uint32_t {
   kHolding = 9,            // our trace runs, and its events stay in the runtime's rings
 };
 
-// The fact that names the state in which the facts were written, and the names of those states in
-// which nothing is known of the runtime: a reader tells by them that its facts have yet to come.
+// The key of the fact that names the state in which the facts were written, and the names of the
+// states in which the runtime is unknown: a reader recognises by them that facts of the runtime are
+// still to come.
 inline constexpr char kTapStateFact[] = "tap.state";
 inline constexpr char kTapNameNotInitialised[] = "not initialised";
 inline constexpr char kTapNameClosed[] = "closed";
 
-// Counters only grow. Written by the tap alone with relaxed order; the agent reads them at any
-// time.
+// Counters only grow. The tap alone writes them, with relaxed order; the agent reads them at any
+// time and must not rely on their consistency with each other.
 struct alignas(64) TapBufferCounters {
   std::atomic<uint64_t> documents;          // fetch documents written to the ring
   std::atomic<uint64_t> document_bytes;     // their JSON bytes
@@ -84,6 +85,8 @@ struct alignas(64) TapBufferCounters {
 };
 static_assert(sizeof(TapBufferCounters) == 128);
 
+// The first page of the file. Fields of one writer share cache lines with no other writer's. The
+// offsets are part of the format.
 struct TapBufferHeader {
   // Constant once the agent has the file.
   uint64_t magic;
@@ -112,7 +115,7 @@ struct TapBufferHeader {
   alignas(64) std::atomic<uint64_t> read_pos;
   std::atomic<uint32_t> consumer_waiting;  // 1: the agent sleeps on the wake descriptor
   uint32_t reserved3;
-  // What the agent remembers of this process, for the agent after it. The tap does not read it.
+  // A value that an agent keeps for its successor. The tap does not read it.
   std::atomic<uint64_t> agent_note;
   uint8_t reserved4[40];
 
@@ -128,6 +131,7 @@ static_assert(offsetof(TapBufferHeader, counters) == 320);
 static_assert(sizeof(TapBufferHeader) == 448 && sizeof(TapBufferHeader) <= kTapHeaderBytes);
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
+// Values are never reused.
 enum class TapRecordType : uint16_t {
   kFetchDocument = 1,  // payload: the JSON bytes of one fetch, without NUL
   kTraceStarted = 2,   // payload: TapTraceStarted, then names; sequence numbers begin again here
@@ -136,7 +140,7 @@ enum class TapRecordType : uint16_t {
   kLoss = 5,           // payload: TapLoss, of the core that the record names
 };
 
-// One record occupies align8(length) bytes of the ring and may run over its end to its beginning.
+// One record occupies align8(length) bytes of the ring and may wrap around its end.
 struct TapRecordHeader {
   uint32_t length;                         // header and payload, without the padding
   uint32_t crc32c;                         // of the `length - 8` bytes that follow this field
@@ -152,12 +156,14 @@ inline constexpr uint64_t kTapRecordCrcOffset = 8;  // the checksum covers from 
 inline constexpr uint16_t kTapRecordFlagFinalDrain = 1;  // fetched after the decision to stop
 inline constexpr uint16_t kTapRecordFlagResumed = 2;     // TRACE_STARTED: same capture continues
 inline constexpr uint16_t kTapRecordFlagMore = 4;        // FETCH: came back full, more may wait
-// TRACE_STARTED: what follows comes from rings that were held, perhaps for long. Sequence numbers
-// go on, and what is missing before a core's first one was overwritten meanwhile: no loss.
+// TRACE_STARTED: the following events come from rings that were held, perhaps for long. Sequence
+// numbers continue, and those missing before a core's first event were overwritten meanwhile, which
+// is not a loss.
 inline constexpr uint16_t kTapRecordFlagCollected = 8;
 
 enum class TapEventRule : uint32_t { kAll = 0, kOnlyThese = 1, kAllButThese = 2 };
 
+// The configuration of a trace that has started.
 struct TapTraceStarted {
   uint64_t max_events_per_nc;
   uint64_t nc_bitmap[4];  // bit i of word i / 64: core i; all zero: every core
@@ -172,10 +178,11 @@ enum class TapStopReason : uint32_t {
   kProcessExit = 3,    // exit() without nrt_close
   kYielded = 4,        // the application starts or stops a profiler; resumed afterwards
   kOrphaned = 5,       // no agent for kTapOrphanTimeoutSeconds
-  kFetchFailed = 6,    // the runtime refused fetch after fetch: somebody else ended the trace
-  kCollected = 7,      // what the rings held is here; they are held on
+  kFetchFailed = 6,    // the runtime refused fetches repeatedly: another caller ended the trace
+  kCollected = 7,      // the contents of the held rings have been written; the rings are still held
 };
 
+// The end of a trace, with the numbers of its documents.
 struct TapTraceStopped {
   uint32_t reason;     // TapStopReason
   int32_t nrt_status;  // of nrt_sys_trace_stop; 0 where it was not called
@@ -188,6 +195,7 @@ static_assert(sizeof(TapTraceStopped) == 32);
 
 enum class TapLifecycleEvent : uint32_t { kInit = 1, kClose = 2, kExit = 3 };
 
+// A call of the runtime's life cycle by the application.
 struct TapLifecycle {
   uint32_t event;  // TapLifecycleEvent
   int32_t nrt_status;
@@ -195,10 +203,10 @@ struct TapLifecycle {
 static_assert(sizeof(TapLifecycle) == 8);
 
 // The outcome of fetches of one core (or of all at once: kTapNoCore) between two times, other than
-// a document in the ring. It precedes the core's next document, and at the latest before
-// TRACE_STOPPED, so that a reader knows of refused events when it comes to the hole they left in
-// nc_local_id. Deferred and failed fetches are no loss by themselves: their events stay in the
-// runtime's rings, and what those overwrite shows as a hole with no refused events to explain it.
+// documents in the ring. The record precedes the core's next document, or at the latest
+// TRACE_STOPPED. A reader thus knows of refused events when it meets the hole that they left in
+// nc_local_id. Deferred and failed fetches are no losses by themselves: their events stay in the
+// runtime's rings, and if those overwrite them, a hole appears that refused events do not explain.
 struct TapLoss {
   uint64_t refused_documents;  // fetched, and no room for them
   uint64_t refused_bytes;
@@ -213,8 +221,9 @@ struct TapLoss {
 };
 static_assert(sizeof(TapLoss) == 64);
 
-// The facts area: this header, then entries of TapFactEntry, key bytes, value bytes, without
-// padding. A seqlock: `generation` is odd while the tap writes; a reader copies and compares.
+// The facts area: this header, then entries of TapFactEntry, key bytes and value bytes, without
+// padding. Protected by a seqlock: `generation` is odd while the tap writes. A reader copies the
+// area and compares the generation before and after.
 struct TapFactsHeader {
   std::atomic<uint64_t> generation;
   uint32_t used_bytes;  // of entries
@@ -227,6 +236,7 @@ struct TapFactEntry {
 };
 static_assert(sizeof(TapFactsHeader) == 16 && sizeof(TapFactEntry) == 8);
 
+// Returns the bytes that a record of this length occupies in the ring.
 inline constexpr uint64_t TapRecordSpan(uint64_t length) {
   return (length + (kTapRecordAlignment - 1)) & ~(kTapRecordAlignment - 1);
 }

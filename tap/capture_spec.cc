@@ -13,8 +13,8 @@ bool IsZero(const uint8_t* id) {
   return any == 0;
 }
 
-// Null if `bytes` holds exactly `count` names, each terminated and of a length between 1 and the
-// limit.
+// Returns null if `bytes` hold exactly `count` names, each terminated and with a length between 1
+// and the limit; else what is wrong.
 const char* CheckNames(const char* names, uint32_t bytes, uint32_t count) {
   uint32_t at = 0;
   for (uint32_t i = 0; i < count; ++i) {
@@ -27,10 +27,12 @@ const char* CheckNames(const char* names, uint32_t bytes, uint32_t count) {
 }
 
 const char* ParseStart(const uint8_t* data, size_t size, AgentCommand* command) {
+  // Copied, as the packet is not aligned and its fields are checked one after the other.
   TapStart start;
   if (size < sizeof start) return "START is too short";
   memcpy(&start, data, sizeof start);
   if (size - sizeof start != start.names_bytes) return "START's names are cut off";
+  // A later agent's flag must not be ignored: it asks for something that this tap would not do.
   if ((start.flags & ~kTapStartFlagHold) != 0) return "START has flags this tap does not know";
   if (start.event_rule > static_cast<uint32_t>(TapEventRule::kAllButThese)) {
     return "START has an event rule this tap does not know";
@@ -107,6 +109,7 @@ const char* ParseCommand(const uint8_t* data, size_t size, AgentCommand* command
   if (header.version != kTapProtocolVersion) return "the protocol version is not known";
   if (header.length != size) return "the message's length is not the packet's";
   command->type = static_cast<TapMessageType>(header.type);
+  // An unknown type costs the connection: HELLO has told the agent which commands this tap knows.
   switch (command->type) {
     case TapMessageType::kStart:
       return ParseStart(data, size, command);

@@ -7,8 +7,12 @@
 
 #include "tap/agent_protocol.h"
 
+// The capture that the agent wants, as a plain value, and the parser of the agent's commands. All
+// values come from outside the process and are valid once ParseCommand has accepted them. Pure
+// functions without memory allocation.
 namespace neurontrace::tap {
 
+// What a START asks for.
 struct CaptureSpec {
   uint8_t capture_id[kTapCaptureIdBytes];
   uint64_t max_events_per_nc;
@@ -19,6 +23,7 @@ struct CaptureSpec {
   uint32_t names_bytes;
   char names[kTapMessageBytesMax];  // NUL-terminated, one after the other
 
+  // Returns whether a core is selected. An empty bitmap selects every core.
   bool Wants(uint32_t core) const {
     if ((nc_bitmap[0] | nc_bitmap[1] | nc_bitmap[2] | nc_bitmap[3]) == 0) return true;
     return core < kTapMaxCores && ((nc_bitmap[core / 64] >> (core % 64)) & 1) != 0;
@@ -28,21 +33,24 @@ struct CaptureSpec {
   }
 };
 
+// Compares two ids of kTapCaptureIdBytes.
 bool SameCaptureId(const uint8_t* a, const uint8_t* b);
 
-// Walks the names of a spec: null first; null again at the end.
+// Walks the names of a spec: returns the first for null, and null after the last.
 const char* NextName(const CaptureSpec& spec, const char* name);
+// Returns whether `event_type` is one of the names.
 bool NamesEventType(const CaptureSpec& spec, const char* event_type);
 
+// A parsed command.
 struct AgentCommand {
   TapMessageType type;                      // kStart, kStop or kCollect
-  CaptureSpec spec;                         // but for kStart only capture_id
+  CaptureSpec spec;                         // valid for kStart; the other types set only capture_id
   uint64_t at_ns;                           // monotonic; 0: at once
   uint8_t recorder_id[kTapCaptureIdBytes];  // kCollect
 };
 
-// Reads one packet of any version that is known into `command`. Null if it is valid, else what is
-// wrong with it.
+// Parses one packet of any known version into `command`. Returns null if it is valid, else what is
+// wrong with it, as a text that lives for ever.
 const char* ParseCommand(const uint8_t* data, size_t size, AgentCommand* command);
 
 }  // namespace neurontrace::tap

@@ -18,6 +18,8 @@ void DrainSchedule::Begin(uint64_t now_ns, uint32_t cores, uint64_t ring_events,
   owed_ = false;
   ring_events_ = ring_events;
   events_per_fetch_ = events_per_fetch;
+  // The longest interval after which a ring has not wrapped even at kSurvivedEventsPerSecond. The
+  // comparison avoids an overflow.
   const uint64_t survived_ns = ring_events < (uint64_t{1} << 30)
                                    ? ring_events * (kNsPerSecond / kSurvivedEventsPerSecond)
                                    : kIntervalMaxNs;
@@ -32,6 +34,8 @@ void DrainSchedule::Begin(uint64_t now_ns, uint32_t cores, uint64_t ring_events,
 }
 
 bool DrainSchedule::IsDue(uint32_t core, uint64_t now_ns) const {
+  // Cores that are nearly due are fetched in the same round: fewer wake-ups disturb the application
+  // less.
   return cores_[core].due_ns <= now_ns + cores_[core].interval_ns / 4;
 }
 
@@ -51,6 +55,8 @@ uint32_t DrainSchedule::Next(uint64_t now_ns) {
     if (longest == kNoSlot || cores_[i].due_ns < cores_[longest].due_ns) longest = i;
   }
   if (nearest == kNoSlot) return kNoSlot;
+  // The turn alternates even if no core is overdue, so that a core that becomes overdue waits for
+  // one fetch at most.
   const bool overdue = cores_[longest].due_ns + kOverdueNs <= now_ns;
   const uint32_t next = owed_ && overdue ? longest : nearest;
   owed_ = !owed_;
@@ -60,9 +66,12 @@ uint32_t DrainSchedule::Next(uint64_t now_ns) {
 void DrainSchedule::Drained(uint32_t core, uint64_t fetched_ns, uint64_t now_ns, uint64_t events,
                             bool more) {
   Core& drained = cores_[core];
+  // The time at which the fetch began counts: events that arrived during it may or may not be in
+  // it.
   drained.fill.Took(fetched_ns, events, !more);
   drained.events += events;
   uint64_t interval = drained.interval_ns;
+  // Reacts to a full fetch faster than to a thin one, as only the former can lose events.
   if (drained.events >= events_per_fetch_) {
     interval /= 4;
   } else if (drained.events * 2 >= events_per_fetch_) {
@@ -81,6 +90,7 @@ void DrainSchedule::PutOff(uint32_t core, uint64_t now_ns) {
 
 uint64_t DrainSchedule::NsToOverwrite(uint32_t core, uint64_t now_ns) const {
   const uint64_t left_ns = cores_[core].fill.NsToFull(now_ns, ring_events_, kLongestNs);
+  // An unknown rate counts as urgent, so that a core is measured soon.
   return left_ns == FillRate::kUnknownNs ? 0 : left_ns;
 }
 

@@ -16,7 +16,9 @@ namespace {
 using Claim = RuntimeGate::Claim;
 using Profiler = RuntimeGate::Profiler;
 
-// The runtime's own function of this name; found once, kept for good.
+// The runtime's own function of this name. It is looked up once and kept: looking it up in every
+// call would take the loader's lock each time. constinit, as calls may come before constructors of
+// this library run.
 class RealFunction {
  public:
   constexpr explicit RealFunction(const char* name) : name_(name) {}
@@ -49,6 +51,7 @@ constinit RealFunction real_inspect_begin("nrt_inspect_begin");
 constinit RealFunction real_inspect_begin_with_options("nrt_inspect_begin_with_options");
 constinit RealFunction real_inspect_stop("nrt_inspect_stop");
 
+// Restores errno: the application may check it after its call.
 class KeptErrno {
  public:
   KeptErrno() : value_(errno) {}
@@ -58,7 +61,8 @@ class KeptErrno {
   int value_;
 };
 
-// Calls `real` with the runtime given back, and marks the profiler it starts or ends.
+// Calls `real` while the tap has given the runtime back, and records which profiler it starts or
+// ends. The runtime has a single capture, so the tap's own trace must be stopped first.
 template <typename Function, typename... Arguments>
 NrtStatus CallProfiler(RealFunction* function, Profiler profiler, bool starts,
                        Arguments... arguments) {
@@ -71,12 +75,14 @@ NrtStatus CallProfiler(RealFunction* function, Profiler profiler, bool starts,
   }
   const NrtStatus status = real(arguments...);
   const KeptErrno kept;
-  // A stop that reports an error may still have ended the capture: the next start will tell.
+  // A stop that reports an error may still have ended the capture: the next start shows it.
   if (!starts || status == kNrtSuccess) tap.SetProfiler(profiler, starts);
   tap.After(Claim::kYield);
   return status;
 }
 
+// Records the arguments of a successful call: they are the best evidence of a core's rank
+// (docs/user/ranks.md).
 template <typename Function, typename... Arguments>
 NrtStatus CallCommunicator(RealFunction* function, const char* name, int32_t core,
                            uint32_t device_id, uint32_t device_count, Arguments... arguments) {
@@ -98,6 +104,7 @@ NEURONTRACE_EXPORT int nrt_init(int framework, const char* framework_version,
   if (real == nullptr) return kNrtFailure;
   const int status = real(framework, framework_version, fal_version);
   const KeptErrno kept;
+  // Only after the runtime's own initialisation, as the tap calls the runtime from then on.
   if (status == kNrtSuccess) ProcessTap().OnInitialised(false);
   return status;
 }
@@ -107,6 +114,8 @@ NEURONTRACE_EXPORT void nrt_close() {
   if (real == nullptr) return;
   {
     const KeptErrno kept;
+    // Waits until the tap has drained and stopped its trace, as the runtime's rings are gone after
+    // the call.
     ProcessTap().Before(Claim::kClose);
   }
   real();
@@ -157,7 +166,7 @@ NEURONTRACE_EXPORT int nrt_inspect_stop() {
   return CallProfiler<int()>(&real_inspect_stop, Profiler::kInspect, false);
 }
 
-// Read from the file, by `neurontrace doctor`.
+// `neurontrace doctor` reads this symbol from the file.
 NEURONTRACE_EXPORT const char neurontrace_tap_version[];
 const char neurontrace_tap_version[] = NEURONTRACE_VERSION;
 

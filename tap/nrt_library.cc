@@ -9,7 +9,8 @@ namespace neurontrace::tap {
 
 namespace {
 
-// A symbol of this very library is no runtime (a second copy of the tap may be loaded).
+// Returns whether an address is in this very library, which is not a runtime: a second copy of the
+// tap may be loaded.
 bool IsOurs(void* address) {
   Dl_info theirs;
   Dl_info ours;
@@ -37,11 +38,12 @@ bool NrtLibrary::CanFetchOneCore() const {
 
 void FreeEventTypes(const NrtLibrary& library, const char** types, size_t count) {
   if (types == nullptr) return;
+  // Older runtimes do not have the function.
   if (library.free_event_types != nullptr) {
     library.free_event_types(types, count);
     return;
   }
-  // The runtime's contract: each string and the array may be given to free().
+  // By the runtime's contract each string and the array may be passed to free().
   for (size_t i = 0; i < count; ++i) free(const_cast<char*>(types[i]));
   free(types);
 }
@@ -50,13 +52,17 @@ void* FindNrtSymbol(const char* name) {
   if (!HasLoader()) return nullptr;
   void* address = dlsym(RTLD_NEXT, name);
   if (address != nullptr && !IsOurs(address)) return address;
+  // A runtime that was loaded by dlopen, as Python extensions do, is in no search order but has a
+  // handle.
   void* handle = dlopen("libnrt.so.1", RTLD_NOLOAD | RTLD_LAZY);
   if (handle == nullptr) return nullptr;
   address = dlsym(handle, name);
-  dlclose(handle);  // gives back only the reference that RTLD_NOLOAD took
+  // Releases only the reference that RTLD_NOLOAD took.
+  dlclose(handle);
   return address != nullptr && IsOurs(address) ? nullptr : address;
 }
 
+// Functions that a runtime of another version does not have stay null.
 void LoadNrtLibrary(NrtLibrary* library) {
   Resolve(&library->get_version, "nrt_get_version");
   Resolve(&library->get_instance_info, "nrt_get_instance_info");

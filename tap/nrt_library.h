@@ -6,9 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 
+// The Neuron Runtime's C functions that the tap calls, as a table: looked up at run time, each of
+// them optional. The table is a seam: unit tests fill it with functions of a fake runtime. The tap
+// has declarations of its own, as it must build without the runtime's headers and run with any
+// version of it.
 namespace neurontrace::tap {
 
 using NrtStatus = int;
+// Values of NRT_STATUS in the runtime's nrt/nrt_status.h that the tap tells apart.
 inline constexpr NrtStatus kNrtSuccess = 0;
 inline constexpr NrtStatus kNrtFailure = 1;
 inline constexpr NrtStatus kNrtResource = 4;
@@ -17,6 +22,7 @@ inline constexpr NrtStatus kNrtUninitialized = 13;
 inline constexpr NrtStatus kNrtClosed = 14;
 inline constexpr NrtStatus kNrtQueueEmpty = 15;
 
+// nrt_version_t of the runtime.
 struct NrtVersion {
   uint64_t major;
   uint64_t minor;
@@ -27,6 +33,7 @@ struct NrtVersion {
 };
 static_assert(sizeof(NrtVersion) == 224);
 
+// nrt_instance_info_t of the runtime.
 struct NrtInstanceInfo {
   uint32_t family;
   uint32_t size;
@@ -38,6 +45,8 @@ static_assert(sizeof(NrtInstanceInfo) == 32);
 struct NrtTraceConfig;   // nrt_sys_trace_config_t
 struct NrtFetchOptions;  // nrt_sys_trace_fetch_options_t
 
+// The table. Its functions are called by the tap's thread alone, between RuntimeGate::Enter and
+// Leave.
 struct NrtLibrary {
   NrtStatus (*get_version)(NrtVersion*, size_t) = nullptr;
   NrtStatus (*get_instance_info)(NrtInstanceInfo*, size_t) = nullptr;
@@ -60,18 +69,19 @@ struct NrtLibrary {
   NrtStatus (*fetch_events)(char**, size_t*, const NrtFetchOptions*) = nullptr;
   void (*buffer_free)(char*) = nullptr;
 
-  // Whether a trace can be started, fetched and stopped at all.
+  // Returns whether a trace can be started, fetched and stopped.
   bool CanTrace() const;
-  // Whether one core can be fetched by itself, a bounded number of events at a time.
+  // Returns whether one core can be fetched alone, with a limited number of events at a time.
   bool CanFetchOneCore() const;
 };
 
-// Gives back what get_event_types gave.
+// Frees the result of get_event_types.
 void FreeEventTypes(const NrtLibrary& library, const char** types, size_t count);
 
-// The address of `name` in the runtime this process has loaded, or null. Never loads a runtime:
-// looks behind this library in the search order, then in a libnrt.so.1 that is already there. Takes
-// the loader's lock: for application threads inside a call of theirs, never for the tap's thread.
+// Returns the address of `name` in the runtime that this process has loaded, or null. Never loads a
+// runtime: searches behind this library in the search order, then in a loaded libnrt.so.1. Takes
+// the loader's lock: called by application threads within a call of theirs, never by the tap's
+// thread, which could deadlock with a thread that waits for it inside dlopen.
 void* FindNrtSymbol(const char* name);
 
 // Fills the table with FindNrtSymbol.

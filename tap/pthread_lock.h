@@ -5,6 +5,8 @@
 
 #include <pthread.h>
 
+// A scoped lock on a pthread mutex. The tap cannot use std::mutex, whose failure path needs
+// libstdc++: the tap must not bring that into a worker.
 namespace neurontrace::tap {
 
 class PthreadLock {

@@ -32,6 +32,8 @@ void RingWriter::SetCapture(const uint8_t* capture_id) {
 
 uint64_t RingWriter::FreeBytes() {
   const uint64_t claimed = header_->read_pos.load(std::memory_order_acquire);
+  // The agent may write any value. An invalid one is ignored: the ring looks as full as before, and
+  // at worst the agent loses its own data.
   const bool valid = claimed >= read_pos_ && claimed <= write_pos_ && claimed % 8 == 0;
   if (valid) {
     read_pos_ = claimed;
@@ -43,6 +45,7 @@ uint64_t RingWriter::FreeBytes() {
 
 uint64_t RingWriter::RoomForDocument() {
   const uint64_t free_bytes = FreeBytes();
+  // The header, and the padding behind the payload.
   const uint64_t taken = kTapControlReserveBytes + sizeof(TapRecordHeader) + kTapRecordAlignment;
   if (free_bytes <= taken) return 0;
   const uint64_t room = free_bytes - taken;
@@ -52,13 +55,15 @@ uint64_t RingWriter::RoomForDocument() {
 bool RingWriter::AppendDocument(uint32_t nc_idx, uint16_t flags, uint64_t realtime_ns,
                                 const char* json, uint64_t json_bytes) {
   if (json_bytes > RoomForDocument()) return false;
+  // Losses precede the document, so that a reader knows of them when it meets the hole in sequence
+  // numbers.
   FlushLosses(realtime_ns);
   TapRecordHeader record = {};
   record.type = static_cast<uint16_t>(TapRecordType::kFetchDocument);
   record.flags = flags;
   record.nc_idx = nc_idx;
   record.host_realtime_ns = realtime_ns;
-  // What was told about losses came out of the reserve, which covers that.
+  // Records of losses took bytes of the reserve, which is not counted in the room for documents.
   if (!Append(&record, json, json_bytes, nullptr, 0, FreeBytes())) return false;
   ++documents_;
   Count(&header_->counters.documents, 1);
@@ -88,7 +93,8 @@ bool RingWriter::AppendAbout(uint32_t nc_idx, TapRecordType type, uint16_t flags
 TapLoss* RingWriter::LossOf(uint32_t nc_idx, uint64_t realtime_ns) {
   uint32_t at = 0;
   while (at < loss_count_ && losses_[at].nc_idx != nc_idx) ++at;
-  if (at == kLossesMax) at = kLossesMax - 1;  // no more cores than this are ever fetched
+  // There are never more cores than this; the line keeps the index in range in any case.
+  if (at == kLossesMax) at = kLossesMax - 1;
   if (at == loss_count_) {
     ++loss_count_;
     losses_[at] = {nc_idx, {}};
@@ -127,6 +133,7 @@ void RingWriter::FlushLosses(uint64_t realtime_ns) {
     const CoreLoss& one = losses_[i];
     if (!AppendAbout(one.nc_idx, TapRecordType::kLoss, 0, realtime_ns, &one.loss, sizeof one.loss,
                      nullptr, 0)) {
+      // Kept for the next time.
       losses_[left++] = one;
     }
   }
@@ -144,6 +151,7 @@ bool RingWriter::Append(TapRecordHeader* record, const void* head, uint64_t head
   memcpy(record->capture_id, capture_id_, sizeof record->capture_id);
   record->length = static_cast<uint32_t>(length);
   const auto* bytes = reinterpret_cast<const uint8_t*>(record);
+  // The checksum is computed from private memory: the shared ring may change while it is read.
   uint32_t crc = Crc32c(bytes + kTapRecordCrcOffset, sizeof *record - kTapRecordCrcOffset);
   crc = ExtendCrc32c(crc, head, head_bytes);
   record->crc32c = ExtendCrc32c(crc, tail, tail_bytes);
@@ -152,6 +160,7 @@ bool RingWriter::Append(TapRecordHeader* record, const void* head, uint64_t head
   Put(write_pos_ + sizeof *record, head, head_bytes);
   Put(write_pos_ + sizeof *record + head_bytes, tail, tail_bytes);
   write_pos_ += span;
+  // Release: an agent that reads the position also sees the bytes of the record.
   header_->write_pos.store(write_pos_, std::memory_order_release);
   return true;
 }

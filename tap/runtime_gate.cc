@@ -14,6 +14,8 @@ namespace {
 
 timespec Deadline(uint32_t timeout_ms) {
   timespec deadline;
+  // pthread_cond_timedwait measures by CLOCK_REALTIME unless the condition variable has another
+  // clock.
   clock_gettime(CLOCK_REALTIME, &deadline);
   deadline.tv_sec += timeout_ms / 1000;
   deadline.tv_nsec += static_cast<long>(timeout_ms % 1000) * 1'000'000;
@@ -40,11 +42,14 @@ void RuntimeGate::SetInitialised(bool vouched, bool inspects) {
 bool RuntimeGate::TakeBack(Claim claim, uint32_t timeout_ms) {
   const timespec deadline = Deadline(timeout_ms);
   const PthreadLock lock(&mutex_);
-  // The strongest claim wins where several threads wait: exit over close over yield.
+  // If several threads wait, the strongest claim decides how the trace ends: exit over close over
+  // yield.
   if (waiting_.load(std::memory_order_relaxed) == 0 || claim > claim_) claim_ = claim;
   waiting_.fetch_add(1, std::memory_order_release);
   if (claim == Claim::kExit) exiting_ = true;
   Wake();
+  // At exit the tap's thread also has to write its last record, so the application waits for its
+  // acknowledgement.
   while (TapHolds() || (claim == Claim::kExit && thread_alive_ && !exit_acknowledged_)) {
     const int error = timeout_ms == 0 ? pthread_cond_wait(&changed_, &mutex_)
                                       : pthread_cond_timedwait(&changed_, &mutex_, &deadline);
@@ -57,6 +62,7 @@ void RuntimeGate::GiveBack(Claim claim) {
   {
     const PthreadLock lock(&mutex_);
     waiting_.fetch_sub(1, std::memory_order_release);
+    // A closed runtime has no profiler any more.
     if (claim != Claim::kYield) {
       if (initialised_) ++closes_;
       initialised_ = false;
@@ -79,7 +85,7 @@ void RuntimeGate::Wake() {
   const int fd = wake_fd();
   if (fd < 0) return;
   const uint64_t one = 1;
-  // Fails only when the counter is full, and then the thread is awake already.
+  // Fails only if the counter is full, and then the thread is awake already.
   [[maybe_unused]] const ssize_t written = write(fd, &one, sizeof one);
 }
 
@@ -104,6 +110,7 @@ void RuntimeGate::ThreadStarting() {
 }
 
 void RuntimeGate::ThreadRuns() {
+  // Published with release order, so that OnTapThread never compares with a half-written id.
   thread_ = pthread_self();
   thread_known_.store(true, std::memory_order_release);
 }
@@ -136,6 +143,7 @@ RuntimeGate::View RuntimeGate::Observe() {
 
 bool RuntimeGate::Enter() {
   const PthreadLock lock(&mutex_);
+  // An application thread that waits has priority: a busy trace could otherwise keep it waiting.
   if (!initialised_ || exiting_ || profilers_ != 0) return false;
   if (waiting_.load(std::memory_order_relaxed) > 0) return false;
   inside_ = true;

@@ -18,16 +18,29 @@
 
 #include "tap/buffer_format.h"
 
+// Decides at each moment who may call the runtime's trace API: the tap's thread or the application.
+//
+// The tap's thread enters before its calls and leaves after them. It may enter only between a
+// successful nrt_init and nrt_close, while no other profiler is active. An application thread that
+// is about to call nrt_close, or to start or stop a profiler, first takes the runtime back: it
+// waits until the tap's thread has drained and stopped its own trace, which takes limited time.
+//
+// This is the only lock that application threads and the tap share; it is never held during a call
+// into the runtime. Any thread may call the methods, except for those marked as the tap's thread's
+// own.
 namespace neurontrace::tap {
 
 class RuntimeGate {
  public:
+  // Why an application thread takes the runtime, weakest first.
   enum class Claim : uint8_t { kYield, kClose, kExit };
+  // Profilers of the application, as bits of a set.
   enum class Profiler : uint8_t { kSystemTrace = 1, kInspect = 2 };
 
+  // A consistent copy of the state.
   struct View {
     bool initialised;
-    bool vouched;  // by the host's word, not by a call of nrt_init that we saw
+    bool vouched;  // the host declared nrt_init, which the tap has not seen
     bool exiting;
     bool claimed;  // an application thread waits for the runtime
     Claim claim;
@@ -36,43 +49,53 @@ class RuntimeGate {
     uint32_t closes;
   };
 
-  // ---- application threads ----
-  // The runtime is initialised. `inspects`: it started its own capture inside nrt_init.
+  // Records a successful nrt_init. `inspects`: the runtime started a capture of its own inside
+  // nrt_init.
   void SetInitialised(bool vouched, bool inspects);
 
-  // Takes the runtime back for a call of the application. Returns false, without waiting any
-  // longer, when `timeout_ms` (0: none) passed first.
+  // Takes the runtime back for a call of the application. Waits until the tap's trace has stopped,
+  // at most `timeout_ms` (0: no limit). Returns false after the timeout. GiveBack must follow in
+  // both cases, except after kExit.
   bool TakeBack(Claim claim, uint32_t timeout_ms);
-  // After the call. kClose: the runtime is closed; kExit: for good.
+  // Called after the application's call. kClose: the runtime is closed; kExit: for good.
   void GiveBack(Claim claim);
+  // Records that a profiler of the application has started or ended.
   void SetProfiler(Profiler profiler, bool active);
 
-  // Something else changed that the tap's thread should look at.
+  // Wakes the tap's thread after any other change.
   void Wake();
 
-  // ---- thread life ----
-  // Claims the right to create the tap's thread: true for exactly one caller, who must then call
-  // ThreadStarting. Makes the descriptor that Wake writes to.
+  // Claims the right to create the tap's thread: returns true to exactly one caller, who must then
+  // call ThreadStarting. Makes the descriptor that Wake writes to; returns false also if the system
+  // refuses it.
   bool ClaimThread();
+  // Called before the thread is created, so that an exit meanwhile waits for it.
   void ThreadStarting();
-  void ThreadRuns();  // on the tap's thread, first thing
+  // The tap's thread calls it first.
+  void ThreadRuns();
+  // Called by the thread, or by its creator if creating it failed. Releases all waiting application
+  // threads.
   void ThreadEnded();
   bool OnTapThread() const;
 
   // ---- the tap's thread ----
   View Observe();
-  bool Enter();           // false: the runtime may not be called now
-  bool EnterForFacts();   // for calls that do not touch the capture: whatever profilers do
-  bool EnterToRelease();  // to drain and stop our own trace; false: it is too late for that
+  bool Enter();  // false: the runtime may not be called now
+  // For calls that do not concern captures: allowed while a profiler is active.
+  bool EnterForFacts();
+  bool EnterToRelease();  // to drain and stop the tap's own trace; false: it is too late for that
+  // Ends an Enter. `owns_trace`: a trace of the tap is running.
   void Leave(bool owns_trace);
-  void SetRuntimeGone();  // it said itself that it is closed
+  // Records that the runtime itself has reported that it is closed.
+  void SetRuntimeGone();
+  // Confirms that the last record of an exiting process has been written.
   void AcknowledgeExit();
 
   // Readable after a Wake, until ClearWake.
   int wake_fd() const { return wake_fd_.load(std::memory_order_acquire); }
   void ClearWake();
 
-  // Not 0 while an application thread waits: long work of the tap looks at it between calls.
+  // Not 0 while an application thread waits. The tap checks it between the calls of long work.
   const std::atomic<uint32_t>& waiting() const { return waiting_; }
 
  private:

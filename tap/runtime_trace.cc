@@ -7,23 +7,23 @@
 namespace neurontrace::tap {
 namespace {
 
-// Within a string its quotes would be escaped, so that these are keys.
+// Within a JSON string the quotes would be escaped, so these can only be keys.
 constexpr char kEventKey[] = "\"event_type\"";
 constexpr char kIdKey[] = "\"nc_local_id\"";
 constexpr uint64_t kUsualEventBytes = 350;
 constexpr uint64_t kSampleBytes = 8 * 1024;
 constexpr uint64_t kSmallestDocumentReserve = 64 * 1024;
-// The vendor's own examples switch cores 0 to 127 off before they switch some on.
+// The vendor's own examples disable cores 0 to 127 before they enable some.
 constexpr uint32_t kCoresToDisableMin = 128;
 
 void Add(std::atomic<uint64_t>* counter, uint64_t by) {
   counter->store(counter->load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
 }
 
-// An empty envelope is a few dozen bytes; no event is that small.
+// An empty envelope has a few dozen bytes; no event is that small.
 bool HoldsNoEvent(uint64_t json_bytes) { return json_bytes < 64; }
 
-// Calls visit(behind) for every place behind `key`.
+// Calls visit(behind) with each place after `key`.
 template <size_t kSize, typename Visit>
 void ForEachKey(const char* json, uint64_t json_bytes, const char (&key)[kSize], Visit visit) {
   const char* const end = json + json_bytes;
@@ -35,14 +35,15 @@ void ForEachKey(const char* json, uint64_t json_bytes, const char (&key)[kSize],
   }
 }
 
-// One more than the number behind a key, 0 where there is none.
+// Returns one more than the number after a key, or 0 if there is none.
 uint64_t IdEnd(const char* at, const char* end) {
   while (at < end && (*at == ' ' || *at == ':')) ++at;
   const char* const digits = at;
   uint64_t id = 0;
   for (; at < end && *at >= '0' && *at <= '9'; ++at) {
     const auto digit = static_cast<uint64_t>(*at - '0');
-    if (id > (UINT64_MAX - 1 - digit) / 10) return 0;  // no number that a runtime gives
+    // Overflow: not a number of a runtime.
+    if (id > (UINT64_MAX - 1 - digit) / 10) return 0;
     id = id * 10 + digit;
   }
   return at == digits ? 0 : id + 1;
@@ -66,6 +67,8 @@ uint64_t EstimateEvents(const char* json, uint64_t json_bytes) {
     ++found;
   }
   if (sample == json_bytes) return found > 0 ? found : 1;
+  // Events of one document have similar sizes, so the mean of the first ones is good enough for a
+  // schedule.
   const uint64_t per_event =
       found >= 2 ? static_cast<uint64_t>(last - first) / (found - 1) : kUsualEventBytes;
   return json_bytes / per_event + 1;
@@ -108,6 +111,7 @@ RuntimeTrace::Start RuntimeTrace::Begin(const CaptureSpec& spec, bool resumed) {
   errors_in_a_row_ = 0;
   last_error_ = kNrtSuccess;
   PrepareFetch(spec);
+  // Only after the start has succeeded: a refused start leaves no record.
   memcpy(capture_id_, spec.capture_id, sizeof capture_id_);
   ring_->SetCapture(capture_id_);
   documents_at_start_ = ring_->documents();
@@ -117,7 +121,8 @@ RuntimeTrace::Start RuntimeTrace::Begin(const CaptureSpec& spec, bool resumed) {
 }
 
 NrtStatus RuntimeTrace::Configure(const CaptureSpec& spec, NrtTraceConfig* config, Start* start) {
-  // Without a bound the runtime takes over a hundred megabytes a core: refuse rather than risk it.
+  // Without a limit the runtime allocates over a hundred megabytes for each core: the tap refuses
+  // rather than risks that.
   if (library_->config_set_max_events_per_nc == nullptr) return kNrtResource;
   library_->config_set_max_events_per_nc(config, spec.max_events_per_nc);
   if (!spec.WantsEveryCore()) ConfigureCores(spec, config, start);
@@ -147,7 +152,7 @@ void RuntimeTrace::ConfigureEventTypes(const CaptureSpec& spec, NrtTraceConfig* 
     start->unfiltered = true;
     return;
   }
-  // Everything is enabled by default, so "only these" first disables what is not named.
+  // Everything is enabled by default, so "only these" first disables the types that are not named.
   const char** types = nullptr;
   size_t count = 0;
   if (only && library_->get_event_types(&types, &count) == kNrtSuccess) {
@@ -170,6 +175,7 @@ void RuntimeTrace::ConfigureEventTypes(const CaptureSpec& spec, NrtTraceConfig* 
 void RuntimeTrace::PrepareFetch(const CaptureSpec& spec) {
   slot_count_ = 0;
   uint32_t cores = 0;
+  // Fetching core by core limits the size of a document; otherwise one fetch returns all cores.
   if (library_->CanFetchOneCore() && library_->get_visible_vnc_count(&cores) == kNrtSuccess) {
     for (uint32_t core = 0; core < cores && core < kTapMaxCores; ++core) {
       if (spec.Wants(core)) slot_core_[slot_count_++] = core;
@@ -184,7 +190,8 @@ void RuntimeTrace::PrepareFetch(const CaptureSpec& spec) {
     slot_count_ = 1;
     slot_core_[0] = kTapNoCore;
   }
-  // No document may take more than about a quarter of the shared ring.
+  // No document may take more than about a quarter of the shared ring. Twice the usual size of an
+  // event leaves room for larger ones.
   events_per_fetch_ = ring_bytes_ / 4 / (kUsualEventBytes * 2);
   if (slot_core_[0] == kTapNoCore && cores > 1) events_per_fetch_ /= cores;
   if (events_per_fetch_ > kEventsPerFetchMax) events_per_fetch_ = kEventsPerFetchMax;
@@ -192,6 +199,7 @@ void RuntimeTrace::PrepareFetch(const CaptureSpec& spec) {
   if (options_ != nullptr && library_->fetch_options_set_max_events_per_nc != nullptr) {
     library_->fetch_options_set_max_events_per_nc(options_, events_per_fetch_);
   }
+  // An estimate until documents have been seen.
   largest_document_ = events_per_fetch_ * kUsualEventBytes;
   schedule_.Begin(clock_->monotonic_ns(), slot_count_, spec.max_events_per_nc, events_per_fetch_);
 }
@@ -207,6 +215,9 @@ void RuntimeTrace::WriteStarted(const CaptureSpec& spec, uint16_t flags) {
 }
 
 uint64_t RuntimeTrace::ReservedBytes() const {
+  // A fetch removes events from the runtime's ring, so it must be made only if its document will
+  // fit: events that stay in the runtime's ring are not lost yet. Half of the ring at most, as
+  // otherwise a single huge document would stop all fetches.
   uint64_t reserve = largest_document_ + largest_document_ / 4;
   if (reserve < kSmallestDocumentReserve) reserve = kSmallestDocumentReserve;
   return reserve < ring_bytes_ / 2 ? reserve : ring_bytes_ / 2;
@@ -215,7 +226,8 @@ uint64_t RuntimeTrace::ReservedBytes() const {
 RuntimeTrace::Fetched RuntimeTrace::Fetch(uint32_t slot, uint16_t flags, uint64_t* events) {
   const uint32_t core = slot_core_[slot];
   if (core != kTapNoCore) library_->fetch_options_set_nc_idx(options_, core);
-  char* json = nullptr;  // the runtime refuses anything else
+  // The runtime refuses a pointer that is not null.
+  char* json = nullptr;
   size_t size = 0;
   const uint64_t begin_ns = clock_->monotonic_ns();
   const NrtStatus status = library_->fetch_events(&json, &size, options_);
@@ -223,11 +235,14 @@ RuntimeTrace::Fetched RuntimeTrace::Fetch(uint32_t slot, uint16_t flags, uint64_
   Add(&counters_->fetch_ns, clock_->monotonic_ns() - begin_ns);
   const bool failed = status != kNrtSuccess && status != kNrtQueueEmpty;
   *events = failed || json == nullptr ? 0 : EstimateEvents(json, size);
+  // Half counts as full, because the number is an estimate.
   const bool full = *events * 2 >= events_per_fetch_;
   if (full) flags = static_cast<uint16_t>(flags | kTapRecordFlagMore);
   if (*events > 0) {
     if (size > largest_document_) largest_document_ = size;
     const uint64_t realtime_ns = clock_->realtime_ns();
+    // The document was larger than expected. Its events are gone from the runtime, so they are
+    // counted exactly.
     if (!ring_->AppendDocument(core, flags, realtime_ns, json, size)) {
       ring_->CountRefused(core, realtime_ns, LookAtRefused(json, size));
     }
@@ -246,6 +261,7 @@ RuntimeTrace::Fetched RuntimeTrace::Fetch(uint32_t slot, uint16_t flags, uint64_
 
 bool RuntimeTrace::DrainDue(const std::atomic<uint32_t>& interrupt) {
   const uint64_t begin_ns = clock_->monotonic_ns();
+  // Forgets an unusually large document within some thousand rounds.
   largest_document_ -= largest_document_ / 1024;
 
   const uint32_t fetches_max = kFetchesPerCoreARound * slot_count_;
@@ -253,8 +269,10 @@ bool RuntimeTrace::DrainDue(const std::atomic<uint32_t>& interrupt) {
   for (uint32_t i = 0; i < fetches_max && now_ns - begin_ns < kRoundBudgetNs; ++i) {
     const uint32_t slot = schedule_.Next(now_ns);
     if (slot == DrainSchedule::kNoSlot) break;
+    // The application waits for the runtime: it must not wait for more than one fetch.
     if (interrupt.load(std::memory_order_acquire) != 0) return true;
     if (ring_->RoomForDocument() < ReservedBytes()) {
+      // The agent is behind. The events stay in the runtime's ring as long as that has room.
       ring_->CountDeferred(slot_core_[slot], clock_->realtime_ns());
       schedule_.PutOff(slot, now_ns);
       continue;
@@ -264,6 +282,7 @@ bool RuntimeTrace::DrainDue(const std::atomic<uint32_t>& interrupt) {
     const Fetched fetched = Fetch(slot, 0, &events);
     now_ns = clock_->monotonic_ns();
     if (fetched == Fetched::kError) {
+      // Other errors may be temporary.
       const bool gone = last_error_ == kNrtUninitialized || last_error_ == kNrtClosed;
       if (gone || errors_in_a_row_ >= kFetchErrorsInARowMax) return false;
       schedule_.PutOff(slot, now_ns);
@@ -276,10 +295,10 @@ bool RuntimeTrace::DrainDue(const std::atomic<uint32_t>& interrupt) {
   return true;
 }
 
-// Of the cores that have not come back thin `rounds` times yet: the next in line in the first
-// round, the quietest in the second. While the last of many cores is drained the others go on
-// recording, and what comes between a core's last fetch and the stop is the least when the loudest
-// is last.
+// Returns the next core that has not come back thin `rounds` times: in the first round the next in
+// line, in the second the one with the lowest rate. While the last of many cores is drained the
+// others continue to record. The fewest events arrive between a core's last fetch and the stop if
+// the busiest core comes last.
 uint32_t RuntimeTrace::NextOfRound(const uint8_t* thin, uint8_t rounds, uint32_t after) const {
   uint32_t next = DrainSchedule::kNoSlot;
   for (uint32_t i = 1; i <= slot_count_; ++i) {
@@ -294,7 +313,8 @@ uint32_t RuntimeTrace::NextOfRound(const uint8_t* thin, uint8_t rounds, uint32_t
   return next;
 }
 
-// The core nearest to overwriting, if it is near, or has not come back thin at all.
+// Returns the core nearest to overwriting, if that is near or the core has not come back thin at
+// all.
 uint32_t RuntimeTrace::MostUrgent(const uint8_t* thin, uint64_t now_ns) const {
   uint32_t next = DrainSchedule::kNoSlot;
   uint64_t next_left_ns = kNeverNs;
@@ -310,11 +330,13 @@ uint32_t RuntimeTrace::MostUrgent(const uint8_t* thin, uint64_t now_ns) const {
 bool RuntimeTrace::DrainEveryCore() {
   uint64_t now_ns = clock_->monotonic_ns();
   const uint64_t deadline_ns = now_ns + kFinalDrainBudgetNs;
-  uint8_t thin[kTapMaxCores] = {};  // times that a core came back so
+  // The round in which each core came back thin last.
+  uint8_t thin[kTapMaxCores] = {};
   uint32_t last_in_line = slot_count_ - 1;
   errors_in_a_row_ = 0;
   uint8_t round = 1;
-  // Every second fetch goes to the most urgent core, so that each gets its share.
+  // Every second fetch goes to the most urgent core; the others go in turn, so that each core gets
+  // its share.
   for (bool by_urgency = true; round <= 2; by_urgency = !by_urgency) {
     uint32_t slot = NextOfRound(thin, round, last_in_line);
     if (slot == DrainSchedule::kNoSlot) {
@@ -336,6 +358,7 @@ bool RuntimeTrace::DrainEveryCore() {
     if (fetched == Fetched::kThin) thin[slot] = round;
     schedule_.Drained(slot, fetched_ns, now_ns, events, fetched == Fetched::kFull);
   }
+  // The first round decides: the second only brings the ends of the cores closer together.
   return round > 1;
 }
 
@@ -344,6 +367,7 @@ void RuntimeTrace::WriteStopped(TapTraceStopped stopped, uint64_t documents_at_s
   stopped.documents = ring_->documents() - documents_at_start;
   stopped.refused_documents = ring_->refused_documents() - refused_at_start;
   const uint64_t realtime_ns = clock_->realtime_ns();
+  // Before TRACE_STOPPED: a reader closes its account there.
   ring_->FlushLosses(realtime_ns);
   ring_->AppendControl(TapRecordType::kTraceStopped, 0, realtime_ns, &stopped, sizeof stopped);
 }
@@ -352,7 +376,8 @@ void RuntimeTrace::End(TapStopReason reason, bool call_stop) {
   if (!running_) return;
   TapTraceStopped stopped = {};
   stopped.reason = static_cast<uint32_t>(reason);
-  // A trace that somebody else ended has nothing to fetch; what there is may be theirs.
+  // A trace that another caller ended has nothing to fetch; events that are there may belong to
+  // that caller.
   if (reason != TapStopReason::kFetchFailed) {
     stopped.final_drain_complete = (holds_ && !collecting_) || DrainEveryCore() ? 1 : 0;
   }
@@ -377,12 +402,14 @@ void RuntimeTrace::BeginCollection(const CaptureSpec& spec, const uint8_t* captu
   collected_all_ = false;
   collect_begun_ns_ = collect_due_ns_ = now_ns;
   collect_last_ = slot_count_ - 1;
-  // How many events a document holds is an estimate, and what a ring records meanwhile comes last.
+  // How many events a document has is an estimate, and events recorded meanwhile come last: an
+  // eighth is added to the ring's capacity.
   const uint64_t cores = slot_core_[0] == kTapNoCore ? kTapMaxCores : 1;
   for (uint32_t slot = 0; slot < slot_count_; ++slot) {
     collect_left_[slot] = (ring_events_ + ring_events_ / 8) * cores;
   }
   errors_in_a_row_ = 0;
+  // Only for its rates, which are unknown while rings are held.
   schedule_.Begin(now_ns, slot_count_, ring_events_, events_per_fetch_);
   ring_->SetCapture(capture_id);
   collect_documents_at_start_ = ring_->documents();
@@ -423,6 +450,8 @@ RuntimeTrace::Collected RuntimeTrace::Collect(const std::atomic<uint32_t>& inter
       return Collected::kMore;
     }
     const bool done = fetched == Fetched::kThin || events >= collect_left_[slot];
+    // A core that records faster than it is fetched would otherwise never be done: after as many
+    // events as its ring can hold, all that it held at the beginning has been fetched.
     collect_left_[slot] = done ? 0 : collect_left_[slot] - events;
   }
   return Collected::kMore;

@@ -10,64 +10,76 @@
 #include "tap/ring_writer.h"
 #include "tap/tap_clock.h"
 
+// The tap's trace in the runtime: starts it, fetches its rings core by core into the shared ring,
+// and stops it. A trace that holds is fetched only on request. Runs on the tap's thread; the caller
+// ensures that the runtime may be called (RuntimeGate). All times are ns of CLOCK_MONOTONIC.
 namespace neurontrace::tap {
 
-// How many events a document of this size holds, judged by its first bytes: the tap does not parse.
+// Returns about how many events a document of this size has, judged by its first bytes: the tap
+// does not parse JSON.
 uint64_t EstimateEvents(const char* json, uint64_t json_bytes);
-// What it holds by all of its bytes: for one that is about to be lost.
+// Returns the number of events in a document and their highest sequence number, from all of its
+// bytes: for a document that is about to be lost.
 RefusedDocument LookAtRefused(const char* json, uint64_t json_bytes);
 
 class RuntimeTrace {
  public:
   static constexpr uint64_t kEventsPerFetchMax = 4096;
+  // The longest time of the last drain, during which the application may wait in nrt_close.
   static constexpr uint64_t kFinalDrainBudgetNs = 2 * kNsPerSecond;
-  static constexpr uint64_t kFinalDrainUrgentNs = 50 * kNsPerMs;  // so near to overwriting
+  static constexpr uint64_t kFinalDrainUrgentNs =
+      50 * kNsPerMs;  // nearer to overwriting than this is urgent
   static constexpr uint32_t kFetchErrorsInARowMax = 8;
-  // A round of fetches ends after this much, so that the agent's commands are never waited for.
+  // A round of fetches ends after this number or time, so that commands of the agent are served in
+  // between.
   static constexpr uint32_t kFetchesPerCoreARound = 16;
   static constexpr uint64_t kRoundBudgetNs = 100 * kNsPerMs;
 
-  // Of what was held, where the agent is slow to make room: what is not here by then never is.
+  // The longest time of a collection, if the agent is slow to make room. Events not collected by
+  // then are given up.
   static constexpr uint64_t kCollectBudgetNs = 30 * kNsPerSecond;
   static constexpr uint64_t kCollectPauseNs = 5 * kNsPerMs;
 
+  // The outcome of Begin.
   struct Start {
     NrtStatus status;
     uint32_t unknown_names;  // event types that this runtime does not have
     bool unfiltered;         // the runtime lacks what the spec's filters need
   };
 
+  // All pointers must outlive this. `ring_bytes` is the size of the shared ring.
   void Attach(const NrtLibrary* library, RingWriter* ring, TapBufferCounters* counters,
               const TapClock* clock, uint64_t ring_bytes);
 
-  // Starts the trace and writes TRACE_STARTED. `resumed`: the same capture ran before. One that
+  // Starts the trace and writes TRACE_STARTED. `resumed`: the same capture ran before. A trace that
   // holds is not fetched before BeginCollection.
   Start Begin(const CaptureSpec& spec, bool resumed);
 
-  // Fetches the cores that are due, in the order of DrainSchedule, for one round at the longest.
-  // Returns early, between two fetches, when `interrupt` is not 0. False: the trace is not there
-  // any more.
+  // Fetches the cores that are due, in the order of DrainSchedule, for at most one round. Returns
+  // early, between two fetches, when `interrupt` is not 0. Returns false if the trace does not
+  // exist any more.
   bool DrainDue(const std::atomic<uint32_t>& interrupt);
 
-  // From here to EndCollection what the rings of a trace that holds have is recorded under
-  // `capture_id`. Collect fetches a round of it, and gives way to `interrupt` as DrainDue does; it
-  // is done with a core whose last document was small, or that returned as many events as its ring
-  // can hold.
+  // From BeginCollection to EndCollection the contents of held rings are recorded under
+  // `capture_id`. Collect fetches one round and yields to `interrupt` as DrainDue does. It is done
+  // with a core whose last document was small, or that returned as many events as its ring can
+  // hold.
   enum class Collected { kMore, kDone, kGone };
   void BeginCollection(const CaptureSpec& spec, const uint8_t* capture_id);
   Collected Collect(const std::atomic<uint32_t>& interrupt);
   void EndCollection(TapStopReason reason);
 
   // Fetches every core until it comes back thin, the one nearest to overwriting first, and then
-  // every one once more, the loudest last, all within the time budget; then stops the trace if
-  // `call_stop`, and writes LOSS and TRACE_STOPPED. The last fetch of a core is where the capture
-  // ends for it: nothing tells how much the runtime records from there to its own stop. Of a trace
-  // that holds only what is being collected is fetched.
+  // every core once more, the busiest last, all within the time budget. Then stops the trace if
+  // `call_stop`, and writes LOSS and TRACE_STOPPED. A core's capture ends with its last fetch: the
+  // number of events that the runtime records from there to its own stop is unknown. A trace that
+  // holds is fetched only if a collection is in progress.
   void End(TapStopReason reason, bool call_stop);
 
   bool running() const { return running_; }
   bool holds() const { return running_ && holds_; }
   bool collecting() const { return collecting_; }
+  // Returns when DrainDue or Collect has work, or kNeverNs.
   uint64_t NextDueNs() const {
     if (!running_) return kNeverNs;
     if (holds_) return collecting_ ? collect_due_ns_ : kNeverNs;
@@ -86,10 +98,13 @@ class RuntimeTrace {
   void WriteStopped(TapTraceStopped stopped, uint64_t documents_at_start,
                     uint64_t refused_at_start);
   uint32_t NextToCollect() const;
+  // Fetches one core into the ring and sets the estimated number of events.
   Fetched Fetch(uint32_t slot, uint16_t flags, uint64_t* events);
+  // Makes the last fetches. Returns whether every core came back thin within the budget.
   bool DrainEveryCore();
   uint32_t NextOfRound(const uint8_t* thin, uint8_t rounds, uint32_t after) const;
   uint32_t MostUrgent(const uint8_t* thin, uint64_t now_ns) const;
+  // Returns the room that the ring must have before a fetch.
   uint64_t ReservedBytes() const;
 
   const NrtLibrary* library_ = nullptr;
@@ -119,7 +134,8 @@ class RuntimeTrace {
   uint64_t collect_documents_at_start_ = 0;
   uint64_t collect_refused_at_start_ = 0;
 
-  // The cores to fetch, by slot; one slot kTapNoCore where the runtime can only give all at once.
+  // The cores to fetch, by slot; a single slot kTapNoCore if the runtime can only return all at
+  // once.
   uint32_t slot_count_ = 0;
   uint32_t slot_core_[kTapMaxCores] = {};
   DrainSchedule schedule_;

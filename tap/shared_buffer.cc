@@ -14,10 +14,12 @@ namespace neurontrace::tap {
 
 namespace {
 
-constexpr unsigned kMfdNoexecSeal = 0x0008;  // since Linux 6.3; older kernels say EINVAL
+// MFD_NOEXEC_SEAL, since Linux 6.3; older kernels return EINVAL. Without it newer kernels may warn
+// or refuse (vm.memfd_noexec).
+constexpr unsigned kMfdNoexecSeal = 0x0008;
 
 int CreateMemfd() {
-  // Without glibc's function, which is not there before 2.27.
+  // By system call, as glibc has the function since 2.27 only.
   const auto create = [](unsigned flags) {
     return static_cast<int>(syscall(SYS_memfd_create, "neurontrace_tap", flags));
   };
@@ -39,12 +41,14 @@ void FillHeader(TapBufferHeader* header, uint64_t ring_bytes, uint64_t realtime_
   strncpy(header->tap_version, NEURONTRACE_VERSION, sizeof header->tap_version - 1);
   header->created_realtime_ns = realtime_ns;
   header->state.store(static_cast<uint32_t>(TapState::kNotInitialised));
+  // Last: a file with the magic number has a complete header.
   header->magic = kTapBufferMagic;
 }
 
 }  // namespace
 
 uint64_t RingBytesFromText(const char* text) {
+  // strtoull would accept a sign and blanks.
   if (text == nullptr || text[0] < '0' || text[0] > '9') return kTapRingBytesDefault;
   char* end = nullptr;
   const uint64_t wanted = strtoull(text, &end, 10);
@@ -59,6 +63,8 @@ bool SharedBuffer::Create(uint64_t ring_bytes, uint64_t realtime_ns) {
   const int fd = CreateMemfd();
   if (fd < 0) return false;
   void* base = MAP_FAILED;
+  // The seals are part of the protection of both sides: a file that shrinks would raise SIGBUS in
+  // the other process.
   if (ftruncate(fd, static_cast<off_t>(total)) == 0 &&
       fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
     base = mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -67,7 +73,7 @@ bool SharedBuffer::Create(uint64_t ring_bytes, uint64_t realtime_ns) {
     close(fd);
     return false;
   }
-  // A forked child must neither write here nor keep the memory alive.
+  // A forked child must neither write to the buffer nor keep its memory alive.
   madvise(base, total, MADV_DONTFORK);
   fd_ = fd;
   base_ = static_cast<uint8_t*>(base);
@@ -83,7 +89,7 @@ void SharedBuffer::Destroy() {
 }
 
 void SharedBuffer::ReleaseRingPages() {
-  // Where the kernel refuses, the pages stay: that costs memory and nothing else.
+  // If the kernel refuses, the pages stay, which costs memory and nothing else.
   fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(kTapRingOffset),
             static_cast<off_t>(ring_bytes_));
 }
@@ -96,7 +102,8 @@ uint64_t ProcessStartTicks() {
   close(fd);
   if (size <= 0) return 0;
   text[size] = '\0';
-  // The second field is the program's name in parentheses and may hold anything, spaces included.
+  // The second field is the program's name in parentheses and may contain anything, including
+  // blanks and parentheses.
   const char* field = strrchr(text, ')');
   if (field == nullptr) return 0;
   for (int number = 2; number < 22; ++number) {

@@ -5,18 +5,22 @@
 
 #include "tap/buffer_format.h"
 
+// Owns the memfd of tap/buffer_format.h and its mapping in this process. Forked children do not
+// inherit the mapping. Used by the tap's thread alone.
 namespace neurontrace::tap {
 
-// The ring size that `text` (NEURONTRACE_TAP_BUFFER_BYTES, may be null) asks for: the next power of
-// two within the limits; the default where it says nothing or nonsense.
+// Returns the ring size for `text` (NEURONTRACE_TAP_BUFFER_BYTES, may be null): the next power of
+// two within the limits, or the default if it is not a number.
 uint64_t RingBytesFromText(const char* text);
 
 class SharedBuffer {
  public:
-  // Makes, seals and maps the file; false, with nothing kept, where the system refuses.
+  // Creates, seals and maps the file. Returns false, keeping nothing, if the system refuses.
   bool Create(uint64_t ring_bytes, uint64_t realtime_ns);
+  // Unmaps and closes the file. The agent's own mapping stays valid.
   void Destroy();
-  // Gives the memory of the ring back to the system; it reads as zeros until written again.
+  // Returns the memory of the ring to the system; it reads as zeros until it is written again. Only
+  // while the ring is empty.
   void ReleaseRingPages();
 
   bool valid() const { return base_ != nullptr; }
@@ -33,7 +37,8 @@ class SharedBuffer {
   uint64_t ring_bytes_ = 0;
 };
 
-// Field 22 of /proc/self/stat, or 0 where it cannot be read.
+// Returns field 22 of /proc/self/stat, the start time of the process in clock ticks, or 0 if it
+// cannot be read.
 uint64_t ProcessStartTicks();
 
 }  // namespace neurontrace::tap

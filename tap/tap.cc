@@ -69,6 +69,9 @@ Tap::~Tap() {
 }
 
 uint64_t Tap::Step() {
+  // The order of one step: waiting application threads first, then life cycle and commands, which
+  // decide what is wanted, then the trace. State and facts are published last, so that the agent
+  // sees the result of the whole step.
   view_ = gate_->Observe();
   ReleaseIfAsked();
   FollowLifecycle();
@@ -85,6 +88,7 @@ uint64_t Tap::Step() {
     NotifyConsumer();
   }
   GiveMemoryBack(now_ns);
+  // The records are in the ring, which outlives the process as long as the agent has it open.
   if (exit_told_) gate_->AcknowledgeExit();
   return NextDeadlineNs();
 }
@@ -100,6 +104,7 @@ void Tap::Sleep(uint64_t deadline_ns) {
       static_cast<short>(connection_.WantsToSend() ? POLLIN | POLLOUT : POLLIN);
   pollfd watched[2] = {{gate_->wake_fd(), POLLIN, 0}, {connection_.fd(), socket_events, 0}};
   const int ready = ppoll(watched, 2, deadline_ns == kNeverNs ? nullptr : &timeout, nullptr);
+  // Cleared before the next step observes the gate, so that no wake-up is lost.
   if (ready > 0 && watched[0].revents != 0) gate_->ClearWake();
 }
 
@@ -120,6 +125,7 @@ void Tap::ReleaseIfAsked() {
 void Tap::FollowLifecycle() {
   if (view_.inits != inits_seen_) {
     inits_seen_ = view_.inits;
+    // A new runtime has new rings, other facts, and may accept what the old one refused.
     buffer_.header()->init_count.store(inits_seen_, std::memory_order_relaxed);
     WriteLifecycle(TapLifecycleEvent::kInit);
     start_at_ns_ = 0;
@@ -137,7 +143,8 @@ void Tap::FollowLifecycle() {
   }
   if (view_.profilers != profilers_seen_) {
     profilers_seen_ = view_.profilers;
-    start_at_ns_ = 0;  // if they are done, it is our turn at once
+    // If the profilers have ended, the tap's turn comes at once.
+    start_at_ns_ = 0;
     refusal_ = Refusal::kNone;
   }
 }
@@ -179,6 +186,7 @@ void Tap::NoteStart(const RuntimeTrace::Start& start, uint64_t now_ns) {
                  start.unfiltered ? "; it cannot filter as asked and records more" : "");
       }
       return;
+    // The application closed the runtime by a way that the tap does not see.
     case kNrtUninitialized:
     case kNrtClosed:
       gate_->SetRuntimeGone();
@@ -190,6 +198,7 @@ void Tap::NoteStart(const RuntimeTrace::Start& start, uint64_t now_ns) {
                "the runtime has no memory for the trace (status %d): ask for fewer events per core",
                start.status);
       return;
+    // The runtime has a single capture, so any other refusal means that another profiler has it.
     default:
       RetryStartLater(Refusal::kBusy, now_ns);
       snprintf(detail_, sizeof detail_,
@@ -209,7 +218,8 @@ void Tap::StopTrace(TapStopReason reason) {
   if (gate_->EnterToRelease()) {
     trace_.End(reason, true);
   } else {
-    trace_.End(TapStopReason::kFetchFailed, false);  // the runtime is gone: only say so
+    // The runtime is gone: only the end of the trace is recorded.
+    trace_.End(TapStopReason::kFetchFailed, false);
   }
   NotifyConsumer();
   gate_->Leave(false);
@@ -227,8 +237,8 @@ void Tap::DrainIfDue(uint64_t now_ns) {
 void Tap::LoseTrace(uint64_t now_ns) {
   nrt_status_ = trace_.last_error();
   const bool closed = nrt_status_ == kNrtUninitialized || nrt_status_ == kNrtClosed;
-  // Where we see the application's calls, nobody else can have started a trace, so this one is ours
-  // to stop. Where we do not, it may be a profiler's by now.
+  // If the tap sees the application's calls, no other caller can have started a trace, so this one
+  // is the tap's to stop. If it does not, the trace may be a profiler's by now.
   const bool ours = !closed && !view_.vouched && gate_->EnterToRelease();
   trace_.End(TapStopReason::kFetchFailed, ours);
   gate_->Leave(false);
@@ -296,7 +306,8 @@ void Tap::PublishFacts() {
     runtime_facts_.Gather(*library_);
     gate_->Leave(trace_.running());
   }
-  // Where the application is about to close, or to profile, its call goes first.
+  // If the application is about to close or to profile, its call has priority and the facts are
+  // gathered later.
   facts_stale_ = view_.initialised && !view_.exiting && !runtime_facts_.complete;
   runtime_facts_.AddTo(&facts_);
   AddProcessFacts(&facts_);
@@ -310,12 +321,14 @@ void Tap::NotifyConsumer() {
   if (write_pos == notified_pos_ && !facts_are_news_) return;
   notified_pos_ = write_pos;
   facts_are_news_ = false;
+  // Pairs with the agent, which sets consumer_waiting and then reads write_pos again: one of the
+  // two sees the other's write, so no wake-up is lost.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (header->consumer_waiting.exchange(0, std::memory_order_seq_cst) != 0) connection_.SendWake();
 }
 
 void Tap::GiveMemoryBack(uint64_t now_ns) {
-  // A trace that holds writes nothing for as long as nobody asks.
+  // A trace that holds writes nothing until it is asked to.
   const bool holds = trace_.holds() && !trace_.collecting();
   if ((wanted_ || trace_.running()) && !holds) {
     give_back_at_ns_ = now_ns + kGiveBackFirstNs;
@@ -328,7 +341,7 @@ void Tap::GiveMemoryBack(uint64_t now_ns) {
     give_back_at_ns_ = kNeverNs;
     return;
   }
-  // The agent has yet to commit what it read.
+  // The agent still has to commit what it has read.
   give_back_at_ns_ = now_ns + give_back_pause_ns_;
   give_back_pause_ns_ = Earlier(give_back_pause_ns_ * 2, kGiveBackMaxNs);
 }
@@ -355,6 +368,7 @@ uint64_t Tap::NextDeadlineNs() const {
 
 void Tap::HandleCollect(uint64_t now_ns) {
   const uint8_t* asked = command_.spec.capture_id;
+  // An agent that was restarted repeats its commands; the contents must not be collected twice.
   if (WasCollected(asked)) {
     Answer(TapResult::kOk, asked, "", now_ns);
     return;
@@ -415,7 +429,7 @@ void Tap::NoteCollected(uint64_t now_ns) {
   memset(&collecting_, 0, sizeof collecting_);
 }
 
-// The trace has ended, and with it what its rings held.
+// The trace has ended, and with it the contents of its rings.
 void Tap::ForgetCollections(uint64_t now_ns) {
   static constexpr uint8_t kNone[kTapCaptureIdBytes] = {};
   if (!SameCaptureId(collecting_.capture_id, kNone)) NoteCollected(now_ns);
@@ -426,7 +440,7 @@ void Tap::ForgetCollections(uint64_t now_ns) {
   }
 }
 
-// A STOP of what is or was to be collected; false if it is of something else.
+// Ends a collection or removes one that waits. Returns false if the id is of neither.
 bool Tap::StopCollection(const uint8_t* capture_id, uint64_t now_ns) {
   if (trace_.collecting() && SameCaptureId(collecting_.capture_id, capture_id)) {
     trace_.EndCollection(TapStopReason::kCommand);
@@ -459,7 +473,8 @@ bool Tap::WasCollected(const uint8_t* capture_id) const {
 
 uint64_t Tap::NextCollectionNs() const {
   uint64_t next = kNeverNs;
-  if (!trace_.holds() || trace_.collecting()) return next;  // one after the other
+  // One collection after the other.
+  if (!trace_.holds() || trace_.collecting()) return next;
   for (uint32_t i = 0; i < collection_count_; ++i) {
     if (collections_[i].at_ns < next) next = collections_[i].at_ns;
   }
@@ -470,7 +485,7 @@ uint64_t Tap::NextCollectionNs() const {
 
 void Tap::ServeAgent(uint64_t now_ns) {
   if (connection_.ConnectIfDue(now_ns)) {
-    // Nothing of this comes from the shared header, which an earlier agent may have written over.
+    // Nothing of this comes from the shared header, which an earlier agent may have overwritten.
     TapHello hello = {};
     hello.header = {kTapMessageMagic, kTapProtocolVersion,
                     static_cast<uint16_t>(TapMessageType::kHello), sizeof hello, 0};
@@ -507,6 +522,7 @@ void Tap::ServePacket(long size, uint64_t now_ns) {
     connection_.Drop(now_ns, true);
     return;
   }
+  // A wrong time must not reserve the worker for long.
   if (command_.at_ns > now_ns && command_.at_ns - now_ns > kAheadMaxNs) {
     Answer(TapResult::kTooFarAhead, command_.spec.capture_id, "its time is too far ahead", now_ns);
     return;
@@ -540,6 +556,7 @@ void Tap::HandleStart(uint64_t now_ns) {
     stop_at_ns_ = kNeverNs;
     detail_[0] = '\0';
   }
+  // The begin of a capture that already ran is in the past, whatever the agent repeats.
   if (!resumed_) {
     begin_at_ns_ = command_.at_ns;
     StartIfWanted(now_ns);

@@ -13,22 +13,27 @@
 #include "tap/shared_buffer.h"
 #include "tap/worker_facts.h"
 
+// The work of the tap's thread: follows the runtime's life cycle, serves the agent's commands, runs
+// the trace and keeps the shared buffer's header and facts up to date. Step() does everything that
+// is due and never waits; the thread sleeps between steps. One thread, except for CloseDescriptors.
+// All times are ns of CLOCK_MONOTONIC.
 namespace neurontrace::tap {
 
 class Tap {
  public:
   static constexpr uint64_t kOrphanTimeoutNs = kTapOrphanTimeoutSeconds * kNsPerSecond;
-  // A refused start is tried again this much later, each time twice as late.
+  // A refused start is tried again after this time, each time twice as late.
   static constexpr uint64_t kStartRetryFirstNs = 5 * kNsPerSecond;
   static constexpr uint64_t kStartRetryMaxNs = 60 * kNsPerSecond;
-  // After a capture the ring's pages are given back once the agent has committed all of it: looked
-  // at after this time, and twice as late each time.
+  // After a capture the ring's memory is freed once the agent has committed all of it. This is
+  // checked after this time, and then each time twice as late.
   static constexpr uint64_t kGiveBackFirstNs = kNsPerSecond;
   static constexpr uint64_t kGiveBackMaxNs = 64 * kNsPerSecond;
   static constexpr uint32_t kCommandsPerStep = 16;
   static constexpr uint64_t kAheadMaxNs = kTapAheadMaxSeconds * kNsPerSecond;
-  // Who begins at a moment tells its agent this long after it: the taps of one machine wake at the
-  // same moment, and none is to wait for a processor behind what agents do with the others' news.
+  // A tap that began a capture at a planned moment tells its agent only this long after it. The
+  // taps of one machine wake at the same moment, and none should wait for a processor while agents
+  // handle the news of the others.
   static constexpr uint64_t kQuietAfterBeginNs = 5 * kNsPerMs;
 
   Tap() = default;
@@ -36,28 +41,32 @@ class Tap {
   Tap(const Tap&) = delete;
   Tap& operator=(const Tap&) = delete;
 
-  // Makes the shared buffer; false where the system refuses. All of the arguments outlive the tap.
+  // Creates the shared buffer. Returns false if the system refuses. All pointers must outlive the
+  // tap.
   bool Open(RuntimeGate* gate, WorkerFacts* worker_facts, const NrtLibrary* library,
             const TapClock* clock, const char* socket_path, uint64_t ring_bytes);
 
-  // Returns when to be called next at the latest (monotonic ns), or kNeverNs.
+  // Does what is due. Returns when to be called next at the latest, or kNeverNs.
   uint64_t Step();
-  // Waits until `deadline_ns`, a wake-up of the gate, or something from the agent.
+  // Waits until `deadline_ns`, a wake-up of the gate, or a packet of the agent.
   void Sleep(uint64_t deadline_ns);
 
-  // In a forked child: closes what it inherited of the parent's tap, which is never used again
-  // there. The mapping of the buffer was not inherited (MADV_DONTFORK).
+  // Called in a forked child: closes the inherited descriptors of the parent's tap, which is never
+  // used again there. The mapping of the buffer is not inherited (MADV_DONTFORK).
   void CloseDescriptors();
 
   const SharedBuffer& buffer() const { return buffer_; }
 
  private:
+  // Why the runtime refused the last start.
   enum class Refusal : uint8_t { kNone, kBusy, kFailed };
+  // A COLLECT that waits for its time.
   struct Collection {
     uint8_t capture_id[kTapCaptureIdBytes];
     uint64_t at_ns;
   };
 
+  // The parts of a step, in the order of Step().
   void ReleaseIfAsked();
   void FollowLifecycle();
   void WriteLifecycle(TapLifecycleEvent event);
@@ -67,7 +76,9 @@ class Tap {
   void HandleStop(uint64_t now_ns);
   void HandleCollect(uint64_t now_ns);
   bool StopCollection(const uint8_t* capture_id, uint64_t now_ns);
+  // Answers the command that is being served.
   void Answer(TapResult result, const uint8_t* capture_id, const char* detail, uint64_t now_ns);
+  // Sends a status about `command`, also outside of its handler.
   void Tell(TapMessageType command, TapResult result, const uint8_t* capture_id, const char* detail,
             uint64_t now_ns);
   void StopCapture(uint64_t now_ns);
@@ -114,8 +125,8 @@ class Tap {
   bool wanted_ = false;   // the agent wants spec_ recorded
   bool resumed_ = false;  // spec_'s trace ran before
   Refusal refusal_ = Refusal::kNone;
-  uint64_t begin_at_ns_ = 0;        // not before
-  uint64_t quiet_until_ns_ = 0;     // nobody is told about anything before
+  uint64_t begin_at_ns_ = 0;        // the trace does not start before
+  uint64_t quiet_until_ns_ = 0;     // no state is published and no agent is woken before
   uint64_t stop_at_ns_ = kNeverNs;  // of what is wanted
   uint64_t start_at_ns_ = 0;
   uint64_t start_pause_ns_ = kStartRetryFirstNs;
@@ -125,7 +136,7 @@ class Tap {
   uint32_t collection_count_ = 0;
   Collection collections_[kTapCollectsMax] = {};  // that wait for their time
   Collection collecting_ = {};                    // while trace_ does
-  // So that what is asked again by an agent that came back is not done again.
+  // The last ids that were collected: an agent that was restarted repeats its commands.
   uint32_t collected_next_ = 0;
   uint8_t collected_[kTapCollectsMax][kTapCaptureIdBytes] = {};
 
@@ -138,10 +149,11 @@ class Tap {
   bool facts_are_news_ = false;
   uint64_t notified_pos_ = 0;
   char detail_[kTapStatusDetailBytesMax] = {};
-  AgentCommand command_;  // this and the packet: only while one is served
+  AgentCommand command_;  // valid while a packet is served, like packet_
   uint8_t packet_[kTapMessageBytesMax];
 };
 
+// Returns the name of a state as the facts and the agent show it.
 const char* TapStateName(TapState state);
 
 }  // namespace neurontrace::tap

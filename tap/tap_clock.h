@@ -8,6 +8,7 @@
 
 #include "lib/base/time_units.h"
 
+// The two clocks that the tap reads, as a table that a test can replace. Values are ns.
 namespace neurontrace::tap {
 
 struct TapClock {
@@ -15,6 +16,7 @@ struct TapClock {
   uint64_t (*realtime_ns)() = nullptr;
 };
 
+// Reads a clock without leaving the process: both clocks are in the vDSO.
 inline uint64_t ReadClockNs(clockid_t id) {
   timespec now;
   clock_gettime(id, &now);

@@ -14,6 +14,7 @@ namespace {
 
 constexpr size_t kCommandLineBytesMax = 4096;
 
+// Returns the bytes written. Types that do not fit are omitted.
 uint32_t JoinEventTypes(const NrtLibrary& library, char* text, size_t capacity) {
   if (library.get_event_types == nullptr) return 0;
   const char** types = nullptr;
@@ -31,9 +32,9 @@ uint32_t JoinEventTypes(const NrtLibrary& library, char* text, size_t capacity) 
   return static_cast<uint32_t>(used);
 }
 
-// The environment variables that say which rank and job a worker is. An allow-list: nothing else of
-// a process's environment ever leaves it, because environments hold secrets. What agent/ranks and
-// agent/source/neuron/tap/job_facts.cc read (docs/user/ranks.md).
+// The environment variables from which a worker's rank and job are derived. An allow-list: nothing
+// else of a process's environment ever leaves it, because environments contain secrets. Their
+// readers are agent/ranks and agent/source/neuron/tap/job_facts.cc (docs/user/ranks.md).
 constexpr const char* kEnvironmentFacts[] = {
     // The Neuron runtime and its frameworks.
     "NEURON_RT_VISIBLE_CORES",
@@ -79,8 +80,7 @@ constexpr const char* kEnvironmentFacts[] = {
     "PMI_SIZE",
     "PMI_LOCAL_RANK",
     "PMIX_NAMESPACE",
-    // Kubernetes: names that pods are commonly given through the downward API, and by job
-    // operators.
+    // Kubernetes: names that pods usually get through the downward API, and from job operators.
     "HOSTNAME",
     "POD_NAME",
     "POD_NAMESPACE",
@@ -115,6 +115,7 @@ void RuntimeFacts::Gather(const NrtLibrary& library) {
   has_total_cores = library.get_total_vnc_count != nullptr &&
                     library.get_total_vnc_count(&total_cores) == kNrtSuccess;
   event_types_bytes = JoinEventTypes(library, event_types, sizeof event_types);
+  // Also if some calls failed: they would fail again.
   complete = true;
 }
 
@@ -151,6 +152,7 @@ void AddProcessFacts(FactsWriter* writer) {
   ssize_t bytes = read(fd, text, sizeof text);
   close(fd);
   if (bytes <= 0) return;
+  // Arguments are separated by NUL.
   if (text[bytes - 1] == '\0') --bytes;
   for (ssize_t i = 0; i < bytes; ++i) {
     if (text[i] == '\0') text[i] = ' ';
@@ -191,6 +193,8 @@ void FactsWriter::AddNumber(const char* key, uint64_t value) {
 
 void FactsWriter::Publish() {
   auto* header = reinterpret_cast<TapFactsHeader*>(area_);
+  // The fence keeps the writes below behind the odd generation: a reader that sees any of them also
+  // sees that the area is being written.
   header->generation.store(++generation_, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   header->used_bytes = used_;
@@ -209,6 +213,7 @@ void WorkerFacts::CaptureEnvironment(const char* const* environment) {
     if (equals == nullptr) continue;
     if (!IsEnvironmentFact(assignment, static_cast<size_t>(equals - assignment))) continue;
     const uint64_t bytes = strlen(assignment) + 1;
+    // A longer value is omitted whole: a part of it could be a wrong rank.
     if (bytes > kEnvironmentValueBytesMax || bytes > kEnvironmentBytesMax - environment_bytes_) {
       ++environment_left_out_;
       continue;
@@ -221,9 +226,12 @@ void WorkerFacts::CaptureEnvironment(const char* const* environment) {
 
 void WorkerFacts::NoteCommunicator(int32_t core, uint32_t device_id, uint32_t device_count,
                                    const char* function) {
+  // A call may name no core (-1) or one beyond all cores.
   const bool known = core >= 0 && core < static_cast<int32_t>(kTapMaxCores);
   const PthreadLock lock(&mutex_);
   Communicator& slot = communicators_[known ? static_cast<uint32_t>(core) : kTapMaxCores];
+  // Frameworks repeat these calls; only a change is worth publishing. Literals are compared by
+  // address.
   if (slot.function == function && slot.device_id == device_id &&
       slot.device_count == device_count) {
     return;

@@ -20,8 +20,8 @@ class FactsWriter {
   // `area` is kTapFactsBytes of shared memory and must outlive the writer.
   void Attach(uint8_t* area, TapBufferCounters* counters);
 
-  // Begin, Add what is to be there, Publish: what is not added again is gone. An entry that does
-  // not fit is left out and counted.
+  // Begin, Add each fact, Publish: a fact that is not added again disappears. An entry that does
+  // not fit is omitted and counted.
   void Begin() { used_ = 0; }
   void Add(const char* key, const char* value, uint64_t value_bytes);
   void Add(const char* key, const char* value);
@@ -36,8 +36,8 @@ class FactsWriter {
   uint8_t scratch_[kTapFactsBytes - sizeof(TapFactsHeader)];  // `used_` bytes of it are valid
 };
 
-// The runtime's version and limits, queried once after nrt_init and kept past nrt_close. On
-// the tap's thread.
+// The runtime's version and limits, queried once after each nrt_init and kept past nrt_close. Used
+// on the tap's thread.
 struct RuntimeFacts {
   bool complete = false;
   bool has_version = false;
@@ -51,28 +51,28 @@ struct RuntimeFacts {
   uint32_t event_types_bytes = 0;
   char event_types[8192];  // event_types_bytes of it, separated by commas
 
-  // The runtime may be called.
+  // Queries the runtime. The caller ensures that it may be called.
   void Gather(const NrtLibrary& library);
   void AddTo(FactsWriter* writer) const;
 };
 
-// What /proc says about this worker. On the tap's thread.
+// Adds this process's executable and command line from /proc. Called on the tap's thread.
 void AddProcessFacts(FactsWriter* writer);
 
-// What application threads tell the tap about the worker's place in its job: its environment at
-// nrt_init, and the communicator calls it made. Fixed memory, no allocation; a lock of its own,
-// held for a copy at most. Any thread may call.
+// Facts that application threads report about the worker's place in its job: its environment at
+// nrt_init, and its communicator calls. Fixed memory, no allocation; a lock of its own, held for a
+// copy at most. Any thread may call.
 class WorkerFacts {
  public:
-  // Copies the variables that matter out of the process's environment. On
-  // the thread that calls nrt_init, because reading the environment races with setenv elsewhere.
+  // Copies the relevant variables out of the process's environment. Called on the thread that calls
+  // nrt_init, as reading the environment races with setenv on other threads.
   void CaptureEnvironment(const char* const* environment);
 
-  // A communicator call that succeeded. `function` must be a string literal.
+  // Records a communicator call that succeeded. `function` must be a string literal.
   void NoteCommunicator(int32_t core, uint32_t device_id, uint32_t device_count,
                         const char* function);
 
-  // Grows with each change; the tap composes the facts area again when it moved.
+  // Grows with each change; the tap composes the facts area again when it has changed.
   uint64_t version() const { return version_.load(std::memory_order_acquire); }
 
   void AddTo(FactsWriter* writer);
@@ -80,7 +80,8 @@ class WorkerFacts {
  private:
   static constexpr uint32_t kCommunicatorSlots = kTapMaxCores + 1;  // the last: any core
   static constexpr uint32_t kEnvironmentBytesMax = 24 * 1024;
-  static constexpr uint64_t kEnvironmentValueBytesMax = 4096;  // a longer "NAME=VALUE" is left out
+  static constexpr uint64_t kEnvironmentValueBytesMax =
+      4096;  // a longer "NAME=VALUE" is left out  // a longer "NAME=VALUE" is omitted
 
   struct Communicator {
     const char* function;  // null: no call seen

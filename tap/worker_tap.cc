@@ -21,13 +21,13 @@ namespace {
 
 constinit WorkerTap process_tap;
 
-// Uninitialised memory, so that a process without a tap's thread never touches it, and one with a
-// thread only what is used of it.
+// Uninitialised memory: a process without a tap's thread never touches it, and one with a thread
+// only the parts that it uses.
 alignas(Tap) unsigned char tap_memory[sizeof(Tap)];
 
 pthread_mutex_t initialised_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-// Whether a variable of the runtime's such as NEURON_RT_INSPECT_ENABLE is switched on.
+// Returns whether a variable of the runtime, such as NEURON_RT_INSPECT_ENABLE, is switched on.
 bool IsSwitchedOn(const char* value) {
   if (value == nullptr || value[0] == '\0') return false;
   return strcmp(value, "0") != 0 && strcasecmp(value, "false") != 0 &&
@@ -45,12 +45,13 @@ bool WorkerTap::OnInitialised(bool vouched) {
   const PthreadLock lock(&initialised_mutex);
   if (!library_loaded_) {
     // Here and not on the tap's thread: the loader's lock may be held by a thread that waits for
-    // us.
+    // the tap.
     LoadNrtLibrary(&library_);
     library_loaded_ = true;
   }
   if (vouched && library_.get_version == nullptr && !library_.CanTrace()) {
-    library_loaded_ = false;  // it may be loaded later
+    // The runtime may be loaded later.
+    library_loaded_ = false;
     return false;
   }
   worker_facts_.CaptureEnvironment(environ);
@@ -60,6 +61,7 @@ bool WorkerTap::OnInitialised(bool vouched) {
   return true;
 }
 
+// A runtime that calls its own exported functions on the tap's thread would wait for itself.
 void WorkerTap::Before(RuntimeGate::Claim claim) {
   if (!gate_.OnTapThread()) gate_.TakeBack(claim, 0);
 }
@@ -84,6 +86,8 @@ void WorkerTap::OnExit() {
 }
 
 void WorkerTap::OnForkedChild() {
+  // The parent's locks may be held by threads that do not exist here, so all objects are made again
+  // without locking or destroying the old ones.
   const int wake_fd = gate_.wake_fd();
   if (wake_fd >= 0) close(wake_fd);
   new (&gate_) RuntimeGate();
@@ -95,6 +99,7 @@ void WorkerTap::OnForkedChild() {
 
 void* WorkerTap::ThreadMain(void* self) {
   auto* tap = static_cast<WorkerTap*>(self);
+  // Visible in ps and in profilers of the application.
   prctl(PR_SET_NAME, "neurontrace");
   tap->gate_.ThreadRuns();
   tap->tap_ = new (tap_memory) Tap;
@@ -109,7 +114,8 @@ void* WorkerTap::ThreadMain(void* self) {
 void WorkerTap::StartThread() {
   const char* path = getenv(kTapAgentSocketEnv);
   if (path == nullptr || path[0] == '\0') path = kTapAgentSocketDefault;
-  if (strlen(path) >= sizeof socket_path_) path = "";  // no address can hold it
+  // An address cannot hold it; an empty path is never connected to.
+  if (strlen(path) >= sizeof socket_path_) path = "";
   memcpy(socket_path_, path, strlen(path) + 1);
   ring_bytes_ = RingBytesFromText(getenv("NEURONTRACE_TAP_BUFFER_BYTES"));
 
@@ -117,8 +123,8 @@ void WorkerTap::StartThread() {
   pthread_attr_init(&attributes);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   if (HasThreads()) pthread_attr_setstacksize(&attributes, kThreadStackBytes);
-  // The application's signals are none of this thread's business. On Linux sigprocmask sets the
-  // mask of the calling thread alone, and glibc has had it in libc all along.
+  // The application's signals must not be handled on this thread. On Linux sigprocmask sets the
+  // mask of the calling thread alone, and glibc has always had it in libc, unlike pthread_sigmask.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -127,7 +133,8 @@ void WorkerTap::StartThread() {
   gate_.ThreadStarting();
   int error = HasThreads() ? pthread_create(&thread, &attributes, &ThreadMain, this) : ENOSYS;
   if (error != 0 && HasThreads()) {
-    // Libraries with much static thread-local storage can make any chosen stack too small.
+    // Libraries with much static thread-local storage can make any chosen stack too small; the
+    // second attempt takes the default size.
     pthread_attr_destroy(&attributes);
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -146,8 +153,9 @@ void WorkerTap::StartThread() {
 }
 
 void WorkerTap::RegisterExitHandler() {
-  // Exit handlers run last in, first out: registered after nrt_init has returned, ours runs before
-  // any that the runtime registered in there, and so while the runtime still works.
+  // Exit handlers run last in, first out: registered after nrt_init has returned, the tap's runs
+  // before any that the runtime registered there, and so while the runtime still works. One for
+  // each nrt_init, up to a limit.
   if (exit_handlers_ >= kExitHandlersMax) return;
   ++exit_handlers_;
   atexit(&HandleExit);

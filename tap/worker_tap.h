@@ -6,16 +6,21 @@
 
 #include "tap/tap.h"
 
+// The tap of one process as application threads meet it: the actions around their runtime calls,
+// the creation of the tap's thread, and the handling of fork and exit. No code runs here, and no
+// thread exists, before the first successful nrt_init.
 namespace neurontrace::tap {
 
 // thread: tap: fetches the runtime's rings into the shared buffer while a capture runs, else sleeps
 class WorkerTap {
  public:
-  // nrt_init succeeded (or the host vouches that it did). False if there is no runtime to be found.
+  // Called after nrt_init has succeeded, or the host has declared so. Returns false if no runtime
+  // is found.
   bool OnInitialised(bool vouched);
 
-  // Around nrt_close, and around calls that start or stop a profiler. Ours alone ends before them.
-  // On the tap's own thread (a runtime that calls its own exported functions) they do nothing.
+  // Called around nrt_close, and around calls that start or stop a profiler. Before ends the tap's
+  // trace. They have no effect on the tap's own thread (a runtime may call its own exported
+  // functions).
   void Before(RuntimeGate::Claim claim);
   void After(RuntimeGate::Claim claim);
   void SetProfiler(RuntimeGate::Profiler profiler, bool active);
@@ -23,9 +28,9 @@ class WorkerTap {
   void NoteCommunicator(int32_t core, uint32_t device_id, uint32_t device_count,
                         const char* function);
 
-  // exit(): a last drain if nrt_close was not called, within kExitTimeoutMs.
+  // Called in exit(): makes a last drain if nrt_close was not called, within kExitTimeoutMs.
   void OnExit();
-  // In a forked child: as if nothing had ever been loaded.
+  // Called in a forked child: resets everything as if no runtime had been loaded.
   void OnForkedChild();
 
  private:
@@ -48,7 +53,8 @@ class WorkerTap {
   Tap* tap_ = nullptr;  // made by the tap's thread, which alone uses it
 };
 
-// The one tap of this process: interposed C functions have nothing else to hang it on.
+// Returns the only tap of this process: interposed C functions have no object of their own to keep
+// it in.
 WorkerTap& ProcessTap();
 
 }  // namespace neurontrace::tap

@@ -26,6 +26,7 @@ void ToProto(const AgentInfo& value, v1::AgentHello* message) {
 }
 
 absl::StatusOr<AgentInfo> FromProto(const v1::AgentHello& message) {
+  // All of these become labels, keys or table cells, so none may contain control characters.
   const std::pair<std::string_view, const std::string&> texts[] = {
       {"hello.agent_id", message.agent_id()},
       {"hello.agent_version", message.agent_version()},

@@ -7,9 +7,9 @@
 
 namespace neurontrace {
 
-// Between the hello message and its value; FromProto checks every text's length and that
-// it has no control characters (INVALID_ARGUMENT names the field). Whether the agent is welcome is
-// another question.
+// Converts between the hello message and its value. ToProto cuts and cleans texts. FromProto checks
+// the length of every text and that it has no control characters; it fails with INVALID_ARGUMENT,
+// naming the field. Neither decides whether the agent is accepted. Pure functions, any thread.
 void ToProto(const AgentInfo& value, v1::AgentHello* message);
 absl::StatusOr<AgentInfo> FromProto(const v1::AgentHello& message);
 

@@ -17,19 +17,20 @@
 
 namespace neurontrace {
 
-// The client's side of one bidirectional streaming call, with everything that happens told on a
-// TaskRunner. Made, used and destroyed on that runner's sequence; the message given to Write stays
-// untouched by the caller until on_written. Destroying it cancels the call and waits until gRPC has
-// let go of it, which takes no message from the peer.
+// The client's side of one bidirectional streaming call; all of its events are delivered on a
+// TaskRunner. Made, used and destroyed on that runner's sequence. The caller must not change a
+// message given to Write until on_written. The destructor cancels the call and waits until gRPC has
+// released it, which needs no message from the peer. No event is delivered after it.
 template <typename Request, typename Response>
 class BidiCall {
  public:
+  // Functions that are called on the runner's sequence, except for on_arrival.
   struct Events {
     std::function<void(const Response&)> on_message;
     std::function<void()> on_written;             // the next Write may follow
     std::function<void(absl::Status)> on_closed;  // the last event
-    // A message is there, its on_message follows; null, or called on a thread of gRPC's the moment
-    // it is so, even when the owner is about to go.
+    // Called at once on a thread of gRPC when a message has arrived, before its on_message is
+    // posted; may be null. It may be called while the owner is being destroyed.
     std::function<void()> on_arrival = {};
   };
   using Reactor = grpc::ClientBidiReactor<Request, Response>;
@@ -41,9 +42,13 @@ class BidiCall {
            Events events)
       : call_(std::make_shared<Call>(runner, std::move(context), std::move(events))) {
     assert(runner.RunsTasksOnCurrentThread());
+    // gRPC refers to the reactor until OnDone; this reference keeps it alive until then, whatever
+    // the tasks hold.
     call_->self = call_;
     start(call_->context.get(), call_.get());
-    call_->AddHold();  // Writes come from outside gRPC's callbacks; released when reading ends.
+    // Writes come from outside gRPC's callbacks, so the call must be held open; the hold is
+    // released when reading ends.
+    call_->AddHold();
     call_->StartRead(&call_->response);
     call_->StartCall();
   }
@@ -62,14 +67,15 @@ class BidiCall {
     call_->self.reset();
   }
 
-  // Whom the call goes to, as gRPC names it; known once anything was heard.
+  // Returns the address of the server as gRPC writes it; known once anything was received.
   std::string peer() const { return call_->context->peer(); }
 
-  // One at a time: on_written comes between two, or on_closed instead.
+  // Sends a message. One at a time: on_written comes between two, or on_closed instead.
   void Write(std::shared_ptr<const Request> request) {
     assert(call_->runner.RunsTasksOnCurrentThread() && request != nullptr);
     const MutexLock lock(call_->mutex);
-    if (call_->reading_ended) return;  // on_closed is on its way.
+    // on_closed has been posted or will be; gRPC does not allow a write after the hold is removed.
+    if (call_->reading_ended) return;
     call_->writing = std::move(request);
     call_->StartWrite(call_->writing.get());
   }
@@ -80,8 +86,8 @@ class BidiCall {
          Events call_events)
         : runner(task_runner), context(std::move(client_context)), events(std::move(call_events)) {}
 
-    // gRPC's threads from here on; `self` keeps the call alive. They never hold the last reference:
-    // with it might go the channel, and gRPC 1.51 does not survive a channel that ends on one of
+    // gRPC's threads run these callbacks; `self` keeps the call alive. They never release the last
+    // reference: that could destroy the channel, and gRPC 1.51 crashes if a channel ends on one of
     // its own threads.
     void OnReadDone(bool ok) override {
       if (!ok) {
@@ -109,6 +115,7 @@ class BidiCall {
       done_changed.NotifyAll();
     }
 
+    // Calls `tell` with the events on the sequence, unless the owner is gone by then.
     template <typename F>
     void Post(F tell) {
       runner.PostTask([call = self, tell = std::move(tell)] {
@@ -122,7 +129,7 @@ class BidiCall {
     bool listening = true;  // only on the sequence
     Response response;
     std::shared_ptr<const Request> writing;
-    std::shared_ptr<Call> self;  // until the owner is gone
+    std::shared_ptr<Call> self;  // until the owner is destroyed
 
     Mutex mutex;
     CondVar done_changed;

@@ -18,15 +18,17 @@
 namespace neurontrace {
 namespace {
 
-// How often files of TLS are looked at.
+// How often gRPC examines the files of TLS.
 constexpr unsigned kRefreshSeconds = 2;
 
-// Shows the token of a file, as it is at each call. gRPC asks for it on connections with TLS alone.
+// Sends the token of a file, read again for each call. gRPC asks for call credentials on
+// connections with TLS only, so a token never travels in plain text.
 class TokenFromFile final : public grpc::MetadataCredentialsPlugin {
  public:
   explicit TokenFromFile(std::string path) : path_(std::move(path)) {}
 
-  bool IsBlocking() const override { return false; }  // a small file of this machine
+  // Reading a small local file does not block noticeably; true would start a thread for each call.
+  bool IsBlocking() const override { return false; }
   const char* GetType() const override { return "token file"; }
   grpc::string DebugString() override { return "the token in " + path_; }
   grpc::Status GetMetadata(grpc::string_ref, grpc::string_ref, const grpc::AuthContext&,
@@ -49,7 +51,7 @@ std::shared_ptr<grpc::experimental::FileWatcherCertificateProvider> WatchFiles(
       security.key, security.cert, security.ca, kRefreshSeconds);
 }
 
-// What is missing or contradicts itself among the options, before a file is looked at.
+// Returns what is missing among the options or contradictory, before a file is read.
 absl::Status CheckOptions(const ChannelSecurity& security, const std::string& address,
                           ChannelSide side) {
   if (!security.has_tls()) {
@@ -58,6 +60,7 @@ absl::Status CheckOptions(const ChannelSecurity& security, const std::string& ad
           "--token-file needs TLS, because a token is never sent in plain text; also pass "
           "--tls-ca");
     }
+    // Traffic of the loopback interface is readable by root alone.
     if (security.insecure || IsLoopback(address)) return absl::OkStatus();
     return FailedPrecondition(
         "{} {}; without TLS anyone on the network can read traces and control captures: pass "
@@ -143,6 +146,7 @@ std::shared_ptr<grpc::ChannelCredentials> MakeClientCredentials(const ChannelSec
   options.set_certificate_provider(WatchFiles(security));
   options.watch_root_certs();
   if (!security.cert.empty()) options.watch_identity_key_cert_pairs();
+  // The experimental API is the only one of gRPC 1.51 that reloads files.
   auto tls = grpc::experimental::TlsCredentials(options);
   if (security.token_file.empty()) return tls;
   return grpc::CompositeChannelCredentials(
@@ -154,6 +158,7 @@ std::vector<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(
     const ChannelSecurity& security,
     std::span<const std::shared_ptr<grpc::AuthMetadataProcessor>> guards, bool takes_tokens) {
   if (!security.has_tls()) return {grpc::InsecureServerCredentials()};
+  // One provider for all guards: each provider has a thread.
   const auto files = WatchFiles(security);
   std::vector<std::shared_ptr<grpc::ServerCredentials>> all;
   for (const auto& guard : guards) {

@@ -20,17 +20,19 @@ class App;
 // sides, or plain text, which is for one machine. docs/operator/security.md has the whole picture.
 namespace neurontrace {
 
+// How a connection is protected, and how its two ends authenticate each other: TLS with
+// certificates of both sides, or plain text, which is for one machine. docs/operator/security.md
+// explains the whole. A plain value.
 struct ChannelSecurity {
-  // PEM files. gRPC looks at them every few seconds, so that rotated ones need no restart;
-  // connections that are there stay, new ones are made with what the files hold. All empty: plain
-  // text.
-  std::string ca;    // whom to trust
-  std::string cert;  // what to show: the certificate first, then what leads to the CA
+  // PEM files. gRPC examines them every few seconds, so that rotated ones need no restart: existing
+  // connections stay, and new ones use the current contents. All empty: plain text.
+  std::string ca;    // trusted authorities
+  std::string cert;  // the own certificate first, then the chain to the CA
   std::string key;   // of the certificate
   // Of a client:
   std::string server_name;  // in the server's certificate; empty: the host of its address
-  std::string token_file;   // a bearer token, shown with every call; read for each
-  // Plain text is right also with other machines.
+  std::string token_file;   // a bearer token, sent with every call; read for each
+  // Allows plain text with other machines too.
   bool insecure = false;
 
   bool has_tls() const { return !ca.empty() || !cert.empty() || !key.empty(); }
@@ -38,25 +40,29 @@ struct ChannelSecurity {
 
 enum class ChannelSide { kClient, kServer };
 
-// --tls-ca, --tls-cert, --tls-key, --insecure; of a client --tls-server-name and --token-file.
+// Adds --tls-ca, --tls-cert, --tls-key and --insecure; for a client also --tls-server-name and
+// --token-file. `security` must outlive the parsing.
 void AddSecurityOptions(CLI::App& app, ChannelSecurity& security, ChannelSide side);
 
-// Whether `address` may be spoken to, or listened at, like this: FAILED_PRECONDITION with the way
-// out where other machines would read along, an option is missing, a file cannot be read or is none
-// of its kind, the key is another certificate's, or a certificate is out of date. Reads the files.
+// Checks whether `address` may be connected to, or listened at, with this security. Reads the
+// files. Fails with FAILED_PRECONDITION and a way out if other machines could read the traffic, an
+// option is missing, a file is unusable, the key belongs to another certificate, or a certificate
+// is not valid now.
 absl::Status CheckSecurity(const ChannelSecurity& security, const std::string& address,
                            ChannelSide side);
 
-// A sentence for each private key or token file that every user of this machine may read or write,
-// with the command that closes it. Warns only, and never of a group: Kubernetes mounts secrets with
-// mode 0644 unless told otherwise, into containers that have one user.
+// Returns a sentence for each private key or token file that every user of this machine may read or
+// write, with the command that restricts it. Only a warning, and never about a group: Kubernetes
+// mounts secrets with mode 0644 unless told otherwise, into containers that have one user.
 std::vector<std::string> DescribeOpenSecrets(const ChannelSecurity& security);
 
-// Of a security that CheckSecurity let pass. Each has a thread of gRPC's that looks at the files.
+// Make credentials from a security that CheckSecurity has accepted. Each has a thread of gRPC that
+// examines the files.
 std::shared_ptr<grpc::ChannelCredentials> MakeClientCredentials(const ChannelSecurity& security);
-// For each guard one: it judges every call of a connection with TLS; clients without a certificate
-// are let through to it where `takes_tokens`, and refused in the handshake where not. All look at
-// the files together. Without TLS there is one, and guards have nothing to judge.
+// Returns credentials for each guard, which judges every call of a connection with TLS. With
+// `takes_tokens` clients without a certificate reach the guard; otherwise the handshake refuses
+// them. All share one watch of the files. Without TLS there is a single credential, and guards are
+// not called.
 std::vector<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(
     const ChannelSecurity& security,
     std::span<const std::shared_ptr<grpc::AuthMetadataProcessor>> guards, bool takes_tokens);

@@ -11,6 +11,8 @@
 namespace neurontrace {
 namespace {
 
+// Over the serialised header, as protobuf does not promise to serialise a message to the same bytes
+// twice.
 uint32_t ChecksumOf(const std::string& header, const std::string& columns) {
   return ExtendCrc32c(Crc32c(header.data(), header.size()), columns.data(), columns.size());
 }
@@ -48,6 +50,8 @@ absl::StatusOr<ChunkHeader> ParseEnvelopeHeader(const v1::ChunkEnvelope& envelop
     return InvalidArgument("the chunk's columns have {} bytes; the limit is {}",
                            envelope.columns().size(), limits::kChunkBytesMax);
   }
+  // Checked before anything is parsed: damaged bytes should be reported as damage and not as a
+  // wrong field.
   const uint32_t checksum = ChecksumOf(envelope.header(), envelope.columns());
   if (checksum != envelope.crc32c()) {
     return InvalidArgument("the chunk's checksum is {:08x}, but its bytes give {:08x}",
@@ -57,7 +61,9 @@ absl::StatusOr<ChunkHeader> ParseEnvelopeHeader(const v1::ChunkEnvelope& envelop
 }
 
 absl::StatusOr<ChunkHeader> ChunkValidator::Validate(const v1::ChunkEnvelope& envelope) {
-  const auto forget = [this] { return chunk_.Decode({}); };  // no bytes are no events
+  // Decoding no bytes empties the chunk, whose views would otherwise point into columns of the call
+  // before.
+  const auto forget = [this] { return chunk_.Decode({}); };
   RETURN_IF_ERROR(forget());
   ASSIGN_OR_RETURN(ChunkHeader header, ParseEnvelopeHeader(envelope));
   if (absl::Status status = ValidateColumns(header, envelope.columns()); !status.ok()) {
@@ -81,6 +87,8 @@ absl::Status ChunkValidator::ValidateColumns(const ChunkHeader& header,
   }
   RETURN_IF_ERROR(UncompressColumns(columns, header.columns_bytes, columns_));
   RETURN_IF_ERROR(chunk_.Decode(columns_));
+  // Readers select chunks by their headers, so a header that differs from its columns would hide
+  // events.
   if (chunk_.size() != header.event_count) {
     return InvalidArgument("its header says {} events, its columns hold {}", header.event_count,
                            chunk_.size());

@@ -14,27 +14,29 @@
 // A chunk as it travels and is stored: neurontrace.v1.ChunkEnvelope.
 namespace neurontrace {
 
-// Makes the envelope, checksum included, and takes the columns over. Any thread.
+// Makes the envelope with its checksum; moves the columns. `stream_ref` is the stream's number in
+// the Upload call. Any thread.
 void ToEnvelope(Chunk chunk, uint32_t stream_ref, v1::ChunkEnvelope* envelope);
 
-// A header by itself, as it is in an envelope. INVALID_ARGUMENT names what is wrong. Any
-// thread.
+// Convert a header alone to and from the bytes that an envelope has. ParseChunkHeader fails with
+// INVALID_ARGUMENT, naming what is wrong. Any thread.
 std::string SerializeChunkHeader(const ChunkHeader& header);
 absl::StatusOr<ChunkHeader> ParseChunkHeader(std::string_view bytes);
 
-// The header alone, after checking the checksum and every limit that the header touches.
-// INVALID_ARGUMENT names what is wrong. Any thread.
+// Returns the header after checking the checksum and every limit that the header concerns, without
+// decoding the columns. Fails with INVALID_ARGUMENT, naming what is wrong. Any thread.
 absl::StatusOr<ChunkHeader> ParseEnvelopeHeader(const v1::ChunkEnvelope& envelope);
 
-// The one validator of what comes over the wire or from disk: checksum, header, compressed size,
-// every column, and that the columns match the header. What it accepts is safe to store and
-// to decode later. Holds the decoded events until the next call. One thread at a time; make one for
-// each thread.
+// The only validator of chunks from the wire or from disk. It checks the checksum, the header, the
+// compressed size, every column, and that the columns match the header. Accepted chunks are safe to
+// store and to decode later. Keeps the decoded events until the next call. One thread at a time;
+// each thread makes its own.
 class ChunkValidator {
  public:
-  // INVALID_ARGUMENT with the place; `chunk()` is then empty.
+  // Returns the header. Fails with INVALID_ARGUMENT, naming the place; `chunk()` is then empty.
   absl::StatusOr<ChunkHeader> Validate(const v1::ChunkEnvelope& envelope);
 
+  // Returns the events of the last valid chunk. Valid until the next Validate.
   const DecodedChunk& chunk() const { return chunk_; }
 
  private:

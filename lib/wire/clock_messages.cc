@@ -33,6 +33,7 @@ absl::StatusOr<ClockIdentity> FromProto(const v1::ClockHello& message) {
 
 absl::StatusOr<ReceivedClockBatch> FromProto(const v1::ClockEvidenceBatch& message) {
   if (message.number() == 0) return InvalidArgument("clock batch: number is 0; numbers start at 1");
+  // Only checked here: the bytes are stored as they came, and models decode them later.
   RETURN_IF_ERROR(DecodeClockEvidence(message.observations()).status());
   return ReceivedClockBatch{message.number(), message.age_ns(), message.observations()};
 }

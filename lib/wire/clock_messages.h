@@ -12,7 +12,7 @@
 // checked: INVALID_ARGUMENT names the field. Pure functions, any thread.
 namespace neurontrace {
 
-// Whose clocks a call is about.
+// The host and boot whose clocks a call is about.
 struct ClockIdentity {
   std::string agent_id;
   std::string instance_id;
@@ -20,10 +20,10 @@ struct ClockIdentity {
   friend bool operator==(const ClockIdentity&, const ClockIdentity&) = default;
 };
 void ToProto(const ClockIdentity& value, v1::ClockHello* message);
-// Every text is there, without control characters and not longer than an identity may be.
+// Fails also if a text is empty, has control characters, or is longer than an identity may be.
 absl::StatusOr<ClockIdentity> FromProto(const v1::ClockHello& message);
 
-// A batch as it came, its observations decoded once and found good.
+// A batch as it was received; its observations have been decoded once to check them.
 struct ReceivedClockBatch {
   uint64_t number = 0;
   uint64_t age_ns = 0;
@@ -31,9 +31,9 @@ struct ReceivedClockBatch {
 };
 absl::StatusOr<ReceivedClockBatch> FromProto(const v1::ClockEvidenceBatch& message);
 
-// How to probe over UDP, without the address.
+// The parameters of probes over UDP, without the address, which is the gateway's own.
 struct ProbeGrant {
-  uint16_t udp_port = 0;  // 0: not at all
+  uint16_t udp_port = 0;  // 0: no probes over UDP
   uint64_t key_id = 0;
   std::array<uint8_t, 32> key{};
 };

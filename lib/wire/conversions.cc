@@ -29,6 +29,7 @@ std::string Identity(std::string_view text) {
   return CleanText(text, limits::kIdentityStringBytesMax);
 }
 std::string Detail(std::string_view text) { return CleanText(text, limits::kDetailBytesMax); }
+// Returns the first `most` values: senders stay below the limits that FromProto checks.
 template <typename Value>
 std::span<const Value> AtMost(const std::vector<Value>& values, size_t most) {
   return std::span(values).first(std::min(values.size(), most));
@@ -40,7 +41,7 @@ void AddEvidence(const std::vector<RankEvidence>& evidence, Repeated<v1::RankEvi
   }
 }
 
-// Those that are too many are summed into the last.
+// Losses beyond the limit are summed into the last one, so that no number of events is lost.
 void AddLosses(const std::vector<Loss>& losses, Repeated<v1::Loss>* messages) {
   const auto kept = AtMost(losses, limits::kLossesPerChunkMax);
   for (const Loss& loss : kept) ToProto(loss, messages->Add());
@@ -48,7 +49,8 @@ void AddLosses(const std::vector<Loss>& losses, Repeated<v1::Loss>* messages) {
     v1::Loss& last = *messages->rbegin();
     last.set_events(AddSaturating(last.events(), loss.events));
     last.set_events_unknown(last.events_unknown() || loss.events_unknown);
-    if (last.first_timestamp_ns() == 0 ||  // unknown
+    // 0 means unknown.
+    if (last.first_timestamp_ns() == 0 ||
         (loss.first_timestamp_ns != 0 && loss.first_timestamp_ns < last.first_timestamp_ns())) {
       last.set_first_timestamp_ns(loss.first_timestamp_ns);
     }
@@ -62,6 +64,7 @@ void AddRemarks(const std::vector<Remark>& remarks, Repeated<v1::Remark>* messag
   }
 }
 
+// The caller has checked the number of messages.
 template <typename Message, typename Value>
 absl::Status FromProtoList(const google::protobuf::RepeatedPtrField<Message>& messages,
                            std::vector<Value>& values) {
@@ -72,7 +75,8 @@ absl::Status FromProtoList(const google::protobuf::RepeatedPtrField<Message>& me
   return absl::OkStatus();
 }
 
-// What a person asked for is not cut but refused, with a message.
+// For requests of people: a text that is too long is refused by the receiver with a message, not
+// silently cut.
 std::string Whole(std::string_view text) {
   return CleanText(text, std::numeric_limits<size_t>::max());
 }
@@ -85,6 +89,7 @@ void ToProto(const std::vector<KeyValue>& values, Repeated<v1::KeyValue>* messag
   }
 }
 
+// Parts of FromProto(CaptureSpec), split for the length of functions.
 absl::Status TakeSelection(const v1::CaptureSpec& message, CaptureSpec& value) {
   RETURN_IF_ERROR(
       CheckCount("spec.job_facts", message.job_facts_size(), limits::kSelectionItemsMax));
@@ -150,7 +155,8 @@ void ToProto(const StreamIdentity& value, v1::StreamIdentity* message) {
   message->set_agent_id(Identity(value.agent_id));
   ToProto(value.worker, message->mutable_worker());
   message->set_kind(static_cast<v1::StreamKind>(value.kind));
-  message->set_nc_idx(static_cast<int32_t>(value.nc_idx));  // -1: limits::kNoNcIdx
+  // limits::kNoNcIdx becomes -1.
+  message->set_nc_idx(static_cast<int32_t>(value.nc_idx));
   message->set_name(Identity(value.name));
 }
 
@@ -289,6 +295,7 @@ absl::StatusOr<StreamIdentity> FromProto(const v1::StreamIdentity& message) {
   RETURN_IF_ERROR(
       CheckEnum("stream.kind", message.kind(), v1::STREAM_KIND_NEURON_CORE, v1::STREAM_KIND_HOST));
   const auto nc_idx = static_cast<uint32_t>(message.nc_idx());
+  // Bounds the index of tables by core.
   if (nc_idx >= limits::kCoresPerWorkerMax && nc_idx != limits::kNoNcIdx) {
     return InvalidArgument("stream.nc_idx is {}; a worker has at most {} cores", message.nc_idx(),
                            limits::kCoresPerWorkerMax);
@@ -334,6 +341,7 @@ absl::StatusOr<Loss> FromProto(const v1::Loss& message) {
 }
 
 absl::StatusOr<Remark> FromProto(const v1::Remark& message) {
+  // Kinds have gaps in their numbers, so a range check is not enough.
   const auto kind = static_cast<RemarkKind>(message.kind());
   if (!v1::RemarkKind_IsValid(message.kind()) || FindRemarkKind(kind) == nullptr) {
     return InvalidArgument("remark.kind has the unknown value {}", message.kind());
@@ -407,6 +415,7 @@ absl::StatusOr<CaptureWorkerStatus> FromProto(const v1::CaptureWorkerStatus& mes
   value.events_lost_unknown = message.events_lost_unknown();
   value.framework = message.framework();
   value.streams = message.streams();
+  // worker_state is not read: the aggregator sets it, and an agent's value would be a claim.
   value.obstacle = static_cast<CaptureObstacle>(message.obstacle());
   value.bytes_read = message.bytes_read();
   value.begun_realtime_ns = message.begun_realtime_ns();
@@ -440,6 +449,7 @@ absl::StatusOr<StreamCursor> FromProto(const v1::StreamCursor& message) {
 absl::StatusOr<ChunkHeader> FromProto(const v1::ChunkHeader& message) {
   RETURN_IF_ERROR(CheckEnum("header.clock_domain", message.clock_domain(),
                             v1::CLOCK_DOMAIN_HOST_REALTIME, v1::CLOCK_DOMAIN_OWN));
+  // An event of the runtime with an unknown clock would be shown at a wrong time.
   if (message.clock_domain() == v1::CLOCK_DOMAIN_OWN &&
       message.stream().kind() != v1::STREAM_KIND_FRAMEWORK) {
     return InvalidArgument(
@@ -464,7 +474,7 @@ absl::StatusOr<ChunkHeader> FromProto(const v1::ChunkHeader& message) {
     return InvalidArgument("header.canary_realtime_ns is set, but differs from the chunk");
   }
   RETURN_IF_ERROR(CheckIdentityText("header.producer_version", message.producer_version()));
-  // The one behind it would be 0, and cursors would restart at 0.
+  // The next sequence number would be 0, and cursors would restart at 0.
   if (message.sequence() == UINT64_MAX) {
     return InvalidArgument("header.sequence is {}, which leaves no next number", UINT64_MAX);
   }
@@ -502,7 +512,7 @@ absl::StatusOr<ChunkHeader> FromProto(const v1::ChunkHeader& message) {
   if (message.has_replaced()) {
     ASSIGN_OR_RETURN(value.replaced, FromProto(message.replaced()));
   }
-  // What replaces a canary is none.
+  // A chunk that replaces a canary is not a canary.
   if (!value.replaced) value.canary_realtime_ns = message.canary_realtime_ns();
   return value;
 }
@@ -537,6 +547,7 @@ void ToProto(const CaptureBegin& value, v1::CaptureBegin* message) {
 }
 
 absl::StatusOr<CaptureBegin> FromProto(const v1::CaptureBegin& message) {
+  // 0 means without an end.
   if (message.last_execution() != 0 && message.last_execution() < message.first_execution()) {
     return InvalidArgument("begin.last_execution {} is before first_execution {}",
                            message.last_execution(), message.first_execution());
@@ -607,6 +618,7 @@ absl::StatusOr<CaptureSpec> FromProto(const v1::CaptureSpec& message) {
     value.selection.neuron_cores.push_back(core);
   }
   value.filter.event_types.assign(message.event_types().begin(), message.event_types().end());
+  // Parsed only to refuse a wrong filter where the capture is asked for, not on each agent.
   RETURN_IF_ERROR(EventFilter::Parse(value.filter.event_types).status());
   const uint64_t ring = message.ring_events_per_core();
   if (ring != 0 && (ring < limits::kRingEventsPerCoreMin || ring > limits::kRingEventsPerCoreMax)) {

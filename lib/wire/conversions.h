@@ -22,6 +22,7 @@
 // INVALID_ARGUMENT names the field. Pure functions, any thread.
 namespace neurontrace {
 
+// To messages.
 void ToProto(const WorkerIdentity& value, v1::WorkerIdentity* message);
 void ToProto(const StreamIdentity& value, v1::StreamIdentity* message);
 void ToProto(const RankEvidence& value, v1::RankEvidence* message);
@@ -36,6 +37,7 @@ void ToProto(const StreamCursor& value, v1::StreamCursor* message);
 void ToProto(const ChunkHeader& value, v1::ChunkHeader* message);
 void ToProto(const PrecedingGap& value, v1::GoneBefore* message);
 
+// From messages, which are not trusted.
 absl::StatusOr<WorkerIdentity> FromProto(const v1::WorkerIdentity& message);
 absl::StatusOr<StreamIdentity> FromProto(const v1::StreamIdentity& message);
 absl::StatusOr<RankEvidence> FromProto(const v1::RankEvidence& message);

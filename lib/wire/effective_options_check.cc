@@ -15,8 +15,9 @@ constexpr size_t kShownValueBytesMax = 200;
 
 absl::Status CheckOption(const CLI::Option& option, const std::set<std::string_view>& paths) {
   const std::string name = option.get_single_name();
+  // File names on Linux are bytes without an encoding.
   if (paths.contains(name)) return absl::OkStatus();
-  // Of several names the last one is ours.
+  // Of several names the last one is the documented one.
   const std::string shown = option.get_lnames().empty() ? name : "--" + option.get_lnames().back();
   for (const std::string& value : option.results()) {
     const bool is_utf8 = IsUtf8Text(value);
@@ -43,6 +44,7 @@ absl::Status CheckEffectiveOptions(const CLI::App& app, const std::set<std::stri
   for (const CLI::Option* const option : app.get_options()) {
     RETURN_IF_ERROR(CheckOption(*option, paths));
   }
+  // get_subcommands without an argument returns the commands that were given.
   for (const CLI::App* const command : app.get_subcommands()) {
     RETURN_IF_ERROR(CheckEffectiveOptions(*command, paths));
   }

@@ -12,13 +12,14 @@ class App;
 
 namespace neurontrace {
 
+// Returns whether all of `text` is valid UTF-8.
 bool IsUtf8Text(std::string_view text);
 
-// Checks that what was given to the options of an app that has parsed, and of its chosen commands,
-// is UTF-8: a message of protocol buffers takes nothing else, and gRPC does not say which field was
-// wrong. Control characters are refused, too: they would come back in errors and tables. Options in
-// `paths`, by their long names or those of positional ones, may be any bytes, as file names are.
-// INVALID_ARGUMENT names the option and shows the value.
+// Checks that the values given to the options of a parsed app, and of its chosen commands, are
+// UTF-8: protocol buffers accept nothing else, and gRPC does not report which field was wrong.
+// Control characters are refused too, as they would reappear in errors and tables. Options in
+// `paths`, by their long names or those of positional ones, may have any bytes, as file names do.
+// Fails with INVALID_ARGUMENT, naming the option and quoting the value.
 absl::Status CheckEffectiveOptions(const CLI::App& app, const std::set<std::string_view>& paths);
 
 }  // namespace neurontrace

@@ -29,7 +29,7 @@ std::vector<ExportOption> OptionsOf(const v1::ExportRequest& request) {
 }
 
 absl::Status CheckCounts(const v1::ExportRequest& request) {
-  // None comes twice in a request that means something.
+  // A sensible request has no format twice.
   RETURN_IF_ERROR(
       CheckCount("more_formats", request.more_formats_size(), v1::ExportFormat_ARRAYSIZE));
   const std::pair<std::string_view, int> lists[] = {
@@ -47,6 +47,7 @@ absl::Status CheckCounts(const v1::ExportRequest& request) {
 
 }  // namespace
 
+// Names rather than numbers link the two lists, so that lib/trace needs no protobuf.
 const ExportTraits* TraitsOf(v1::ExportFormat format) {
   switch (format) {
     case v1::EXPORT_FORMAT_PERFETTO:

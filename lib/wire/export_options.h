@@ -11,18 +11,19 @@
 // Pure functions.
 namespace neurontrace {
 
-// How a warning of ExportDone begins where the selection has no event of a capture that has some.
+// The beginning of ExportDone's warning that the selection has no event although the capture has
+// some. The CLI recognises it.
 inline constexpr std::string_view kNothingSelected = "nothing is selected: ";
 
-// Null for a format that is none.
+// Returns the traits of a format, or null if it is unknown.
 const ExportTraits* TraitsOf(v1::ExportFormat format);
 
-// INVALID_ARGUMENT where a format of the request has not what is asked of it, or is none, with what
-// to do, and where a list is longer than any that means something. The aggregator refuses by it
-// whoever asks, the CLI before it asks.
+// Fails with INVALID_ARGUMENT if a format of the request does not accept an option or is unknown,
+// or a list is longer than any sensible one; the message suggests what to do. The aggregator checks
+// every request by it, the CLI before it sends one.
 absl::Status CheckExportOptions(const v1::ExportRequest& request);
 
-// Whether the request makes several files.
+// Returns whether the request makes several files.
 bool MakesManyFiles(const v1::ExportRequest& request);
 
 }  // namespace neurontrace

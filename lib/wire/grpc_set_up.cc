@@ -17,6 +17,7 @@
 namespace neurontrace {
 namespace {
 
+// Limits the lines a second, and counts the others.
 struct Gate {
   Mutex mutex;
   GrpcLogWriter write NT_GUARDED_BY(mutex) = nullptr;
@@ -26,7 +27,8 @@ struct Gate {
 };
 
 Gate& TheGate() {
-  static Gate* const gate = new Gate;  // gRPC's threads may outlive what main destroys
+  // Never destroyed: gRPC's threads may outlive the objects that main destroys.
+  static Gate* const gate = new Gate;
   return *gate;
 }
 
@@ -55,17 +57,20 @@ void Pass(const char* who, std::string_view message, std::string_view file, int 
                          file.substr(slash == std::string_view::npos ? 0 : slash + 1), line));
 }
 
+// The listener of failed handshakes.
 struct Ear {
   Mutex mutex;  // held while the listener is called
   HandshakeListener listener NT_GUARDED_BY(mutex);
 };
 
 Ear& TheEar() {
-  static Ear* const ear = new Ear;  // as the gate
+  // Never destroyed, see TheGate.
+  static Ear* const ear = new Ear;
   return *ear;
 }
 
-// "Handshake failed with fatal error SSL_ERROR_SSL: error:0A000086:SSL routines::certificate…."
+// Parses a line of gRPC's log such as "Handshake failed with fatal error SSL_ERROR_SSL:
+// error:0A000086:SSL routines::certificate…."
 void HearHandshake(std::string_view message) {
   constexpr std::string_view kFailed = "Handshake failed with fatal error ";
   if (!message.starts_with(kFailed)) return;
@@ -80,7 +85,7 @@ void PassGrpc(gpr_log_func_args* line) {
   Pass("gRPC", line->message, line->file, line->line);
 }
 
-// Of a text that is no UTF-8 in a call, protobuf says which field it is.
+// If a text of a call is not UTF-8, protobuf's log is the only place that names the field.
 void PassProtobuf(google::protobuf::LogLevel, const char* file, int line,
                   const std::string& message) {
   Pass("protobuf", message, file, line);
@@ -104,7 +109,8 @@ void SetUpGrpc(GrpcLogWriter write) {
   }
   gpr_set_log_function(PassGrpc);
   google::protobuf::SetLogHandler(PassProtobuf);
-  // gRPC's threads shake hands until the process is gone, and must not find OpenSSL tidied away.
+  // gRPC's threads make handshakes until the process ends, and must not find OpenSSL's tables freed
+  // by an exit handler.
   OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
 }
 

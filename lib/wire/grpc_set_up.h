@@ -6,18 +6,20 @@
 
 namespace neurontrace {
 
-// What a program does first, before it or another thread uses gRPC or OpenSSL. From then on what
-// gRPC and protobuf have to complain of goes to `write` instead of stderr: at most ten lines a
-// second, as every stranger at a port can cause some, and then how many were left out. `write` is
-// called on any thread, one at a time; null: nobody hears of it.
+// Called with each line of the libraries' logs.
 using GrpcLogWriter = void (*)(std::string_view line);
+// Called first by a program, before it or another thread uses gRPC or OpenSSL. Afterwards messages
+// of gRPC and protobuf go to `write` instead of stderr: at most limits::kGrpcLogLinesPerSecond, as
+// any client of a port can cause some, then the number of suppressed ones. `write` is called on any
+// thread, one call at a time; null: messages are dropped.
 void SetUpGrpc(GrpcLogWriter write);
 
-// Calls `listener` for each TLS handshake that fails, with OpenSSL's words: gRPC 1.51 says so in
-// its log alone (ssl_transport_security.cc), and not whose it was. Any thread, one call at a time;
-// null: nobody listens, and no call is under way once this returns. Of a program that SetUpGrpc has
-// set up.
+// Called with OpenSSL's reason of a failure.
 using HandshakeListener = std::function<void(std::string_view reason)>;
+// Calls `listener` for each TLS handshake that fails, with OpenSSL's reason. gRPC 1.51 reports a
+// failure only in its log (ssl_transport_security.cc), and without the peer. Called on any thread,
+// one call at a time. With null no listener is called any more once this returns. Requires
+// SetUpGrpc.
 void SetHandshakeListener(HandshakeListener listener);
 
 }  // namespace neurontrace

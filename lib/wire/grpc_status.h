@@ -7,7 +7,7 @@
 
 namespace neurontrace {
 
-// The same code with the same message: the codes of both are one list.
+// Convert between the two status types; both use the same list of codes.
 inline absl::Status ToAbslStatus(const grpc::Status& status) {
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
 }

@@ -13,6 +13,8 @@
 namespace neurontrace {
 namespace {
 
+// A socket of IPv6 that also accepts IPv4 reports its peers as ::ffff:a.b.c.d (RFC 4291, section
+// 2.5.5.2).
 bool IsMappedIpv4(const sockaddr_storage& name) {
   return name.ss_family == AF_INET6 &&
          IN6_IS_ADDR_V4MAPPED(&reinterpret_cast<const sockaddr_in6&>(name).sin6_addr);
@@ -36,7 +38,7 @@ std::string AddressText(const sockaddr_storage& name) {
 }
 
 std::string PeerText(const sockaddr_storage& name) {
-  // The port is at the same place in both families.
+  // The port is at the same offset in sockaddr_in and sockaddr_in6.
   const uint16_t port = ntohs(reinterpret_cast<const sockaddr_in&>(name).sin_port);
   const bool is_four = name.ss_family == AF_INET || IsMappedIpv4(name);
   return is_four ? fmt::format("ipv4:{}:{}", AddressText(name), port)
@@ -52,6 +54,7 @@ size_t PeerSlots::Assign(const std::string& host,
     if (slots_[i].contains(host)) return i;
     if (slots_[i].size() < slots_[best].size()) best = i;
   }
+  // Addresses are removed from slots only when a free one is needed, as is_connected is expensive.
   if (!slots_[best].empty()) {
     for (size_t i = 0; i < slots_.size(); ++i) {
       std::erase_if(slots_[i], [&](const std::string& known) { return !is_connected(known); });

@@ -13,10 +13,10 @@
 
 namespace neurontrace {
 
-// Host part of a socket address, as text: "10.0.0.9", "fe80::1"; an IPv4 address that IPv6 maps is
-// that of IPv4.
+// Returns the host part of a socket address as text: "10.0.0.9", "fe80::1". An IPv4 address mapped
+// into IPv6 is shown as IPv4. "" for other families.
 std::string AddressText(const sockaddr_storage& name);
-// With its port, as gRPC writes it: "ipv4:10.0.0.9:4711", "ipv6:[fe80::1]:4711".
+// Returns address and port as gRPC writes them: "ipv4:10.0.0.9:4711", "ipv6:[fe80::1]:4711".
 std::string PeerText(const sockaddr_storage& name);
 
 // Returns "" for no peer, the peer for one, else "one of A, B, C, D and 3 more", which names at
@@ -24,10 +24,10 @@ std::string PeerText(const sockaddr_storage& name);
 inline constexpr size_t kPeersNamedMax = 4;
 std::string DescribeOneOf(const std::vector<std::string>& peers);
 
-// Distributes peers over a few slots. gRPC judges a call by the credentials of the port that its
-// connection came in by, and does not say whose it is (auth_metadata_processor.h): with credentials
-// of its own each slot knows. A slot has one address as long as fewer addresses are connected than
-// there are slots. Any thread.
+// Distributes peers over a few slots. gRPC judges a call by the credentials of the port through
+// which its connection came, and does not report the peer to them (auth_metadata_processor.h). With
+// credentials of its own each slot knows its peers. A slot has a single address while at most as
+// many addresses are connected as there are slots. Any thread.
 class PeerSlots {
  public:
   explicit PeerSlots(size_t slots) : slots_(slots) {}
@@ -36,12 +36,11 @@ class PeerSlots {
     const MutexLock lock(mutex_);
     return slots_.size();
   }
-  // The slot of a new connection of `host`. `is_connected` says of any host whether it still has
-  // connections; it is asked where a slot would get a second address.
+  // Returns the slot of a new connection of `host`. `is_connected` returns whether a host still has
+  // connections; it is called if a slot would otherwise get a second address.
   size_t Assign(const std::string& host,
                 const std::function<bool(const std::string& host)>& is_connected);
-  // Whose the connections of a slot are: "10.0.0.9", or "one of 10.0.0.9, 10.0.0.12 and 3 more";
-  // empty: nobody's.
+  // Returns the addresses of a slot as DescribeOneOf does.
   std::string Describe(size_t slot) const;
 
  private:

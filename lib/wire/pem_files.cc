@@ -22,6 +22,7 @@
 namespace neurontrace {
 namespace {
 
+// Makes a deleter of OpenSSL's function for a type.
 template <auto function>
 struct FreeBy {
   template <typename T>
@@ -33,21 +34,24 @@ using Bio = std::unique_ptr<BIO, FreeBy<BIO_free_all>>;
 using Certificate = std::unique_ptr<X509, FreeBy<X509_free>>;
 using Key = std::unique_ptr<EVP_PKEY, FreeBy<EVP_PKEY_free>>;
 
-// For a passphrase nobody is there to ask: an encrypted key is no key here.
+// OpenSSL would otherwise ask on the terminal: encrypted keys are refused.
 int NoPassphrase(char*, int, int, void*) { return -1; }
 
-// In the order of the file, at most so many; at least one.
+// Returns the certificates in the order of the file: at least one, at most `count_max`.
 absl::StatusOr<std::vector<Certificate>> Certificates(const std::string& path, size_t count_max) {
   ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, limits::kPemBytesMax));
   const Bio bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
   std::vector<Certificate> certificates;
-  ERR_clear_error();  // of whoever used OpenSSL on this thread before, and left one
+  // The queue of errors belongs to the thread, and an earlier user of OpenSSL may have left an
+  // error in it.
+  ERR_clear_error();
   while (certificates.size() < count_max) {
     Certificate certificate(PEM_read_bio_X509(bio.get(), nullptr, NoPassphrase, nullptr));
     if (certificate == nullptr) break;
     certificates.push_back(std::move(certificate));
   }
-  // Behind the last one there is none that begins; any other error is of one that does.
+  // After the last certificate no further one begins, which OpenSSL reports as PEM_R_NO_START_LINE.
+  // Any other error belongs to a certificate that is damaged.
   const unsigned long error = ERR_peek_last_error();
   ERR_clear_error();
   if (certificates.empty()) {
@@ -120,6 +124,7 @@ absl::StatusOr<int64_t> CheckAuthorityFile(const std::string& path) {
   absl::Status problem;
   for (const Certificate& certificate : certificates) {
     if (const absl::Status status = CheckValidNow(*certificate, path); !status.ok()) {
+      // Update keeps the first error.
       problem.Update(status);
       continue;
     }

@@ -8,33 +8,34 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-// Whether the files of TLS can be used, found out before they are: gRPC itself says of a bad file
-// only that handshakes fail. By OpenSSL; read whole, at most limits::kPemBytesMax. Any thread.
+// Checks of TLS files before they are used: for a bad file gRPC itself only reports that handshakes
+// fail. By OpenSSL. Files are read whole, at most limits::kPemBytesMax. Times are seconds since
+// 1970. Any thread.
 namespace neurontrace {
 
-// When the first certificate of a PEM file ends to be valid, in seconds since 1970.
-// FAILED_PRECONDITION names the file, and says what is wrong: it cannot be read, it has no
-// certificate, the first one is not valid yet, or not any more.
+// Returns when the first certificate of a PEM file expires. Fails with FAILED_PRECONDITION, naming
+// the file, if it cannot be read, has no certificate, or the first one is not valid yet or has
+// expired.
 absl::StatusOr<int64_t> CheckCertificateFile(const std::string& path);
 
-// The same of one that may be over, or not yet begun. FAILED_PRECONDITION for a file without a
-// certificate, and for one that does not say it.
+// Returns the same for a certificate that may have expired or not be valid yet. Fails with
+// FAILED_PRECONDITION if the file has no certificate, or the certificate has no end.
 absl::StatusOr<int64_t> CertificateEnd(const std::string& path);
 
-// The same two of a file of authorities, which holds the old one and the new one while they change:
-// when the first of those that are valid now ends. FAILED_PRECONDITION where none is valid, and
-// where one cannot be read, as gRPC then takes those before it alone, and says nothing.
+// Returns when the first of the currently valid certificates in a file of authorities expires;
+// during a rotation the file has the old and the new one. Fails with FAILED_PRECONDITION if none is
+// valid, or one cannot be read: gRPC would then silently use only those before it.
 absl::StatusOr<int64_t> CheckAuthorityFile(const std::string& path);
 
-// The same of a certificate that is there, as a connection shows that of its other end. Takes a
-// tenth of a millisecond and more. FAILED_PRECONDITION where it is none.
+// Returns when a certificate in PEM form expires, as a connection presents that of its peer. Takes
+// at least a tenth of a millisecond. Fails with FAILED_PRECONDITION if it cannot be parsed.
 absl::StatusOr<int64_t> EndOfCertificate(std::string_view pem);
 
-// Where none is valid: when the last one that was has ended.
+// As CheckAuthorityFile, but if none is valid it returns when the last of them expired.
 absl::StatusOr<int64_t> AuthorityEnd(const std::string& path);
 
-// Whether the PEM file `key` has the private key, without a passphrase, of the first certificate of
-// `cert`, which CheckCertificateFile let pass.
+// Checks that the PEM file `key` has a private key without a passphrase, and that it belongs to the
+// first certificate of `cert`, which CheckCertificateFile has accepted.
 absl::Status CheckKeyFile(const std::string& key, const std::string& cert);
 
 }  // namespace neurontrace

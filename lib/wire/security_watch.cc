@@ -6,6 +6,7 @@
 namespace neurontrace {
 namespace {
 
+// A certificate expires without a change of its file.
 constexpr uint64_t kLookAnywayNs = 60'000'000'000;
 
 std::optional<int64_t> Known(const absl::StatusOr<int64_t>& end) {
@@ -41,6 +42,8 @@ std::optional<absl::Status> SecurityWatch::Look() {
   marks_ = std::move(marks);
   looked_monotonic_ns_ = now_ns;
   absl::Status status = CheckSecurity(security_, address_, side_);
+  // A changed file is always reported, also if it is good: an operator who rotates certificates
+  // waits for that line.
   if (!are_new && status == status_) return std::nullopt;
   status_ = std::move(status);
   return status_;

@@ -15,27 +15,28 @@
 // The outcome of the files of TLS while a program runs.
 namespace neurontrace {
 
-// In seconds since 1970, also when that is over; nothing where there is no file, or none that can
-// be read.
+// When certificates expire, in seconds since 1970, also if that is past; empty if there is no file,
+// or it cannot be read. For metrics.
 struct SecurityEnds {
   std::optional<int64_t> certificate;
-  std::optional<int64_t> authority;  // the first of those that are valid: see AuthorityEnd
+  std::optional<int64_t> authority;  // see AuthorityEnd
   size_t open_secrets = 0;           // see DescribeOpenSecrets
 };
-// Reads the files.
+// Reads the files and returns when they expire.
 SecurityEnds EndsOf(const ChannelSecurity& security);
 
-// Whether the files can still be used: gRPC takes new ones by itself, is silent about bad ones, and
-// one that was good ends. One thread; blocks on the disk.
+// Checks while a program runs whether the files of TLS can still be used: gRPC loads new files by
+// itself but does not report bad ones, and good certificates expire. One thread; blocks on the
+// disk.
 class SecurityWatch {
  public:
-  // `clock` outlives it.
+  // `clock` must outlive this.
   SecurityWatch(ChannelSecurity security, std::string address, ChannelSide side, const Clock& clock)
       : security_(std::move(security)), address_(std::move(address)), side_(side), clock_(clock) {}
 
-  // To be called every few seconds. As CheckSecurity, where a file has changed since the last call,
-  // or what is wrong has; the latter is looked at once a minute. Nothing where there is no news: at
-  // first all is well.
+  // Called every few seconds. Returns the result of CheckSecurity if a file has changed since the
+  // last call, or if the result has, which is checked once a minute; otherwise nothing. Before the
+  // first call the result counts as good.
   std::optional<absl::Status> Look();
 
  private:

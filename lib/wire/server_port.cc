@@ -19,14 +19,19 @@
 namespace neurontrace {
 namespace {
 
+// Connections accepted in one turn of the loop, so that its other tasks run in between.
 constexpr int kAcceptsPerTurn = 64;
+// How long accepting pauses when the system has no descriptor or memory left.
 constexpr uint64_t kPauseNs = 100'000'000;
 constexpr uint64_t kSweepPauseNs = 1'000'000'000;
-// Young connections: as long as their handshake may take, looked at so often.
+// A connection is young as long as its handshake may take; young ones are checked at this interval.
 constexpr uint64_t kYoungNs = uint64_t{limits::kGrpcHandshakeMsMax} * 1'000'000 + 1'000'000'000;
 constexpr uint64_t kYoungPauseNs = 250'000'000;
+// How long a closed young connection may still be the one of a reported failure, and how long after
+// its report gRPC closes it.
 constexpr uint64_t kClosedKeptNs = 500'000'000;
 constexpr uint64_t kClosingNs = 50'000'000;
+// Beyond: the oldest is forgotten, and its failure has no address in the audit log.
 constexpr size_t kYoungMax = 4'096;
 
 uint64_t NowMonotonicNs() {
@@ -38,8 +43,8 @@ struct FreeAddresses {
 };
 using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
 
-// Either wildcard is both, as with gRPC: a cluster of IPv6 reaches 0.0.0.0 too. The second one is
-// for machines without IPv6.
+// Either wildcard stands for both families, as with gRPC: an IPv6 cluster reaches 0.0.0.0 too. The
+// second host is for machines without IPv6.
 std::vector<std::string> HostsOf(const std::string& address) {
   std::string host = address.substr(0, address.rfind(':'));
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
@@ -55,14 +60,16 @@ uint16_t PortOf(int socket) {
   return ntohs(reinterpret_cast<const sockaddr_in*>(&name)->sin_port);
 }
 
-// Invalid, with errno: the machine has no such address, or the port is taken.
+// Returns an invalid descriptor, with errno set, if the machine has no such address or the port is
+// taken.
 UniqueFd Bind(const addrinfo& address, uint16_t port) {
   UniqueFd fd(socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return fd;
   const int on = 1, off = 0;
-  // A new aggregator may have the port while connections of the old one end.
+  // A restarted aggregator can take the port while connections of the old one are closing.
   setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  // connections inherit it
+  // Accepted connections inherit it.
+  setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   if (address.ai_family == AF_INET6) {
     setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
   }
@@ -78,8 +85,7 @@ UniqueFd Bind(const addrinfo& address, uint16_t port) {
   return fd;
 }
 
-// To all addresses of the host that the machine has, and one port: `port`, and what it becomes
-// where it is 0.
+// Binds to all addresses of the host that the machine has, with one port. Sets `port` if it is 0.
 absl::Status BindAll(const std::string& host, uint16_t& port, std::vector<UniqueFd>& sockets) {
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
@@ -94,6 +100,7 @@ absl::Status BindAll(const std::string& host, uint16_t& port, std::vector<Unique
     if (socket.valid()) {
       port = PortOf(socket.get());
       sockets.push_back(std::move(socket));
+      // Other errors mean that this machine does not have the address, such as IPv6 being disabled.
     } else if (errno == EADDRINUSE || errno == EACCES) {
       return Unavailable("{}", std::strerror(errno));
     }
@@ -111,6 +118,7 @@ ConnectionShares::Peer ConnectionShares::PeerOf(const sockaddr_storage& name) {
   uint16_t port = 0;
   if (name.ss_family == AF_INET) {
     const auto& four = reinterpret_cast<const sockaddr_in&>(name);
+    // As IPv6 maps IPv4, so that one client counts as one address on either socket.
     address.s6_addr[10] = address.s6_addr[11] = 0xff;
     std::memcpy(&address.s6_addr[12], &four.sin_addr, sizeof four.sin_addr);
     port = four.sin_port;
@@ -128,10 +136,11 @@ ConnectionShares::Peer ConnectionShares::PeerOf(const sockaddr_storage& name) {
 
 bool ConnectionShares::Take(int connection, const sockaddr_storage& name) {
   Peer& known = peers_[static_cast<size_t>(connection)];
+  // The descriptor was assigned again, so its former connection has been closed.
   Forget(known);
   const Peer peer = PeerOf(name);
   const auto own = sizes_.find({peer.high, peer.low});
-  // accept gives the lowest free number: all before it are in use, by files too.
+  // accept returns the lowest free number: all below it are in use, some by files.
   const size_t used = std::max(size_, static_cast<size_t>(connection));
   const size_t share = limits::kGrpcConnectionsPerFree * (peers_.size() - used);
   if ((own == sizes_.end() ? 0 : own->second) >= share) return false;
@@ -146,6 +155,7 @@ void ConnectionShares::Sweep() {
     if (peers_[i].port == 0) continue;
     sockaddr_storage name = {};
     socklen_t size = sizeof name;
+    // The descriptor may belong to another connection by now, or to a file.
     const bool is_open =
         getpeername(static_cast<int>(i), reinterpret_cast<sockaddr*>(&name), &size) == 0;
     if (!is_open || PeerOf(name) != peers_[i]) Forget(peers_[i]);
@@ -185,6 +195,7 @@ absl::StatusOr<std::unique_ptr<ServerPort>> ServerPort::Listen(Options options) 
   auto port = static_cast<uint16_t>(std::stoul(address.substr(address.rfind(':') + 1)));
   std::vector<UniqueFd> sockets;
   absl::Status status;
+  // The second host is tried only if the machine has no address of the first.
   for (const std::string& host : HostsOf(address)) {
     status = BindAll(host, port, sockets);
     if (!status.ok() || !sockets.empty()) break;
@@ -203,6 +214,7 @@ ServerPort::ServerPort(Options options, std::vector<UniqueFd> sockets, uint16_t 
       shares_(options_.descriptors_max) {}
 
 ServerPort::~ServerPort() {
+  // The thread uses the listening sockets and must end before they are closed.
   loop_.Quit();
   if (thread_.joinable()) thread_.join();
 }
@@ -211,12 +223,14 @@ void ServerPort::AddTo(grpc::ServerBuilder& builder,
                        std::span<const std::shared_ptr<grpc::ServerCredentials>> credentials) {
   using enum grpc::ServerBuilder::experimental_type::ExternalConnectionType;
   for (const auto& each : credentials) {
+    // One acceptor for each of the credentials, in the order of the slots.
     acceptors_.push_back(builder.experimental().AddExternalConnectionAcceptor(FROM_FD, each));
   }
 }
 
 void ServerPort::Start() {
   for (const UniqueFd& socket : sockets_) {
+    // On the loop's thread: watches belong to its sequence.
     loop_.PostTask([this, fd = socket.get()] { Watch(fd); });
   }
   thread_ = std::thread([this] { loop_.Run(); });
@@ -233,7 +247,8 @@ void ServerPort::AcceptAll(int socket) {
     UniqueFd connection(
         accept4(socket, reinterpret_cast<sockaddr*>(&peer), &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!connection.valid()) {
-      // Those that were closed while they waited are errors here as well: accept(2).
+      // Connections that were closed while they waited are reported as errors too (accept(2)); they
+      // need no pause.
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) Pause(socket);
       return;
     }
@@ -256,6 +271,8 @@ size_t ServerPort::SlotOf(const sockaddr_storage& peer) {
   if (options_.slots == nullptr || acceptors_.size() < options_.slots->size()) return 0;
   std::optional<std::set<std::string>> connected;
   return options_.slots->Assign(AddressText(peer), [&](const std::string& host) {
+    // Without a recent sweep every host counts as connected, which at worst puts two addresses into
+    // one slot.
     if (!connected && !may_sweep_) return true;
     if (!connected) {
       Sweep();
@@ -265,21 +282,21 @@ size_t ServerPort::SlotOf(const sockaddr_storage& peer) {
   });
 }
 
-// At most once a second.
+// At most once a second, as it makes a system call for each connection.
 void ServerPort::Sweep() {
   may_sweep_ = false;
   loop_.PostDelayedTask([this] { may_sweep_ = true; }, kSweepPauseNs);
   shares_.Sweep();
 }
 
-// Until none is left.
+// Repeats itself until no young connection is left.
 void ServerPort::LookAtYoung() {
   NoteClosed();
   watches_young_ = !young_.empty();
   if (watches_young_) loop_.PostDelayedTask([this] { LookAtYoung(); }, kYoungPauseNs);
 }
 
-// Notes which young connections were closed, and forgets those that are not young any more.
+// Records which young connections were closed, and forgets those that are old.
 void ServerPort::NoteClosed() {
   const uint64_t now_ns = NowMonotonicNs();
   for (Young& young : young_) {
@@ -298,7 +315,7 @@ void ServerPort::NoteClosed() {
 }
 
 void ServerPort::ReportHandshakeFailure(std::string reason) {
-  // gRPC closes the connection after it has said so.
+  // gRPC closes the connection only after it has logged the failure.
   loop_.PostDelayedTask([this, reason = std::move(reason)] { TellHandshakeFailure(reason); },
                         kClosingNs);
 }
@@ -312,7 +329,7 @@ void ServerPort::TellHandshakeFailure(const std::string& reason) {
     closed.push_back(&young);
     young.is_told = true;
   }
-  // The newest first: most likely it is theirs, as gRPC has closed it just now.
+  // Newest first: gRPC has closed the failed one just now, so it is the most likely one.
   std::sort(closed.begin(), closed.end(), [](const Young* a, const Young* b) {
     return std::tie(a->closed_ns, a->accepted_ns) > std::tie(b->closed_ns, b->accepted_ns);
   });
@@ -322,13 +339,13 @@ void ServerPort::TellHandshakeFailure(const std::string& reason) {
 }
 
 bool ServerPort::Admit(int connection, const sockaddr_storage& peer) {
-  // The lowest free number, so that as many as this are open.
+  // accept returns the lowest free number, so at least this many descriptors are open.
   if (connection >= options_.descriptors_max) {
     Refuse(Refusal::kDescriptors);
     return false;
   }
   if (shares_.Take(connection, peer)) return true;
-  // gRPC closes connections and tells nobody.
+  // gRPC closes connections without notice, so the counts are only an upper bound before a sweep.
   if (may_sweep_) {
     Sweep();
     if (shares_.Take(connection, peer)) return true;
@@ -343,7 +360,7 @@ void ServerPort::Refuse(Refusal why) const {
 }
 
 void ServerPort::Pause(int socket) {
-  // The connection stays in the backlog; without a pause the watch would fire without end.
+  // The connection stays in the backlog; without a pause the watch would fire all the time.
   loop_.RemoveReadableWatch(socket);
   loop_.PostDelayedTask([this, socket] { Watch(socket); }, kPauseNs);
 }

@@ -25,27 +25,28 @@
 
 namespace neurontrace {
 
-// Counts the connections of a port by address although others close them: a descriptor that is
-// assigned again was closed before, and the kernel reports the rest. One address has at most three
-// times as many as are free: three quarters of all if it is the only one. One thread.
+// Counts the connections of a port by address although gRPC closes them: a descriptor that is
+// assigned again was closed before, and the kernel reports the others. One address may hold at most
+// limits::kGrpcConnectionsPerFree times as many connections as are free: three quarters of all if
+// it is the only one. One thread.
 class ConnectionShares {
  public:
-  // Of connections on descriptors below `descriptors_max`.
+  // Counts connections on descriptors below `descriptors_max`.
   explicit ConnectionShares(int descriptors_max);
 
-  // Notes the connection, of `peer`, as accept4 gave both; false: its address has its share, and
-  // the connection is to be closed.
+  // Counts a connection, with the descriptor and peer that accept4 returned. Returns false if its
+  // address has its share: the caller closes the connection.
   bool Take(int connection, const sockaddr_storage& peer);
-  // Asks the kernel about each connection, and forgets those that were closed.
+  // Asks the kernel for the peer of each connection, and forgets the closed ones.
   void Sweep();
 
   size_t size() const { return size_; }
-  // The addresses that have connections, as AddressText says them.
+  // Returns the addresses that have connections, as AddressText writes them.
   std::set<std::string> Addresses() const;
 
  private:
   struct Peer {
-    uint64_t high = 0, low = 0;  // the address; one of IPv4 as IPv6 maps it
+    uint64_t high = 0, low = 0;  // the address; IPv4 as IPv6 maps it
     uint16_t port = 0;           // 0: no connection
     friend auto operator<=>(const Peer&, const Peer&) = default;
   };
@@ -70,25 +71,29 @@ class ServerPort {
  public:
   enum class Refusal : uint8_t { kDescriptors, kAddress };
   struct Options {
-    std::string address;  // as CheckAddress wants it; port 0: any
-    // Connections get the descriptors below this number. Further ones are closed at once, so that
-    // descriptors are left for files; the same those of an address that has its share, see
+    // HOST:PORT that CheckAddress accepts; port 0: any free one.
+    std::string address;
+    // Connections get descriptors below this number. Further ones are closed at once, so that
+    // descriptors remain for files; so are those of an address that has its share, see
     // ConnectionShares.
     int descriptors_max = 0;
-    std::function<void(Refusal)> refused;  // each of those; may be null
-    // At most once a second: the address that has its share; may be null.
+    std::function<void(Refusal)>
+        refused;  // called for each connection closed that way; may be null
+    // Called at most once a second with an address that has its share; may be null.
     std::function<void(const std::string&)> crowded;
-    // Whose handshake failed, as PeerText says it, or "one of" several; empty: not known. On the
-    // port's thread, after ReportHandshakeFailure; may be null.
+    // Called on the port's thread after ReportHandshakeFailure with the peer, as PeerText writes
+    // it, or "one of" several; "": unknown. May be null.
     std::function<void(const std::string& peer, const std::string& reason)> handshake_failed;
-    // Distributes connections over as many credentials as it has slots; null: there is one.
+    // Distributes connections over as many credentials as it has slots; null: there is a single
+    // one.
     std::shared_ptr<PeerSlots> slots;
   };
 
-  // Binds to every address of the host that this machine has; connections wait until Start.
-  // FAILED_PRECONDITION with the place where there is none, or one is taken.
+  // Binds to every address of the host that this machine has; connections wait until Start. Fails
+  // with FAILED_PRECONDITION, naming the address, if the machine has none of them, or one is taken.
   static absl::StatusOr<std::unique_ptr<ServerPort>> Listen(Options options);
-  // As many as the process's limit of open files and limits::kGrpcConnectionsMax allow.
+  // Returns how many connections the process's limit of open files and limits::kGrpcConnectionsMax
+  // allow.
   static int DescriptorsForConnections();
 
   ~ServerPort();
@@ -96,12 +101,14 @@ class ServerPort {
   ServerPort& operator=(const ServerPort&) = delete;
 
   uint16_t port() const { return port_; }
-  // Of each slot its credentials.
+  // Adds the port to a server, with credentials for each slot. Called once, before the server is
+  // built.
   void AddTo(grpc::ServerBuilder& builder,
              std::span<const std::shared_ptr<grpc::ServerCredentials>> credentials);
+  // Begins to accept connections. Called once the server runs.
   void Start();
-  // gRPC said that a handshake failed, without saying whose (SetHandshakeListener): the port looks
-  // which of its young connections are closed. Any thread.
+  // Called when gRPC has reported a failed handshake, without its peer (SetHandshakeListener): the
+  // port checks which of its young connections are closed. Any thread.
   void ReportHandshakeFailure(std::string reason);
 
  private:
@@ -110,7 +117,7 @@ class ServerPort {
   void Watch(int socket);
   void AcceptAll(int socket);
   void Pause(int socket);
-  // Whether the connection may stay.
+  // Returns whether the connection may stay.
   bool Admit(int connection, const sockaddr_storage& peer);
   void Refuse(Refusal why) const;
   size_t SlotOf(const sockaddr_storage& peer);

@@ -37,6 +37,7 @@ absl::StatusOr<TriggerRule> FromProto(const v1::TriggerRule& message) {
   RETURN_IF_ERROR(CheckEnum("trigger.kind", message.kind(), v1::TRIGGER_KIND_SLOW_EXECUTION,
                             v1::TRIGGER_KIND_POST));
   RETURN_IF_ERROR(CheckIdentityText("trigger.job", message.job()));
+  // Comparisons with NaN are false, so the range check of rules would accept it.
   if (!std::isfinite(message.times_median()) || message.times_median() < 0) {
     return InvalidArgument("trigger.times_median is {}", message.times_median());
   }

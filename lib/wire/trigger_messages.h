@@ -8,6 +8,9 @@
 // As lib/wire/conversions.h, for the rules of triggers.
 namespace neurontrace {
 
+// Convert the rules of triggers, as lib/wire/conversions.h does for other messages. FromProto
+// checks lengths and enums; lib/triggers/trigger_rule_check.h checks what a rule means. Pure
+// functions, any thread.
 void ToProto(const TriggerRule& value, v1::TriggerRule* message);
 void ToProto(const TriggerFired& value, v1::TriggerFired* message);
 

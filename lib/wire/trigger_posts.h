@@ -12,17 +12,18 @@ class App;
 // Who may fire triggers with a POST at the health port, which is plain HTTP and knows nobody.
 namespace neurontrace {
 
+// Who may fire triggers by a POST to the health port, which is plain HTTP without authentication.
 enum class TriggerPosts {
   kThisMachine,
-  kAnybody,          // who reaches the port, which only this machine does
+  kAnybody,          // every caller of the port, which only this machine can reach
   kAnybodyInsecure,  // also from other machines
 };
 
-// --trigger-posts of a daemon.
+// Adds --trigger-posts of a daemon. `posts` must outlive the parsing.
 void AddTriggerPostsOption(CLI::App& app, TriggerPosts& posts);
 
-// FAILED_PRECONDITION, with the way out, where other machines could begin captures and nobody said
-// that they may. `health_address` is HOST:PORT.
+// Fails with FAILED_PRECONDITION and a way out if other machines could start captures without the
+// operator having allowed it. `health_address` is HOST:PORT.
 absl::Status CheckTriggerPosts(TriggerPosts posts, const std::string& health_address);
 
 }  // namespace neurontrace

@@ -13,7 +13,8 @@ namespace {
 constexpr uint64_t kFirstTickNs = 200'000'000;
 constexpr int kWakesPerTurn = 16;
 
-// Whether a user who has `own` of so many, of which `used` are in use, may have one more.
+// Returns whether a user with `own` of the `used` entries may have one more of `max`. A user alone
+// can take half, each further one half of the rest, so that one user cannot lock out the others.
 bool HasShare(size_t own, size_t used, size_t max) { return used < max && own < max - used; }
 
 std::string WordsOf(std::optional<uid_t> user) {
@@ -23,9 +24,11 @@ std::string WordsOf(std::optional<uid_t> user) {
 constexpr uint64_t kExecutionsNs = 100'000'000;  // between reports of how far cores are
 constexpr uint64_t kTapsFirstNs = 10'000'000;  // behind a moment at which taps begin by themselves
 
-// A worker's share of one turn; turns follow each other as long as there is more.
+// A worker's share of one turn, so that turns stay short; they follow each other while there is
+// more.
 constexpr size_t kBytesPerWorker = 2u << 20;
-// Between turns while data comes, so that a turn has something to do; taps are not asked to wake.
+// Pause between turns while data comes, so that each has something to do. Taps are not asked to
+// wake the agent meanwhile, which saves a system call for each write.
 constexpr uint64_t kBusyPauseNs = 10'000'000;
 constexpr uint64_t kTickNs = 200'000'000;
 constexpr uint64_t kGreetingPatienceNs = 10'000'000'000;
@@ -56,6 +59,7 @@ TapSource::TapSource(Options options, TaskRunner& runner, const Clock& clock, Ch
   After(kFirstTickNs, &TapSource::Tick);
 }
 
+// Sessions remove their own watches; the wake sockets are this class's.
 TapSource::~TapSource() {
   for (auto& [session, connection] : connections_) {
     if (connection.wake.valid()) runner_.RemoveReadableWatch(connection.wake.get());
@@ -79,6 +83,7 @@ void TapSource::AddConnection(UniqueFd accepted) {
   PeerFd socket(std::move(accepted), closer_);
   const std::optional<uid_t> user = options_.read_peer_user(socket.get());
   const size_t own = ConnectionsOf(user);
+  // Before a session is made, so that a user who floods the socket costs no more than an accept.
   if (!HasShare(own, connections_.size(), limits::kTapConnectionsMax)) {
     AgentSourceMetrics::Add(metrics_.taps_refused);
     spdlog::warn("refused a tap of {}, which has {} of {} connections; {} connections are in use",
@@ -125,7 +130,8 @@ absl::StatusOr<TapWorker*> TapSource::FindOrAddWorker(TapSession& session,
                           .container_id = peer.container_id};
   for (const auto& worker : workers_) {
     if (worker->identity() != identity) continue;
-    // One process has one tap. One that is not connected went with the program that exec replaced.
+    // One process has one tap. A tap that is not connected belonged to the program that exec
+    // replaced.
     if (worker->connected()) return FailedPrecondition("process {} already has a tap", peer.pid);
     worker->DeclareGone();
   }
@@ -190,8 +196,8 @@ void TapSource::OnWake(TapSession* session) {
   }
   const bool quiet = message.size < 0 && (errno == EAGAIN || errno == EINTR);
   if (!quiet && (message.size <= 0 || !message.descriptors.empty())) {
-    // Closed while the connection lives, never connected, which is readable for ever, or used for
-    // what it is not for: the timer reads on.
+    // The tap closed it, never connected it (which is readable for ever), or misused it. The timer
+    // keeps reading.
     runner_.RemoveReadableWatch(connection.wake.get());
     connection.wake.Close();
   }
@@ -205,6 +211,7 @@ TapSource::Capture& TapSource::AddCapture(const SourceOrder& order) {
     capture.plan = {order.capture_id, order.spec, {}};
     absl::StatusOr<EventFilter> filter = EventFilter::Parse(order.spec.filter.event_types);
     // The aggregator has checked it; a newer one may allow what this agent does not know.
+    // Everything is recorded in that case.
     if (filter.ok()) capture.plan.filter = *std::move(filter);
     if (!filter.ok())
       spdlog::warn("capture {}: {}", order.capture_id.ToString(), filter.status().ToString());
@@ -252,13 +259,13 @@ void TapSource::ForgetStranger(TapWorker& worker) {
 bool TapSource::MayReturn(const WorkerIdentity& worker) const {
   if (clock_.MonotonicNs() - started_ns_ >= kReturnPatienceNs) return false;
   if (worker.boot_id != boot_id_) return false;
-  // A claimed pid says nothing about whether its process lives: patience alone decides.
+  // A claimed pid does not show whether its process lives; only the time decides then.
   return IsClaimed(worker) || proc_.StartTimeTicks(worker.pid) == worker.start_time_ticks;
 }
 
-// Streams that the store holds of workers that did not outlive the agent before this one: nothing
-// more can come of them, and how much went with them nobody can say. A worker that lives is given
-// the time that its tap takes to find this agent.
+// Ends the streams that the store holds of workers that did not outlive the previous agent: nothing
+// more can come of them, and nobody knows how much was lost. A worker that lives gets the time that
+// its tap needs to find this agent.
 void TapSource::EndOrphans(Capture& capture) {
   capture.awaits_workers = false;
   std::map<WorkerIdentity, CaptureWorkerStatus> lost;
@@ -315,7 +322,7 @@ void TapSource::Forget(const CaptureId& capture_id) {
 
 void TapSource::ApplyOrder(const SourceOrder& order) {
   using Kind = SourceOrder::Kind;
-  // A begin has no spec: what is not for the runtime has no capture here.
+  // A begin has no spec; a capture that is not for the runtime is unknown here.
   if (order.kind != Kind::kBegin && !order.spec.filter.include_neuron) return;
   switch (order.kind) {
     case Kind::kStart:
@@ -336,7 +343,7 @@ void TapSource::ApplyOrder(const SourceOrder& order) {
 void TapSource::Arm(const SourceOrder& order) {
   const bool is_new = !captures_.contains(order.capture_id);
   Capture& capture = AddCapture(order);
-  // What an agent continues by itself may have been armed and no more when the one before it was
+  // A capture that an agent continues by itself may only have been armed when its earlier run was
   // killed.
   if (!capture.stopping && (is_new || capture.unconfirmed)) capture.arming = true;
   capture.unconfirmed = false;
@@ -348,13 +355,13 @@ void TapSource::SetMoment(Capture& capture, const CaptureBegin& begin, bool join
   const HostInstant now = options_.read_host_instant();
   capture.moment = PlanMoment(begin.host_raw_ns, now);
   if (joins && !capture.moment->named && capture.plan.spec.mode == CaptureMode::kSnapshot) {
-    // Where its cut lies on this host's clocks is not known, but that it is over: nothing newer may
-    // be taken for it.
+    // The cut is over, and where it is on this host's clocks is not known: newer events must not be
+    // taken for its own.
     capture.moment->monotonic_ns = 0;
     capture.moment->realtime_ns = begin.reference_ns;
   }
-  // Taps wait by themselves. The agent leaves the processors to those that begin, and looks later
-  // for one that may have come meanwhile.
+  // Taps wait by themselves. At the moment the processors are left to those that begin; the agent
+  // then checks for a worker that may have come meanwhile.
   if (capture.moment->monotonic_ns > now.monotonic_ns) {
     After(capture.moment->monotonic_ns - now.monotonic_ns + kTapsFirstNs, &TapSource::TellTaps);
   }
@@ -421,6 +428,7 @@ void TapSource::JoinIfMatching(TapWorker& worker, Capture& capture, bool late) {
       [&](const StreamCursor& cursor) { return cursor.stream.worker == worker.identity(); });
   const bool records_it = worker.tap_capture() == capture.plan.id;
   const bool is_new = !has_streams && !records_it && !worker.has(capture.plan.id);
+  // A worker without a part in such a capture stays without one.
   const bool begins_nothing = capture.stopping || capture.unconfirmed;
   if (is_new && (begins_nothing || !worker.Matches(capture.plan.spec))) return;
   worker.Join(capture.plan, capture.cursors,
@@ -432,7 +440,7 @@ void TapSource::JoinIfMatching(TapWorker& worker, Capture& capture, bool late) {
   if (capture.stopping) worker.Stop(capture.plan.id);
 }
 
-// A worker whose job or ranks are known only now may be one that a capture selects.
+// A worker whose job or ranks have become known may now match a capture that passed it by.
 void TapSource::JoinWhatChanged() {
   std::map<const TapWorker*, uint64_t> seen;
   for (const auto& worker : workers_) {
@@ -584,7 +592,7 @@ void TapSource::DropSilentConnections() {
   }
 }
 
-// Which workers may be given a place, in the order of workers_.
+// Returns which workers may be given a place, in the order of workers_.
 std::vector<bool> TapSource::FindPlaceable() const {
   const uint64_t now_ns = clock_.MonotonicNs();
   std::map<std::string_view, uint64_t> newest;  // arrival of each job's
@@ -614,6 +622,7 @@ void TapSource::ResolveRanks() {
     facts.push_back(workers_[i]->rank_facts());
     facts.back().may_be_placed = placeable[i];
   }
+  // Workers that ended still contradict those that ran beside them.
   facts.insert(facts.end(), departed_.begin(), departed_.end());
   const std::vector<RankResolution> ranks = ranks_(facts);
   for (size_t i = 0; i < workers_.size(); ++i) workers_[i]->SetRanks(ranks[i], placeable[i]);

@@ -25,8 +25,8 @@
 
 namespace neurontrace {
 
-// Where the chunks of a preview go: nowhere. Their streams count what they submit; here it is only
-// said to be stored, so that what it came from is let go of. On the agent's sequence.
+// The sink of previews, which keep nothing: the streams count what they submit, and each chunk is
+// reported as stored, so that its records are released. On the agent's sequence.
 class CountingSink final : public ChunkSink {
  public:
   // `runner` outlives the sink.
@@ -42,16 +42,16 @@ class CountingSink final : public ChunkSink {
   TaskRunner& runner_;
 };
 
-// Somebody with something to be read.
+// A worker whose buffer has something to be read.
 struct WaitingReader {
   size_t index = 0;         // whose
   uint64_t ns_to_full = 0;  // until what it is read from is full
   uint64_t last_turn = 0;   // in which it was read
 };
 
-// Who is read first in turn number `turn`: those whose buffers are full the soonest, since who is
-// read first gets what room there is further on; but every second turn begins with the one that has
-// waited longest, so that none starves. A pure function; equals keep their order.
+// Returns the order of reading in turn number `turn`. Buffers that will be full soonest come first,
+// since the first reader gets the room that the queue has. Every second turn begins with the reader
+// that has waited longest, so that none starves. Equal readers keep their order. Pure.
 inline std::vector<WaitingReader> ReadingOrder(std::vector<WaitingReader> waiting, uint64_t turn) {
   std::stable_sort(
       waiting.begin(), waiting.end(),
@@ -65,22 +65,24 @@ inline std::vector<WaitingReader> ReadingOrder(std::vector<WaitingReader> waitin
   return waiting;
 }
 
-// The taps of this node as a source: takes their connections, keeps the inventory of workers, has
-// them record what captures want, and turns what they hand over into chunks. Everything a tap sends
-// or writes is checked; one that misbehaves is disconnected and counted. Lives on the agent's
-// sequence; Start before anything else.
+// The taps of this node as a source: accepts their connections, keeps the inventory of workers, has
+// them record what captures select, and turns what they write into chunks. Everything that a tap
+// sends or writes is checked before use; a tap that violates the protocol is disconnected and
+// counted, and never affects others: connections, workers and reading are shared out between users.
+// Lives on the agent's sequence. Start must be called before any other function.
 //
-// Exactly once, over restarts of the agent and of the aggregator: a record of a tap's ring is
-// released only when every row and loss it gave is durable; an agent that starts anew reads from
-// there, and passes over what the cursors of its orders say is stored
+// Delivers exactly once across restarts of the agent and the aggregator: a record of a tap's ring
+// is released only when every row and loss of it is durable. An agent that restarts reads from
+// there, and skips what the cursors of its orders show as stored
 // (docs/decisions/0006-exactly-once-from-the-ring.md).
 class TapSource final : public Source, private TapSession::Listener {
  public:
-  // Taps that lost their agent look for the next one every five seconds at the longest.
+  // How long a worker may take to find this agent: taps without an agent try again at least every
+  // five seconds.
   static constexpr uint64_t kReturnPatienceNs = 12'000'000'000;
-  // Workers get places only when those of the agent before this one had the time to come back, and
-  // when no other worker of their job has come for a while, so that the order in which they came
-  // does not matter; at the latest after the last of these.
+  // Workers get places (NumberNodeCores) only after the workers of the previous agent had time to
+  // reconnect, and after a pause without new workers of their job, so that the order of arrival
+  // does not matter; at the latest kPlaceWaitMaxNs after their own arrival.
   static constexpr uint64_t kPlacePatienceNs = 6'000'000'000;
   static constexpr uint64_t kPlacePauseNs = 1'000'000'000;
   static constexpr uint64_t kPlaceWaitMaxNs = 5'000'000'000;
@@ -92,41 +94,42 @@ class TapSource final : public Source, private TapSession::Listener {
     std::string boot_id;  // empty: the kernel's
     std::string proc_root = "/proc";
     bool with_arguments = false;  // whether whole command lines are reported
-    // The clocks of this host and its users; for tests, which have others.
+    // The clocks of this host and the users behind sockets; tests replace them.
     std::function<HostInstant()> read_host_instant = ReadHostInstant;
     std::function<uint64_t()> read_thread_cpu_ns = ReadThreadCpuNs;
     std::function<std::optional<uid_t>(int socket)> read_peer_user = TapSession::ReadPeerUser;
     size_t closer_threads = limits::kPeerCloserThreadsMax;
   };
-  // All but the options outlive the source.
+  // All references outlive the source. `ranks` is called on the sequence.
   TapSource(Options options, TaskRunner& runner, const Clock& clock, ChunkSink& sink,
             SourceListener& listener, RankResolver ranks, AgentSourceMetrics& metrics);
   ~TapSource() override;
 
-  // Who looks on, before Start; outlives the source.
+  // Sets the observer of workers' events. To be called before Start; it outlives the source.
   void SetWatch(WorkerWatch& watch) { shared_.watch = &watch; }
 
-  // Begins to listen; an error names what is wrong with the socket.
+  // Begins to listen. Fails with the error of TapServer::Listen, which names the socket.
   absl::Status Start();
-  // How long what fills can be left alone, in ns; nothing where it is not known.
+  // How long what fills can be left alone, in ns; no entry where that is not known.
   struct Headroom {
     std::map<uint32_t, uint64_t> rings;  // the least of each nc_idx, over all workers
     std::optional<uint64_t> buffer;      // the least of all taps' buffers
   };
   Headroom headroom() const;
 
-  // Whether the process is a worker here.
+  // Returns whether the process is a worker with a tap here.
   bool HasWorker(uint32_t pid, uint64_t start_time_ticks) const;
 
-  // Workers whose process the kernel names; not those that are known by their own word.
+  // Returns the workers whose process the kernel has identified, without those that are only known
+  // by their own claim.
   std::vector<WorkerIdentity> SeenWorkers() const;
-  // The pod of such a worker by the kubelet's word; nothing: that does not hold any more.
+  // Sets the pod of such a worker as the kubelet reports it; nothing withdraws an earlier report.
   void SetPod(uint32_t pid, uint64_t start_time_ticks, const std::optional<WorkerPod>& pod);
 
-  // What each worker costs, by pid.
+  // Returns what each worker costs, by pid.
   std::map<uint32_t, TapWorker::Load> loads() const;
 
-  // For tests: as if a tap had connected.
+  // Takes a connection, as if a tap had connected. Public for tests.
   void AddConnection(UniqueFd socket);
 
   // Source
@@ -138,12 +141,14 @@ class TapSource final : public Source, private TapSession::Listener {
   void Flush() override;
 
  private:
+  // One connection; `worker` is null until its greeting was accepted.
   struct Connection {
     std::unique_ptr<TapSession> session;
     TapWorker* worker = nullptr;
     PeerFd wake;
     std::optional<uid_t> user;
   };
+  // One capture that this source has a part in.
   struct Capture {
     CapturePlan plan;
     std::vector<StreamCursor> cursors;
@@ -162,8 +167,10 @@ class TapSource final : public Source, private TapSession::Listener {
   void OnReport(TapSession& session, const TapReport& report) override;
   void OnClosed(TapSession& session, const absl::Status& why) override;
 
+  // Returns the worker that owns the greeting's buffer, new or known from an earlier connection.
+  // Fails if the buffer is not readable or in use, or if a limit of the user is reached.
   absl::StatusOr<TapWorker*> FindOrAddWorker(TapSession& session, const TapGreeting& greeting);
-  // The capture of the order, which is new or gets the order's cursors.
+  // Returns the capture of the order, which is created or gets the order's cursors.
   Capture& AddCapture(const SourceOrder& order);
   void Start(const SourceOrder& order);
   void Arm(const SourceOrder& order);
@@ -171,18 +178,21 @@ class TapSource final : public Source, private TapSession::Listener {
   void Join(const SourceOrder& order);
   void Continue(const SourceOrder& order);
   void Finish(const SourceOrder& order);
-  // When it begins, unless that is known. `joins`: it has begun elsewhere.
+  // Sets when the capture begins, unless that is known. `joins`: it has begun elsewhere.
   void SetMoment(Capture& capture, const CaptureBegin& begin, bool joins);
-  // `late`: the worker or this agent came to it after others had begun.
+  // Has the worker take part if the capture selects it or has streams of it. `late`: the worker or
+  // this agent learned of it after others had begun.
   void JoinIfMatching(TapWorker& worker, Capture& capture, bool late);
   void JoinAll(Capture& capture, bool late);
   void JoinWhatChanged();
   void TellTaps();
   void ReportExecutions();
-  // Ends what the worker's tap records if nobody wants it any more.
+  // Ends what the worker's tap records if no capture of the aggregator's list wants it.
   void ForgetStranger(TapWorker& worker);
-  // The agent is so young that a worker of the agent before it may not have found it yet.
+  // Returns whether the agent is so young that a worker of its earlier run may not have found it
+  // yet.
   bool MayReturn(const WorkerIdentity& worker) const;
+  // Ends streams of workers that will not return.
   void EndOrphans(Capture& capture);
   void CloseConnection(TapSession& session);
   size_t ConnectionsOf(std::optional<uid_t> user) const;
@@ -190,8 +200,10 @@ class TapSource final : public Source, private TapSession::Listener {
   void OnWake(TapSession* session);
 
   void ScheduleTurn(uint64_t delay_ns);
+  // Reads a share of every buffer that has something, then schedules itself while data comes.
   void Turn();
   std::vector<TapWorker*> WorkersToRead();
+  // Every 200 ms: everything that depends on time rather than on a message.
   void Tick();
   void DropSilentConnections();
   void ResolveRanks();

@@ -8,8 +8,8 @@
 
 namespace neurontrace {
 
-// For fuzzers: a source that an input decides alone, on the caller's thread. Of the machine it has
-// no clock, no processor time and no thread.
+// For fuzzers: options of a source that depends on the fuzzer's input alone and runs on the
+// caller's thread: no clock, processor time or further thread of the machine.
 inline TapSource::Options FuzzedTapOptions(std::function<HostInstant()> now) {
   return {.agent_id = "agent",
           .instance_id = "i-1",

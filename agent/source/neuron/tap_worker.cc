@@ -14,14 +14,14 @@
 namespace neurontrace {
 namespace {
 
-// How long a dead worker's records wait for the aggregator to tell their capture.
+// How long a dead worker's records wait for the aggregator to announce their capture.
 constexpr uint64_t kDeadRecordsPatienceNs = 300'000'000'000;
 constexpr size_t kForgottenMax = 64;
 
-// A tap whose connection broke comes back within this if its process lives.
+// A tap that lost its connection comes back within this time if its process lives.
 constexpr uint64_t kReconnectPatienceNs = 12'000'000'000;
-// Part of the ring that may be kept, though durable, so that an agent that comes back knows what
-// the tap refused of no core in particular.
+// The part of the ring that may be kept although it is durable, so that an agent that restarts
+// learns what the tap refused of no core in particular.
 constexpr uint64_t kKeptRingPart = 8;
 // The agent's note in the shared buffer (docs/formats/tap_buffer.md).
 constexpr uint64_t kPlaceMask = 0xffff;
@@ -109,7 +109,7 @@ void TapWorker::Attach(TapSession& session, const TapGreeting& greeting) {
 void TapWorker::Detach() {
   session_ = nullptr;
   connection_changed_ns_ = shared_.streams.clock.MonotonicNs();
-  // What the tap said in its last moments, without a message.
+  // The tap's last state is in the buffer, as an exiting process may not get to send a message.
   if (reader_->state() == TapState::kExited) said_goodbye_ = true;
 }
 
@@ -142,7 +142,7 @@ void TapWorker::OnReport(const TapReport& report) {
   SettlePrecedence();
 }
 
-// A standing capture has the tap when no capture of a higher precedence wants it.
+// A standing capture has the tap while no capture of a higher precedence wants it.
 void TapWorker::SettlePrecedence() {
   for (const auto& [id, capture] : captures_) {
     const CaptureMode mode = capture->plan().spec.mode;
@@ -305,8 +305,8 @@ absl::StatusOr<bool> TapWorker::ReadOne() {
   return true;
 }
 
-// Records of a capture that nobody has told this agent of: it may be about to be, with the cursors
-// that say what of them is stored.
+// Records of an unknown capture wait: it may be announced in a moment, with the cursors that show
+// what of them is stored. Reading them now would lose them.
 bool TapWorker::MustWaitFor(const CaptureId& capture_id) const {
   if (captures_.contains(capture_id) || forgotten_.contains(capture_id)) return false;
   const uint64_t now_ns = shared_.streams.clock.MonotonicNs();
@@ -373,7 +373,7 @@ void TapWorker::TakeDocument(const TapRecord& record, WorkerCapture& capture) {
   AgentSourceMetrics::Add(metrics.document_bytes_repaired, outcome.repaired_bytes);
 }
 
-// What a snapshot holds has been over for a while; and of who is gone nothing more is said.
+// Not watched are snapshots, whose events are long over, and workers that were reported as gone.
 bool TapWorker::IsWatched(const TapRecord& record, const WorkerCapture& capture) {
   return shared_.watch != nullptr && !gone_reported_ &&
          capture.plan().spec.mode != CaptureMode::kSnapshot &&
@@ -458,8 +458,8 @@ void TapWorker::ObserveFilling() {
   }
 }
 
-// A trace's beginning or end, or a loss, that found no room: what is missing cannot be told. Of a
-// capture that has not begun nothing is missing, nor of rings that are held.
+// The beginning or end of a trace, or a loss, found no room in the buffer, so how much is missing
+// is not known. Captures that have not begun, and held rings, miss nothing.
 void TapWorker::TellRefusedRecords() {
   const uint64_t refused = reader_->refused_control_records();
   if (std::exchange(control_refused_seen_, refused) == refused) return;
@@ -511,7 +511,7 @@ void TapWorker::RefreshFacts() {
 void TapWorker::CheckLife() {
   if (session_ != nullptr || process_gone_) return;
   if (reader_->state() == TapState::kExited) said_goodbye_ = true;
-  // A claimed pid says nothing about whether its process lives: patience decides.
+  // A claimed pid does not show whether its process lives; only the time decides then.
   process_gone_ =
       said_goodbye_ ||
       (peer_.pid_claimed
@@ -525,8 +525,8 @@ void TapWorker::CheckLife() {
   }
 }
 
-// A capture that the tap runs and that no longer exists (an agent before this one had started it)
-// is in the way of the ones that do.
+// The tap may run a capture that no longer exists, begun under an earlier agent. It is stopped if
+// it is in the way of one that does.
 void TapWorker::StopStrangers() {
   if (session_ == nullptr || tap_capture_.empty() || captures_.contains(tap_capture_)) return;
   const uint64_t now_ns = shared_.streams.clock.MonotonicNs();
@@ -542,6 +542,7 @@ void TapWorker::StopStrangers() {
 void TapWorker::Commit() {
   uint64_t target = reader_->position();
   for (const auto& [id, capture] : captures_) {
+    // The ring is shared by all captures, so the slowest one decides.
     target = std::min(target, capture->streams().first_undurable_position().value_or(target));
   }
   const uint64_t kept = reader_->ring_bytes() / kKeptRingPart;
@@ -550,7 +551,7 @@ void TapWorker::Commit() {
     if (unexplained && target - *unexplained <= kept) target = std::min(target, *unexplained);
   }
   reader_->Commit(target);
-  // The aggregator may be away for hours, and until it has everything the worker is not done.
+  // Memory is released before the worker is done, as the aggregator may be away for hours.
   const bool empty = process_gone_ && reader_->committed() == reader_->write_position();
   if (empty && !std::exchange(memory_released_, true)) reader_->ReleaseMemory();
 }
@@ -567,7 +568,8 @@ RankFacts TapWorker::rank_facts() const {
                   .visible_cores = facts_.visible_cores,
                   .arrived_ns = arrived_ns_,
                   .first_node_core = RememberedPlace()};
-  // A tap that is not connected has most likely ended: what takes its place is not beside it.
+  // A tap that is not connected has most likely ended, so a worker that takes its place does not
+  // run beside it.
   if (process_gone_ || session_ == nullptr) facts.ended_ns = connection_changed_ns_;
   // The newest capture has the last word.
   for (const auto& [id, capture] : captures_) {
@@ -576,7 +578,7 @@ RankFacts TapWorker::rank_facts() const {
   return facts;
 }
 
-// The place is kept in the worker's own memory, so that the agent after this one finds it.
+// The place is kept in the worker's own shared memory, so that the next agent finds it.
 std::optional<uint32_t> TapWorker::RememberedPlace() const {
   if (ranks_.first_node_core) return ranks_.first_node_core;
   const uint64_t note = reader_->agent_note();

@@ -27,21 +27,24 @@
 
 namespace neurontrace {
 
-// Reads the processor time of the calling thread. TapWorker reads it twice a turn.
+// Returns the processor time of the calling thread, in ns (CLOCK_THREAD_CPUTIME_ID). TapWorker
+// reads it twice a turn.
 uint64_t ReadThreadCpuNs();
 
-// What one worker costs this machine: the tap's drain rounds, by its own account (time on the
-// clock, the runtime's fetch included: more than it used, where it had to wait for a processor),
-// and the agent's time on what the tap wrote. A tap's account is not trusted: it is one thread, so
-// no more than all of the time since it was last looked at. A plain value.
+// Measures what tracing one worker costs this machine: the drain rounds of its tap, by the tap's
+// own counter (elapsed time including the runtime's fetch, so more than it used if it had to wait
+// for a processor), and the agent's processor time for what the tap wrote. The tap's counter is not
+// trusted: a tap is one thread, so it counts as at most the time since the last look. A plain
+// value.
 class WorkerCost {
  public:
   void AddAgent(uint64_t ns) { core_ns_ += ns; }
-  // `tap_ns`: the tap's own counter; `bytes`: of chunks, so far.
+  // `now_ns`: monotonic. `tap_ns`: the tap's counter. `bytes`: of chunks so far. A counter that
+  // runs backwards counts as unchanged; a clock that does restarts the measurement.
   void Observe(uint64_t now_ns, uint64_t tap_ns, uint64_t bytes);
 
   uint64_t core_ns() const { return core_ns_; }
-  // Over about a second; nothing before one has passed.
+  // The cost over about a second; nothing before one has passed.
   const std::optional<OverheadCost>& recent() const { return recent_; }
 
  private:
@@ -57,15 +60,16 @@ class WorkerCost {
 };
 
 // One worker process with a tap: its shared buffer, its connection while there is one, and its part
-// in each capture. Survives the connection, and the process, until all that was in the buffer has
-// been read and delivered. On the agent's sequence.
+// in each capture. Outlives the connection and the process until everything in the buffer has been
+// read and delivered. Owned by TapSource; on the agent's sequence.
 class TapWorker {
  public:
-  // All captures that go on are told at once when the aggregator is reached: one that was not by
-  // then is over.
+  // When the aggregator is reached it lists all running captures at once; one that is not known
+  // this long after that is over.
   static constexpr uint64_t kStrangerPatienceNs = 1'000'000'000;
 
-  // What all workers of an agent share; outlives them.
+  // What all workers of an agent share; outlives them. The decoder and the buffer are scratch
+  // memory.
   struct Shared {
     StreamSetup streams;
     StreamSetup preview_streams;  // whose chunks are only counted
@@ -78,12 +82,13 @@ class TapWorker {
     WorkerWatch* watch = nullptr;  // null: nobody looks on
   };
 
-  // What the kernel said of who connected, beside the identity.
+  // What the kernel reported about the process that connected, beside the identity.
   struct Peer {
     bool pid_claimed = false;   // it said nothing of that
-    std::optional<uid_t> user;  // nothing: likewise
+    std::optional<uid_t> user;  // nothing: not known
     std::vector<uint32_t> ancestors = {};
   };
+  // Takes the reader of the worker's buffer. No connection yet; Attach follows.
   TapWorker(Shared& shared, WorkerIdentity identity, Peer peer,
             std::unique_ptr<TapBufferReader> reader);
 
@@ -91,15 +96,16 @@ class TapWorker {
   std::optional<uid_t> user() const { return peer_.user; }
   const std::string& job() const { return facts_.job; }
   const TapBufferReader& reader() const { return *reader_; }
-  // The capture that the tap runs, as far as it said; empty: none.
+  // The capture that the tap runs, as far as it has reported; empty if none.
   const CaptureId& tap_capture() const { return tap_capture_; }
   bool connected() const { return session_ != nullptr; }
-  // Its tap may come back over a new connection.
+  // Whether its tap may come back over a new connection.
   bool can_attach() const { return session_ == nullptr && !broken_; }
 
-  // The connection; `session` outlives the worker or its Detach.
+  // Sets the connection; `session` outlives the worker, or its Detach.
   void Attach(TapSession& session, const TapGreeting& greeting);
   void Detach();
+  // Handles a message of the tap: an answer to a command, or a new state.
   void OnReport(const TapReport& report);
   // Nothing more comes from it.
   void DeclareGone() {
@@ -107,8 +113,8 @@ class TapWorker {
     ranks_changed_ = true;
   }
 
-  // How a worker takes part in a capture: unless it is `confirmed` by the aggregator, the tap is
-  // told nothing; without a moment it only says whether it could begin.
+  // How a worker takes part in a capture. Unless `confirmed` by the aggregator, the tap gets no
+  // command; without a moment the worker only reports whether it could begin.
   struct Joining {
     bool confirmed = false;
     bool arm = false;
@@ -116,63 +122,67 @@ class TapWorker {
     bool late = false;
     ExecutionBounds executions;
   };
-  // Captures. Join again with the same id takes note of what is new.
+  // Takes part in a capture. Repeated with the same id, it updates what has changed.
   void Join(const CapturePlan& plan, const std::vector<StreamCursor>& cursors,
             const Joining& joining);
-  // At `stop_at_ns`, monotonic; 0: at once.
+  // Stops at `stop_at_ns` (monotonic; 0: at once).
   void Stop(const CaptureId& capture_id, uint64_t stop_at_ns = 0);
   bool has(const CaptureId& capture_id) const { return captures_.contains(capture_id); }
-  // Tells the tap what it is time for.
+  // Sends the tap the commands that are due.
   void TellDue();
-  // Reports how far captures by execution are; false if there is none that waits.
+  // Reports how far captures by execution have come; returns false if there is none that waits.
   bool ReportExecutions();
+  // Stops the tap if it still runs the capture, and drops its streams.
   void Forget(const CaptureId& capture_id);
   bool Matches(const CaptureSpec& spec) const;
   bool IsFinished(const CaptureId& capture_id) const;
 
-  // Reads what is in the buffer, about `bytes` of it. True if there is more to read at once.
-  // DATA_LOSS when the buffer makes no sense: the streams are ended, and the connection should be.
+  // Reads about `bytes` of the buffer; returns true if there is more to read at once. Stops early
+  // while the queue has no room. Fails with DATA_LOSS if the buffer is not valid: the streams are
+  // ended, and the caller closes the connection.
   absl::StatusOr<bool> Read(size_t bytes);
-  // A few times a second: facts, deadlines, old chunks, what is durable, what to report.
+  // To be called a few times a second: checks whether the process lives, closes old chunks,
+  // releases what is durable, and reports changes.
   void Tick();
   // Closes the chunks that are open.
   void Flush();
   bool HasMore() const { return !broken_ && reader_->HasMore(); }
 
-  // Until the shared buffer is full at the rate at which the tap writes, if nothing of it were
-  // committed any more; kUnknownNs before that is known.
+  // Returns the time in ns until the shared buffer is full at the rate at which the tap writes, if
+  // nothing more were released; kUnknownNs before the rate is known.
   uint64_t NsToBufferFull() const;
-  // The headroom of the runtime's rings: the least of each core goes into `nearest`, in ns.
+  // Lowers the entries of `nearest` to the headroom of this worker's rings in the runtime, by core,
+  // in ns.
   void AddRingHeadroom(std::map<uint32_t, uint64_t>& nearest) const;
-  // What it costs, over the last second or so, and how much of what was asked for is recorded.
+  // What it costs, over the last second or so, and which level of detail is recorded.
   struct Load {
     std::optional<OverheadCost> cost;
     std::optional<uint32_t> fidelity;  // of its capture with a budget
   };
   Load load() const;
-  // When it was read last, in turns of the source.
+  // Records that it was read in this turn of the source.
   void NoteTurn(uint64_t turn) { last_turn_ = turn; }
   uint64_t last_turn() const { return last_turn_; }
-  // Asks to be woken by the tap; true if something came in between.
+  // Asks the tap to wake the agent with the next record; returns true if one came in between.
   bool WaitForMore() { return !broken_ && reader_->WaitForMore(); }
 
   // Grows with every change of what is reported of the worker.
   uint64_t info_version() const { return info_version_; }
 
-  // What can tell its ranks, without what only the node knows.
+  // Returns the facts that ranks are resolved from, except those that only the node knows.
   RankFacts rank_facts() const;
   uint64_t arrived_ns() const { return arrived_ns_; }
-  // Takes the answer of a resolution in which it `could_be_placed`.
+  // Takes the result of a resolution in which it `could_be_placed`.
   void SetRanks(const RankResolution& ranks, bool could_be_placed);
-  // Whether it has no place among the node's workers and has not been in a resolution that could
-  // have given it one.
+  // Returns whether it has no place among the node's workers and has not been in a resolution that
+  // could have given it one.
   bool AwaitsPlace() const { return !process_gone_ && !was_placeable_ && !ranks_.first_node_core; }
-  // Its pod by the kubelet's word; nothing: there is none, and its environment's counts.
+  // Sets its pod as the kubelet reports it; without one, its environment counts.
   void SetPod(std::optional<WorkerPod> pod) { pod_ = std::move(pod); }
-  // True once after each change of what ranks are told from.
+  // Returns true once after each change of the facts that ranks are resolved from.
   bool TakeRanksChanged() { return std::exchange(ranks_changed_, false); }
 
-  // The process is gone, and so is everything it left: the worker can be destroyed.
+  // True if the process is gone and everything that it left is delivered: it can be destroyed.
   bool done() const;
 
  private:
@@ -182,6 +192,7 @@ class TapWorker {
   void TakeDocument(const TapRecord& record, WorkerCapture& capture);
   bool IsWatched(const TapRecord& record, const WorkerCapture& capture);
   void TakeTapLoss(const TapRecord& record, WorkerCapture& capture);
+  // Returns whether records of this capture have to stay unread until it is announced.
   bool MustWaitFor(const CaptureId& capture_id) const;
   WorkerCapture* FindCapture(const CaptureId& capture_id);
   std::optional<uint32_t> RememberedPlace() const;
@@ -194,13 +205,16 @@ class TapWorker {
   void ObserveCost();
   void Govern();
   void StopStrangers();
+  // Releases the part of the ring that is durable.
   void Commit();
   void ReportInfo();
   WorkerInfo MakeInfo() const;
+  // Suspends and resumes standing captures, then sends what is due.
   void SettlePrecedence();
+  // The tap as captures see it.
   TapView View() const;
-  // With what another capture has been promised in the place of what the tap runs: who is armed
-  // begins, and a second one that arms meanwhile finds the tap taken.
+  // The same for a capture that asks whether it could begin: a capture that was promised the tap
+  // counts as running, so that a second one that arms meanwhile finds it taken.
   TapView ViewOf(const CaptureId& asking) const;
 
   Shared& shared_;
@@ -224,7 +238,7 @@ class TapWorker {
   uint64_t deferred_seen_;
   uint64_t control_refused_seen_ = 0;  // by a tap without an agent: told when one is there
   uint64_t written_seen_;
-  bool stalled_ = false;  // the tap puts fetches off for want of room
+  bool stalled_ = false;  // the tap defers fetches because its buffer is full
   FillRate buffer_fill_;
   uint64_t last_turn_ = 0;
 

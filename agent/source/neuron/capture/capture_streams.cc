@@ -13,7 +13,7 @@ constexpr uint8_t kNotSelected = 1;
 constexpr uint8_t kSelected = 2;
 constexpr uint8_t kLeftOut = 3;  // by the level of fidelity
 
-// The tap looks at every core several times within half of this.
+// The tap fetches every core several times within half of this, so silence is no delay.
 constexpr uint64_t kSilenceNs = 1'000'000'000;
 // How often a stream repeats what a budget leaves out while that lasts.
 constexpr uint64_t kTellLeftOutNs = 10'000'000'000;
@@ -36,7 +36,7 @@ void CaptureStreams::Resume(const std::vector<StreamCursor>& cursors) {
     if (cursor.stream.kind != StreamKind::kNeuronCore || cursor.stream.worker != worker_) continue;
     if (cursor.next_sequence == 0) continue;  // nothing to continue
     const uint32_t slot = SlotOf(cursor.stream.nc_idx);
-    if (cores_[slot] != nullptr) continue;  // goes on by itself
+    if (cores_[slot] != nullptr) continue;  // continues by itself
     cursors_.insert_or_assign(slot, cursor);
     Core& core = CoreAt(slot);
     if (ended_) core.writer->End(std::max(end_position_, cursor.source_position));
@@ -119,9 +119,11 @@ CaptureStreams::Core& CaptureStreams::CoreAt(uint32_t slot) {
     core->writer->Resume(cursor->second);
     if (EventsRead(cursor->second) > 0) {
       core->gate.ResumeOpen();
-      // It was of the ranks selected. Its events may be what tells so, and they are yet to be read.
+      // It was among the selected ranks. Its own events may be the evidence, and they are yet to be
+      // read.
       core->of_ranks = core->of_ranks || evidence_[slot].empty();
     }
+    // A mark of an earlier trace says nothing about the numbers of this one.
     const bool begun_since = trace_begun_ && *trace_begun_ >= cursor->second.source_position;
     const uint64_t mark = cursor->second.sequence_mark;
     if (!begun_since && (mark > 0 || !selection_.collected)) core->gaps.Resume(mark);
@@ -243,6 +245,7 @@ void CaptureStreams::OnEvent(const NrtEvent& event) {
   if (ended_) return AgentSourceMetrics::Add(surroundings_.metrics.events_after_end);
   Core& core = Touch(event.nc_idx, event.fields, event.shape->shape.present);
   const ShapeNote& note = NoteOf(*event.shape);
+  // Before the filters: the gate has to see every event to know which executions there are.
   const bool admitted = Admits(core, event, note);
   if (note.selected == kNotSelected ||
       (!selection_.cores.empty() && !selection_.SelectsCore(event.nc_idx))) {
@@ -251,6 +254,7 @@ void CaptureStreams::OnEvent(const NrtEvent& event) {
   }
   const bool within = !window_ || window_->Contains(event.fields.timestamp_ns);
   if (!admitted || !core.of_ranks || !within || note.selected == kLeftOut) {
+    // Counted as a row: an agent that reads the record again may leave out other rows.
     core.writer->PassOver(position_);
     AgentSourceMetrics& metrics = surroundings_.metrics;
     AgentSourceMetrics::Add(note.selected == kLeftOut ? metrics.events_left_out
@@ -299,7 +303,7 @@ void CaptureStreams::TellLoss(Core& core, uint64_t position, Loss loss) {
 }
 
 void CaptureStreams::EndDocumentOf(Core& core, const TapRecord& record) {
-  // Nobody has told where the numbers stood: what came before is not known to have been there.
+  // Nothing shows where the numbers were before, so what is missing cannot be called lost.
   const bool blind = selection_.by_execution && !trace_begun_ && core.gaps.mark() == 0;
   const SequenceGaps::Holes holes = core.gaps.EndDocument(begins_with_zero_);
   if (!blind) AddHoles(core, record.position, holes);
@@ -318,6 +322,7 @@ void CaptureStreams::EndDocumentOf(Core& core, const TapRecord& record) {
 void CaptureStreams::AddHoles(Core& core, uint64_t position, const SequenceGaps::Holes& holes) {
   uint64_t events = holes.events;
   const bool fetch_failed = std::exchange(core.fetch_failed, false);
+  // Events that the tap refused explain a gap before an overwritten ring does.
   const uint64_t by_tap = std::min(events, refused_of_any_);
   Loss loss{.place = LossPlace::kTapBuffer,
             .reason = LossReason::kFull,
@@ -373,7 +378,8 @@ void CaptureStreams::SetFidelity(FidelityNote note) {
   TellFidelity();
 }
 
-// Of each core that has not been told yet. One that is new, or not begun, is told when it is there.
+// Writes the note to each core that does not have it. A core that is new, or not begun, gets it
+// when it is there.
 void CaptureStreams::TellFidelity() {
   if (fidelity_changes_ == 0 || !told_position_ || ended_) return;
   for (size_t slot = 0; slot + 1 < cores_.size(); ++slot) {
@@ -400,7 +406,7 @@ void CaptureStreams::ObserveRings(uint64_t now_ns, bool drained) {
   if (!drained || now_ns < kSilenceNs) return;
   for (const auto& core : cores_) {
     if (core == nullptr || !core->fill || now_ns - kSilenceNs < core->fetched_ns) continue;
-    // A document that is on its way was fetched later than this.
+    // Half of the silence back: a document that is on its way was fetched later than this.
     core->fill->Took(now_ns - kSilenceNs / 2, 0, true);
   }
 }
@@ -424,9 +430,9 @@ void CaptureStreams::End(uint64_t position) {
   TellLeftOut(surroundings_.clock.RealtimeNs());
   ended_ = true;
   end_position_ = position;
-  // The losses that concern all cores go before the ends of the others: an agent that is killed in
-  // between leaves streams that the next agent ends, and no ended streams with losses that nobody
-  // knows.
+  // Losses that concern all cores are stored before the other streams end. If the agent is killed
+  // in between, the next one ends the rest; the other order could leave only ended streams and
+  // losses that nobody knows of.
   if (cores_.back() != nullptr) cores_.back()->writer->End(position);
   for (size_t slot = 0; slot + 1 < cores_.size(); ++slot) {
     if (cores_[slot] != nullptr) cores_[slot]->writer->End(position);

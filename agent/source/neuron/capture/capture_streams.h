@@ -25,33 +25,34 @@
 
 namespace neurontrace {
 
-// Counts the holes in one core's nc_local_id: events that the runtime recorded and overwrote before
-// they were fetched. Holes are taken stock of document by document, since ids may stand in any
-// order inside one. A plain value.
+// Counts the gaps in one core's nc_local_id: events that the runtime recorded and overwrote before
+// they were fetched. Gaps are computed document by document, since ids may be in any order within
+// one. A plain value.
 //
-// What is known of the ids: the runtime gives one to each event that passes its filter, in steps of
-// one, and begins again with each trace. Whether it begins with 0 or 1 is its own affair, and is
-// learned from any core that is seen to begin with 0.
+// Known about the ids: the runtime gives one to each event that passes its filter, in steps of one,
+// and starts again with each trace. Whether it starts with 0 or 1 differs, and is learned from any
+// core that is seen to start with 0.
 class SequenceGaps {
  public:
   struct Holes {
     uint64_t events = 0;
     bool unknown = false;  // a jump too wide to believe
   };
-  // More cannot be recorded between two fetches, however busy a core is.
+  // More events cannot be recorded between two fetches, however busy a core is.
   static constexpr uint64_t kHolesMax = uint64_t{1} << 36;
 
-  // A trace begins with empty rings. This is also the initial state: a core without any report has
-  // lost everything before its first event.
+  // A trace begins with empty rings. Also the initial state: a core without any report has lost
+  // everything before its first event.
   void BeginTrace() { trace_begins_ = true; }
-  // What comes was held in rings for as long as they lasted: what was before the first is no hole.
+  // The events to come were held in rings that overwrite: what preceded the first is no gap.
   void BeginAnywhere() {
     trace_begins_ = false;
     known_ = false;
     next_ = 0;
   }
 
-  // The state between documents: one more than the highest id of this trace, 0 before the first.
+  // The state between documents, for cursors: one more than the highest id of this trace; 0 before
+  // the first.
   uint64_t mark() const { return trace_begins_ ? 0 : next_; }
   void Resume(uint64_t mark) {
     trace_begins_ = mark == 0;
@@ -59,6 +60,7 @@ class SequenceGaps {
     next_ = mark;
   }
 
+  // Adds one event of the current document.
   void Observe(uint64_t id) {
     if (count_ == 0) {
       lowest_ = highest_ = id;
@@ -70,7 +72,8 @@ class SequenceGaps {
     if (known_ && id < next_) ++behind_;
   }
 
-  // A document that nobody reads had `count` ids below `ids_end`. Between documents.
+  // Accounts for a document that the tap fetched and refused, with `count` ids below `ids_end`. To
+  // be called between documents.
   Holes PassOver(uint64_t ids_end, uint64_t count, bool begins_with_zero) {
     lowest_ = ids_end - std::min(ids_end, count);
     highest_ = ids_end - 1;
@@ -79,7 +82,7 @@ class SequenceGaps {
     return EndDocument(begins_with_zero);
   }
 
-  // Ends a document. `begins_with_zero`: what is known of this runtime.
+  // Ends a document and returns its gap. `begins_with_zero`: what is known about this runtime.
   Holes EndDocument(bool begins_with_zero) {
     if (count_ == 0) return {};
     const uint64_t first = FirstExpected(begins_with_zero);
@@ -125,7 +128,7 @@ class SequenceGaps {
   uint64_t behind_ = 0;
 };
 
-// What every stream of an agent's taps needs; all of it outlives them.
+// What every stream of an agent's taps needs; all of it outlives the streams.
 struct StreamSetup {
   std::string agent_id;
   const Clock& clock;
@@ -133,7 +136,7 @@ struct StreamSetup {
   AgentSourceMetrics& metrics;
 };
 
-// Which events of a worker a capture wants, over what the runtime was already asked to leave out.
+// Which events of a worker a capture selects, beyond what the runtime was already told to omit.
 struct EventSelection {
   EventFilter filter;
   std::vector<uint32_t> cores;             // empty: all
@@ -144,56 +147,64 @@ struct EventSelection {
   bool SelectsCore(uint32_t nc_idx) const;
 };
 
-// The streams of one worker in one capture, one for each core (and one for events without): rows go
-// to their core's stream, holes in its sequence become losses. What comes after End is counted and
-// dropped. On the agent's sequence.
+// The streams of one worker in one capture, one for each core and one for events without a core.
+// Rows go to their core's stream; gaps in its sequence become losses. What comes after End is
+// counted and dropped. On the agent's sequence.
 class CaptureStreams final : public NrtEventSink {
  public:
+  // `surroundings` has references that outlive the streams; `selection` is copied.
   CaptureStreams(const StreamSetup& surroundings, const CaptureId& capture_id,
                  WorkerIdentity worker, EventSelection selection);
 
-  // Where this worker's streams continue; those named are opened, so that they will be ended.
+  // Sets where this worker's streams continue; streams that are named are opened, so that they will
+  // be ended.
   void Resume(const std::vector<StreamCursor>& cursors);
-  // Which executions are recorded, in a capture by execution. At any time; the newest counts.
+  // Sets which executions are recorded, in a capture by execution. May be repeated; the last call
+  // counts.
   void SetExecutions(const ExecutionBounds& bounds);
   ExecutionProgress executions() const;
-  // Events of no core in particular are recorded: a core is between its first and its last.
+  // Whether events of no particular core are recorded: some core is between its first and its last
+  // execution.
   bool AnyPassing() const;
-  // Which events of a snapshot are its own; before its first record.
+  // Sets which events belong to a snapshot; before its first record.
   void SetWindow(SnapshotWindow window) { window_ = window; }
   uint64_t reaches_back_ns() const { return window_ ? window_->reaches_back_ns() : 0; }
-  // From the next record on, only what `note.level` leaves; every core's stream tells it, as an
-  // instant behind the record at hand. Between records.
+  // Records, from the next record on, only what `note.level` leaves. Every core's stream contains
+  // the note, as an instant after the current record. To be called between records.
   void SetFidelity(FidelityNote note);
-  // Best first, with what is to be said about it. For streams opened later as well.
+  // Sets the rank evidence of a core, best first, with remarks about it; also for streams that are
+  // opened later.
   void SetRankEvidence(uint32_t nc_idx, const std::vector<RankEvidence>& evidence,
                        const std::vector<Remark>& remarks = {});
 
-  // A trace begins in the runtime: sequence numbers begin again, with empty rings.
+  // A trace begins in the runtime: sequence numbers start again, with empty rings.
   void BeginTrace(const TapRecord& record);
-  // What the tap says became of fetches. Events that it fetched and had no room for are told as a
-  // loss here, by their number, and taken off the hole that they left in their core's sequence.
+  // Takes the tap's report about fetches that failed. Events that the tap fetched and had no room
+  // for become a loss by number, and are subtracted from the gap that they left in their core's
+  // sequence.
   void TakeTapLoss(const TapRecord& record, const TapLoss& loss);
 
-  // One fetch document, whole.
+  // The rows of one fetch document come between these two calls, complete.
   void BeginDocument(const TapRecord& record);
   void EndDocument(const TapRecord& record, const NrtDecodeOutcome& outcome);
   void OnEvent(const NrtEvent& event) override;
   void OnUnfitEvent(uint32_t nc_idx, const EventFields& fields, uint32_t present,
                     std::string_view why) override;
 
-  // A loss of the worker as a whole, found in the record at `position`.
+  // Adds a loss of the worker as a whole, found in the record at `position`.
   void AddLoss(uint64_t position, Loss loss);
-  // The trace ended: what the tap refused, of no core in particular, and no hole told is lost too.
+  // The trace ended: events that the tap refused, of no particular core, and that no gap accounts
+  // for are counted as lost now.
   void EndTrace(const TapRecord& record);
 
-  // Both between records; `position` is the next one's.
+  // To be called between records; `position` is that of the next one.
   void Tick(uint64_t position);
   void Flush(uint64_t position);
   void End(uint64_t position);
 
-  // Headroom of the runtime's rings. `now_ns` is realtime; `drained`: the tap has fetched lately,
-  // and all that it did is read, so that a core without documents was silent. A few times a second.
+  // Measures how fast the runtime's rings fill. To be called a few times a second; `now_ns` is
+  // realtime. `drained`: the tap has fetched lately and everything is read, so a core without
+  // documents was idle.
   void ObserveRings(uint64_t now_ns, bool drained);
   // Calls `visit(nc_idx, ns)` for every core whose fill rate is known: how long after its last
   // fetch a ring of `ring_events` overwrites if no other fetch follows, less the time that it has
@@ -212,15 +223,16 @@ class CaptureStreams final : public NrtEventSink {
   uint32_t stream_count() const { return stream_count_; }
   StreamWriter::Counts counts() const;
   std::optional<uint64_t> first_undurable_position() const;
-  // The record that tells of refused events of no core in particular, as long as not all of them
-  // are laid on holes: while it is kept, an agent that comes back does that as this one would.
+  // Returns the record that reports refused events of no particular core, while gaps do not account
+  // for all of them. While it is kept, an agent that restarts accounts for them as this one would.
   std::optional<uint64_t> first_unexplained_position() const;
 
-  // worker_gid >= 0 of events, by core; `changed` is true once after each change.
+  // worker_gid >= 0 of events, by core. TakeGidsChanged returns true once after each change.
   const std::map<uint32_t, int64_t>& event_gids() const { return event_gids_; }
   bool TakeGidsChanged() { return std::exchange(gids_changed_, false); }
 
  private:
+  // The state of one core's stream.
   struct Core {
     std::unique_ptr<StreamWriter> writer;
     SequenceGaps gaps;
@@ -239,6 +251,8 @@ class CaptureStreams final : public NrtEventSink {
     uint64_t fidelity_told = 0;  // of fidelity_changes_
     explicit Core(bool by_execution) : gate(by_execution) {}
   };
+  // What is known about a shape, so that names are compared once for each rather than for each
+  // event.
   struct ShapeNote {
     uint8_t selected = 0;  // 0 not asked yet, 1 no, 2 yes, 3 yes but left out for the budget
     int8_t execution = 0;  // the value that is its number; below 0: none
@@ -251,9 +265,11 @@ class CaptureStreams final : public NrtEventSink {
   Core& CoreAt(uint32_t slot);
   Core& Touch(uint32_t nc_idx, const EventFields& fields, uint32_t present);
   const ShapeNote& NoteOf(const CachedShape& shape);
+  // Whether the execution that the event belongs to is recorded.
   bool Admits(Core& core, const NrtEvent& event, const ShapeNote& note);
   void TellLoss(Core& core, uint64_t position, Loss loss);
   void EndDocumentOf(Core& core, const TapRecord& record);
+  // Turns a gap into losses, by place: refused by the tap, or overwritten in the runtime's ring.
   void AddHoles(Core& core, uint64_t position, const SequenceGaps::Holes& holes);
   bool SelectsRanks(uint32_t slot) const;
   void TellRank(uint32_t slot, StreamWriter& writer) const;
@@ -280,7 +296,7 @@ class CaptureStreams final : public NrtEventSink {
   uint64_t end_position_ = 0;
   bool begins_with_zero_ = false;  // this runtime's sequence numbers do
   uint64_t refused_of_any_ = 0;    // by the tap, of cores it could not tell, and not told yet
-  uint64_t refused_of_any_position_ = 0;  // of the first record that told of those
+  uint64_t refused_of_any_position_ = 0;  // of the first record that reported those
 
   // What the budget leaves out.
   FidelityNote fidelity_;

@@ -44,6 +44,7 @@ void ExecutionGate::BeginTrace() {
   spans_.clear();
   open_spans_of_bounds_ = 0;
   doubtful_.reset();
+  // An open core keeps its newest number, as the capture's end is compared with it.
   if (!open_) newest_.reset();
 }
 
@@ -53,7 +54,7 @@ bool ExecutionGate::Near(uint64_t execution) const {
 }
 
 std::optional<uint64_t> ExecutionGate::Believed(std::optional<uint64_t> execution) {
-  // No runtime counts that far; these stand for "none".
+  // No runtime counts that far; these values mean "none".
   if (!execution || *execution == UINT64_MAX || *execution == UINT32_MAX) return std::nullopt;
   if (Near(*execution)) {
     doubtful_.reset();
@@ -121,8 +122,8 @@ bool ExecutionGate::TakeLoss(const Loss& loss) {
   if (past_ && !past_in_document_) return false;
   const bool before = !open_ || opened_in_document_;
   if (!before) return true;
-  // A hole lies before the events of its document; an earlier execution in it shows that the hole
-  // cannot have the first one's.
+  // A gap precedes the events of its document. An earlier execution in the document shows that the
+  // gap cannot contain events of the first one.
   if (bounds_.first == 0 || earlier_in_document_) {
     held_.clear();
   } else {
@@ -148,7 +149,7 @@ void ExecutionSummary::Add(const ExecutionGate& gate) {
 
 ExecutionProgress ExecutionSummary::progress() const {
   ExecutionProgress progress{first_.value_or(0), newest_.value_or(0)};
-  // Who stops the capture at its last execution waits for all cores.
+  // The party that stops the capture at its last execution waits for all cores.
   if (bounds_.last > 0 && !all_past_) progress.newest = std::min(progress.newest, bounds_.last);
   return progress;
 }

@@ -15,7 +15,7 @@
 
 namespace neurontrace {
 
-// Which executions of each core a capture records; both ends in.
+// Which executions of each core a capture records, both bounds included.
 struct ExecutionBounds {
   uint64_t first = 0;  // 0: not known yet
   uint64_t last = 0;   // 0: until the capture is stopped
@@ -28,39 +28,42 @@ struct ExecutionProgress {
   uint64_t newest = 0;  // seen: the highest of the cores' newest; over `last` once all are past it
 };
 
-// Where an event of this shape has the number of its execution among its values, or -1.
+// Returns the index of the value that has the number of its execution, for events of this shape; -1
+// if there is none. Pure.
 int8_t FindExecution(const Shape& shape);
-// The number at `index`, which FindExecution gave for this shape; nothing where it is none.
+// Returns the number at `index`, a result of FindExecution for this shape; nothing if it is no
+// number. Pure.
 std::optional<uint64_t> ReadExecution(const Shape& shape, std::span<const AttributeValue> values,
                                       int8_t index);
 
-// One core's executions in one capture: watches which there are, and in a capture by execution says
-// which events belong to it. Those of an execution are told by its number, whatever order they come
-// in; those without a number follow their core (nothing passes before the first event of the first
-// execution, nor behind the last one), and a stop follows its start. A core is behind its last
-// execution when a later one is seen and no span of the capture's is open, or a much later one.
+// Follows the executions of one core in one capture, and decides in a capture by execution which
+// events belong to it. Events with an execution number are decided by it, in whatever order they
+// come. Those without one follow their core: none passes before the first event of the first
+// execution, nor after the last execution. A stop follows its start. A core is past its last
+// execution when a later one is seen and no span of the capture is open, or when a much later one
+// is seen.
 //
-// Numbers come from a worker and are not trusted: those far from all that was seen before are
-// believed when kDoubtsMax of them, near each other, came in a row. Until then their events count
-// as without a number. A plain value; one thread at a time.
+// Numbers come from a worker and are not trusted: one far from all seen before is believed only
+// when kDoubtsMax of them, near each other, came in a row. Until then such events count as without
+// a number. A plain value; used by one thread at a time.
 class ExecutionGate {
  public:
-  // Starts whose stop is awaited. Beyond: all of them are forgotten, and their stops follow the
+  // Starts whose stop is awaited. Beyond, all of them are forgotten, and their stops follow the
   // core.
   static constexpr size_t kSpansMax = 4'096;
-  // Executions of one core at once, at the most.
+  // How many executions of one core may be in progress at once.
   static constexpr uint64_t kInFlightMax = 16;
-  // How far apart the numbers of two events that follow each other are believed to be.
+  // How far apart the numbers of two successive events may be to be believed.
   static constexpr uint64_t kLeapMax = 65'536;
   static constexpr uint32_t kDoubtsMax = 3;
 
   explicit ExecutionGate(bool by_execution) : by_execution_(by_execution) {}
 
-  // Where the capture begins and ends, when it is known; again with others: the newest count.
+  // Sets where the capture begins and ends, once that is known; the last call counts.
   void SetBounds(const ExecutionBounds& bounds) { bounds_ = bounds; }
-  // Events of this core are stored from an earlier run of the agent: it was open.
+  // Events of this core are stored from an earlier run of the agent, so it was open.
   void ResumeOpen() { open_ = true; }
-  // The runtime begins anew, and may count from the beginning.
+  // The runtime restarts its trace, and may number executions from the beginning.
   void BeginTrace();
 
   struct Event {
@@ -69,22 +72,24 @@ class ExecutionGate {
     std::optional<uint64_t> tracking_id;
     std::optional<uint64_t> execution;
   };
-  // Takes note of the event; true if the capture records it.
+  // Follows the event; returns true if the capture records it.
   bool Admit(const Event& event);
-  // Events without an execution number pass: the core is between its first and its last.
+  // Whether events without an execution number pass: the core is between its first and its last.
   bool passing() const { return !by_execution_ || (open_ && !past_); }
-  // It has been open, or always was.
+  // Whether it has been open, or always was.
   bool opened() const { return !by_execution_ || open_; }
   bool past() const { return past_; }
 
-  // Losses of this core, found between documents or at the end of one. What is lost before the
-  // first execution, or behind the last, is none of the capture's. Where the beginning cannot be
-  // told from what was lost, the loss is held back until the core opens. True: tell it now.
+  // Takes a loss of this core, found between documents or at the end of one; returns true if it is
+  // to be recorded now. Losses before the first execution or after the last do not belong to the
+  // capture. If it is not clear whether one is before the first, it is held back until the core
+  // opens.
   bool TakeLoss(const Loss& loss);
-  // After the last loss of a document; gives what was held back and is to be told now.
+  // To be called after the last loss of a document; returns held losses that are to be recorded
+  // now.
   std::vector<Loss> EndDocument();
 
-  // Of the executions recorded, and seen.
+  // The lowest execution recorded, and the highest seen.
   std::optional<uint64_t> first() const { return first_; }
   std::optional<uint64_t> newest() const { return newest_; }
 
@@ -122,7 +127,7 @@ class ExecutionGate {
   bool past_in_document_ = false;
 };
 
-// All cores of a worker together.
+// Combines the progress of all cores of a worker.
 class ExecutionSummary {
  public:
   explicit ExecutionSummary(const ExecutionBounds& bounds) : bounds_(bounds) {}

@@ -8,6 +8,7 @@
 namespace neurontrace {
 namespace {
 
+// One level, as a filter and as a text.
 struct Level {
   // Items of the grammar of lib/trace/event_filter.h: exclusions on top of the level before, or,
   // where one is positive, all that is left.
@@ -15,8 +16,8 @@ struct Level {
   std::string_view leaves_out;
 };
 
-// The clocks of devices are fitted to timestamp_sync_point, and errors are what one traces for:
-// both stay to the last, and are few.
+// timestamp_sync_point is what the clocks of devices are fitted to, and errors are what people
+// trace for: both are kept to the last level, and are rare.
 const std::array<Level, kFidelityLevels>& Levels() {
   static const std::array<Level, kFidelityLevels> kLevels = {{
       {{}, ""},
@@ -45,7 +46,7 @@ std::array<EventFilter, kFidelityLevels> MakeFilters() {
   return filters;
 }
 
-// Of the vendor's documentation, for runtimes that do not list theirs.
+// From the vendor's documentation, for runtimes that do not list their types.
 constexpr std::array<std::string_view, 33> kDocumentedTypes = {"nrt_load",
                                                                "nrt_execute",
                                                                "kmgr_exec_core",

@@ -10,7 +10,7 @@
 
 namespace neurontrace {
 
-// A change of what is recorded of a worker, as its streams tell it.
+// A change of the level of detail of a worker, as its streams record it.
 struct FidelityNote {
   uint32_t level = 0;
   std::string_view reason;     // one of the constants below
@@ -20,15 +20,15 @@ struct FidelityNote {
   std::string words;           // of what is left out, and why; for the certificate
 };
 
-// Of a note: over the budget of processor time, over that of bytes, below both for long, or the
-// agent cannot tell what the trace at hand leaves out and restarted it.
+// Reasons of a note: over the budget of processor time, over that of bytes, below both for long, or
+// the agent cannot know what the running trace omits and restarted it.
 inline constexpr std::string_view kFidelityCoreBudget = "core_budget";
 inline constexpr std::string_view kFidelityBytesBudget = "bytes_budget";
 inline constexpr std::string_view kFidelityRoom = "room";
 inline constexpr std::string_view kFidelityTakenOver = "taken_over";
 
-// The note as an instant, a row behind those of the record at `position`: one that reads the record
-// again, and knows nothing of notes, tells the rows from each other all the same.
+// Writes the note as an instant, as a row after those of the record at `position`: an agent that
+// reads the record again, and knows nothing of notes, still numbers its rows alike.
 void AppendFidelity(uint64_t position, const FidelityNote& note, StreamWriter& writer);
 
 }  // namespace neurontrace

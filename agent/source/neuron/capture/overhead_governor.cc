@@ -7,7 +7,7 @@
 namespace neurontrace {
 namespace {
 
-// Samples nearer to each other than this are one.
+// Samples closer together than this are merged, which bounds the window's memory.
 constexpr uint64_t kSampleNs = OverheadGovernor::kWindowNs / 20;
 
 double Grown(uint64_t from, uint64_t to) {
@@ -67,7 +67,7 @@ bool OverheadGovernor::BytesAreOver(double share, double bytes_per_second) const
 
 bool OverheadGovernor::RicherFits(uint64_t now_ns) const {
   const Proportion& known = proportions_[step_];
-  // After a mistake the proportion is believed for longer.
+  // The trust in the ratio halves in this time, which grows with each mistake.
   const double half_ns = static_cast<double>(kHalfBelievedNs) * static_cast<double>(pause_ns_) /
                          static_cast<double>(kPauseMinNs);
   const double believed = std::exp2(-static_cast<double>(now_ns - known.at_ns) / half_ns);
@@ -84,6 +84,7 @@ OverheadGovernor::Decision OverheadGovernor::GoPoorer(uint64_t now_ns) {
     pause_ns_ = was_mistake ? std::min(2 * pause_ns_, kPauseMaxNs) : kPauseMinNs;
     richer_at_ns_.reset();
   }
+  // Also the first time: a burst that ended must not be answered with a richer step at once.
   next_richer_ns_ = now_ns + pause_ns_;
   cost_before_ = cost_;
   begun_ = false;

@@ -10,7 +10,7 @@
 
 namespace neurontrace {
 
-// What a worker may cost; 0: as much as it does.
+// What a worker may cost; 0: no limit.
 struct OverheadBudget {
   uint32_t core_ppm = 0;  // of one processor, tap and agent together
   uint64_t bytes_per_second = 0;
@@ -23,22 +23,26 @@ struct OverheadTotals {
   uint64_t bytes = 0;
 };
 
+// A rate of cost: millionths of one processor, and bytes of chunks per second.
 struct OverheadCost {
   double core_ppm = 0;
   double bytes_per_second = 0;
 };
 
-// Decides how much of what a capture asks for is recorded of one worker, so that it costs no more
-// than its budget. Knows steps from 0 (all) to the poorest and nothing of what they leave out.
+// Decides how much of what a capture selects is recorded of one worker, so that it costs no more
+// than its budget. Knows steps from 0 (everything) to the poorest, and nothing about what they
+// omit.
 //
-// A step poorer at once when the last second cost more than the budget. A step richer when, for
-// kCalmNs, what that step is believed to cost was below kRicherShare of the budget: what the richer
-// one cost in proportion to this one when it was left, believed the less the longer ago that was.
-// A richer step that is left again within kSoonNs was a mistake: after each in a row the pause
-// before the next try, and the time for which the proportion is believed, double. So under a load
-// that does not change the tries become rare, and between two there are always kPauseMinNs.
+// It goes one step poorer at once when the last second cost more than the budget. It goes one step
+// richer when, for kCalmNs, the expected cost of that step was below kRicherShare of the budget.
+// The expectation is the ratio of the costs of both steps when the richer one was left, and is
+// trusted less the longer ago that was. A richer step that is left again within kSoonNs was a
+// mistake: each in a row doubles the pause before the next attempt, and the time for which the
+// ratio is trusted. So attempts become rare under constant load, and are always at least
+// kPauseMinNs apart.
 //
-// Pure: time is passed in, monotonic ns. A plain value.
+// docs/decisions/0020-an-overhead-budget-leaves-out-event-classes.md has the reasons. Pure: time is
+// passed in, in monotonic ns. A plain value.
 class OverheadGovernor {
  public:
   static constexpr uint64_t kWindowNs = 1'000'000'000;
@@ -49,15 +53,15 @@ class OverheadGovernor {
   static constexpr uint64_t kSoonNs = 60'000'000'000;
   static constexpr uint64_t kHalfBelievedNs =
       60'000'000'000;  // after the first mistake, twice that
-  // No class of events is more than so many times the rest: what looks like it was a load that
+  // No class of events costs more than this many times the rest; a larger ratio was a load that
   // ended.
   static constexpr double kProportionMax = 10;
 
-  // `steps` > 0, at most kFidelityLevels.
+  // `steps` is above 0 and at most kFidelityLevels.
   OverheadGovernor(const OverheadBudget& budget, uint32_t steps);
 
-  // The step that was decided is in effect from now on: what was measured before is forgotten.
-  // Nothing is decided before, nor after a decision until it is called again.
+  // The step that was decided is in effect from now on: earlier measurements are discarded. Nothing
+  // is decided before the first call, nor after a decision until the next one.
   void Begin(uint64_t now_ns, const OverheadTotals& totals);
 
   struct Decision {
@@ -66,12 +70,13 @@ class OverheadGovernor {
     bool for_bytes = false;  // over the budget of bytes, and not of the processor
     OverheadCost cost;       // that led to it
   };
-  // A few times a second. Totals that go back count as no cost.
+  // Returns a new step, if one is due. To be called a few times a second. Totals that run backwards
+  // count as no cost.
   std::optional<Decision> Observe(uint64_t now_ns, const OverheadTotals& totals);
 
   uint32_t step() const { return step_; }
   const OverheadBudget& budget() const { return budget_; }
-  // Of the last second, as of the last Observe; nothing while too little is measured.
+  // Cost of the last second as of the last Observe; nothing while too little is measured.
   const std::optional<OverheadCost>& cost() const { return cost_; }
   uint64_t pause_ns() const { return pause_ns_; }
 

@@ -9,17 +9,17 @@
 
 namespace neurontrace {
 
-// What is known of the rings of one worker that are held: since when, and what was taken out of
-// them by snapshots. With it a snapshot tells a core that was silent from one whose ring had
-// overwritten. A plain value; outlives the captures that use it.
+// What is known about the held rings of one worker: since when they are held, and what snapshots
+// have taken out of them. With it a snapshot distinguishes a core that was idle from one whose ring
+// was overwritten. A plain value; outlives the captures that use it.
 class HeldRings {
  public:
-  // A trace that holds begins, with empty rings.
+  // A trace that holds its events begins, with empty rings.
   void BeginTrace(uint64_t realtime_ns);
-  // Of a core nothing is missing from then on; of one with `first_id` as the lowest number in the
-  // rings, whose time is `first_ns`.
+  // Returns since when nothing is missing of a core (realtime), given `first_id`, the lowest number
+  // in its ring, and `first_ns`, the time of that event.
   uint64_t CoveredSince(uint32_t nc_idx, uint64_t first_id, uint64_t first_ns) const;
-  // Its events below `ids_end` were taken out at this time.
+  // The core's events below `ids_end` were taken out at this time.
   void TakeOut(uint32_t nc_idx, uint64_t ids_end, uint64_t realtime_ns);
   uint64_t begun_ns() const { return begun_ns_; }  // realtime; 0: not known
 
@@ -32,11 +32,11 @@ class HeldRings {
   std::array<Core, limits::kCoresPerWorkerMax> cores_ = {};
 };
 
-// Which events belong to a snapshot, and how far back it reaches. Times are of the host's realtime,
-// as those of events. A plain value.
+// Decides which events belong to a snapshot, and computes how far back it reaches. Times are
+// CLOCK_REALTIME of the host, as those of events. A plain value.
 class SnapshotWindow {
  public:
-  // Of the `last_ns` before the cut, or, with 0, of all there is. `rings` outlives it.
+  // Of the `last_ns` before the cut; 0: of everything held. `rings` outlives it.
   SnapshotWindow(HeldRings& rings, uint64_t cut_ns, uint64_t last_ns)
       : rings_(&rings), cut_ns_(cut_ns), last_ns_(last_ns) {}
 
@@ -44,10 +44,11 @@ class SnapshotWindow {
     return timestamp_ns <= cut_ns_ &&
            (last_ns_ == 0 || last_ns_ >= cut_ns_ || timestamp_ns >= cut_ns_ - last_ns_);
   }
-  // A document of one core: its lowest number and time, and one more than its highest number.
+  // Takes a document of one core: its lowest number and earliest time, and one more than its
+  // highest number.
   void TakeDocument(uint32_t nc_idx, uint64_t first_id, uint64_t first_ns, uint64_t ids_end,
                     uint64_t fetched_ns);
-  // From the cut back to where the first core begins to be whole; 0: not known.
+  // Returns the time from the cut back to where the last core begins to be complete; 0: not known.
   uint64_t reaches_back_ns() const;
 
  private:
@@ -55,7 +56,7 @@ class SnapshotWindow {
   uint64_t cut_ns_;
   uint64_t last_ns_;
   std::array<bool, limits::kCoresPerWorkerMax> seen_ = {};
-  std::optional<uint64_t> covered_since_ns_;  // of the core of which that is last
+  std::optional<uint64_t> covered_since_ns_;  // the latest over all cores
 };
 
 }  // namespace neurontrace

@@ -62,8 +62,8 @@ absl::StatusOr<TapStartOrder> MakeStartOrder(const CapturePlan& plan, const Work
                            worker.event_types.size(), unknown);
   }
   if (unwanted.empty()) return order;
-  // Leaving out rather than picking, where that is no longer: types that the list does not name
-  // are then recorded, and the agent's filter has the last word.
+  // Exclusion, unless selection is shorter: types that the list does not name are then recorded,
+  // and the agent's filter decides about them.
   if (unwanted.size() <= wanted.size() && FitsStart(unwanted)) {
     order.rule = TapEventRule::kAllButThese;
     order.names = std::move(unwanted);

@@ -11,34 +11,35 @@
 #include "lib/trace/event_filter.h"
 #include "lib/trace/worker_info.h"
 
-// What a tap is told for a capture, and what its answers mean there. Pure functions.
+// The commands to a tap for a capture, and what its answers mean for the capture. The protocol is
+// that of tap/agent_protocol.h. Pure functions.
 namespace neurontrace {
 
-// What a capture wants, understood once for all workers.
+// What a capture selects, parsed once for all workers.
 struct CapturePlan {
   CaptureId id;
   CaptureSpec spec;
   EventFilter filter;
 };
 
-// The START that has `worker` record what `plan` wants. The runtime filters by names, so groups and
-// exclusions are resolved against its own list; INVALID_ARGUMENT if nothing on it is wanted. What a
-// START cannot say (too many names) is left to the agent's own filter. `fidelity`: the level whose
-// classes are left out on top.
+// Returns the START that has `worker` record what `plan` selects at level `fidelity`. The runtime
+// filters by names only, so groups and exclusions are resolved against the runtime's own list.
+// Fails with INVALID_ARGUMENT if nothing on that list is selected. What a START cannot express (too
+// many names) is left to the agent's own filter.
 absl::StatusOr<TapStartOrder> MakeStartOrder(const CapturePlan& plan, const WorkerFacts& worker,
                                              uint32_t fidelity = 0);
 
-// Of each core's ring in the runtime, as START asks for it.
+// Returns the size of each core's ring in the runtime, in events, as START requests it.
 uint64_t RingEventsPerCore(const CaptureSpec& spec);
 
-// In words for people, what a tap's state means for a capture, and why its trace stopped.
+// Describe for people what a tap's state means for a capture, and why its trace stopped.
 std::string DescribeForCapture(TapState state, int32_t nrt_status, const std::string& detail);
 std::string DescribeStop(TapStopReason reason);
 
-// What a tap in this state has in a capture's way; kNone: nothing.
+// Returns what a tap in this state prevents a capture from; kNone if nothing.
 CaptureObstacle ObstacleOf(TapState state);
 
-// A standing capture gives a worker to one of a higher precedence, and takes it back after it.
+// A standing capture gives a worker to one of a higher precedence, and takes it back afterwards.
 int Precedence(CaptureMode mode);
 
 }  // namespace neurontrace

@@ -13,6 +13,7 @@
 namespace neurontrace {
 namespace {
 
+// Pause between attempts to start, while another capture or the runtime prevents it.
 constexpr uint64_t kStartAgainNs = 1'000'000'000;
 
 WorkerEvent EventOf(TapResult start_result) {
@@ -46,7 +47,8 @@ void SuspensionTracker::GiveWay(const CaptureId& other, uint64_t now_ns) {
 }
 
 Loss SuspensionTracker::TraceStopped(uint64_t at_ns) {
-  // The tap knows it better than who told it, unless this was said already.
+  // The tap's time is more exact than that of the command, unless a period has been reported
+  // already.
   if (!since_ns_ || told_ns_ == 0 || at_ns < *since_ns_) since_ns_ = at_ns;
   return GaveWayFromTo(*since_ns_, std::max(told_ns_, *since_ns_), words_);
 }
@@ -245,7 +247,7 @@ void WorkerCapture::EndIfUnanswered(uint64_t position, bool drained) {
   EndAsAsked(position);
 }
 
-// By what the tap said, or because it said nothing for too long.
+// Because of the tap's answer, or because there was none for too long.
 void WorkerCapture::EndAsAsked(uint64_t position) {
   // A tap that has collected may have found nothing.
   const bool was_to_begin = IsCut(phase_) ? !end_position_ : stop_.was_to_begin;
@@ -406,8 +408,8 @@ void WorkerCapture::TryStart(const TapView& tap) {
 
 void WorkerCapture::SendStart(const TapView& tap) {
   if (NowNs() < next_start_ns_) return;
-  // Groups of event types cannot be resolved before the runtime has said what types it has; the tap
-  // reports its new state a moment before its new facts, and may be writing them.
+  // Groups of event types cannot be resolved before the runtime has listed its types. The tap
+  // reports a new state a moment before its new facts, and may be writing them.
   const bool types_come = tap.state == TapState::kNotInitialised || !tap.facts.runtime_known;
   if (types_come && tap.facts.event_types.empty() && !plan_.filter.selects_all()) {
     const TapState state = TapState::kNotInitialised;
@@ -443,7 +445,7 @@ void WorkerCapture::SendCollect(const TapView& tap) {
   }
 }
 
-// What was read of it before stays, as the end of what there is.
+// If something of it has been read, that stays as the end of what there is.
 void WorkerCapture::RefuseSnapshot(CaptureObstacle obstacle, std::string detail) {
   if (ended() || has_recorded()) return;
   Enter(CaptureWorkerState::kRefused, std::move(detail), obstacle);
@@ -545,7 +547,7 @@ void WorkerCapture::Govern(const TapView& tap, uint64_t core_ns) {
   if (orders.restart) RestartTrace(tap);
 }
 
-// A START right behind the STOP: the tap hardly lets a moment pass between the two.
+// The START follows the STOP immediately, so that hardly a moment passes between the two traces.
 void WorkerCapture::RestartTrace(const TapView& tap) {
   const absl::StatusOr<TapStartOrder> order = MakeStartOrder(plan_, tap.facts, fidelity_level());
   if (!order.ok() || !tap.session->SendStop(plan_.id).ok()) return;
@@ -568,7 +570,7 @@ void WorkerCapture::EnterStored(const TapReport& report) {
               obstacle == CaptureObstacle::kNone ? CaptureObstacle::kRuntimeRefused : obstacle);
 }
 
-// What the tap says may be read when its time has come since: that is no obstacle.
+// The answer may be read after the time has come, which is no obstacle.
 void WorkerCapture::EnterWaiting(const TapReport& report) {
   if (has_recorded() || ObstacleOf(report.state) != CaptureObstacle::kNone)
     return EnterStored(report);
@@ -604,7 +606,7 @@ void WorkerCapture::OnStopAnswer(uint64_t write_position) {
     --restart_answers_;
     return;
   }
-  // The tap drains before it answers: what there is of this capture stands before this place.
+  // The tap drains before it answers, so everything of this capture precedes this position.
   if (IsStopping(phase_) && !end_position_) end_position_ = write_position;
 }
 

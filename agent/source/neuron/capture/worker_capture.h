@@ -26,22 +26,24 @@
 
 namespace neurontrace {
 
-// Records from when to when a continuous capture is suspended in a worker because another capture
-// has its tap, as losses of no events for the account of the worker. Reports at once, so that an
-// agent that takes over knows when the suspension began, and repeatedly while it lasts. All times
-// are realtime.
+// Records the periods in which a standing capture is suspended in a worker because another capture
+// has its tap, as losses of no events in the worker's account. Reports the beginning at once, so
+// that the next agent knows it, and repeats while the suspension lasts. All times are realtime, in
+// ns.
 class SuspensionTracker {
  public:
   // How often a suspension that lasts is reported.
   static constexpr uint64_t kTellNs = 2'000'000'000;
 
-  // It gives way to `other`; its trace is about to end, or had none.
+  // The capture gives way to `other`; its trace is about to end, or there was none.
   void GiveWay(const CaptureId& other, uint64_t now_ns);
-  // A trace of it ended by command, and the capture did not; what to say of it.
+  // A trace of the capture was stopped by command, while the capture continues. Returns the loss to
+  // record.
   Loss TraceStopped(uint64_t at_ns);
-  // A trace of it began.
+  // A trace of the capture began. Returns the complete period, if there was one.
   std::optional<Loss> TraceStarted(uint64_t at_ns);
-  // What has to be said now, a few times a second; with `is_last` all that there is.
+  // Returns what has to be recorded now; with `is_last`, everything. To be called a few times a
+  // second.
   std::vector<Loss> Take(uint64_t now_ns, bool is_last = false);
 
  private:
@@ -52,7 +54,7 @@ class SuspensionTracker {
   std::string words_ = DescribeSuspension(CaptureId());
 };
 
-// A worker's tap as a capture sees it.
+// A worker's tap as a capture sees it, at one moment.
 struct TapView {
   TapSession* session = nullptr;  // null: not connected
   TapState state = TapState::kNotInitialised;
@@ -63,19 +65,21 @@ struct TapView {
   const WorkerFacts& facts;
 };
 
-// One worker's part in one capture: its streams, and what its tap is told. How far it has come is a
-// WorkerPhase; each method below reports its event to the table of worker_capture_states.h and
-// carries out the action that the table names. Reports each change of state to the listener at
-// once, and counts when told to. Lives on the agent's sequence.
+// One worker's part in one capture: its streams, and the commands for its tap. Its progress is a
+// WorkerPhase: each method below reports its event to the table of worker_capture_states.h and
+// carries out the action that the table names (docs/developer/worker_states.md). Reports each
+// change of state to the listener at once, and counts when asked to. Lives on the agent's sequence.
+// Nothing fails: what prevents recording becomes the reported state with its obstacle.
 class WorkerCapture {
  public:
-  // From a command, or the last record read since, to giving up on the tap's answer. A tap may
-  // collect for half a minute.
+  // The time from a command, or from the last record read since, to giving up on the tap's answer.
+  // A tap may collect for half a minute.
   static constexpr uint64_t kStopPatienceNs = 10'000'000'000;
   static constexpr uint64_t kCollectPatienceNs = 40'000'000'000;
-  // A snapshot whose cut is older than this is refused: the rings hold other events by then.
+  // A snapshot whose cut is older than this is refused: the rings contain other events by then.
   static constexpr uint64_t kCutAgeMaxNs = 60'000'000'000;
 
+  // `surroundings` and `listener` outlive it; `plan` is copied.
   WorkerCapture(const StreamSetup& surroundings, SourceListener& listener, const CapturePlan& plan,
                 const WorkerIdentity& worker);
 

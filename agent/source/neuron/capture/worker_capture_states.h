@@ -5,9 +5,10 @@
 #include <span>
 #include <string_view>
 
-// The state machine of WorkerCapture as tables. docs/developer/worker_states.md shows them; it is
-// written by tools/generate_docs.py, which reads the enumerators, their comments and the rows of
-// worker_capture_states.cc. Values and pure functions.
+// The state machine of WorkerCapture as tables, with every transition in one place where a test can
+// check it. docs/developer/worker_states.md shows them; tools/generate_docs.py writes that page
+// from the enumerators, their comments and the rows of worker_capture_states.cc. Values and pure
+// functions.
 namespace neurontrace {
 
 // How far one worker's part in one capture has come. "Has its START" means on this connection.
@@ -90,7 +91,7 @@ struct WorkerTransition {
 // Every transition. A pair of phase and event without a row changes nothing and does nothing.
 std::span<const WorkerTransition> WorkerTransitions();
 
-// The row of that pair, or one that stays in `from` with kNone.
+// Returns the row of that pair, or one that stays in `from` with kNone.
 WorkerTransition FindTransition(WorkerPhase from, WorkerEvent event);
 
 // Whether a trace of the capture ran on the worker, as far as records and answers show.
@@ -101,6 +102,7 @@ enum class TraceState : uint8_t {
 };
 inline constexpr size_t kTraceStates = 3;
 
+// Evidence about the trace.
 enum class TraceSign : uint8_t {
   kRuns,    // A record, a cursor or the tap's state shows that a trace runs.
   kHasRun,  // The tap's answer says that it began; it may have been stopped since.
@@ -116,7 +118,7 @@ struct TraceTransition {
 std::span<const TraceTransition> TraceTransitions();
 TraceState NextTraceState(TraceState from, TraceSign sign);
 
-// The enumerator's name without its k, as in the diagram.
+// Returns the enumerator's name without its k, as in the diagram.
 std::string_view ToString(WorkerPhase phase);
 
 constexpr bool IsSuspended(WorkerPhase phase) {
@@ -126,20 +128,20 @@ constexpr bool IsSuspended(WorkerPhase phase) {
 constexpr bool IsStopping(WorkerPhase phase) {
   return phase == WorkerPhase::kStopping || phase == WorkerPhase::kStopSent;
 }
-// A snapshot that was told when it is cut; it ends by itself.
+// A snapshot that knows when it is cut; it ends by itself.
 constexpr bool IsCut(WorkerPhase phase) {
   return phase == WorkerPhase::kCutDue || phase == WorkerPhase::kCollecting;
 }
-// It records or may come to.
+// The capture records or may still record.
 constexpr bool IsActive(WorkerPhase phase) {
   return !IsSuspended(phase) && !IsStopping(phase) && phase != WorkerPhase::kEnded;
 }
-// The tap has a START or a COLLECT of it.
+// The tap has a START or a COLLECT of the capture.
 constexpr bool HasOrder(WorkerPhase phase) {
   return phase == WorkerPhase::kOrdered || phase == WorkerPhase::kUnsupported ||
          phase == WorkerPhase::kYielding || phase == WorkerPhase::kCollecting;
 }
-// The runtime or the selection rules it out.
+// The runtime or the selection excludes the worker.
 constexpr bool IsRuledOut(WorkerPhase phase) {
   return phase == WorkerPhase::kCannotStart || phase == WorkerPhase::kUnsupported;
 }

@@ -15,7 +15,7 @@ std::string BudgetWords(const OverheadBudget& budget, bool for_bytes) {
   return fmt::format("{:g} % of a processor", budget.core_ppm / 10'000.0);
 }
 
-// The payload of a TRACE_STARTED behind its head: names with a NUL behind each.
+// Compares with the payload of a TRACE_STARTED after its head: names, each followed by a NUL.
 bool NamesAre(std::string_view text, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     if (text.substr(0, name.size()) != name || text.size() <= name.size()) return false;
@@ -36,7 +36,7 @@ bool WorkerFidelity::IsFor(const CaptureSpec& spec) {
   return streams && (spec.budget.core_ppm > 0 || spec.budget.bytes_per_second > 0);
 }
 
-// The types are known by the time that a trace runs; should there be others later, it begins again.
+// The types are known by the time that a trace runs. If others appear later, everything is reset.
 void WorkerFidelity::UseTypes(std::span<const std::string> event_types) {
   if (types_seen_ == event_types.size()) return;
   types_seen_ = event_types.size();
@@ -88,7 +88,8 @@ WorkerFidelity::Orders WorkerFidelity::Observe(const Situation& situation) {
     asked_level_ = level_;
     return {.restart = true, .tell = {}};
   }
-  // A richer level needs the runtime, where the runtime leaves anything out.
+  // A richer level needs the runtime if the runtime omits anything: the agent cannot restore
+  // events.
   const bool by_agent = level_ > told_level_ || tap_level_.value_or(0) <= level_;
   if (level_ == told_level_ || !by_agent) return {};
   begin_due_ = true;

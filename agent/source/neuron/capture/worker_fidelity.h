@@ -15,28 +15,29 @@
 
 namespace neurontrace {
 
-// Keeps one worker's part in a capture within the capture's budget: says which level of fidelity it
-// is at, and who leaves out what that means. The runtime does, where its trace can be begun anew:
-// that saves the tap's time too. Each time costs a drain of all rings and a moment without a trace,
-// so it happens kRestartBurst times in a row and then every kRestartEveryNs; meanwhile the agent
-// leaves out what is read. Time is passed in, monotonic ns. On the agent's sequence.
+// Keeps one worker's part in a capture within the capture's budget: decides the level of fidelity,
+// and whether the runtime or the agent omits events. The runtime does if its trace can be
+// restarted, which saves the tap's time too. A restart costs a drain of all rings and a moment
+// without a trace, so it happens at most kRestartBurst times in a row and then every
+// kRestartEveryNs; meanwhile the agent drops events after reading them. Time is passed in, in
+// monotonic ns. On the agent's sequence.
 class WorkerFidelity {
  public:
   static constexpr uint64_t kRestartEveryNs = 5'000'000'000;
   static constexpr uint32_t kRestartBurst = 5;
-  // A trace that was told to restart and did not is assumed to run as before.
+  // A trace that was told to restart and did not is assumed to run unchanged.
   static constexpr uint64_t kRestartPatienceNs = 10'000'000'000;
-  // An agent that took over a trace finds where it began within this, or restarts it.
+  // An agent that took over a trace finds the record of its start within this time, or restarts it.
   static constexpr uint64_t kTakeOverPatienceNs = 2'000'000'000;
 
   // `plan` outlives it.
   explicit WorkerFidelity(const CapturePlan& plan);
-  // Only what streams for long has a budget.
+  // Returns whether the capture has a budget; only captures that stream for long do.
   static bool IsFor(const CaptureSpec& spec);
 
-  // That START asks for.
+  // The level that START requests.
   uint32_t level() const { return level_; }
-  // In effect, as told in the streams.
+  // The level in effect, as the streams record it.
   uint32_t told_level() const { return told_level_; }
 
   struct Situation {
@@ -50,13 +51,14 @@ class WorkerFidelity {
     bool restart = false;              // the trace, at level()
     std::optional<FidelityNote> tell;  // from the next record on the agent leaves this out
   };
-  // A few times a second while it records.
+  // Returns what is to be done. To be called a few times a second while it records.
   Orders Observe(const Situation& situation);
 
-  // Records of the trace. The first gives the note that is to be told there, if there is one.
+  // Take the records of the trace. The first returns the note to be recorded there, if there is
+  // one.
   std::optional<FidelityNote> OnTraceStarted(const TapRecord& record, const WorkerFacts& facts);
   void OnTraceStopped(const TapRecord& record) { stopped_ns_ = record.host_realtime_ns; }
-  // The tap is a new connection's: what it runs is not known.
+  // The connection is new: what the tap runs is not known.
   void OnReconnect();
 
  private:

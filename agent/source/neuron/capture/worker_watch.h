@@ -9,29 +9,30 @@
 
 namespace neurontrace {
 
-// Sees what workers do, beside what captures record of them: triggers. On the agent's sequence.
+// Observes what workers do, independently of what captures record of them; implemented by triggers.
+// On the agent's sequence.
 class WorkerWatch {
  public:
   virtual ~WorkerWatch() = default;
 
-  // A document of this worker is about to be decoded, as it was fetched at that time (realtime).
-  // False: nobody looks at its events, and it is decoded as if nobody was here.
+  // A document of this worker is about to be decoded, fetched at `fetched_ns` (realtime). Returns
+  // false if its events are not of interest; OnEvent is not called for them then.
   virtual bool BeginDocument(const WorkerIdentity& worker, const std::string& job,
                              uint64_t fetched_ns) = 0;
-  // One of its events; what it points to holds during the call.
+  // One of its events; everything it points to is valid during the call only.
   virtual void OnEvent(const NrtEvent& event) = 0;
-  // Its runtime began or stopped to trace: that nothing comes says nothing of its cores.
+  // Its runtime started or stopped a trace, so silence says nothing about its cores.
   virtual void OnTraceEdge(const WorkerIdentity& worker) = 0;
-  // A few times a second for each worker; `drained`: all that its tap has fetched is read, and the
-  // tap fetches.
+  // Called a few times a second for each worker. `drained`: the tap fetches, and everything that it
+  // fetched has been read.
   virtual void OnPolled(const WorkerIdentity& worker, bool drained) = 0;
-  // The process is gone, and had neither closed its runtime nor come to its end in good order.
+  // The process is gone without having closed its runtime or exited in an orderly way.
   virtual void OnDied(const WorkerIdentity& worker, const std::string& job) = 0;
-  // Nothing more is said of it.
+  // The last call about this worker.
   virtual void OnGone(const WorkerIdentity& worker) = 0;
 };
 
-// What hands events to a watch and then to whom they are for.
+// Passes events to a watch and then to their actual sink. Both outlive it.
 class WatchedEvents final : public NrtEventSink {
  public:
   WatchedEvents(WorkerWatch& watch, NrtEventSink& sink) : watch_(watch), sink_(sink) {}

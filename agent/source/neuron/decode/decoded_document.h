@@ -9,7 +9,7 @@
 
 namespace neurontrace {
 
-// For tests: what a decoder handed over, copied, so that it can be looked at afterwards.
+// For tests: copies everything that a decoder hands over, so that it can be examined afterwards.
 class DecodedDocument final : public NrtEventSink {
  public:
   struct Value {

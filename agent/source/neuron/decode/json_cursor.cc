@@ -107,6 +107,8 @@ bool JsonCursor::SkipKey() {
   return true;
 }
 
+// A loop with a bit for each open container instead of recursion, so that nesting in a document
+// cannot exhaust the stack.
 bool JsonCursor::TakeNested(std::string_view& raw) {
   const uint32_t begin = *token_;
   std::bitset<kNestingMax> is_object;

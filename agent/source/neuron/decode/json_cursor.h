@@ -11,10 +11,11 @@
 
 namespace neurontrace {
 
-// Walks the tokens of an indexed JSON text, checking the grammar as it goes. Calls that return
-// false have met a fault and say it in `fault`; nothing may be taken after that. Views point into
-// the text or, for strings with escapes, into `unescaped`, and hold until that is cleared; it must
-// be given the capacity of the whole text if that holds a backslash, so that it never moves.
+// Walks the tokens of an indexed JSON text and checks the grammar (RFC 8259) on the way. Functions
+// that return false have met a fault and describe it in `fault`; nothing may be taken after that.
+// Views point into the text or, for strings with escapes, into `unescaped`, and are valid until
+// that is cleared. `unescaped` must have the capacity of the whole text if that contains a
+// backslash, so that it never moves. Used by one thread at a time.
 class JsonCursor {
  public:
   static constexpr uint32_t kNestingMax = 256;
@@ -26,7 +27,7 @@ class JsonCursor {
         end_(index.tokens().data() + index.tokens().size()),
         unescaped_(unescaped) {}
 
-  // The first character of the token at hand; 0 at the end.
+  // The first character of the current token; 0 at the end.
   char peek() const { return text_[*token_]; }
   uint32_t offset() const { return *token_; }
   bool at_end() const { return token_ == end_; }
@@ -38,21 +39,21 @@ class JsonCursor {
     return true;
   }
 
-  // A key and its colon; the key as it stands between the quotes.
+  // Takes a key and its colon; `raw` is the key as written between the quotes.
   bool TakeKey(std::string_view& raw);
-  // What is between the quotes of the string at hand; the cursor stays.
+  // Returns the text between the quotes of the current string; the cursor stays.
   bool PeekString(std::string_view& inside);
-  // The number at hand if it is spelled canonically (behind quotes with `quoted`). False without a
-  // fault, and the cursor stays, for anything else.
+  // Takes the current number if it is spelled canonically (inside quotes with `quoted`). For
+  // anything else it returns false without a fault, and the cursor stays.
   bool TakeUint(uint64_t& value, bool& quoted);
   bool TakeInt(int64_t& value, bool& quoted);
 
-  // Any value. Text of kJson is the raw text.
+  // Takes any value. For kJson the text is the raw text.
   bool TakeValue(ValueType& type, AttributeValue& value);
-  // A comma (`more`) or the closing character.
+  // Takes a comma (`more`) or the closing character.
   bool TakeSeparator(char closing, bool& more);
 
-  // Decodes the escapes of a raw key that was just taken. One with half of a surrogate pair stays
+  // Decodes the escapes of a raw key that was just taken. A key with half of a surrogate pair stays
   // as it is.
   bool DecodeKey(std::string_view& key);
 
@@ -60,7 +61,7 @@ class JsonCursor {
   const JsonIndex::Fault& fault() const { return fault_; }
 
  private:
-  // The text of the scalar at hand, without white space behind it.
+  // The text of the current scalar, without white space after it.
   std::string_view ScalarText() const;
   bool TakeString(ValueType& type, AttributeValue& value);
   bool TakeNumber(ValueType& type, AttributeValue& value);

@@ -12,7 +12,7 @@
 namespace neurontrace {
 namespace {
 
-// Memory kept from document to document: four bytes of index a byte of text.
+// Capacity kept from document to document; the index takes four bytes for each byte of text.
 constexpr size_t kKeptCapacityBytes = size_t{4} << 20;
 // simdjson tracks nesting only in its second stage, which is not used.
 constexpr size_t kUnusedDepth = 1;
@@ -30,7 +30,8 @@ uint64_t RepairUtf8(char* text, size_t size) {
   return repaired;
 }
 
-// The first string that never ends or holds a bare control character: where it begins.
+// Returns the beginning of the first string that never ends or has a bare control character.
+// simdjson reports only that there is one.
 std::optional<size_t> FirstBrokenString(const char* text, size_t size) {
   bool in_string = false;
   size_t begin = 0;

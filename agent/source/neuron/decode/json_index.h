@@ -12,18 +12,20 @@
 
 namespace neurontrace {
 
-// Where the tokens of a JSON text begin: its structural characters, the opening quotes of its
-// strings, and the first characters of its numbers and literals; found by simdjson's first stage,
-// which picks the widest instructions of the processor at run time.
+// Finds where the tokens of a JSON text begin: its structural characters, the opening quotes of its
+// strings, and the first characters of its numbers and literals. Uses the first stage of simdjson
+// (Langdale and Lemire, "Parsing Gigabytes of JSON per Second", 2019), which selects the widest
+// instructions of the processor at run time.
 //
-// The first stage alone, rather than simdjson's On Demand interface on top of it, because On Demand
-// refuses a text that is cut off as a whole (what came before the cut is wanted here), and because
-// its second stage is compiled for the build's baseline processor: docs/decisions/0007.
+// Only the first stage, rather than simdjson's On Demand interface on top of it: On Demand refuses
+// a truncated text as a whole, while what precedes the cut is wanted here, and its second stage is
+// compiled for the build's baseline processor
+// (docs/decisions/0007-simdjson-finds-tokens-our-cursor-reads-them.md).
 //
-// Not a parser: whether the tokens make sense is for the caller to check. One thread at a time.
+// Not a parser: the caller checks whether the tokens make sense. Used by one thread at a time.
 class JsonIndex {
  public:
-  // A text must be followed by this many bytes of zero.
+  // A text must be followed by this many zero bytes.
   static constexpr size_t kPaddingBytes = 64;
 
   struct Fault {
@@ -36,13 +38,13 @@ class JsonIndex {
 
   // Indexes text[0, size). Bytes that are not UTF-8 are first replaced by '?' in place, as one
   // string in Latin-1 must not cost a whole document; `repaired_bytes` counts them. A text that
-  // ends within a string, or holds a bare control character in one, is indexed up to that string;
-  // `fault` then tells. INVALID_ARGUMENT only for a text beyond the limit or empty,
-  // RESOURCE_EXHAUSTED without memory.
+  // ends within a string, or has a bare control character in one, is indexed up to that string, and
+  // `fault` has the reason. Fails with INVALID_ARGUMENT only for a text that is empty or beyond the
+  // limit, and with RESOURCE_EXHAUSTED without memory.
   absl::Status Build(char* text, size_t size);
 
-  // Ascending; followed in memory by one further entry, the end of what was indexed, where the text
-  // holds a zero byte.
+  // Offsets in ascending order; in memory followed by one more entry, the end of what was indexed,
+  // where the text has a zero byte.
   std::span<const uint32_t> tokens() const { return tokens_; }
   const std::optional<Fault>& fault() const { return fault_; }
   uint64_t repaired_bytes() const { return repaired_bytes_; }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t kInt64MinMagnitude = uint64_t{1} << 63;
 
-// number = [ "-" ] int [ frac ] [ exp ] of RFC 8259, and all of the text.
+// Matches the grammar number = [ "-" ] int [ frac ] [ exp ] of RFC 8259 against the whole text.
 bool IsJsonNumber(const char* p, const char* end) {
   if (p < end && *p == '-') ++p;
   if (p == end || !absl::ascii_isdigit(*p)) return false;
@@ -63,8 +63,8 @@ void AppendUtf8(uint32_t code_point, std::string& out) {
   }
 }
 
-// The code point of the \u escape whose digits begin at `at`, which is moved behind it and behind
-// the second half of a pair.
+// Returns the code point of the \u escape whose digits begin at `at`, and moves `at` behind it and
+// behind the second half of a surrogate pair.
 std::optional<uint32_t> TakeCodePoint(std::string_view text, size_t& at) {
   const std::optional<uint32_t> first = FourHexDigits(text, at);
   if (!first) return std::nullopt;

@@ -9,8 +9,8 @@
 
 #include "lib/trace/event.h"
 
-// The spelling of JSON's scalars. Functions without state; those that say so read up to 8 bytes
-// beyond the text they are given, which the padding of a document allows.
+// The spelling of JSON's scalars (RFC 8259). Functions without state; those that say so read up to
+// 8 bytes beyond the text they are given, which the padding of a document allows.
 namespace neurontrace {
 
 namespace json_text_internal {
@@ -21,6 +21,7 @@ inline uint64_t Load8(const char* p) {
   return word;
 }
 
+// Eight ASCII digits at once in a 64-bit word (Lemire, "Quickly parsing eight digits", 2018).
 inline bool AreEightDigits(uint64_t word) {
   return ((word & (word + 0x0606060606060606)) & 0xf0f0f0f0f0f0f0f0) == 0x3030303030303030;
 }
@@ -33,7 +34,8 @@ inline uint64_t EightDigits(uint64_t word) {
 
 }  // namespace json_text_internal
 
-// True if text[0, size) holds a backslash. Reads up to 8 bytes beyond.
+// Returns true if text[0, size) contains a backslash, by the test for a zero byte in a word
+// (Anderson, "Bit Twiddling Hacks"). Reads up to 8 bytes beyond.
 inline bool HasBackslash(const char* text, size_t size) {
   for (size_t i = 0; i < size; i += 8) {
     uint64_t word = json_text_internal::Load8(text + i) ^ 0x5c5c5c5c5c5c5c5c;
@@ -44,8 +46,8 @@ inline bool HasBackslash(const char* text, size_t size) {
   return false;
 }
 
-// An unsigned number as its shortest text spells it: no sign, no leading zero, at most 2^64 - 1.
-// Reads up to 8 bytes beyond.
+// Parses an unsigned number in its shortest spelling: no sign, no leading zero, at most 2^64 - 1.
+// Returns false for any other text. Reads up to 8 bytes beyond.
 inline bool ParseCanonicalUint(const char* text, size_t size, uint64_t& value) {
   if (size == 0 || size > 20 || (text[0] == '0' && size > 1)) return false;
   uint64_t result = 0;
@@ -66,19 +68,19 @@ inline bool ParseCanonicalUint(const char* text, size_t size, uint64_t& value) {
   return true;
 }
 
-// The same with a minus allowed before anything but 0.
+// The same, with a minus allowed before anything but 0.
 bool ParseCanonicalInt(const char* text, size_t size, int64_t& value);
 
-// How a number is kept: kUint, kInt or kDouble where that gives the same text again (bits then
-// holds it), kJson for any other number that JSON allows, kNull for what is no number at all.
+// Returns how a number is kept: kUint, kInt or kDouble if that reproduces the same text (`bits`
+// then has the value), kJson for any other number that JSON allows, kNull if it is no number.
 ValueType ClassifyNumber(const char* text, size_t size, uint64_t& bits);
 
-// Appends what the inside of a JSON string stands for. False, and nothing appended, where an escape
-// is not valid or stands for half of a surrogate pair.
+// Appends the text that the inside of a JSON string denotes. Returns false, with nothing appended,
+// if an escape is invalid or is half of a surrogate pair.
 bool AppendUnescaped(std::string_view inside, std::string& out);
 
-// True if every backslash begins an escape that JSON's grammar allows; halves of surrogate pairs
-// included, which AppendUnescaped refuses.
+// Returns true if every backslash begins an escape that JSON's grammar allows, including halves of
+// surrogate pairs, which AppendUnescaped refuses.
 bool EscapesAreWellFormed(std::string_view inside);
 
 static_assert(std::endian::native == std::endian::little, "digits are read as little-endian words");

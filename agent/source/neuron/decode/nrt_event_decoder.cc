@@ -26,7 +26,7 @@ bool Is(const char* text, const char (&name)[N]) {
   return std::memcmp(text, name, N - 1) == 0;
 }
 
-// By length first: hardly more than one comparison a key.
+// By length first, so that a key costs hardly more than one comparison.
 StandardKey ClassifyKey(std::string_view key) {
   const char* const text = key.data();
   switch (key.size()) {
@@ -71,14 +71,14 @@ NrtDecodeOutcome NrtEventDecoder::Decode(char* document, size_t size, uint64_t f
   outcome_.repaired_bytes = index_.repaired_bytes();
   if (!index_.tokens().empty()) {
     unescaped_.clear();
-    // Never moves while views point into it.
+    // It must never move while views point into it.
     if (unescaped_.capacity() < size && std::memchr(document, '\\', size) != nullptr) {
       unescaped_.reserve(size);
     }
     JsonCursor cursor(document, index_, unescaped_);
     if (!TakeEnvelope(cursor, sink)) outcome_.fault = cursor.fault();
   }
-  // Where the text itself is broken, that is the better explanation of why it ends.
+  // If the text itself is broken, that explains better why it ends.
   if (index_.fault()) outcome_.fault = index_.fault();
   return std::move(outcome_);
 }
@@ -97,7 +97,7 @@ bool NrtEventDecoder::TakeEnvelope(JsonCursor& cursor, NrtEventSink& sink) {
       ValueType type;
       AttributeValue value;
       if (!cursor.TakeValue(type, value)) return false;
-      // No events at all may be spelled that way.
+      // A list without events may be written as null.
       has_events = has_events || (key == "events" && type == ValueType::kNull);
     }
     if (!cursor.TakeSeparator('}', more)) return false;
@@ -191,7 +191,7 @@ bool NrtEventDecoder::TakeTopMember(JsonCursor& cursor, std::string_view key) {
     case StandardKey::kNrtaSeqId:
       return TakeUnsigned(cursor, key, Field::kNrtaSeqId, &EventFields::nrta_seq_id);
     case StandardKey::kData:
-      // What is no object stands beside the fields.
+      // Anything but an object becomes a top-level attribute.
       if (cursor.peek() == '{') return TakeData(cursor);
       return TakeAttribute(cursor, key, KeyScope::kTop);
     case StandardKey::kNone:
@@ -244,6 +244,7 @@ bool NrtEventDecoder::TakeCore(JsonCursor& cursor, std::string_view key) {
     return TakeAttribute(cursor, key, KeyScope::kTop);
   }
   if (core >= limits::kCoresPerWorkerMax) {
+    // The number is kept as an attribute, which needs its text.
     cursor.GoBackOne();
     return TakeAttribute(cursor, key, KeyScope::kTop);
   }

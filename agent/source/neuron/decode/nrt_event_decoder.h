@@ -16,7 +16,7 @@
 
 namespace neurontrace {
 
-// One decoded event; everything it points to holds only during the call that hands it over.
+// One decoded event; everything it points to is valid only during the call that passes it.
 struct NrtEvent {
   uint32_t nc_idx = limits::kNoNcIdx;
   const CachedShape* shape = nullptr;
@@ -24,24 +24,24 @@ struct NrtEvent {
   std::span<const AttributeValue> values;
 };
 
-// Takes what a decoder finds, in the order of the document.
+// Receives what a decoder finds, in the order of the document. Called on the decoder's thread.
 class NrtEventSink {
  public:
   virtual ~NrtEventSink() = default;
   virtual void OnEvent(const NrtEvent& event) = 0;
-  // An event that is beyond a limit of limits.h, or an element of the list that is no event. What
-  // could be read of it is in `fields`; its shape says only which fields are `present`.
+  // An event that exceeds a limit of lib/trace/limits.h, or an element of the list that is not an
+  // event. `fields` has what could be read of it; `present` says which fields those are.
   virtual void OnUnfitEvent(uint32_t nc_idx, const EventFields& fields, uint32_t present,
                             std::string_view why) = 0;
 };
 
-// What became of a document.
+// The result of decoding one document.
 struct NrtDecodeOutcome {
   uint64_t events = 0;
   uint64_t unfit_events = 0;
-  uint64_t repaired_bytes = 0;  // that were not UTF-8; '?' stands in their place
-  // Where the document stops making sense; what stood before was handed over, what follows is lost
-  // in unknown number.
+  uint64_t repaired_bytes = 0;  // that were not UTF-8, replaced by '?'
+  // Where the document stops being valid. Events before that place were handed over; what follows
+  // is lost, in unknown number.
   std::optional<JsonIndex::Fault> fault;
 };
 
@@ -62,8 +62,9 @@ class NrtEventDecoder {
  public:
   static constexpr size_t kPaddingBytes = JsonIndex::kPaddingBytes;
 
-  // `document` holds `size` bytes and kPaddingBytes of zero after them; it is changed where it is
-  // not UTF-8. `fetched_ns`: when it was fetched.
+  // Decodes `size` bytes at `document`, which are followed by kPaddingBytes zero bytes; bytes that
+  // are not UTF-8 are changed in place. `fetched_ns` is the realtime of the fetch. Never fails as a
+  // whole: see the outcome's `fault`.
   NrtDecodeOutcome Decode(char* document, size_t size, uint64_t fetched_ns, NrtEventSink& sink);
 
  private:
@@ -79,6 +80,7 @@ class NrtEventDecoder {
                     uint64_t EventFields::*member);
   bool TakeWorkerGid(JsonCursor& cursor, std::string_view key);
   bool TakeAttribute(JsonCursor& cursor, std::string_view key, KeyScope scope);
+  // Adds an attribute to the current event, or marks the event as unfit if it exceeds a limit.
   void AddAttribute(std::string_view key, KeyScope scope, ValueType type,
                     const AttributeValue& value);
   void BeginEvent();

@@ -12,7 +12,7 @@
 
 namespace neurontrace {
 
-// For tests: a proc file system with the processes that are put into it.
+// For tests: a proc file system in a temporary folder, with the processes that a test adds.
 class FakeProc {
  public:
   struct Process {
@@ -58,7 +58,7 @@ class FakeProc {
   void Write(uint32_t pid, const std::string& name, const std::string& text) {
     std::ofstream(fmt::format("{}/{}/{}", root_, pid, name), std::ios::binary) << text;
   }
-  // The sockets that are bound in the network namespace of process `who`, or of the reader
+  // Sets the sockets that are bound in the network namespace of process `who`, or of the reader
   // ("self").
   void PutSockets(const std::string& who, const std::vector<std::string>& paths) {
     std::filesystem::create_directories(fmt::format("{}/{}/net", root_, who));

@@ -15,8 +15,8 @@
 
 namespace neurontrace {
 
-// For tests: the other side of the shared buffer and of the socket, without a runtime. Does what it
-// is told, right or wrong.
+// For tests: the tap's side of the shared buffer and of the socket, without a runtime. Writes
+// whatever a test wants, valid or not.
 class FakeTap {
  public:
   static constexpr uint64_t kRingBytes = kTapRingBytesMin;
@@ -26,7 +26,7 @@ class FakeTap {
   FakeTap(const FakeTap&) = delete;
   FakeTap& operator=(const FakeTap&) = delete;
 
-  // Makes a connection, says HELLO on it and gives the agent's end.
+  // Makes a connection, sends HELLO on it and returns the agent's end.
   UniqueFd Connect(const CaptureId& running = CaptureId());
   void HangUp();
   bool connected() const { return socket_.valid(); }
@@ -39,17 +39,17 @@ class FakeTap {
     CaptureId recorder_id;  // of a COLLECT
     std::vector<std::string> names;
   };
-  // The agent's next command, if there is one.
+  // Returns the agent's next command, if there is one.
   std::optional<Command> ReadCommand();
   void Answer(TapMessageType command, TapResult result, const CaptureId& capture_id,
               std::string_view detail = "");
   void SendRaw(std::string_view message);
-  // One packet with descriptors, one at least, over any socket of packets.
+  // Sends one packet with at least one descriptor over any packet socket.
   static constexpr size_t kDescriptorsMax = 8;
   static void SendPacket(int socket, std::string_view bytes, std::span<const int> descriptors);
   bool TakeWakeRequest();
 
-  // Records. Each gives its position.
+  // Write records. Each returns the record's position.
   uint64_t Write(TapRecordType type, std::string_view payload, const CaptureId& capture_id,
                  uint32_t nc_idx = kTapNoCore, uint16_t flags = 0);
   uint64_t WriteDocument(std::string_view json, const CaptureId& capture_id, uint32_t nc_idx = 0);

@@ -21,7 +21,7 @@ struct JobVariable {
 constexpr std::string_view kNamespaceKey = "namespace";
 constexpr std::string_view kPodKey = "pod";
 constexpr std::string_view kContainerKey = "container";
-// From the most to the least telling.
+// From the most to the least specific.
 constexpr std::array<JobVariable, 7> kVariables = {{{"NEURONTRACE_JOB", "job", true},
                                                     {"SLURM_JOB_ID", "slurm", true},
                                                     {"TORCHELASTIC_RUN_ID", "torchelastic", true},
@@ -29,14 +29,15 @@ constexpr std::array<JobVariable, 7> kVariables = {{{"NEURONTRACE_JOB", "job", t
                                                     {"NEURON_RT_ROOT_COMM_ID", "comm", true},
                                                     {"POD_NAMESPACE", kNamespaceKey},
                                                     {"POD_NAME", kPodKey}}};
-// Where the processes of a world meet. Another one may meet there later, so it names no job.
+// Where the processes of a world meet. Another world may meet there later, so it does not name a
+// job.
 constexpr std::string_view kMasterAddress = "MASTER_ADDR";
 constexpr std::string_view kMasterPort = "MASTER_PORT";
 constexpr std::string_view kArrayJob = "SLURM_ARRAY_JOB_ID";
 constexpr std::string_view kArrayTask = "SLURM_ARRAY_TASK_ID";
 constexpr std::string_view kLabels = "NEURONTRACE_LABELS";
 constexpr std::string_view kLabelKey = "label:";
-// What torchrun sets where nobody gave a run id.
+// What torchrun sets if nobody gave a run id.
 constexpr std::string_view kNoRunId = "none";
 
 std::string Clean(std::string_view text) {
@@ -68,7 +69,7 @@ void AddLabels(std::string_view text, std::vector<KeyValue>& facts) {
   }
 }
 
-// So many facts are labels but for a few.
+// With this many facts, nearly all are labels.
 void DropALabel(std::vector<KeyValue>& facts) {
   const auto label = std::find_if(facts.rbegin(), facts.rend(), [](const KeyValue& fact) {
     return fact.key.starts_with(kLabelKey);

@@ -16,7 +16,7 @@ namespace neurontrace {
 
 using Environment = std::map<std::string, std::string, std::less<>>;
 
-// The pod of a worker, as the kubelet has it.
+// The pod of a worker, as the kubelet reports it.
 struct WorkerPod {
   std::string pod_namespace;
   std::string name;
@@ -24,30 +24,30 @@ struct WorkerPod {
   friend bool operator==(const WorkerPod&, const WorkerPod&) = default;
 };
 
-// Whether a variable is one that the two below look at.
+// Returns whether FindJobFacts or FindJob uses this variable. Pure.
 bool IsJobVariable(std::string_view name);
 
-// What a process's environment says of the job it belongs to, as WorkerInfo::job_facts has it:
-// sorted, cleaned, at most limits::kWorkerJobFactsMax. Of NEURONTRACE_LABELS ("team=search,run=7")
-// each item with a name is the fact "label:NAME"; others are passed over. A task of a Slurm array
-// has two facts "slurm", its own number and ARRAY_TASK. Pure.
+// Returns what a process's environment states about its job, in the form of WorkerInfo::job_facts:
+// sorted, cleaned, at most limits::kWorkerJobFactsMax. Each named item of NEURONTRACE_LABELS
+// ("team=search,run=7") is the fact "label:NAME"; items without a name are skipped. A task of a
+// Slurm array has two facts "slurm", its own job id and ARRAY_TASK. Pure.
 std::vector<KeyValue> FindJobFacts(const Environment& environment);
 
-// The same facts with "uid", by the kernel's word, which no environment can say. Where there are as
-// many as there may be it takes the last one's place.
+// Returns the facts with "uid" as the kernel reports it, which no environment can set. If there is
+// no room, it replaces the last label. Pure.
 std::vector<KeyValue> WithUser(std::vector<KeyValue> facts, std::optional<uid_t> user);
 
-// The job's name, for people and for telling a node's jobs apart: the most telling of those facts;
-// empty where nothing names one. Pure.
+// Returns the job's name, for people and to tell a node's jobs apart: the most specific of those
+// facts; empty if nothing names a job. Pure.
 std::string FindJob(const Environment& environment);
 
-// Adds a warning for every part of the job's names that FindJobFacts and FindJob cut or leave out,
-// and one if the tap left out `left_out` variables. Pure.
+// Adds a warning for every part of the job's names that FindJobFacts and FindJob cut or omit, and
+// one if the tap omitted `left_out` variables. Pure.
 void WarnOfCutNames(const Environment& environment, uint32_t left_out,
                     std::vector<std::string>& warnings);
 
-// Puts the kubelet's word in the place of the environment's: the facts "namespace", "pod" and
-// "container". Where the environment said something else there is a warning. Pure.
+// Replaces the environment's facts "namespace", "pod" and "container" by the kubelet's. Adds a
+// warning if the environment contradicts. Pure.
 void SetPodFacts(const WorkerPod& pod, std::vector<KeyValue>& facts,
                  std::vector<std::string>& warnings);
 

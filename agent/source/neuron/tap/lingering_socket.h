@@ -11,7 +11,8 @@
 
 namespace neurontrace {
 
-// For tests: a TCP connection whose last close waits for days, as what was sent is not taken.
+// For tests: a TCP connection whose last close blocks for days, because what was sent is not read
+// and SO_LINGER is set (socket(7)).
 struct LingeringSocket {
   LingeringSocket() : fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     const UniqueFd door(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));

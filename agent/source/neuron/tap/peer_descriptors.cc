@@ -12,11 +12,10 @@
 namespace neurontrace {
 namespace {
 
-// SCM_MAX_FD of the kernel: no message has more (unix(7)).
+// SCM_MAX_FD of the kernel: no message carries more (unix(7)).
 constexpr size_t kDescriptorsOfMessageMax = 253;
 
-// A socket of a peer may have been told to wait, when it is closed for the last time, until what
-// was sent on it is taken.
+// A peer may have set its socket to block the last close until what was sent is read.
 void DropLinger(int fd) {
   constexpr linger kNever = {};
   setsockopt(fd, SOL_SOCKET, SO_LINGER, &kNever, sizeof kNever);  // not for what is no socket

@@ -13,24 +13,25 @@
 #include "lib/base/unique_fd.h"
 #include "lib/trace/tap_limits.h"
 
-// Descriptors that a process which is not trusted made or sent. To close one may wait for as long
-// as somebody else likes: for the answer to FLUSH of a file system that a user mounted (FUSE), or
-// for the other end of a TCP connection with SO_LINGER, which may lie in the queue of the socket
-// that is closed (close(2), socket(7), unix(7)).
+// Handling of descriptors that an untrusted process made or sent. Closing one may block for as long
+// as another party likes: until a FUSE file system that a user mounted answers FLUSH, or until the
+// other end of a TCP connection with SO_LINGER reads, which may itself be in the queue of the
+// socket that is closed (close(2), socket(7), unix(7)).
 namespace neurontrace {
 
-// Closes them away from the sequence that uses them.
+// Closes such descriptors away from the sequence that uses them. Threads are started on demand, and
+// a thread that blocks stays so until the process ends.
 // thread: closers: close what taps made or sent, which may block; eight at most
 class PeerCloser {
  public:
-  // With no threads at once, on the caller's own, for tests.
+  // With 0 threads descriptors are closed at once on the caller's own, for tests and fuzzers.
   explicit PeerCloser(size_t threads_max = limits::kPeerCloserThreadsMax);
-  // Waits for nothing: what is stuck goes with the process.
+  // Waits for nothing: blocked threads share state_ and end with the process.
   ~PeerCloser() = default;
 
-  // Any thread.
+  // Closes `fd` later. Any thread; never blocks.
   void Close(UniqueFd fd);
-  // Whether so many wait that no more should be let in. Any thread.
+  // Returns true if so many descriptors wait that no more should be accepted. Any thread.
   bool full() const;
 
  private:
@@ -45,7 +46,7 @@ class PeerCloser {
   const std::shared_ptr<State> state_;  // of the threads, too
 };
 
-// Owns a descriptor and has it closed. Move only. The closer outlives it.
+// Owns a descriptor and has it closed by a PeerCloser, which outlives it. Move only.
 class PeerFd {
  public:
   PeerFd() = default;
@@ -69,14 +70,16 @@ class PeerFd {
   PeerCloser* closer_ = nullptr;
 };
 
+// One message from a peer.
 struct PeerMessage {
   ssize_t size = -1;  // as of recvmsg
   int flags = 0;
-  // Every one that came: what is not taken over the kernel closes, on the caller's thread.
+  // All descriptors that came: the kernel would close those that are not taken, on the caller's
+  // thread.
   std::vector<PeerFd> descriptors;
 };
 
-// Takes one message from a socket of packets, without waiting; errno is recvmsg's.
+// Receives one message from a packet socket without waiting; errno is that of recvmsg(2).
 PeerMessage ReceivePeerMessage(int socket, std::span<char> data, PeerCloser& closer);
 
 }  // namespace neurontrace

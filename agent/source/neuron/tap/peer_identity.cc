@@ -17,7 +17,7 @@ constexpr size_t kProcFileBytesMax = 16 * 1024;
 constexpr size_t kContainerIdDigits = 64;
 constexpr int kParentPidField = 4;
 constexpr int kStartTimeField = 22;
-// What stands for the container of a process that is known by its claim.
+// Prefix of what replaces the container id of a process that is known by its claim.
 constexpr std::string_view kUnseen = "unseen-";
 
 std::string ReadProcFile(const std::string& path) {

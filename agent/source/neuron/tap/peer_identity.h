@@ -12,22 +12,23 @@
 
 namespace neurontrace {
 
-// What the kernel tells about processes, read from a proc file system (another directory in tests).
-// All calls from any thread.
+// What the kernel reports about processes, read from a proc file system; tests give another
+// directory. Any thread.
 class ProcFiles {
  public:
   explicit ProcFiles(std::string root = "/proc") : root_(std::move(root)) {}
 
-  // Field 22 of PID/stat; nothing if the process is not there or not to be seen.
+  // Returns field 22 of PID/stat (proc_pid_stat(5)), in clock ticks since boot; nothing if the
+  // process does not exist or is not visible.
   std::optional<uint64_t> StartTimeTicks(uint32_t pid) const;
-  // The pids of the process's parent, grandparent and so on, the nearest first, at most
+  // Returns the pids of the process's parent, grandparent and so on, nearest first, at most
   // kAncestorsMax.
   std::vector<uint32_t> Ancestors(uint32_t pid) const;
   static constexpr size_t kAncestorsMax = 16;
-  // The last id of 64 hexadecimal digits in PID/cgroup, as Docker, containerd and CRI-O name a
-  // container's group; empty outside containers.
+  // Returns the last id of 64 hexadecimal digits in PID/cgroup, as Docker, containerd and CRI-O
+  // name a container's group; empty outside containers.
   std::string ContainerId(uint32_t pid) const;
-  // sys/kernel/random/boot_id.
+  // Returns sys/kernel/random/boot_id.
   std::string BootId() const;
 
  private:
@@ -36,7 +37,7 @@ class ProcFiles {
   std::string root_;
 };
 
-// Who is behind a tap's connection.
+// The process at the other end of a tap's connection.
 struct PeerIdentity {
   uint32_t pid = 0;
   uint64_t start_time_ticks = 0;
@@ -44,14 +45,14 @@ struct PeerIdentity {
   bool claimed = false;  // pid and start time are the tap's own word
 };
 
-// `kernel_pid` is what SO_PEERCRED says: 0 for a process in a pid namespace that the agent does not
-// see. Its claim is kept then, and since such claims repeat between containers (everybody is pid
-// 1), the number of its memory file, which no other process has, takes the place of the container
-// id.
+// Identifies the process behind a connection. `kernel_pid` is the pid of SO_PEERCRED: 0 for a
+// process in a pid namespace that the agent does not see. In that case the tap's claim is used, and
+// since such claims repeat between containers (everybody is pid 1), the inode of its memory file,
+// which no other process has, takes the place of the container id.
 PeerIdentity IdentifyPeer(const ProcFiles& proc, uint32_t kernel_pid, uint32_t claimed_pid,
                           uint64_t claimed_start_ticks, ino_t buffer_inode);
 
-// Whether this identity was made of a claim.
+// Returns whether this identity rests on a claim.
 bool IsClaimed(const WorkerIdentity& worker);
 
 }  // namespace neurontrace

@@ -8,13 +8,14 @@
 namespace neurontrace {
 
 // Memory that records are copied into, reused from record to record. Not cleared when it grows, as
-// the first touch of a page costs more than the copy. One thread at a time.
+// the first touch of a page costs more than the copy. Used by one thread at a time.
 class RecordBuffer {
  public:
   static constexpr size_t kPaddingBytes = 64;
   static constexpr size_t kKeptBytes = size_t{4} << 20;
 
-  // At least `bytes`, followed by kPaddingBytes of zero. What was in it may be gone.
+  // Returns at least `bytes` bytes, followed by kPaddingBytes zeros. The earlier contents may be
+  // gone. Memory beyond kKeptBytes is given back when a smaller record follows.
   char* Prepare(size_t bytes) {
     if (bytes > capacity_ || (capacity_ > kKeptBytes && bytes <= kKeptBytes)) {
       capacity_ = bytes + bytes / 2;

@@ -72,8 +72,8 @@ std::optional<Stat> ParseStat(std::string_view text) {
   return stat;
 }
 
-// Whether one of the mapped files is `library`, in whatever version: the name goes on with a dot,
-// or ends.
+// Returns whether one of the mapped files is `library` in any version: its name ends there, or
+// continues with a dot.
 bool Maps(std::string_view maps, std::string_view library) {
   for (size_t at = maps.find(library); at != std::string_view::npos;
        at = maps.find(library, at + 1)) {
@@ -107,7 +107,8 @@ void RuntimeProcesses::BeginRound() {
     to_look_at_.push_back(pid);
   }
   closedir(directory);
-  // The eldest first, so that a round cut short has seen those that are longest there.
+  // The lowest pids first, so that an interrupted round has seen those that are probably the
+  // oldest.
   std::sort(to_look_at_.rbegin(), to_look_at_.rend());
 }
 
@@ -149,6 +150,7 @@ size_t RuntimeProcesses::LookAt(uint32_t pid, uint64_t now_ns, Seen& seen) {
   const bool changed = std::exchange(seen.address_space_bytes, stat->address_space_bytes) !=
                        stat->address_space_bytes;
   const bool replaced = std::exchange(seen.code_address, stat->code_address) != stat->code_address;
+  // Once the tap is mapped, only exec can change what matters here.
   const bool settled = seen.found && seen.has_tap && !replaced;
   const bool kernel = stat->address_space_bytes == 0;
   seen.again_ns = kernel                  ? kAgainMaxNs

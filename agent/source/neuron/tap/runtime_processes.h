@@ -14,24 +14,24 @@
 namespace neurontrace {
 
 // Finds the processes of this node that have the Neuron runtime's library mapped, in a proc file
-// system (another directory in tests), without asking them. What it reads there was written by
-// others and is bounded; processes that this one may not look into are not found. One thread at a
-// time.
+// system (tests give another directory), without their cooperation. What it reads was written by
+// others and is bounded; processes that the agent may not inspect are not found. Used by one thread
+// at a time.
 //
-// Works in rounds, and a round in short looks, so that whoever shares the thread is not kept
-// waiting. A process is looked at again after kAgainMinNs, and twice as late each time while its
-// address space keeps its size, up to kAgainMaxNs; so is one without an address space (a kernel
-// thread). What it maps is read again only when that size has changed, and once it has a tap, only
-// when another program has taken its place.
+// Works in rounds, and each round in short steps, so that others on the thread are not kept
+// waiting. A process is examined again after kAgainMinNs, with a doubling delay while its address
+// space keeps its size, up to kAgainMaxNs; a process without an address space (a kernel thread)
+// always after kAgainMaxNs. Its mappings are read again only when that size changed, and, once it
+// has a tap, only when exec has replaced its program.
 class RuntimeProcesses {
  public:
   static constexpr uint64_t kAgainMinNs = 4'000'000'000;
   static constexpr uint64_t kAgainMaxNs = 64'000'000'000;
   // Processes remembered; further ones are not looked at.
   static constexpr size_t kProcessesMax = 65'536;
-  // Of one process's list of mappings; what stands behind is not looked at.
+  // Limit of one process's list of mappings; what follows is not examined.
   static constexpr size_t kMapsBytesMax = size_t{4} << 20;
-  // Of one look.
+  // Limits of one step.
   static constexpr size_t kLookBytes = size_t{512} << 10;
   static constexpr size_t kLookProcesses = 256;
 
@@ -45,14 +45,14 @@ class RuntimeProcesses {
 
   explicit RuntimeProcesses(std::string proc_root) : root_(std::move(proc_root)) {}
 
-  // Goes on with the round at hand, or begins one. True when the round is over.
+  // Continues the current round, or begins one. Returns true when the round is over.
   bool Look(uint64_t now_ns);
-  // Those that stand for themselves, by pid: of a family, whoever `has_worker` (pid, start time)
-  // speaks for all of it, helpers that it started and launchers that started it alike; else the
-  // eldest does.
+  // Returns one process for each family that uses the runtime, by pid. A process for which
+  // `has_worker` (pid, start time) is true represents its whole family, helpers that it started and
+  // launchers that started it; such families are left out. Otherwise the eldest represents it.
   std::vector<Process> Find(const std::function<bool(uint32_t, uint64_t)>& has_worker) const;
 
-  // The processes that started this one, its parent first, as far as they are remembered.
+  // Returns the processes that started this one, its parent first, as far as they are remembered.
   std::vector<uint32_t> AncestorsOf(uint32_t pid) const;
 
   size_t remembered() const { return processes_.size(); }
@@ -74,7 +74,7 @@ class RuntimeProcesses {
 
   void BeginRound();
   void EndRound();
-  // Bytes read.
+  // Examines one process; returns how many bytes were read.
   size_t LookAt(uint32_t pid, uint64_t now_ns, Seen& seen);
   size_t ReadMappings(uint32_t pid, Seen& seen);
   template <typename Visit>
@@ -89,13 +89,14 @@ class RuntimeProcesses {
   std::string buffer_;
 };
 
-// What a process says of itself.
+// The command line and the environment of a process, which it may have changed.
 struct ProcessWords {
   std::string command;
   Environment environment;  // those variables that `wanted` names
   // False if the process has no environment or may not be looked into: then nothing is known of it.
   bool has_environment = false;
 };
+// Reads both. Values longer than a limit are left out. Blocks for the kernel only.
 ProcessWords ReadProcessWords(const std::string& proc_root, uint32_t pid,
                               const std::function<bool(std::string_view)>& wanted);
 

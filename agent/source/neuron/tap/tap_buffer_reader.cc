@@ -32,7 +32,8 @@ TapBufferReader::~TapBufferReader() {
 }
 
 absl::StatusOr<std::unique_ptr<TapBufferReader>> TapBufferReader::Open(int memfd) {
-  // Only memory files have seals; without these two the other side could make a read fault.
+  // Only memory files have seals (fcntl(2)). Without these two the other side could shrink the
+  // file, and a read would raise SIGBUS in the agent.
   const int seals = fcntl(memfd, F_GET_SEALS);
   if (seals < 0) return InvalidArgument("the tap's buffer is not a memfd");
   if ((seals & kNeededSeals) != kNeededSeals) {
@@ -133,6 +134,7 @@ absl::StatusOr<bool> TapBufferReader::Next(RecordBuffer& buffer, TapRecord& reco
   if (available == 0) return false;
   TapRecordHeader head;
   if (available < sizeof head) return DataLoss("the ring ends within a record at {}", position_);
+  // Only the length, which is then checked; the copy below may contain another one by then.
   CopyOut(position_, reinterpret_cast<char*>(&head.length), sizeof head.length);
   const uint32_t length = head.length;
   if (length < sizeof head || length > sizeof head + kTapRecordPayloadBytesMax ||
@@ -169,12 +171,14 @@ void TapBufferReader::Commit(uint64_t position) {
 }
 
 void TapBufferReader::ReleaseMemory() {
-  // Where the kernel will not, the memory is kept as it was.
+  // If the kernel refuses, the memory stays as it was.
   if (mapped_) (void)madvise(base_ + kTapRingOffset, ring_bytes_, MADV_REMOVE);
 }
 
 bool TapBufferReader::WaitForMore() {
   header().consumer_waiting.store(1, std::memory_order_relaxed);
+  // Dekker's pattern: the request must be visible before the write position is read, as the tap
+  // writes its position before it reads the request. Otherwise both could miss each other.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   return HasMore();
 }
@@ -209,6 +213,8 @@ absl::StatusOr<TapBufferReader::Facts> TapBufferReader::ReadFacts() const {
   std::string entries;
   bool copied = false;
   for (int attempt = 0; attempt < kFactsAttempts && !copied; ++attempt) {
+    // A sequence lock: the generation is odd while the tap writes, and equal on both sides of a
+    // clean copy. The checksum covers a tap that does not follow this.
     const uint64_t before = facts_generation();
     uint32_t used = 0;
     uint32_t crc = 0;

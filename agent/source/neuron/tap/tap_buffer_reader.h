@@ -15,7 +15,7 @@
 
 namespace neurontrace {
 
-// One record of a tap's ring, in memory of our own.
+// One record of a tap's ring, copied to the agent's memory.
 struct TapRecord {
   uint64_t position = 0;
   uint64_t next_position = 0;
@@ -30,67 +30,70 @@ struct TapRecord {
 
 // The agent's side of a tap's shared buffer (docs/formats/tap_buffer.md). The other side is not
 // trusted: it may write anything into the memory, at any time. So constant fields are read once,
-// positions are checked against those seen before, a record is copied out before it is looked at,
-// and nothing read from the memory is used as a length or an index without a check. Works on after
-// the worker's death, as the mapping keeps the memory. One thread at a time.
+// positions are checked against those seen before, a record is copied before it is examined, and
+// nothing read from the memory is used as a length or an index without a check. Works after the
+// worker's death too, as the mapping keeps the memory. Used by one thread at a time.
 class TapBufferReader {
  public:
   using Facts = std::map<std::string, std::string, std::less<>>;
 
-  // Maps the file; `memfd` stays the caller's. INVALID_ARGUMENT for what is no sealed memory file
-  // of the right size, with a header this agent understands; the message says which.
+  // Maps the file; `memfd` remains the caller's. Fails with INVALID_ARGUMENT unless it is a sealed
+  // memory file of the right size with a header that this agent understands; the message has the
+  // reason.
   static absl::StatusOr<std::unique_ptr<TapBufferReader>> Open(int memfd);
-  // Over memory that somebody else holds and that outlives the reader: for tests and fuzzing.
+  // Reads memory that the caller owns and that outlives the reader; for tests and fuzzing.
   static absl::StatusOr<std::unique_ptr<TapBufferReader>> Over(void* memory, size_t bytes);
   ~TapBufferReader();
   TapBufferReader(const TapBufferReader&) = delete;
   TapBufferReader& operator=(const TapBufferReader&) = delete;
 
-  // Copies the next record to `buffer`. False if there is none. DATA_LOSS for a ring that makes no
-  // sense; nothing can be read from it any more.
+  // Copies the next record to `buffer`; returns false if there is none. Fails with DATA_LOSS if the
+  // ring is not valid; nothing can be read from it any more then.
   absl::StatusOr<bool> Next(RecordBuffer& buffer, TapRecord& record);
 
-  // Gives back the record that Next took last: it comes again.
+  // Puts back the record that Next returned last: it comes again.
   void StepBack(const TapRecord& record) { position_ = record.position; }
-  // True if Next would find something.
+  // Returns true if Next would find something.
   bool HasMore() const;
-  // Where Next reads next.
+  // Where Next continues.
   uint64_t position() const { return position_; }
-  // Where the tap says it writes next: any value at all.
+  // Where the tap claims to write next: any value at all.
   uint64_t write_position() const;
-  // Where the tap may write over what lies before. Only ever moves on, up to position().
+  // Allows the tap to overwrite what precedes `position`. Moves forward only, up to position().
   void Commit(uint64_t position);
   uint64_t committed() const { return committed_; }
-  // Gives the ring's memory back to the machine, for a worker that is gone and of which everything
-  // is committed. Should it be written to after all, that is read as always.
+  // Gives the ring's memory back to the kernel, for a worker that is gone and whose records are all
+  // committed. Should it be written to nevertheless, that is read as usual.
   void ReleaseMemory();
-  // What the tap can still write before all that is not committed is in its way.
+  // Returns how much the tap can still write before it reaches what is not committed.
   uint64_t free_bytes() const;
   uint64_t ring_bytes() const { return ring_bytes_; }
 
-  // Asks for a wake-up when something is written. True if something came in between: read on.
+  // Asks for a wake-up when something is written. Returns true if something came in between, so
+  // that the caller reads on.
   bool WaitForMore();
 
-  // What SetAgentNote stored, or an agent before this one, or the worker: any value at all.
+  // Returns what SetAgentNote stored, in this or an earlier run of the agent, or what the worker
+  // wrote: any value at all.
   uint64_t agent_note() const;
   void SetAgentNote(uint64_t note);
 
   TapState state() const;  // any value at all
-  // Counters of the tap that only grow, any value at all.
+  // Counters of the tap that should only grow; any value at all.
   uint64_t deferred_fetches() const;
   uint64_t refused_control_records() const;
   uint64_t drain_ns() const;
   uint32_t claimed_pid() const { return claimed_pid_; }
   uint64_t process_start_ticks() const { return process_start_ticks_; }
 
-  // Grows when the facts change.
+  // Changes when the facts do.
   uint64_t facts_generation() const;
-  // A consistent copy of the facts, cleaned to printable UTF-8. UNAVAILABLE while the tap is
-  // writing them (try again later), DATA_LOSS where they make no sense.
+  // Returns a consistent copy of the facts, cleaned to printable UTF-8. Fails with UNAVAILABLE
+  // while the tap is writing them (try again later), and with DATA_LOSS if they are not valid.
   absl::StatusOr<Facts> ReadFacts() const;
 
   ino_t inode() const { return inode_; }
-  // The same memory file, told by the kernel's own number for it.
+  // Whether both are the same memory file, by the kernel's own numbers for it.
   bool IsSameFile(const TapBufferReader& other) const {
     return device_ == other.device_ && inode_ == other.inode_ && inode_ != 0;
   }

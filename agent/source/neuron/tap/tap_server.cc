@@ -36,7 +36,7 @@ absl::StatusOr<UniqueFd> TakeLock(const std::string& path) {
   return lock;
 }
 
-// With the lock held nobody listens on a socket that is there.
+// While the lock is held nobody listens on a socket that exists.
 absl::Status RemoveStaleSocket(const std::string& path) {
   struct stat about = {};
   if (lstat(path.c_str(), &about) != 0) return absl::OkStatus();
@@ -54,7 +54,8 @@ absl::StatusOr<UniqueFd> Bind(const TapServer::Options& options) {
   std::memcpy(address.sun_path, options.path.data(), options.path.size());
   UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return Internal("socket: {}", std::strerror(errno));
-  // The file takes over the socket's mode (less the umask): never wider open than asked for.
+  // bind(2) gives the file the socket's mode less the umask, so it is never more open than
+  // requested, not even for a moment.
   fchmod(fd.get(), options.mode);
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return FailedPrecondition("cannot bind {}: {}", options.path, std::strerror(errno));
@@ -118,7 +119,7 @@ void TapServer::AcceptAll() {
 }
 
 void TapServer::Pause() {
-  // The connection stays in the backlog; without a pause the watch would fire without end.
+  // The connection stays in the backlog; without a pause the watch would fire continuously.
   runner_.RemoveReadableWatch(socket_.get());
   runner_.PostDelayedTask(weak_tasks_.Wrap([this] { Watch(); }), kPauseNs);
 }

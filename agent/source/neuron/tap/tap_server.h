@@ -14,7 +14,7 @@
 
 namespace neurontrace {
 
-// The agent's door for taps: a unix socket in the file system. On the agent's sequence.
+// The listening Unix socket (SOCK_SEQPACKET) that taps connect to. On the agent's sequence.
 class TapServer {
  public:
   struct Options {
@@ -24,10 +24,12 @@ class TapServer {
   };
   using Accepted = std::function<void(UniqueFd socket)>;
 
-  // Listens. The directory is made if it is not there (one level). A socket left by an agent that
-  // is gone is replaced; a lock file beside it (`path`.lock) tells that from an agent that runs:
-  // FAILED_PRECONDITION. INVALID_ARGUMENT for a path that is too long or holds something else than
-  // a socket. `accepted` is called for each connection, while `may_accept` says so: others wait.
+  // Starts to listen. The directory is created if it does not exist (one level). A socket that an
+  // earlier agent left behind is replaced; a lock file beside it (`path`.lock) distinguishes that
+  // from an agent that runs. Fails with FAILED_PRECONDITION if one does or the system refuses, and
+  // with INVALID_ARGUMENT for a path that is too long or is something other than a socket.
+  // `accepted` is called for each connection, while `may_accept` returns true; others wait in the
+  // backlog. `runner` outlives the server.
   static absl::StatusOr<std::unique_ptr<TapServer>> Listen(const Options& options,
                                                            TaskRunner& runner,
                                                            std::function<bool()> may_accept,
@@ -40,6 +42,7 @@ class TapServer {
   TapServer(std::string path, UniqueFd lock, UniqueFd socket, TaskRunner& runner,
             std::function<bool()> may_accept, Accepted accepted);
   void Watch();
+  // Stops accepting for a second.
   void Pause();
   void AcceptAll();
 

@@ -12,7 +12,7 @@ namespace neurontrace {
 namespace {
 
 constexpr int kMessagesPerTurn = 64;
-// Reports come with changes of state and answers: a handful a second at most.
+// A token bucket. Reports come with changes of state and answers, a handful a second at most.
 constexpr uint32_t kReportBurst = 200;
 constexpr uint64_t kReportPeriodNs = 20'000'000;
 
@@ -30,7 +30,8 @@ CaptureId ToCaptureId(const uint8_t (&bytes)[kTapCaptureIdBytes]) {
   return *CaptureId::FromBytes({reinterpret_cast<const char*>(bytes), sizeof bytes});
 }
 
-// As a tap makes them. Of others, as of TCP's, it cannot be known what reading them does.
+// Checks for the kind of socket that a tap makes. For other descriptors, such as a file of FUSE, it
+// is not known what reading does.
 bool IsPacketSocket(int fd) {
   const auto is = [fd](int option, int wanted) {
     int value = 0;

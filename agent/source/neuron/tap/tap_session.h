@@ -18,7 +18,7 @@
 
 namespace neurontrace {
 
-// What a tap says of itself when it connects, checked for form but not for truth.
+// A tap's HELLO, checked for form but not for truth: everything in it is the tap's own claim.
 struct TapGreeting {
   uint32_t claimed_pid = 0;
   uint64_t process_start_ticks = 0;
@@ -29,7 +29,7 @@ struct TapGreeting {
   PeerFd wake;
 };
 
-// A tap's answer to a command, or word of a change of state.
+// A tap's answer to a command, or the report of a new state.
 struct TapReport {
   TapState state = TapState::kNotInitialised;
   TapResult result = TapResult::kNone;
@@ -39,56 +39,59 @@ struct TapReport {
   std::string detail;
 };
 
-// What a START asks for.
+// The parameters of a START.
 struct TapStartOrder {
   CaptureId capture_id;
   uint64_t events_per_core = 0;
   uint64_t core_bitmap[4] = {};
   TapEventRule rule = TapEventRule::kAll;
   std::vector<std::string> names;
-  // Only for a tap of protocol 2; one before begins at once, and fetches.
+  // Keeps the events in the runtime's rings until a COLLECT, instead of fetching them.
   bool holds = false;
   uint64_t begin_at_monotonic_ns = 0;  // 0: at once
 };
 
-// One tap's connection: the messages of tap/agent_protocol.h, each checked before anything is done
-// with it. On the agent's sequence.
+// One tap's connection: the messages of tap/agent_protocol.h, each checked before it has any
+// effect. A tap that sends an invalid message, or too many, is disconnected. On the agent's
+// sequence.
 class TapSession {
  public:
   class Listener {
    public:
     virtual ~Listener() = default;
-    // Anything but OK ends the connection, with OnClosed.
+    // Any status but OK ends the connection, with OnClosed.
     virtual absl::Status OnGreeting(TapSession& session, TapGreeting greeting) = 0;
     virtual void OnReport(TapSession& session, const TapReport& report) = 0;
-    // The connection is over; OK when the tap hung up, else what was wrong with it. The session's
-    // last call, in which it may be destroyed.
+    // The connection is over: OK when the tap closed it, otherwise what was wrong. This is the
+    // session's last call, in which it may be destroyed.
     virtual void OnClosed(TapSession& session, const absl::Status& why) = 0;
   };
 
-  // `socket` is connected and does not block. All that is referred to outlives the session.
+  // `socket` is connected and non-blocking. All references outlive the session.
   TapSession(PeerFd socket, PeerCloser& closer, TaskRunner& runner, const Clock& clock,
              Listener& listener);
   ~TapSession();
   TapSession(const TapSession&) = delete;
   TapSession& operator=(const TapSession&) = delete;
 
-  // The user who connected, as the kernel says; nothing where it does not.
+  // Returns the user who connected, by SO_PEERCRED; nothing if the kernel does not know.
   static std::optional<uid_t> ReadPeerUser(int socket);
 
-  // Who connected, as the kernel says; pid 0 for a process in a namespace this one cannot see.
+  // The process that connected, by SO_PEERCRED; pid 0 for a process in a namespace that the agent
+  // cannot see.
   const ucred& peer() const { return peer_; }
   bool greeted() const { return greeted_; }
   uint64_t connected_ns() const { return connected_ns_; }  // monotonic
 
-  // UNAVAILABLE when the tap does not read, or is gone; OnClosed follows for the latter.
+  // Fails with UNAVAILABLE if the tap does not read or is gone; in the latter case OnClosed
+  // follows.
   absl::Status SendStart(const TapStartOrder& order);
-  // At `stop_at_monotonic_ns`, or, by a tap of protocol 1 and with 0, at once.
+  // Stops the trace at `stop_at_monotonic_ns`; 0: at once.
   absl::Status SendStop(const CaptureId& capture_id, uint64_t stop_at_monotonic_ns = 0);
-  // UNIMPLEMENTED by a tap of protocol 1.
+  // Has the tap fetch, for the snapshot `capture_id`, what its rings hold of the flight recorder
+  // `recorder_id` at `at_monotonic_ns`.
   absl::Status SendCollect(const CaptureId& capture_id, const CaptureId& recorder_id,
                            uint64_t at_monotonic_ns);
-  // Of the commands that are sent.
 
  private:
   void OnReadable();

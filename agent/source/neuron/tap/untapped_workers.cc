@@ -33,8 +33,9 @@ std::string_view VariableOf(const Environment& environment, std::string_view nam
 // A value as a process set it, for people.
 std::string Shown(std::string_view value) { return CleanText(value, kShownVariableBytesMax); }
 
-// Whether a socket of the network namespace of process `who` is bound to `path`, by the kernel's
-// table. The path is a job's word: who looks at it may wait for a file system of the job's user.
+// Returns whether a socket in the network namespace of process `who` is bound to `path`, by the
+// kernel's table. stat(2) on the path is avoided: a job chose it, and it may be on a file system of
+// the job's user that blocks.
 bool IsBound(const std::string& proc_root, std::string_view who, std::string_view path) {
   const auto table =
       ReadSmallFile(fmt::format("{}/{}/net/unix", proc_root, who), limits::kSocketTableBytesMax);
@@ -71,7 +72,7 @@ void UntappedWorkers::Look() {
 
 bool UntappedWorkers::IsListed(const RuntimeProcesses::Process& process) const {
   if (!process.has_tap) return true;
-  // Whose tap was here has called nrt_init, whatever became of the tap since.
+  // A process whose tap was connected once has called nrt_init, whatever happened to the tap since.
   if (had_tap_.contains({process.pid, process.start_time_ticks})) return false;
   // A tap may come back, and a process that has only just begun is about to call nrt_init.
   const bool had_time =
@@ -79,7 +80,7 @@ bool UntappedWorkers::IsListed(const RuntimeProcesses::Process& process) const {
   return had_time || LooksElsewhere(process.pid);
 }
 
-// In a container this agent's socket may have another path.
+// Not decided for containers, where this agent's socket may have another path.
 bool UntappedWorkers::LooksElsewhere(uint32_t pid) const {
   const ProcessWords words = ReadProcessWords(
       options_.proc_root, pid, [](std::string_view name) { return name == kSocketVariable; });
@@ -122,7 +123,7 @@ void UntappedWorkers::TakeRound() {
   });
 }
 
-// Whether it looks for an agent on another socket, and there is one.
+// Returns whether the process looks for an agent on another socket, and there is one.
 bool UntappedWorkers::IsAnotherAgents(const RuntimeProcesses::Process& process,
                                       std::string_view socket) const {
   if (socket.empty() && !process.has_tap) return false;

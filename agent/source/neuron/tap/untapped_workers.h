@@ -19,17 +19,17 @@
 
 namespace neurontrace {
 
-// The workers of this node that no tap speaks for, as a source that records nothing: processes that
-// use the runtime without a tap, and those whose tap has not connected. Each is in the inventory
-// with what to do about it, and in a capture that selects it, refused. Looks for them every few
-// seconds. Lives on the agent's sequence.
+// The workers of this node that have no connected tap, as a source that records nothing: processes
+// that use the runtime without a tap, and those whose tap has not connected. Each is in the
+// inventory with an explanation of what to do, and in a capture that selects it, refused. Scans
+// every few seconds. Lives on the agent's sequence.
 class UntappedWorkers final : public Source {
  public:
   static constexpr uint64_t kFirstRoundNs = 1'000'000'000;
   static constexpr uint64_t kRoundNs = 5'000'000'000;
-  // Between the looks of one round.
+  // Time between the steps of one round.
   static constexpr uint64_t kLookNs = 20'000'000;
-  // Taps that lost their agent come back within this.
+  // Taps that lost their agent reconnect within this time.
   static constexpr uint64_t kReturnPatienceNs = 12'000'000'000;
 
   struct Options {
@@ -40,8 +40,8 @@ class UntappedWorkers final : public Source {
     std::string proc_root = "/proc";
     bool with_arguments = false;  // whether whole command lines are reported
   };
-  // `has_worker`: whether a worker with a tap has this pid and start time. All but the options
-  // outlive this.
+  // `has_worker` returns whether a worker with a tap has this pid and start time. All arguments but
+  // the options outlive this.
   UntappedWorkers(Options options, TaskRunner& runner, const Clock& clock, SourceListener& listener,
                   std::function<bool(uint32_t, uint64_t)> has_worker);
 
@@ -62,15 +62,15 @@ class UntappedWorkers final : public Source {
   void Look();
   void TakeRound();
   bool IsListed(const RuntimeProcesses::Process& process) const;
-  // Whether its tap looks for another socket than this agent's, so that it is not awaited.
+  // Whether its tap looks for another socket than this agent's, so that it need not be waited for.
   bool LooksElsewhere(uint32_t pid) const;
   bool IsAnotherAgents(const RuntimeProcesses::Process& process, std::string_view socket) const;
   std::optional<WorkerInfo> Describe(const RuntimeProcesses::Process& process) const;
-  // Why the tap of this process has not connected, or is not loaded: the values that were seen, and
-  // what to do.
+  // Explain why the tap of this process has not connected, or is not loaded: the values that were
+  // found, and what to do.
   void ExplainTap(const ProcessWords& words, WorkerInfo& info) const;
   std::string ExplainNoTap(const ProcessWords& words, uint32_t pid) const;
-  // Of the processes that started this one, the nearest whose LD_PRELOAD names the tap; 0: none.
+  // Returns the nearest of its ancestors whose LD_PRELOAD names the tap; 0 if there is none.
   uint32_t AncestorWithTap(uint32_t pid, std::string& preload) const;
   void Refuse(const CaptureId& capture_id, const CaptureSpec& spec, const WorkerInfo& worker);
 

@@ -17,20 +17,21 @@
 
 namespace neurontrace {
 
-// Of a worker's command line that is reported.
+// Limit of the part of a worker's command line that is reported.
 inline constexpr size_t kWorkerCommandBytesMax = 1'024;
 
-// What an agent reports of a command line: its first word, or all of it if `with_arguments`, as
-// arguments can hold secrets. Cleaned and at most kWorkerCommandBytesMax long.
+// Returns what an agent reports of a command line: its first word, or all of it with
+// `with_arguments`, as arguments may contain secrets. Cleaned, and at most kWorkerCommandBytesMax
+// long. Pure.
 std::string ReportedCommand(std::string_view command_line, bool with_arguments);
 
-// A worker's facts, as its tap wrote them, sorted out. A plain value.
+// A worker's facts as its tap wrote them, parsed. A plain value.
 struct WorkerFacts {
   std::string command;
   std::string job;                  // empty where nothing names one
   std::vector<KeyValue> job_facts;  // as WorkerInfo has them
   std::string runtime_version;
-  std::string detail;                    // what is wrong there, in words
+  std::string detail;                    // what is wrong there, for people
   std::vector<std::string> event_types;  // that the runtime knows; empty: not known yet
   uint32_t visible_cores = 0;            // 0: not known yet
   bool runtime_known = false;            // read, and written while the runtime was initialised
@@ -39,7 +40,7 @@ struct WorkerFacts {
   std::map<uint32_t, CommunicatorFact> communicators;  // by nc_idx
   friend bool operator==(const WorkerFacts&, const WorkerFacts&) = default;
 };
-// Values that make no sense count as not there.
+// Parses the facts. Invalid values count as absent. Pure.
 WorkerFacts SortFacts(const TapBufferReader::Facts& facts);
 
 // Resolves the ranks of all workers of the node: agent/ranks in production, which sources may not

@@ -11,10 +11,12 @@
 namespace neurontrace {
 namespace {
 
-// Large enough for many small records, small beside a large one's columns, which are passed over.
+// Large enough for many small records, and small compared with a large record's columns, which are
+// skipped.
 constexpr size_t kWindowBytes = 16u << 10;
 constexpr size_t kSearchBytes = 64u << 10;
-// Places in one segment that look like a record and are none; beyond, the rest is given up.
+// Places in one segment that look like a record and are none; beyond, the rest is given up. Bounds
+// the work for a file that is full of the magic.
 constexpr uint32_t kFalseRecordsMax = 4'096;
 
 // A file seen through a buffer.
@@ -31,8 +33,8 @@ class Window {
     }
     return std::string_view(buffer_).substr(static_cast<size_t>(offset - start_), size);
   }
-  // What is held from `offset` on, if that is `least` bytes, else as many as `size`: who continues
-  // from place to place reads nothing twice. Valid until the next call.
+  // Returns what is buffered from `offset` on if that is at least `least` bytes, else `size` bytes,
+  // so that a search reads nothing twice. Valid until the next call.
   absl::StatusOr<std::string_view> From(uint64_t offset, size_t least, size_t size) {
     const uint64_t end = start_ + buffer_.size();
     if (offset < start_ || offset + least > end) return At(offset, size);
@@ -47,12 +49,13 @@ class Window {
   uint64_t start_ = 0;
 };
 
+// Finds records of one segment by their checksums, which include the segment's salt.
 class Walk {
  public:
   Walk(FileSystem::File& file, uint64_t file_bytes, const SegmentHeader& header)
       : window_(file, file_bytes), salt_(header.salt) {}
 
-  // The record at `offset`, if there is one. It lives until the next call.
+  // Returns the record at `offset`, if there is one. Valid until the next call.
   absl::StatusOr<std::optional<FoundRecord>> Try(uint64_t offset) {
     const uint64_t left = window_.file_bytes() - std::min(window_.file_bytes(), offset);
     if (left < kRecordHeadBytes) return std::nullopt;
@@ -68,7 +71,8 @@ class Walk {
     return FoundRecord{offset, *head, chunk_header};
   }
 
-  // Where the next record begins behind a place that is none; the file's end if there is none.
+  // Returns where the next record begins after a place that is none; the file's end if there is
+  // none.
   absl::StatusOr<uint64_t> Search(uint64_t offset) {
     while (offset < window_.file_bytes()) {
       ASSIGN_OR_RETURN(const std::string_view bytes,

@@ -11,7 +11,7 @@
 
 namespace neurontrace {
 
-// What was found in a segment beside its records.
+// What was found in a segment besides its records.
 struct SegmentSummary {
   SegmentHeader header;
   uint64_t file_bytes = 0;
@@ -24,22 +24,22 @@ struct SegmentSummary {
   uint64_t synced_bytes = 0;
 };
 
-// A record whose head and chunk header are sound. Its columns are not looked at, and `chunk_header`
-// lives until the visitor returns.
+// A record whose head and chunk header are sound. Its columns were not read. `chunk_header` is
+// valid until the visitor returns.
 struct FoundRecord {
   uint64_t offset = 0;
   RecordHead head;
   std::string_view chunk_header;
 };
 
-// Walks a segment from record to record without reading columns. Where a record should begin and
-// none does, it looks for the next one; so damage costs what it hit, and a torn tail ends the walk.
-// DATA_LOSS and UNIMPLEMENTED are about the segment as a whole (see DecodeSegmentHeader), other
-// errors are the file's.
+// Walks a segment from record to record without reading columns. If a record should begin and none
+// does, it searches for the next one; so damage costs only what it hit, and a torn tail ends the
+// walk. Fails with DATA_LOSS and UNIMPLEMENTED about the segment as a whole (see
+// DecodeSegmentHeader), and otherwise with the file's own errors. Blocks for the disk.
 absl::StatusOr<SegmentSummary> ReadSegment(FileSystem::File& file,
                                            const std::function<void(const FoundRecord&)>& visit);
 
-// True if the bytes are the columns that the record's head speaks of.
+// Returns true if the bytes are the columns that the record's head describes. Pure.
 bool ColumnsMatch(const RecordHead& head, std::string_view chunk_header, std::string_view columns);
 
 }  // namespace neurontrace

@@ -15,6 +15,7 @@ constexpr uint64_t kTidyNs = 200'000'000;  // between cursors that nothing waits
 constexpr uint64_t kRetryFirstNs = 500'000'000;
 constexpr uint64_t kRetryLongestNs = 30'000'000'000;
 
+// Segments are the unit of dropping, so a quota must consist of several.
 uint64_t SegmentBytes(const Spool::Options& options) {
   const uint64_t quota = std::min(options.bytes_max, options.capture_bytes_max);
   return std::clamp(quota / limits::kSpoolSegmentsPerQuota, limits::kSpoolSegmentBytesMin,
@@ -58,7 +59,7 @@ absl::Status Spool::Read(const SpoolRecovery::Visitor& visitor) {
   captures_.clear();
   bytes_ = chunks_ = 0;
   RETURN_IF_ERROR(files_.MakeDirectory(options_.directory));
-  // A new directory's own name has to survive a crash too, and so its parents'.
+  // A new directory's own name has to survive a crash too, and so do those of its parents.
   for (std::string path = options_.directory; path.size() > 1 && path.find('/') != path.npos;) {
     const size_t slash = path.rfind('/');
     path.resize(std::max<size_t>(slash, 1));
@@ -96,6 +97,7 @@ absl::Status Spool::Read(const SpoolRecovery::Visitor& visitor) {
   aggregator_id_ = recovered_.aggregator_id;
   recorded_.clear();
   // What no longer holds goes before anything is sent; what does is written again.
+  // Before anything is sent: afterwards the cursors would be wrong (docs/decisions/0012).
   if (recovered_.running_stale) RETURN_IF_ERROR(disk_->DropRunning());
   for (const auto& [capture_id, spec] : running_) {
     if (!recovered_.running_stale) recorded_.insert(capture_id);
@@ -353,7 +355,7 @@ void Spool::SetHealth(absl::Status health) {
 
 // --- The next write ------------------------------------------------------------------------------
 
-// Captures take turns, so that none waits behind another's chunks.
+// Captures take turns, so that none waits behind the chunks of another.
 void Spool::TakePending(SpoolJob& job) {
   blocked_ = false;
   waiting_.clear();
@@ -409,8 +411,9 @@ bool Spool::StandInWaits() const {
   });
 }
 
-// False if it has to wait for the next job: a capture has one segment in each, so that one segment
-// follows another only when that is synced.
+// Returns false if the chunk has to wait for the next job: a capture has at most one segment in
+// each, so that a segment is started only when the one before it is synced. Recovery relies on
+// this.
 bool Spool::Put(const Pending& pending, const std::shared_ptr<const v1::ChunkEnvelope>& chunk,
                 SpoolJob& job) {
   Capture& capture = captures_[pending.capture_id];
@@ -489,7 +492,7 @@ Spool::Room Spool::MakeRoom(const CaptureId& capture_id, uint64_t bytes) {
   }
 }
 
-// Segments that are still written to, though all in them is released.
+// Removes segments that are still written to although all their chunks are released.
 bool Spool::RemoveIdle(const CaptureId& capture_id, bool any_capture) {
   bool some = false;
   for (auto& [id, capture] : captures_) {
@@ -501,8 +504,8 @@ bool Spool::RemoveIdle(const CaptureId& capture_id, bool any_capture) {
   return some;
 }
 
-// The capture that gives way: the one that wants more than its share, else the one furthest over
-// its own, which is the largest.
+// Returns the capture that has to give way: the wanting one if it exceeds its share, otherwise the
+// largest, which exceeds its own share furthest.
 Spool::Capture* Spool::Victim(const CaptureId& wanting, bool over_share) {
   if (over_share) return &captures_[wanting];
   Capture* largest = nullptr;
@@ -537,7 +540,7 @@ void Spool::Retire(uint64_t number, bool given_up) {
   removals_.push_back({DirectoryOf(segment.capture_id), number, segment.bytes, given_up, false});
 }
 
-// Segments that are to be removed still take room: what they leave is seen after the next job.
+// Segments that are to be removed still occupy room, so what they free is seen after the next job.
 void Spool::TakeCapacity(const FileSystem::Capacity& capacity) {
   if (options_.free_percent_min == 0) return;
   const uint64_t kept_free = capacity.total_bytes / 100 * options_.free_percent_min;
@@ -585,7 +588,8 @@ void Spool::NoteAggregator(const std::string& aggregator_id) {
   KickLater(0);
 }
 
-// Captures that are over leave the file before anything of them goes.
+// Captures that are over leave the file before anything of them is removed: otherwise the next
+// agent would resume them from cursors that are gone.
 void Spool::PutRunningLeft(SpoolJob& job) {
   recorded_in_job_ = recorded_;
   if (std::erase_if(recorded_in_job_, [this](const CaptureId& capture_id) {
@@ -604,7 +608,7 @@ void Spool::PutRunningLeft(SpoolJob& job) {
   job.running_left = EncodeSpoolRunning(left);
 }
 
-// Captures come into the file when the cursors on the disk are exact: with this very job.
+// Captures enter the file when the cursors on the disk are exact, which is with this very job.
 void Spool::PutRunning(SpoolJob& job) {
   const bool all = std::all_of(running_.begin(), running_.end(), [this](const auto& item) {
     return recorded_in_job_.contains(item.first);

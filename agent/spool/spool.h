@@ -29,19 +29,23 @@
 
 namespace neurontrace {
 
-// Which chunk of whoever uses the spool.
+// The user's name for a chunk.
 struct SpoolTicket {
   uint64_t stream = 0;
   uint64_t sequence = 0;
 };
 
-// A bounded store of chunks on this node's disk, one directory a capture, segments in it. Chunks
-// are appended and, once durable, said to be kept; they are read back, and released when they are
-// not needed any more. It knows captures, segments and sizes; order within streams is its user's.
+// A bounded store of chunks on this node's disk: one directory for each capture, with segments in
+// it (docs/formats/spool.md). Chunks are appended and, once durable, reported as kept; they can be
+// read back, and are released when they are no longer needed. It knows captures, segments and
+// sizes; the order within streams is its user's concern.
 //
-// What is appended while a write is under way goes with the next one, with one sync. When a disk
-// fails the spool says so and tries again, later each time; what was appended waits.
-// Lives on the agent's sequence; the disk is touched on `io` alone, but for Recover.
+// What is appended while a write is under way goes into the next one, with a single sync. When the
+// disk fails the spool reports it and tries again with growing delays; appended chunks wait in
+// memory. When the budget is spent, Options::when_full decides: drop the oldest segments, or let
+// new chunks wait. docs/decisions/0009-durable-is-the-agents-disk.md has the reasons.
+//
+// Lives on the agent's sequence. The disk is touched on `io` alone, except by Recover.
 class Spool {
  public:
   enum class WhenFull { kDropOldest, kRefuseNewest };
@@ -52,8 +56,8 @@ class Spool {
     uint64_t bytes_max = limits::kSpoolBytesDefault;
     uint64_t capture_bytes_max = limits::kSpoolBytesDefault / 2;
     WhenFull when_full = WhenFull::kDropOldest;
-    // What is to stay free of the disk, in hundredths of its size: the spool is full before it
-    // takes more. 0: it may fill the disk.
+    // How much of the disk must stay free, in percent of its size: the spool counts as full before
+    // it takes more. 0: it may fill the disk.
     uint32_t free_percent_min = 0;
   };
   struct Counters {
@@ -68,71 +72,78 @@ class Spool {
   class Listener {
    public:
     virtual ~Listener() = default;
+    // The chunk is durable at `place`.
     virtual void OnKept(const SpoolTicket& ticket, const SpoolPlace& place) = 0;
-    // The disk fails, or is well again.
+    // The disk fails, or works again.
     virtual void OnHealth(const absl::Status& health) = 0;
-    // The segment goes to make room. What is in it is lost; a chunk that must not go without
-    // a trace is appended again from within this call, by AppendFirst.
+    // The segment is dropped to make room, and its chunks are lost. A chunk that must not disappear
+    // without a trace is replaced from within this call, by AppendFirst.
     virtual void OnSegmentDropped(const CaptureId& capture_id, uint64_t segment) = 0;
-    // What the cursor file is to say of the streams.
+    // Returns what the cursor file is to contain about the streams.
     virtual std::map<StreamIdentity, SpoolCursor::Stream> StreamsOf(
         const CaptureId& capture_id) = 0;
-    // True while StreamsOf, with what is in the segments, says where every stream stands: no chunk
-    // that is neither kept nor stored by the aggregator may be on its way.
+    // Returns true while StreamsOf, together with the segments, describes where every stream
+    // continues: no chunk may be on its way that is neither kept nor stored by the aggregator.
     virtual bool CursorsAreExact() = 0;
   };
 
-  // All outlive the spool, and `files` every task that it posted to `io`.
+  // All references outlive the spool, and `files` every task that it posted to `io`.
   Spool(const Options& options, FileSystem& files, TaskRunner& io, TaskRunner& runner,
         const Clock& clock, Random& random);
   ~Spool();
 
+  // Sets the user; null once that is gone. Nothing is written without one.
   void SetListener(Listener* listener) { listener_ = listener; }
 
-  // Reads what is there, before anything else and blocking; until it has succeeded nothing is
-  // written. It may be called again after an error; see SpoolRecovery for what they are. At the
-  // limits::kSpoolReadTriesMax-th time files that the disk does not give count as lost.
+  // Reads what is on the disk. To be called before any other function; blocks. Nothing is written
+  // until it has succeeded. It may be called again after an error (see SpoolRecovery for which).
+  // With call number limits::kSpoolReadTriesMax, files that the disk does not return count as lost.
   absl::Status Recover(const SpoolRecovery::Visitor& visitor);
-  // After an error of Recover: whether there is something that it could not read.
+  // After an error of Recover: whether there is something that it could not read. Blocks.
   bool MayHoldChunks();
   const SpoolRecovery::Summary& recovered() const { return recovered_; }
 
-  // OnKept follows, unless the capture is forgotten or `chunk` is gone before it is written.
+  // Writes the chunk with the next job; OnKept follows, unless the capture is forgotten or `chunk`
+  // is destroyed before it is written, as the spool holds it weakly.
   void Append(const CaptureId& capture_id, const SpoolTicket& ticket,
               const std::shared_ptr<const v1::ChunkEnvelope>& chunk);
-  // Before all that waits, and whatever the budget says: for what replaces a lost chunk.
+  // Writes the chunk before all that wait, and regardless of the budget: for what replaces a lost
+  // chunk.
   void AppendFirst(const CaptureId& capture_id, const SpoolTicket& ticket,
                    const std::shared_ptr<const v1::ChunkEnvelope>& chunk);
-  // The chunk is not needed any more.
+  // The chunk is no longer needed. Its segment is removed once all its chunks are released.
   void Release(const SpoolPlace& place);
-  // A stream's first chunks were given up: the cursor has to say so.
+  // The first chunks of a stream were given up, so the cursor has to be written.
   void NoteCursor(const CaptureId& capture_id);
+  // Removes everything of the capture, pending chunks included.
   void Forget(const CaptureId& capture_id);
-  // The capture continues at the next start, before the aggregator is asked, if the spool can vouch
-  // for its cursors by then. Until Forget, or NoteUnsure.
+  // The capture is to be resumed at the next start, before the aggregator is reached, if the spool
+  // can vouch for its cursors by then. Valid until Forget or NoteUnsure.
   void NoteRunning(const CaptureId& capture_id, const CaptureSpec& spec);
   void NoteUnsure(const CaptureId& capture_id);
-  // Captures of which Recover found that.
+  // The captures that Recover found to be resumed.
   const std::map<CaptureId, CaptureSpec>& running() const { return running_; }
-  // The aggregator that the spool is for; empty: not known yet.
+  // Sets the aggregator that the spool is for; empty: not known yet.
   void NoteAggregator(const std::string& aggregator_id);
   const std::string& aggregator_id() const { return aggregator_id_; }
   using Loaded = std::function<void(std::vector<LoadedChunk>)>;
+  // Reads chunks back; `done` gets one result for each place, in their order, unless this is
+  // destroyed before.
   void Load(const CaptureId& capture_id, std::vector<SpoolPlace> places, Loaded done);
-  // Keeps a copy of a refused chunk for people, if there is room.
+  // Keeps a copy of a refused chunk in the quarantine, for people, if there is room.
   void SetAside(const CaptureId& capture_id, uint64_t sequence,
                 std::shared_ptr<const v1::ChunkEnvelope> chunk);
-  // Writes the cursors once more, then says so, whether it went well or not.
+  // Writes the cursors once more, then calls `done`, whether that succeeded or not.
   void Finish(std::function<void()> done);
 
-  // True while newest chunks have to wait for room; IsFullFor: those of the capture.
+  // True while new chunks have to wait for room; IsFullFor: those of the capture.
   bool full() const { return blocked_ || !waiting_.empty(); }
   bool IsFullFor(const CaptureId& capture_id) const {
     return blocked_ || waiting_.contains(capture_id);
   }
   const absl::Status& health() const { return health_; }
   uint64_t bytes() const { return bytes_; }
-  // Its size, or less where the disk has not as much to spare.
+  // Its maximum size, or less if the disk cannot spare that much.
   uint64_t bytes_max() const { return std::min(options_.bytes_max, disk_bytes_max_); }
   uint64_t chunks() const { return chunks_; }
   size_t segments() const { return segments_.size(); }
@@ -166,8 +177,10 @@ class Spool {
   };
 
   std::string DirectoryOf(const CaptureId& capture_id) const;
+  // Starts a job if there is work and none is running.
   void Kick();
   void KickLater(uint64_t delay_ns);
+  // Collects everything that is due into one job.
   SpoolJob MakeJob();
   void TakePending(SpoolJob& job);
   enum class Taken { kOne, kNoMoreOfCapture, kNoMore };
@@ -176,11 +189,12 @@ class Spool {
   bool Put(const Pending& pending, const std::shared_ptr<const v1::ChunkEnvelope>& chunk,
            SpoolJob& job);
   enum class Room { kEnough, kNoneForCapture, kNone };
+  // Makes room for a chunk by the policy; returns what is still missing.
   Room MakeRoom(const CaptureId& capture_id, uint64_t bytes);
   bool RemoveIdle(const CaptureId& capture_id, bool any_capture);
   Capture* Victim(const CaptureId& wanting, bool over_share);
   void DropSegment(uint64_t segment);
-  // Takes the segment out of the books; its file goes with a later job.
+  // Removes the segment from the books; its file is removed by a later job.
   void Retire(uint64_t segment, bool given_up);
   void TidyInto(SpoolJob& job);
   void PutCursor(const CaptureId& capture_id, bool create, SpoolJob& job);
@@ -188,6 +202,7 @@ class Spool {
   void PutRunningLeft(SpoolJob& job);
   void PutRunning(SpoolJob& job);
   void TakeRunning(const SpoolJobResult& result);
+  // Takes the result of a job, and starts the next one.
   void OnDone(const SpoolJobResult& result);
   void TakeAppended(bool well);
   void TakeCapacity(const FileSystem::Capacity& capacity);

@@ -55,8 +55,8 @@ absl::Status CheckCursor(FileSystem& files, const std::string& path,
   return absl::OkStatus();
 }
 
-// What is in the directory of a capture. A running agent may remove any of it, and the whole
-// of it, between its being listed and its being opened: what is gone is no part of the spool.
+// Checks the directory of a capture. A running agent may remove any part of it between listing and
+// opening; what is gone is no part of the spool.
 absl::Status CheckCapture(FileSystem& files, const std::string& root, const std::string& capture,
                           SpoolCheckReport& report) {
   const auto entries = files.List(root + "/" + capture, limits::kSpoolFilesPerDirectoryMax);
@@ -85,7 +85,7 @@ absl::Status CheckCapture(FileSystem& files, const std::string& root, const std:
   return absl::OkStatus();
 }
 
-// The files of the spool as a whole.
+// Checks the files that belong to the spool as a whole.
 absl::Status CheckWhole(FileSystem& files, const std::string& root, SpoolCheckReport& report) {
   const auto read = [&](const std::string& path) -> absl::StatusOr<std::string> {
     ASSIGN_OR_RETURN(const auto file, files.OpenForReading(path));

@@ -10,9 +10,9 @@
 
 namespace neurontrace {
 
-// What a spool holds and what is wrong with it, for people and scripts: every segment is read,
-// every checksum compared, and nothing is changed. The agent may be running: what it removes
-// meanwhile is passed over.
+// The contents of a spool and what is wrong with it, for people and scripts (--spool-check): every
+// segment is read, every checksum compared, and nothing is changed. An agent may be using the
+// spool; what it removes meanwhile is skipped. A plain value.
 struct SpoolCheckReport {
   struct Segment {
     std::string path;  // in the spool's directory
@@ -38,13 +38,14 @@ struct SpoolCheckReport {
   std::string problem;               // of the files that say so
   uint64_t quarantined_files = 0;
 
-  // Nothing is damaged and everything can be read.
+  // True if nothing is damaged and everything can be read.
   bool sound() const;
   std::string ToText() const;
   std::string ToJson() const;
 };
 
-// Errors: the directory cannot be listed.
+// Reads a whole spool; blocks for the disk. Fails if the directory cannot be listed; every other
+// problem is part of the report.
 absl::StatusOr<SpoolCheckReport> CheckSpool(FileSystem& files, const std::string& root);
 
 }  // namespace neurontrace

@@ -47,7 +47,7 @@ SpoolJobResult SpoolDisk::Run(const SpoolJob& job) {
     Keep(std::move(status), result.tidied);
   }
   for (const SpoolJob::Directory& directory : job.directories) {
-    // The next agent must not go on with a capture whose cursors went before.
+    // The next agent must not resume a capture whose cursors were removed before.
     if (result.running == SpoolJobResult::Running::kStuck) {
       result.not_emptied.push_back(directory);
     } else if (absl::Status status = Empty(directory); !status.ok()) {
@@ -57,7 +57,8 @@ SpoolJobResult SpoolDisk::Run(const SpoolJob& job) {
   }
   result.appended = AppendAll(job);
   if (!result.appended.ok()) {
-    // Nothing is known of what these files hold behind the last good sync.
+    // After a failed sync it is not known what these files hold behind the last good one
+    // (fsync(2)), so nothing more is appended to them.
     for (const SpoolJob::Append& append : job.appends) open_.erase(append.segment.segment);
   }
   for (const SpoolJob::Aside& aside : job.aside) SetAside(aside);
@@ -95,6 +96,8 @@ void SpoolDisk::DropRunning(SpoolJobResult& result) {
 absl::Status SpoolDisk::Replace(const std::string& directory, const std::string& name,
                                 const std::string& bytes) {
   const std::string path = directory + "/" + name;
+  // Write, sync, rename, sync the directory: after a crash the file has the old contents or the
+  // new, never a mixture (rename(2)).
   ASSIGN_OR_RETURN(const auto file, files_.Create(path + ".new"));
   RETURN_IF_ERROR(file->Append(bytes));
   RETURN_IF_ERROR(file->Sync());
@@ -194,7 +197,7 @@ absl::Status SpoolDisk::WriteCursor(const SpoolJob::Cursor& cursor) {
     RETURN_IF_ERROR(files_.SyncDirectory(root_));
   }
   absl::Status status = Replace(cursor.directory, kCursorName, cursor.bytes);
-  // The directory is made with its first segment; before that there is nothing to say.
+  // The directory is created with its first segment; before that there is nothing to record.
   if (absl::IsNotFound(status) && !cursor.create) return absl::OkStatus();
   return status;
 }
@@ -203,8 +206,8 @@ void SpoolDisk::Remove(const SpoolJob& job, SpoolJobResult& result) {
   const absl::Status cursors = result.tidied;
   std::set<std::string> changed;
   for (const SpoolJob::Removal& removal : job.removals) {
-    // Where the disk has no room for a cursor, what the aggregator stores goes all the same, to
-    // make some: the aggregator says itself what it has.
+    // If the disk has no room for a cursor, segments that the aggregator has stored are removed
+    // anyway, to make some: the aggregator itself knows what it has.
     const bool makes_room =
         absl::IsResourceExhausted(cursors) && result.running != SpoolJobResult::Running::kStuck;
     const bool may_go =

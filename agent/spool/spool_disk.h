@@ -13,19 +13,20 @@
 
 namespace neurontrace {
 
-// Does what the spool asks of the disk, and waits for it. It lives on the spool's I/O sequence and
-// knows no policy.
+// Carries out the spool's jobs and blocks for the disk. Lives on the spool's I/O sequence and
+// decides nothing. All results, errors included, are returned; nothing is retried here.
 class SpoolDisk {
  public:
-  // The file system outlives it. `root` is the spool's directory.
+  // `files` outlives it. `root` is the spool's directory.
   SpoolDisk(FileSystem& files, std::string root);
 
+  // Carries out a job in the order of its fields; see SpoolJob for why that order.
   SpoolJobResult Run(const SpoolJob& job);
 
-  // Removes the `running` file; before any job.
+  // Removes the `running` file; to be called before any job.
   absl::Status DropRunning();
 
-  // Chunks of one capture, in the order of `places`.
+  // Reads chunks of one capture back, in the order of `places`.
   std::vector<LoadedChunk> Load(const std::string& directory,
                                 const std::vector<SpoolPlace>& places);
 
@@ -35,11 +36,12 @@ class SpoolDisk {
                        const std::string& bytes);
   void DropRunning(SpoolJobResult& result);
   absl::Status Empty(const SpoolJob::Directory& directory);
+  // Writes and syncs all batches of the job. An error means that none counts as kept.
   absl::Status AppendAll(const SpoolJob& job);
   absl::Status Write(const SpoolJob::Append& append, FileSystem::File& file);
   void SetAside(const SpoolJob::Aside& aside);
   absl::Status WriteCursor(const SpoolJob::Cursor& cursor);
-  // What of the job's segments may go now, by the result of the rest.
+  // Removes those of the job's segments that may go, given the result of the rest.
   void Remove(const SpoolJob& job, SpoolJobResult& result);
 
   FileSystem& files_;
@@ -49,7 +51,7 @@ class SpoolDisk {
   bool running_gone_ = false;  // for sure
 };
 
-// The directory of what is set aside, and the files of the spool as a whole.
+// The directory of refused chunks, and the files of the spool as a whole.
 std::string QuarantineOf(const std::string& root);
 std::string RunningFileOf(const std::string& root);
 std::string AggregatorFileOf(const std::string& root);

@@ -34,7 +34,8 @@ void Put(Number number, std::string& out) {
   out.append(reinterpret_cast<const char*>(&number), sizeof number);
 }
 
-// Takes values off the front of a text, and remembers whether there was enough.
+// Takes values off the front of a text, and remembers whether there was enough of it, so that
+// callers check once at the end.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : bytes_(bytes) {}
@@ -75,8 +76,8 @@ void PutText(std::string_view text, std::string& out) {
   out.append(text);
 }
 
-// Of a file that is read whole: its magic, its version, and its checksum at the end. The reader is
-// left behind the version.
+// Checks a file that is read whole: its magic, its version, and the checksum at its end. Leaves the
+// reader after the version.
 absl::Status CheckWhole(std::string_view bytes, std::string_view magic, uint32_t known,
                         Reader& reader) {
   if (reader.TakeBytes(magic.size()) != magic) return DataLoss("it does not begin as it should");
@@ -124,7 +125,7 @@ absl::StatusOr<SegmentHeader> DecodeSegmentHeader(std::string_view bytes) {
   }
   const auto version = reader.Take<uint32_t>();
   const auto header_bytes = reader.Take<uint32_t>();
-  // A later version keeps the magic, the version and this length at their places.
+  // A later version keeps the magic, the version and this length in their places.
   if (!reader.good()) return DataLoss("its header is cut short");
   if (version > kSpoolVersion) {
     return MakeStatus(
@@ -241,7 +242,7 @@ absl::StatusOr<SpoolCursor> DecodeSpoolCursor(std::string_view bytes) {
     const std::string_view behind = reader.TakeBytes(reader.Take<uint32_t>());
     if (!behind.empty()) {
       ASSIGN_OR_RETURN(stream.behind, TakeBehind(behind, identity));
-      // Bytes that say nothing, as of fields that are not known: the same as none.
+      // Bytes without a known field are equivalent to none.
       if (*stream.behind == StreamCursor{.stream = identity}) stream.behind.reset();
     }
     cursor.streams.insert_or_assign(std::move(identity), std::move(stream));

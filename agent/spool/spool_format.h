@@ -15,8 +15,8 @@
 #include "lib/trace/stream_cursor.h"
 #include "lib/trace/worker_info.h"
 
-// What is in the spool's files; docs/formats/spool.md has it byte by byte. Everything is little
-// endian. Version 1 stays readable for ever. Pure functions, any thread.
+// Encodes and decodes the spool's files; docs/formats/spool.md describes them byte by byte.
+// Everything is little endian. Version 1 stays readable for ever. Pure functions; any thread.
 namespace neurontrace {
 
 inline constexpr uint32_t kSpoolVersion = 1;  // of segments
@@ -27,11 +27,11 @@ inline constexpr size_t kSegmentHeaderBytesMax = 4'096;
 inline constexpr size_t kRecordHeadBytes = 32;
 inline constexpr std::string_view kRecordMagic = "NTrc";
 
-// The kinds of records. A reader passes over those that it does not know.
+// The kinds of records. A reader skips those that it does not know.
 inline constexpr uint32_t kRecordKindChunk = 1;
 
-// How a segment begins. `salt` is new for each segment and goes into the checksum of every record
-// head, so that bytes of another file, or of a chunk, never pass for a record.
+// The beginning of a segment. `salt` is random for each segment and is part of the checksum of
+// every record head, so that bytes of another file, or of a chunk, never pass for a record.
 struct SegmentHeader {
   CaptureId capture_id;
   uint64_t segment = 0;
@@ -42,18 +42,19 @@ struct SegmentHeader {
   friend bool operator==(const SegmentHeader&, const SegmentHeader&) = default;
 };
 std::string EncodeSegmentHeader(const SegmentHeader& header);
-// From the first bytes of a file, as many as there are up to kSegmentHeaderBytesMax. DATA_LOSS: not
-// a segment, or damaged. UNIMPLEMENTED: of a later version; the message says which.
+// Decodes the first bytes of a file, as many as there are up to kSegmentHeaderBytesMax. Fails with
+// DATA_LOSS for a file that is no segment or is damaged, and with UNIMPLEMENTED for a later
+// version, which the message names.
 absl::StatusOr<SegmentHeader> DecodeSegmentHeader(std::string_view bytes);
 
-// What precedes each chunk. The chunk's header follows, then its columns.
+// What precedes each chunk. The chunk's header follows it, then the columns.
 struct RecordHead {
   uint32_t kind = kRecordKindChunk;
   uint32_t header_bytes = 0;
   uint32_t columns_bytes = 0;
   uint32_t chunk_crc32c = 0;  // of header and columns: ChunkEnvelope.crc32c
-  // Where the batch began that this record was written with. All before that place was synced
-  // before any of the batch was written.
+  // Where the batch begins that this record was written with. Everything before that place was
+  // synced before any of the batch was written, which tells a torn write from damage.
   uint32_t batch_offset = 0;
 
   uint64_t record_bytes() const {
@@ -61,23 +62,23 @@ struct RecordHead {
   }
   friend bool operator==(const RecordHead&, const RecordHead&) = default;
 };
-// `chunk_header` is covered by the head's checksum.
+// Encodes a head; its checksum covers `chunk_header` too.
 std::string EncodeRecordHead(const RecordHead& head, std::string_view chunk_header, uint64_t salt);
-// Of kRecordHeadBytes bytes. Nothing if they cannot be one. The checksum is still to be compared,
-// by RecordHeadMatches, once the chunk's header is read.
+// Decodes kRecordHeadBytes bytes; returns nothing if they cannot be a head. The checksum is still
+// to be compared, by RecordHeadMatches, once the chunk's header has been read.
 std::optional<RecordHead> DecodeRecordHead(std::string_view bytes);
 bool RecordHeadMatches(std::string_view head, std::string_view chunk_header, uint64_t salt);
 
-// What a capture's `cursor` file says.
+// The contents of a capture's `cursor` file.
 struct SpoolCursor {
   struct Stream {
     uint64_t next_sequence = 0;        // all below is stored by the aggregator, or given up
     std::optional<PrecedingGap> gone;  // the chunks before the first one left were given up
-    // Where the stream stands behind the last chunk that is durable, here or at the aggregator.
+    // Where the stream continues after its last chunk that is durable, here or at the aggregator.
     std::optional<StreamCursor> behind;
     friend bool operator==(const Stream&, const Stream&) = default;
   };
-  // So many bytes of this segment are known to be synced; earlier segments are, all of them.
+  // This many bytes of this segment are known to be synced; earlier segments are completely.
   uint64_t synced_segment = 0;
   uint64_t synced_bytes = 0;
   std::map<StreamIdentity, Stream> streams;
@@ -85,11 +86,12 @@ struct SpoolCursor {
   friend bool operator==(const SpoolCursor&, const SpoolCursor&) = default;
 };
 std::string EncodeSpoolCursor(const SpoolCursor& cursor);
-// DATA_LOSS: not a cursor file, or damaged. UNIMPLEMENTED: of a later version.
+// Fails with DATA_LOSS for a file that is no cursor or is damaged, and with UNIMPLEMENTED for a
+// later version.
 absl::StatusOr<SpoolCursor> DecodeSpoolCursor(std::string_view bytes);
 
-// What the `running` file says: the captures that go on at the next start of an agent, though it
-// cannot ask the aggregator. It holds for one boot of the machine alone.
+// The contents of the `running` file: the captures that are resumed at the next start of an agent,
+// even if it cannot reach the aggregator. Valid for one boot of the machine only.
 struct SpoolRunning {
   std::string boot_id;
   std::map<CaptureId, CaptureSpec> captures;
@@ -97,14 +99,14 @@ struct SpoolRunning {
   friend bool operator==(const SpoolRunning&, const SpoolRunning&) = default;
 };
 std::string EncodeSpoolRunning(const SpoolRunning& running);
-// Errors as DecodeSpoolCursor's.
+// Fails as DecodeSpoolCursor does.
 absl::StatusOr<SpoolRunning> DecodeSpoolRunning(std::string_view bytes);
 
 // The `aggregator` file: the id of the aggregator that the spool is for.
 std::string EncodeSpoolAggregator(std::string_view aggregator_id);
 absl::StatusOr<std::string> DecodeSpoolAggregator(std::string_view bytes);
 
-// "00000017.seg" and back; nothing for other names.
+// "00000017.seg", and back; nothing for other names.
 std::string SegmentName(uint64_t segment);
 std::optional<uint64_t> ParseSegmentName(std::string_view name);
 

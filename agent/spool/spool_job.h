@@ -15,7 +15,7 @@
 
 namespace neurontrace {
 
-// Where a chunk is in the spool. A plain value.
+// The place of a chunk in the spool. A plain value.
 struct SpoolPlace {
   uint64_t segment = 0;  // 0: nowhere
   uint32_t offset = 0;
@@ -28,7 +28,10 @@ struct SpoolPlace {
   friend bool operator==(const SpoolPlace&, const SpoolPlace&) = default;
 };
 
-// What the disk is asked to do in one go, in the order of the fields.
+// What the disk has to do in one go, in the order of the fields. The order is what makes a crash at
+// any point safe: the `running` file stops vouching before anything is removed, chunks are durable
+// before cursors refer to them, cursors before segments go, and the `running` file vouches again
+// last.
 struct SpoolJob {
   struct Directory {  // of a capture that is over: all of it goes
     std::string path;
@@ -62,14 +65,15 @@ struct SpoolJob {
 
   bool probe = false;  // try whether the disk takes a file
   bool look = false;   // see how much room the disk has
-  // The `running` file, before anything else: without the captures that are over; empty: it goes.
+  // The `running` file without the captures that are over, written before anything else; empty: it
+  // is removed.
   std::optional<std::string> running_left;
   std::vector<Directory> directories;
   std::vector<Append> appends;
   std::vector<Aside> aside;
   std::vector<Cursor> cursors;
   std::vector<Removal> removals;
-  // The `running` file, if all of the above went well.
+  // The `running` file, if everything above succeeded.
   std::optional<std::string> running;
   std::optional<std::string> aggregator;  // the file of that name
 
@@ -79,11 +83,12 @@ struct SpoolJob {
   }
 };
 
+// The result of a job.
 struct SpoolJobResult {
   absl::Status appended;  // all chunks are durable, or none is said to be
   absl::Status tidied;    // cursors, removals, the probe, files of the spool as a whole
-  // The outcome of the `running` file. Where anything failed it is gone: what comes next may be
-  // sent without being on this disk, and then the cursors here would be wrong.
+  // The outcome for the `running` file. If anything failed it is removed: what follows may be sent
+  // without being on this disk, and the cursors here would then be wrong.
   enum class Running { kAsItWas, kLeft, kWritten, kGone, kStuck };
   Running running = Running::kAsItWas;
   std::optional<FileSystem::Capacity>
@@ -92,11 +97,11 @@ struct SpoolJobResult {
   std::vector<SpoolJob::Directory> not_emptied;
 };
 
-// A chunk read back.
+// A chunk that was read back.
 struct LoadedChunk {
-  // DATA_LOSS: it is damaged. NOT_FOUND: its file is gone. Others: the disk's.
+  // DATA_LOSS: it is damaged. NOT_FOUND: its file is gone. Others: errors of the disk.
   absl::Status status;
-  // Set if status is OK; with the header alone if only the columns are damaged.
+  // Set if the status is OK, and, with the header alone, if only the columns are damaged.
   std::shared_ptr<v1::ChunkEnvelope> envelope;
 };
 

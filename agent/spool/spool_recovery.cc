@@ -20,8 +20,8 @@ absl::StatusOr<ChunkHeader> ParseHeader(std::string_view bytes, const CaptureId&
   return header;
 }
 
-// The place up to which a segment's records are sound: all of it, or, where the last batch may
-// never have been synced, up to the first record of that batch that is not whole.
+// Returns the place up to which a segment's records are sound: all of it, or, if the last batch may
+// never have been synced, up to the first record of that batch that is incomplete.
 absl::StatusOr<uint64_t> SoundBytes(FileSystem::File& file, uint64_t known_synced) {
   struct Record {
     uint64_t offset;
@@ -99,7 +99,7 @@ absl::Status SpoolRecovery::ReadCapture(const CaptureId& capture_id, const std::
     } else if (absl::IsDataLoss(status)) {
       SetAside(entry, capture_id, status, summary);
       exact_.erase(capture_id);
-      // The last one may never have been synced: then nothing in it was said to be kept.
+      // The last segment may never have been synced; then nothing in it was reported as kept.
       const bool never_synced = last && cursor.synced_segment != segment;
       if (!never_synced) summary.doubtful.insert(capture_id);
     } else if (!gives_up_) {
@@ -115,7 +115,7 @@ absl::Status SpoolRecovery::ReadCapture(const CaptureId& capture_id, const std::
   return absl::OkStatus();
 }
 
-// Waiting makes no regular file of a FIFO or a link.
+// Waiting does not turn a FIFO or a link into a regular file.
 bool SpoolRecovery::IsPassedOver(const absl::Status& status) const {
   return gives_up_ || absl::IsDataLoss(status);
 }
@@ -169,7 +169,7 @@ absl::StatusOr<SpoolCursor> SpoolRecovery::ReadCursor(const CaptureId& capture_i
                                                       Summary& summary) {
   const std::string path = directory + "/cursor";
   const auto bytes = ReadWhole(path, limits::kSpoolCursorBytesMax);
-  // Without it chunks that the aggregator has are sent once more, which costs only that.
+  // Without it, chunks that the aggregator has are sent once more, which costs nothing else.
   if (absl::IsNotFound(bytes.status())) return SpoolCursor();
   if (!bytes.ok() && !IsPassedOver(bytes.status())) return bytes.status();
   if (!bytes.ok()) ++summary.files_unreadable;
@@ -221,7 +221,8 @@ absl::Status SpoolRecovery::ReadOne(const CaptureId& capture_id, const std::stri
   if (walked.damaged_places + unfit > 0) exact_.erase(capture_id);
   summary.torn_bytes += walked.file_bytes - std::min(walked.file_bytes, sound);
   if (sound == ~uint64_t{0} && walked.torn_bytes > 0) {
-    // The end of a segment that others follow: a write that failed, and was made again there.
+    // The end of a segment that others follow: a write that failed, and was repeated in the next
+    // one.
     summary.torn_bytes += walked.torn_bytes;
   }
   if (walked.damaged_places + unfit > 0) {

@@ -17,9 +17,9 @@
 
 namespace neurontrace {
 
-// Reads a spool's directory when an agent starts, and after a crash. Whatever it finds, it
-// continues: a segment that cannot be read is moved to the quarantine, one of a later version or of
-// another agent stays where it is. Blocking; one thread.
+// Reads a spool's directory when an agent starts, also after a crash. It copes with whatever it
+// finds: a segment that cannot be read is moved to the quarantine, and one of a later version or of
+// another agent stays where it is. Blocking; used by one thread, once for each attempt.
 class SpoolRecovery {
  public:
   struct FoundSegment {
@@ -39,23 +39,26 @@ class SpoolRecovery {
     uint64_t quarantine_files = 0;
     uint64_t last_segment = 0;  // the greatest number there is
     std::map<uint64_t, FoundSegment> segments;
-    // Captures of which whole segments are gone, nobody knows with what in them.
+    // Captures that lost whole segments, with unknown contents.
     std::set<CaptureId> doubtful;
-    // Captures that go on without asking: of this boot, with every file sound.
+    // Captures that are resumed before the aggregator is reached: of this boot, with every file
+    // sound.
     std::map<CaptureId, CaptureSpec> running;
     bool running_stale = false;  // the file that says so names others too, or nonsense
     std::string aggregator_id;   // that the spool is for; empty: not known
-    // Names in captures' directories that have to stay.
+    // Names in the directories of captures that have to stay.
     std::map<CaptureId, std::set<std::string>> left_alone;
   };
   struct Visitor {
-    // Before the chunks of a capture; `cursor` is empty where there is none.
+    // Called before the chunks of a capture; `cursor` is empty if there is none.
     std::function<void(const CaptureId&, const SpoolCursor& cursor)> on_capture;
-    // In the order in which they were written. Where a chunk comes twice, the later one holds.
+    // Called in the order in which chunks were written. If a chunk comes twice, the later one
+    // counts.
     std::function<void(const ChunkHeader&, const SpoolPlace&)> on_chunk;
   };
 
-  // `gives_up`: files that the disk does not give are passed over.
+  // With `gives_up`, files that the disk does not return are skipped and counted. `files` outlives
+  // this.
   SpoolRecovery(FileSystem& files, std::string root, std::string agent_id, std::string boot_id,
                 bool gives_up)
       : files_(files),
@@ -64,21 +67,21 @@ class SpoolRecovery {
         boot_id_(std::move(boot_id)),
         gives_up_(gives_up) {}
 
-  // Errors are the disk's, about a directory or a file: to be tried again. What is no regular file,
-  // as a FIFO or a link, is passed over and counted.
+  // Reads everything. Fails with the disk's errors about a directory or a file; it is to be tried
+  // again then. What is no regular file, such as a FIFO or a link, is skipped and counted.
   absl::Status Run(const Visitor& visitor, Summary& summary);
 
  private:
   absl::Status ReadCapture(const CaptureId& capture_id, const std::string& directory,
                            const Visitor& visitor, Summary& summary);
-  // A file that is read whole. NOT_FOUND: it is not there.
+  // Reads a whole file. Fails with NOT_FOUND if it does not exist.
   absl::StatusOr<std::string> ReadWhole(const std::string& path, size_t bytes_max);
   bool IsPassedOver(const absl::Status& status) const;
   absl::Status ReadRunning(Summary& summary);
   absl::Status ReadAggregator(Summary& summary);
   absl::StatusOr<SpoolCursor> ReadCursor(const CaptureId& capture_id, const std::string& directory,
                                          Summary& summary);
-  // `cursor` for the last segment of its capture, whose end may be torn.
+  // Reads one segment; `cursor` is set for the last segment of its capture, whose end may be torn.
   absl::Status ReadOne(const CaptureId& capture_id, const std::string& path, uint64_t segment,
                        const SpoolCursor* cursor, const Visitor& visitor, Summary& summary);
   void SetAside(const FileSystem::Entry& entry, const CaptureId& capture_id,

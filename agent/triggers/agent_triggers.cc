@@ -29,11 +29,12 @@ int8_t FindNumber(const Shape& shape, std::string_view name) {
   return -1;
 }
 
-// Workers are looked at several times a second.
+// Workers are polled several times a second, so an older time means that reading lags behind.
 constexpr uint64_t kDrainedLatelyNs = 1'000'000'000;
 
 constexpr uint64_t kTickNs = 250'000'000;
-// An agent that stood still for longer has not read what came meanwhile.
+// An agent that stood still for longer has not read what came meanwhile, so silence of its cores
+// means nothing.
 constexpr uint64_t kStoodStillNs = 2'000'000'000;
 
 // "rank 35, i-0abc pid 4711 nc 3".
@@ -62,6 +63,7 @@ TriggerReports::Outcome TriggerReports::Tell(TriggerFired fired) {
     by_time_.pop_front();
   }
   Key key(fired.rule, fired.worker);
+  // The second condition bounds memory; it suppresses reports rather than forgetting some.
   if (lately_.contains(key) || lately_.size() >= limits::kTriggerReportsKeptMax) {
     ++counters_.suppressed;
     return Outcome::kSuppressed;
@@ -98,6 +100,7 @@ void EventRules::SetRules(const std::vector<TriggerRule>& rules) {
 }
 
 const EventInterest& EventRules::InterestIn(const CachedShape& cached) {
+  // The shape cache was emptied, so its numbers mean other shapes.
   if (generation_ != cached.generation) {
     interests_.clear();
     generation_ = cached.generation;
@@ -143,7 +146,8 @@ std::vector<SilentCore> FindSilentCores(std::map<WorkerIdentity, WatchedWorker>&
   for (auto& [identity, worker] : workers) {
     if (!job.empty() && job != worker.job) continue;
     if (worker.drained_ns == 0 || now_ns - worker.drained_ns > kDrainedLatelyNs) continue;
-    // Whoever had that event is another: a silent one's last is older.
+    // Another core of the job must have had an event recently: the last event of a silent core is
+    // older than this.
     if (now_ns - newest_ns[worker.job] >= silent_ns / 2) continue;
     for (uint32_t nc_idx = 0; nc_idx < worker.cores.size(); ++nc_idx) {
       WatchedCore& core = worker.cores[nc_idx];
@@ -181,6 +185,7 @@ void AgentTriggers::SetRules(const std::vector<TriggerRule>& rules) {
       any([](const TriggerRule& rule) { return rule.kind == TriggerKind::kSlowExecution; });
   event_rules_.SetRules(rules_);
   if (!looks_at_events_) workers_.clear();
+  // BeginDocument sets it again; the current document is not continued under new rules.
   worker_ = nullptr;
   std::erase_if(posted_ns_, [&](const auto& entry) {
     return !any([&](const TriggerRule& rule) { return rule.name == entry.first; });

@@ -26,11 +26,11 @@
 
 namespace neurontrace {
 
-// Tells the aggregator of rules that fire, one of them no more than once a second of the same
-// worker. On the agent's sequence.
+// Reports rules that fire to the aggregator, each at most once a second for the same worker. On the
+// agent's sequence.
 class TriggerReports {
  public:
-  // False: there is no aggregator that hears it.
+  // Sends one report; returns false if no aggregator is connected that could receive it.
   using Send = std::function<bool(const TriggerFired&)>;
   struct Counters {
     uint64_t fired = 0;       // told
@@ -42,7 +42,8 @@ class TriggerReports {
   // `clock` outlives it.
   TriggerReports(const Clock& clock, Send send) : clock_(clock), send_(std::move(send)) {}
 
-  // The cause may hold anything. The time is put in here.
+  // Sends a report, with the current time filled in. The cause may be any text; it is cleaned and
+  // cut.
   Outcome Tell(TriggerFired fired);
   const Counters& counters() const { return counters_; }
 
@@ -56,7 +57,7 @@ class TriggerReports {
   Counters counters_;
 };
 
-// What rules want of events of one shape, found out once for each shape.
+// What rules want of events of one shape, determined once for each shape.
 struct EventInterest {
   bool is_known = false;
   bool is_start = false;  // of an execution on a core
@@ -66,10 +67,11 @@ struct EventInterest {
   int8_t device_time = -1;
 };
 
-// Rules against the types of events: what is worth a closer look. On one sequence.
+// Decides by the types of events which of them rules have to examine. On one sequence.
 class EventRules {
  public:
   void SetRules(const std::vector<TriggerRule>& rules);
+  // Returns the interest in events of this shape. Valid until the next call of any function.
   const EventInterest& InterestIn(const CachedShape& shape);
 
  private:
@@ -78,7 +80,7 @@ class EventRules {
   uint32_t generation_ = 0;
 };
 
-// The number at `index`, written as such or in quotes; nothing where it is none.
+// Returns the number at `index`, written as a number or in quotes; nothing if it is none. Pure.
 std::optional<uint64_t> NumberAt(const Shape& shape, std::span<const AttributeValue> values,
                                  int8_t index);
 
@@ -90,14 +92,15 @@ struct WatchedCore {
   std::set<std::string> told;                    // rules that have fired of its silence
 };
 
+// One worker, as rules see it. A plain value.
 struct WatchedWorker {
   std::string job;
   uint64_t drained_ns = 0;         // when all that it had was read last, monotonic; 0: never
   std::vector<WatchedCore> cores;  // by nc_idx
 
-  // At most limits::kCoresPerWorkerMax of them, as the decoder sees to.
+  // `nc_idx` is below limits::kCoresPerWorkerMax, which the caller checks.
   WatchedCore& CoreAt(uint32_t nc_idx);
-  // Nothing is expected of any core until it has an event again.
+  // Expects nothing of any core until it has an event again.
   void Rest();
 };
 
@@ -110,17 +113,18 @@ struct SilentCore {
   uint64_t ns = 0;
 };
 
-// Looks through all cores at `now_ns`. Those reported for `rule` are skipped until they have
-// an event again; workers whose buffers were not read to their end lately are not judged. `job`
-// empty: of any.
+// Returns the cores that are silent at `now_ns` (monotonic). Cores that were reported for `rule`
+// are skipped until they have an event again; workers whose buffers were not read completely of
+// late are not judged, as their events may be on the way. `job` empty: of any job.
 std::vector<SilentCore> FindSilentCores(std::map<WorkerIdentity, WatchedWorker>& workers,
                                         const std::string& rule, const std::string& job,
                                         uint64_t silent_ns, uint64_t now_ns);
 
-// The rules of triggers as one agent sees them: what its workers' events tell, the outcome of its
-// workers, and what it is asked by name. It decides nothing but that a rule
-// fires; the aggregator makes captures of it. Without rules it costs nothing, and without rules
-// that look at events nothing an event. On the agent's sequence.
+// The rules of triggers as one agent evaluates them: by the events of its workers, by how its
+// workers end, and by requests with a rule's name. It only decides that a rule fires; the
+// aggregator decides what follows
+// (docs/decisions/0019-rules-fire-on-agents-and-the-aggregator-decides.md). Without rules it costs
+// nothing, and without rules about events it costs nothing for an event. On the agent's sequence.
 class AgentTriggers final : public WorkerWatch {
  public:
   struct Counters {
@@ -129,22 +133,24 @@ class AgentTriggers final : public WorkerWatch {
     uint64_t rules_refused = 0;  // that an aggregator sent and that make no sense
     uint64_t looking_ns = 0;     // spent on what is judged by the clock
   };
-  // What a POST comes to.
+  // The result of a POST: reported; no such rule; a rule of another kind; in its cool-down period;
+  // or no aggregator connected.
   enum class Posted { kTold, kNoRule, kNotPosted, kCoolsDown, kUnheard };
   struct PostOutcome {
     Posted posted = Posted::kTold;
     uint64_t retry_ns = 0;  // kCoolsDown
   };
 
-  // `instance_id` is this machine's. All references outlive this.
+  // `instance_id` is that of this machine. All references outlive this.
   AgentTriggers(std::string instance_id, const Clock& clock, TaskRunner& runner,
                 TriggerReports::Send send);
   AgentTriggers(const AgentTriggers&) = delete;
   AgentTriggers& operator=(const AgentTriggers&) = delete;
 
-  // These take the place of all before. Of cores that were watched already, what is known stays.
+  // Replaces all rules. Invalid ones are counted and skipped, as a newer aggregator may have more
+  // kinds. What is known about cores that were watched already is kept.
   void SetRules(const std::vector<TriggerRule>& rules);
-  // Fires a rule of kPost, unless it was fired here within its cool-down.
+  // Fires a rule of kind kPost, unless it fired here within its cool-down period.
   PostOutcome Post(const std::string& rule, const std::string& cause);
 
   size_t rules() const { return rules_.size(); }
@@ -161,13 +167,16 @@ class AgentTriggers final : public WorkerWatch {
   void OnGone(const WorkerIdentity& worker) override;
 
  private:
+  // Whether the rule applies to workers of this job.
   bool IsFor(const TriggerRule& rule, const std::string& job) const {
     return rule.job.empty() || rule.job == job;
   }
+  // Takes the start or stop of an execution, and fires rules about slow ones.
   void TakeExecution(const NrtEvent& event, const EventInterest& interest, WatchedCore& core);
   void TellSlow(const TriggerRule& rule, const WorkerIdentity& worker, const std::string& job,
                 uint32_t nc_idx, int64_t worker_gid, const ExecutionMedians::Taken& taken,
                 bool has_ended);
+  // Evaluates the rules that depend on time, every 250 ms while there are any.
   void Tick();
   void LookForSilence(const TriggerRule& rule, uint64_t now_ns);
   void LookForUnended(const TriggerRule& rule, uint32_t teller, uint64_t now_ns);

@@ -6,7 +6,7 @@
 namespace neurontrace {
 namespace {
 
-// Longer is no execution but a counter that was set again, or a clock that was.
+// A day. Longer is no execution, but a counter or a clock that was set.
 constexpr uint64_t kLongestNs = 86'400'000'000'000;
 
 std::optional<uint64_t> Between(uint64_t begin_ns, uint64_t end_ns) {
@@ -49,6 +49,7 @@ RunningMedian& ExecutionMedians::MedianOf(uint64_t id) {
   if (model == models_.end() && models_.size() < kModelsMax) {
     model = models_.insert(models_.end(), {.id = id});
   } else if (model == models_.end()) {
+    // Least recently used.
     model = std::min_element(models_.begin(), models_.end(),
                              [](const Model& a, const Model& b) { return a.used < b.used; });
     *model = {.id = id};
@@ -71,7 +72,7 @@ std::optional<ExecutionMedians::Taken> ExecutionMedians::End(const Mark& mark) {
   if (found == open_.end()) return std::nullopt;
   const Mark begin = found->begin;
   open_.erase(found);
-  // A core executes in order: earlier ones have ended, and it was not seen.
+  // A core executes in order, so earlier executions have ended although their stops were not seen.
   std::erase_if(open_, [&](const Open& open) {
     return begin.execution && open.begin.execution && *open.begin.execution < *begin.execution;
   });
@@ -80,6 +81,7 @@ std::optional<ExecutionMedians::Taken> ExecutionMedians::End(const Mark& mark) {
   if (!ns) ns = Between(begin.host_ns, mark.host_ns);
   if (!ns) return std::nullopt;
   RunningMedian& median = MedianOf(begin.model);
+  // Before the value is added, as an execution must not be compared with itself.
   const std::optional<uint64_t> median_ns = median.Get();
   median.Add(*ns);
   if (!median_ns) return std::nullopt;

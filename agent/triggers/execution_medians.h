@@ -11,14 +11,16 @@
 
 namespace neurontrace {
 
-// The median of the last few values. Constant memory, and constant time for each.
+// The median of the last kWindow values. Constant memory; each value costs an insertion into a
+// sorted array of that size.
 class RunningMedian {
  public:
   static constexpr size_t kWindow = 64;
-  // Fewer say nothing.
+  // The median of fewer values is not meaningful.
   static constexpr size_t kEnough = 16;
 
   void Add(uint64_t value);
+  // Returns the upper median; nothing while there are too few values.
   std::optional<uint64_t> Get() const;
 
  private:
@@ -28,18 +30,19 @@ class RunningMedian {
   size_t next_ = 0;
 };
 
-// How long executions of one core take, by its models (a core that runs two has two usual times),
-// from the starts and stops that its runtime reports. Numbers come from a worker: what makes no
-// sense is passed over. On one sequence.
+// The usual duration of executions of one core, for each of its models (a core that runs two has
+// two), computed from the starts and stops that its runtime reports. The numbers come from a
+// worker: implausible ones are ignored. On one sequence.
 class ExecutionMedians {
  public:
-  // Models of one core that are told apart. Beyond: the one that ran longest ago is forgotten.
+  // How many models of one core are distinguished; beyond, the one that ran longest ago is
+  // forgotten.
   static constexpr size_t kModelsMax = 8;
-  // An execution that does not end is late after this, whatever its median is: what is read of a
-  // worker can be so old.
+  // An execution that does not end is late only after this time, whatever its median is: what has
+  // been read of a worker may be this old.
   static constexpr uint64_t kUnendedMinNs = 2'000'000'000;
 
-  // A start or a stop. `device_ns` is of the core's own counter; `host_ns` of its host's realtime.
+  // A start or a stop. `device_ns` is of the core's own counter, `host_ns` of its host's realtime.
   struct Mark {
     uint64_t tracking_id = 0;
     std::optional<uint64_t> execution;
@@ -48,19 +51,22 @@ class ExecutionMedians {
     uint64_t host_ns = 0;
     uint64_t read_ns = 0;  // when the agent read it, monotonic
   };
+  // An execution with its duration.
   struct Taken {
     std::optional<uint64_t> execution;
     uint64_t ns = 0;
     uint64_t median_ns = 0;  // of those before
   };
 
+  // An execution starts. If limits::kTriggerOpenExecutionsMax are open, the oldest is forgotten.
   void Begin(const Mark& mark);
-  // The execution that this ends, if its start was seen and its model's median is known.
+  // Returns the execution that ends, if its start was seen and the median of its model is known.
+  // The duration is the device's if both ends have it, else the host's.
   std::optional<Taken> End(const Mark& mark);
-  // One that has not ended, and has taken `times` its median, seen from when its start was read;
-  // each is told once for a `teller` (0 to 63).
+  // Returns an execution that has not ended and has taken `times` its median, counted from when its
+  // start was read. Each is returned once for each `teller` (0 to 63).
   std::optional<Taken> FindUnended(uint64_t now_ns, double times, uint32_t teller);
-  // What has begun is not waited for any more.
+  // Stops waiting for executions that have begun.
   void ForgetOpen() { open_.clear(); }
 
  private:

@@ -8,9 +8,10 @@
 
 namespace neurontrace {
 
-// How long chunks waited for the answer that they are durable, counted in classes. A plain value.
+// How long chunks waited for the acknowledgement that they are durable, as a histogram. A plain
+// value.
 struct AckTimes {
-  // Upper ends of the classes; one more is for what took longer.
+  // Upper bounds of the buckets, in seconds; one more bucket is for everything above.
   static constexpr std::array<double, 14> kSeconds = {0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1,
                                                       0.2,   0.5,   1,     2,    5,    10,   30};
 

@@ -7,14 +7,14 @@
 
 namespace neurontrace {
 
-// For how long the aggregator has answered nothing while chunks wait for it: what says that it is
-// slow, that its flow control holds us back, or that it is not reached. A plain value.
+// Measures for how long the aggregator has acknowledged nothing while chunks wait for it: it is
+// slow, holds this agent back by flow control, or is not reached. A plain value.
 class AckWatchdog {
  public:
-  // Now and then. `answers`: how many there were; `chunks`: those that are not answered, sent or
-  // not.
+  // To be called periodically. `answers`: the number of acknowledgements so far; `chunks`: those
+  // without one, sent or not.
   void Look(uint64_t monotonic_ns, uint64_t answers, size_t chunks) {
-    // What was there before the first look has waited for nobody knows how long.
+    // How long chunks had waited before the first call is not known.
     if (!since_ns_ || answers != answers_ || chunks == 0) since_ns_ = monotonic_ns;
     answers_ = answers;
     waited_ns_ = monotonic_ns - *since_ns_;

@@ -13,6 +13,8 @@ void AckWindow::Add(StreamNumber number) {
 
 std::optional<AckWindow::Turn> AckWindow::TakeTurn() {
   if (in_flight_ >= unacked_max_ || bytes_in_flight_ >= bytes_max_) return std::nullopt;
+  // Entries are removed lazily: a stream that was paused or emptied since it joined is skipped
+  // here.
   while (!round_.empty()) {
     const StreamNumber number = round_.front();
     round_.pop_front();

@@ -11,13 +11,14 @@
 
 namespace neurontrace {
 
-// Numbers the streams of one agent, from 1, never twice.
+// Numbers the streams of one agent from 1; never reused.
 using StreamNumber = uint64_t;
 
-// Says which chunk is sent next: streams take turns, one chunk each, so that a loud core cannot
-// starve the others; within a stream chunks go in order; and no more than `unacked_max` chunks are
-// under way in all, nor so many that they have `bytes_max` bytes or more. It counts chunks and
-// holds none: each stream is a queue whose first `in_flight` chunks were sent. A plain value; one
+// Decides which chunk is sent next. Streams take turns of one chunk each, so that a busy core
+// cannot starve the others; within a stream chunks go in order. At most `unacked_max` chunks are
+// under way in total, and no further one while those have `bytes_max` bytes or more. It counts
+// chunks and holds none: each stream is a queue whose first `in_flight` chunks were sent. Functions
+// that name an unknown stream have no effect unless they assert otherwise. A plain value; one
 // thread.
 class AckWindow {
  public:
@@ -31,19 +32,21 @@ class AckWindow {
     StreamNumber stream = 0;
     size_t index = 0;  // of the chunk in its queue
   };
-  // The chunk to send now, counted as sent; nothing while the window is full or nothing waits.
+  // Returns the chunk to send now, counted as sent; nothing while the window is full or nothing
+  // waits.
   std::optional<Turn> TakeTurn();
-  // How large the chunk is that TakeTurn gave last of this stream.
+  // Sets the size of the chunk that TakeTurn returned last for this stream.
   void NoteBytes(StreamNumber stream, uint32_t bytes);
 
-  // The chunk at the front of the queue is answered for good.
+  // The chunk at the front of the queue is settled.
   void PopFront(StreamNumber stream);
-  // A chunk that was not sent is no longer there.
+  // A chunk that was not sent is no longer in the queue.
   void DropUnsent(StreamNumber stream);
-  // What was sent from `index` on has to be sent again.
+  // What was sent from `index` on has to be sent again. RewindAll: everything, and no stream is
+  // paused.
   void Rewind(StreamNumber stream, size_t index);
   void RewindAll();
-  // A paused stream gets no turn.
+  // A paused stream gets no turn until Resume.
   void Pause(StreamNumber stream);
   void Resume(StreamNumber stream);
   void Remove(StreamNumber stream);
@@ -60,6 +63,7 @@ class AckWindow {
     bool paused = false;
     bool in_round = false;
   };
+  // Puts the stream at the end of the round if it has something to send.
   void JoinRound(StreamNumber number, Stream& stream);
   void ForgetBytes(Stream& stream, size_t from);
 

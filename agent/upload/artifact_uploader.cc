@@ -21,7 +21,7 @@ constexpr std::chrono::seconds kOfferPatience{20};
 
 ArtifactSink::Outcome Changed() { return {Fate::kChanged, "it changed while it was read"}; }
 
-// What a call that gave no answer says.
+// The meaning of a call that returned no answer.
 ArtifactSink::Outcome OutcomeOf(const grpc::Status& status) {
   switch (status.error_code()) {
     case grpc::StatusCode::UNIMPLEMENTED:
@@ -149,6 +149,7 @@ absl::StatusOr<std::string> ArtifactUploader::HashOf(const ArtifactFile& file,
     const MutexLock lock(mutex_);
     if (ending_) return absl::CancelledError("the agent ends");
   }
+  // Only a cache: a lost hash costs one more reading.
   if (hashes_.size() >= kHashesKept) hashes_.clear();
   std::string digest = sha.Finish();
   hashes_[path] = {artifact.state, digest};
@@ -195,6 +196,8 @@ ArtifactSink::Outcome ArtifactUploader::Put(const ArtifactFile& file, const Foun
   if (context == nullptr) return {Fate::kAway, "the agent ends"};
   v1::ArtifactAnswer answer;
   const auto writer = stub_->Put(context.get(), &answer);
+  // No deadline for the whole transfer, whose size varies by orders of magnitude; only for
+  // progress.
   StallWatch watch(runner_, {.period_ns = limits::kArtifactAnswerNs},
                    [&context] { context->TryCancel(); });
   v1::ArtifactPart part;

@@ -17,20 +17,21 @@
 
 namespace neurontrace {
 
-// Looks for artifacts, reads them and sends them, one after the other, on a thread of its own.
+// Searches for artifacts, reads them and sends them, one after the other, on a thread of its own.
 //
-// A file is read to its end for its hash before it is offered; only content that the aggregator
-// lacks is read again and sent, from where a broken call before stopped. Before, between and behind
-// the two readings it has to be the same file of the same size and time of change, and the result
-// of the second has to have the hash of the first: else it is told as changed, and nothing of it is
-// kept. Hashes of files that have not changed are remembered.
+// A file is read completely for its hash before it is offered; only content that the aggregator
+// lacks is read again and sent, from where an interrupted call stopped. Before, between and after
+// the two readings it has to be the same file with the same size and time of change, and the second
+// reading has to have the hash of the first (the aggregator compares). Otherwise it is reported as
+// changed, and nothing of it is kept. Hashes of files that have not changed are remembered. Nothing
+// is retried here; see ArtifactSink::Fate.
 // thread: artifacts: finds, hashes and sends artifacts, one at a time
 class ArtifactUploader final : public ArtifactSink {
  public:
-  // `runner` is the agent's sequence; it outlives this.
+  // `runner` is the agent's sequence, where callbacks run; it outlives this.
   ArtifactUploader(std::shared_ptr<grpc::Channel> channel, std::string agent_id,
                    TaskRunner& runner);
-  // Ends the call under way.
+  // Cancels the call that is under way, and joins the thread.
   ~ArtifactUploader() override;
 
   void Find(const std::vector<std::string>& roots, const std::string& instance_id,
@@ -42,13 +43,14 @@ class ArtifactUploader final : public ArtifactSink {
  private:
   static constexpr size_t kHashesKept = 10'000;
 
-  // All of these on the thread.
+  // These functions run on the thread.
   Outcome Send(const CaptureId& capture_id, const FoundArtifact& artifact);
   absl::StatusOr<std::string> HashOf(const ArtifactFile& file, const FoundArtifact& artifact);
   Outcome SendForgone(const v1::ArtifactForgone& forgone);
+  // Sends the content from `offset` on, which the aggregator named.
   Outcome Put(const ArtifactFile& file, const FoundArtifact& artifact,
               const v1::ArtifactOffer& offer, uint64_t offset);
-  // A context that the end of this cancels; null once it has begun.
+  // Returns a context that the destructor cancels; null once that has begun.
   std::shared_ptr<grpc::ClientContext> NewContext();
 
   const std::unique_ptr<v1::ArtifactGateway::Stub> stub_;

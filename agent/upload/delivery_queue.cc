@@ -12,10 +12,10 @@
 namespace neurontrace {
 namespace {
 
-// Read at once, of one stream.
+// How much of one stream is read back at once.
 constexpr uint64_t kLoadBytes = 512u << 10;
 constexpr size_t kLoadChunks = 32;
-// How often a disk is asked for a chunk that it does not give, before that is lost.
+// How often the disk is asked for a chunk that it does not return, before the chunk counts as lost.
 constexpr uint8_t kLoadFailuresMax = 5;
 
 }  // namespace
@@ -116,7 +116,7 @@ void DeliveryQueue::SetEnvelope(StreamNumber number, Entry& entry, Chunk chunk) 
   (entry.place.segment == 0 ? unkept_bytes_ : cached_bytes_) += entry.envelope_bytes;
 }
 
-// The memory goes with the last who holds it: a write that is under way may.
+// The memory is freed by the last holder, which may be a write that is under way.
 void DeliveryQueue::DropEnvelope(Entry& entry) {
   if (entry.envelope == nullptr) return;
   size_t& bytes = entry.place.segment == 0 ? unkept_bytes_ : cached_bytes_;
@@ -133,7 +133,7 @@ void DeliveryQueue::MakeReady(StreamNumber number, Stream& stream) {
   }
 }
 
-// --- What the spool says -------------------------------------------------------------------------
+// --- Callbacks of the spool ----------------------------------------------------------------------
 
 void DeliveryQueue::OnKept(const SpoolTicket& ticket, const SpoolPlace& place) {
   const size_t index = IndexOf(ticket.stream, ticket.sequence);
@@ -152,8 +152,8 @@ void DeliveryQueue::OnKept(const SpoolTicket& ticket, const SpoolPlace& place) {
   cached_bytes_ += entry.envelope_bytes;
   ++counters_.chunks_kept;
   stream.safe_header = entry.envelope->header();
-  // Half of the budget is for what need not be read back. A stand-in for a refused chunk, which
-  // the spool does not know, stays.
+  // Half of the budget is for chunks that need not be read back. The replacement of a refused
+  // chunk, which the spool does not have, stays in memory.
   const bool same = entry.envelope->header().size() == place.header_bytes &&
                     entry.envelope->columns().size() == place.columns_bytes;
   if (cached_bytes_ > bytes_max_ / 2 && same && !sent) DropEnvelope(entry);
@@ -192,7 +192,7 @@ void DeliveryQueue::OnSegmentDropped(const CaptureId& capture_id, uint64_t segme
   }
 }
 
-// So that what a stream lost last, and that it has ended, is told though nothing follows.
+// Reports the last loss of a stream, and that it has ended, although no chunk follows.
 void DeliveryQueue::StandInForLast(StreamNumber number, const PrecedingGap& gone) {
   auto header = ParseChunkHeader(streams_[number].last_header);
   assert(header.ok());
@@ -272,7 +272,7 @@ bool DeliveryQueue::PopStored(StreamNumber number) {
   stream.entries.pop_front();
   --stream.ready;
   stream.stored_before = entry.sequence + 1;
-  // Sent while the disk failed; a chunk that is kept was taken note of before.
+  // Sent while the disk failed; a chunk that is kept was recorded before.
   if (entry.place.segment == 0 && entry.envelope != nullptr) {
     stream.safe_header = entry.envelope->header();
   }
@@ -300,7 +300,7 @@ void DeliveryQueue::Drop(StreamNumber number, const std::string& reason) {
     TakeOut(entry);
     if (entry.place.segment != 0) spool_->Release(entry.place);
     ++counters_.chunks_lost;
-    // It is the aggregator that wants no more of it.
+    // The aggregator does not want any more of it.
     if (!entry.replaced) CountLost(LossPlace::kWireRefusal, LossReason::kRefused, entry.events);
     GiveReceipt(entry, {Fate::kLost, reason, true});
   }
@@ -313,7 +313,7 @@ void DeliveryQueue::Replace(StreamNumber stream, Entry& entry, Chunk chunk) {
   if (spool_ != nullptr) {
     spool_->SetAside(chunk.header.capture_id, entry.sequence, entry.envelope);
   }
-  // A new envelope: the old one may still be on its way out. Should the agent end before it is
+  // A new envelope, as the old one may still be on its way out. If the agent ends before it is
   // acknowledged, the next one is refused the original again, and replaces it too.
   SetEnvelope(stream, entry, std::move(chunk));
 }
@@ -537,8 +537,8 @@ void DeliveryQueue::LoseUnreadable(StreamNumber number, size_t index, const absl
 
 // --- Resuming ------------------------------------------------------------------------------------
 
-// Where streams go on: by what the aggregator says, by what lies here, or, before the aggregator is
-// asked, by that alone (docs/decisions/0012-captures-go-on-without-the-aggregator.md).
+// Where streams continue: by the aggregator's cursors and what is here, or, before the aggregator
+// is reached, by the latter alone (docs/decisions/0012-captures-go-on-without-the-aggregator.md).
 
 void DeliveryQueue::Learn(const CaptureId& capture_id, const StreamCursor& cursor) {
   auto& streams = behind_[capture_id];

@@ -28,24 +28,28 @@
 
 namespace neurontrace {
 
-// What envelopes and acknowledgements call a stream: the same in every Upload call of this process.
+// Returns how envelopes and acknowledgements refer to a stream: the same in every Upload call of
+// this process.
 inline uint32_t StreamRef(StreamNumber number) { return static_cast<uint32_t>(number); }
 
-// An empty chunk to replace one that is lost: its header, with `replaced` to count
-// its events. One that stands for another already stays as it is.
+// Returns an empty chunk in place of one that is lost: its header, with the lost events in
+// `replaced`. A header that already replaces another keeps its reason. Pure.
 Chunk MakeLossChunk(ChunkHeader header, LossPlace place, LossReason reason, std::string detail);
 
-// The chunks of this agent between its sources and its uploader, one queue a stream. Each is
-// appended to the spool; when it is durable there its source is told that it is kept, and it may be
+// The chunks of this agent between its sources and its uploader, one queue for each stream. Each
+// chunk is appended to the spool; when it is durable there its source gets kKept, and it may be
 // sent. It stays in memory too if there is room, else it is read back when its turn comes. Without
 // a spool, or while the spool's disk fails, chunks are held in memory alone, sent from there, and
-// said to be stored when the aggregator has them.
+// reported as kStored when the aggregator has them
+// (docs/decisions/0009-durable-is-the-agents-disk.md).
 //
-// When the budget in memory is spent, or the spool refuses what is newest, HasRoom is false and
-// sources stop reading. What is submitted all the same is taken up to twice the budget, and beyond
-// that the newest gives way to an empty chunk that reports the loss. When the spool drops what is
-// oldest, the next chunk of the stream says that what was before it is gone, and where there is no
-// next one an empty chunk replaces the last. Lives on the agent's sequence.
+// When the budget in memory is spent, or the spool refuses the newest chunks, HasRoom is false and
+// sources stop reading. What is submitted anyway is accepted up to twice the budget; beyond, the
+// newest chunk is replaced by an empty one that reports the loss. When the spool drops the oldest
+// chunks, the next chunk of the stream reports that what preceded it is gone, or an empty one
+// replaces the last if none follows. So every loss is part of its stream's account.
+//
+// Lives on the agent's sequence. Blocks only in Recover.
 class DeliveryQueue final : public ChunkSink, public Spool::Listener {
  public:
   struct Counters {
@@ -61,18 +65,18 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
     uint64_t chunks_recovered = 0;     // found in the spool at the start
   };
 
-  // Of the streams of one logical core, over all workers of the node.
+  // Counts for one logical core, over all workers of the node.
   struct CoreCounters {
     uint64_t events = 0;
     uint64_t events_lost = 0;  // known when the chunk was closed
   };
 
-  // `spool` may be null, and outlives the queue.
+  // `spool` may be null; it outlives the queue. `bytes_max` is the budget in memory.
   explicit DeliveryQueue(Spool* spool, size_t bytes_max = limits::kAgentQueueBytesMax);
   ~DeliveryQueue() override;
 
-  // Takes over what the spool holds from before; blocking, before anything is submitted. Again
-  // after an error.
+  // Takes over what the spool holds from earlier runs. Blocks; to be called before anything is
+  // submitted, and again after an error, which is that of Spool::Recover.
   absl::Status Recover();
 
   // ChunkSink
@@ -80,26 +84,27 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
   bool HasRoom(const CaptureId& capture_id) const override;
   void Submit(Chunk chunk, Done done) override;
 
-  // Adds what this node keeps to where the aggregator says that streams of a capture stand: the
-  // sources go on behind both.
+  // Adds what this node holds to the aggregator's cursors of a capture, so that the sources
+  // continue behind both.
   void MergeCursors(const CaptureId& capture_id, std::vector<StreamCursor>& cursors);
-  // Captures that go on from the spool, before the aggregator is asked, with where their streams
-  // stand; after Recover, once.
+  // A capture that is resumed from the spool, before the aggregator is reached.
   struct Resumed {
     CaptureId capture_id;
     CaptureSpec spec;
     std::vector<StreamCursor> cursors;
   };
+  // Returns these captures; to be called once, after Recover.
   std::vector<Resumed> TakeRunning();
-  // The capture runs here: the next agent is to go on with it too.
+  // The capture runs here, so that the next agent is to resume it too.
   void NoteRunning(const CaptureId& capture_id, const CaptureSpec& spec);
-  // True if the aggregator has chunks of a stream that was resumed before they were made: what was
-  // made since has their numbers, and cannot be sent. The capture has to be forgotten here and
-  // begun again; that nobody knows what it lost is told then. To be asked before MergeCursors.
+  // Returns true if the aggregator has chunks of a resumed stream that this node did not know of:
+  // what was made since has their numbers and cannot be sent. The capture has to be forgotten here
+  // and begun again; each of its streams then reports an unknown loss. To be called before
+  // MergeCursors.
   bool WasWrong(const CaptureId& capture_id, const std::vector<StreamCursor>& cursors);
-  // True while something of the capture is not acknowledged.
+  // Returns true while some chunk of the capture is not acknowledged.
   bool Holds(const CaptureId& capture_id) const;
-  // Captures of which the spool or the queue knows.
+  // Returns the captures that the spool or the queue knows.
   std::set<CaptureId> captures() const;
 
   // --- The uploader's side ---
@@ -108,49 +113,52 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
    public:
     virtual ~Listener() = default;
     virtual void OnReady(StreamNumber stream) = 0;  // one chunk more may be sent
-    // What Load was asked for is there, or lost; with `try_later` the disk did not give it now.
+    // What Load asked for is in memory, or lost; with `try_later` the disk did not return it this
+    // time.
     virtual void OnLoaded(StreamNumber stream, bool try_later) = 0;
-    // About to go, in front of its queue or somewhere behind what was sent.
+    // A chunk is about to be removed: the first of its queue, or one behind those that were sent.
     virtual void OnFirstDropped(StreamNumber stream) = 0;
     virtual void OnUnsentDropped(StreamNumber stream) = 0;
   };
   void SetListener(Listener* listener) { listener_ = listener; }
 
+  // One chunk of a queue.
   struct Entry {
     uint64_t sequence = 0;
     uint32_t events = 0;
     uint32_t envelope_bytes = 0;
     uint64_t sent_ns = 0;  // the uploader's; 0: never
     bool end_of_stream = false;
-    bool replaced = false;  // stands for a chunk that is lost
+    bool replaced = false;  // replaces a chunk that is lost
     bool loading = false;
     uint8_t load_failures = 0;
-    uint8_t refusals = 0;              // of what stands for it
+    uint8_t refusals = 0;              // of the chunk that replaces it
     std::optional<PrecedingGap> gone;  // of what lies before it
     SpoolPlace place;
     std::shared_ptr<v1::ChunkEnvelope> envelope;  // null: to be loaded
     std::unique_ptr<Done> done;
   };
-  // Entries of a stream's queue; none for a stream that is not known.
+  // Number of entries in a stream's queue; 0 for an unknown stream.
   size_t size(StreamNumber stream) const;
-  size_t ready(StreamNumber stream) const;  // the first so many may be sent
+  size_t ready(StreamNumber stream) const;  // how many of the first may be sent
   Entry& at(StreamNumber stream, size_t index);
-  // The first entry from `sequence` on; size() if there is none.
+  // Returns the index of the first entry with a sequence of at least `sequence`; size() if there is
+  // none.
   size_t IndexOf(StreamNumber stream, uint64_t sequence) const;
-  // The aggregator said that it has stored all before this one.
+  // The aggregator has reported everything before this sequence as stored.
   uint64_t stored_before(StreamNumber stream) const;
   StreamNumber Find(const CaptureId& capture_id, const StreamIdentity& stream) const;  // 0: none
-  // Reads the entry back, and some behind it.
+  // Reads the entry back, and some that follow it. OnLoaded is called later.
   void Load(StreamNumber stream, size_t index);
 
-  // The first entry is stored by the aggregator. False when the stream has ended with it.
+  // The first entry is stored by the aggregator. Returns false if the stream has ended with it.
   bool PopStored(StreamNumber stream);
-  // Gives up what is left of the stream. Later chunks of it begin a new number.
+  // Gives up what is left of the stream. Later chunks of it get a new number.
   void Drop(StreamNumber stream, const std::string& reason);
-  // Puts `chunk`, which has no events, in the place of one that was refused for good. The receipt
-  // will say that it is lost.
+  // Puts `chunk`, which has no events, in the place of one that was refused permanently. The
+  // receipt is then kLost.
   void Replace(StreamNumber stream, Entry& entry, Chunk chunk);
-  // The capture is over, and its streams were dropped.
+  // The capture is over, and its streams have been dropped.
   void ForgetCapture(const CaptureId& capture_id);
   std::vector<StreamNumber> StreamsIn(const CaptureId& capture_id) const;
 
@@ -177,7 +185,7 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
   struct Stream {
     StreamKey key;
     std::deque<Entry> entries;
-    size_t ready = 0;         // the first so many may be sent
+    size_t ready = 0;         // how many of the first may be sent
     std::string last_header;  // of the last chunk there was, serialized
     std::string safe_header;  // of the last that is kept or stored, where `behind_` lags; or empty
     uint64_t next_sequence = 0;
@@ -192,14 +200,14 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
   void TakeFound(const SpoolCursor& cursor, const ChunkHeader& header, const SpoolPlace& place);
   void TakeLoaded(StreamNumber number, const std::vector<uint64_t>& sequences,
                   const std::vector<LoadedChunk>& loaded);
-  // False if it is to be tried again.
+  // Returns false if it is to be tried again.
   bool TakeOneLoaded(StreamNumber number, uint64_t sequence, const LoadedChunk& loaded);
   void LoseUnreadable(StreamNumber number, size_t index, const absl::Status& why);
-  // Takes note of where a stream surely stands.
+  // Records where a stream certainly continues.
   void Learn(const CaptureId& capture_id, const StreamCursor& cursor);
   void LearnFrom(Stream& stream);
   void StandInForLast(StreamNumber number, const PrecedingGap& gone);
-  // Adds a chunk that says of the stream that nobody knows what it lost.
+  // Adds a chunk that reports an unknown loss of the stream.
   void TellUnknown(const CaptureId& capture_id, StreamCursor& cursor);
   void GiveReceipt(Entry& entry, const Receipt& receipt);
   void TakeOut(Entry& entry);  // of the sums
@@ -214,8 +222,8 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
   absl::flat_hash_map<StreamKey, StreamNumber> numbers_;
   std::map<StreamNumber, Stream> streams_;  // in order, so that what happens to all repeats itself
   std::map<CaptureId, std::set<StreamNumber>> by_capture_;
-  // Where streams stand behind what is kept here or stored by the aggregator, also those that have
-  // ended or of which nothing is here.
+  // Where streams continue after what is kept here or stored by the aggregator; also of streams
+  // that have ended, and of those without a chunk here.
   std::map<CaptureId, std::map<StreamIdentity, StreamCursor>> behind_;
   std::map<CaptureId, std::map<StreamIdentity, uint64_t>> resumed_;  // at which sequence
   std::set<CaptureId> doubtful_;  // nobody knows what the spool lost of them: to be told

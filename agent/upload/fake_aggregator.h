@@ -18,8 +18,8 @@
 
 namespace neurontrace {
 
-// For tests: an aggregator that stores chunks in order, by the rules of the wire, and keeps each
-// stream's account as the store does. It outlives agents.
+// For tests: an aggregator that stores chunks in order by the rules of the protocol, and keeps each
+// stream's account as the store does. Outlives agents.
 class FakeUploadAggregator {
  public:
   struct Stream {
@@ -46,15 +46,15 @@ class FakeUploadAggregator {
     };
   }
 
-  // So many chunks more are stored and acknowledged; what comes after is not received.
+  // How many more chunks are stored and acknowledged; what comes after is not received.
   uint64_t budget = ~uint64_t{0};
   uint64_t received = 0;
   uint64_t received_bytes = 0;
   int calls = 0;
   std::map<std::string, Stream> streams;  // by name
-  // While it says so nothing is received.
+  // While it returns true nothing is received.
   std::function<bool()> is_cut_off;
-  // Refuses a chunk for good if it says so.
+  // A chunk for which it returns true is refused permanently.
   std::function<bool(const ChunkHeader&)> refuses;
 
   std::vector<StreamCursor> Cursors() const {

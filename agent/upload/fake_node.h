@@ -19,9 +19,9 @@
 
 namespace neurontrace {
 
-// For tests: what an agent has between its sources and the wire, on a disk that can fail, with
-// sources that keep what is not durable as a tap's ring does. The agent may be ended and begun
-// again; sources, disk and aggregator outlive it.
+// For tests: everything that an agent has between its sources and the wire, on a disk that can
+// fail, with sources that keep what is not durable, as a tap's ring does. The agent may be killed
+// and started again; sources, disk and aggregator outlive it.
 class FakeNode {
  public:
   static constexpr char kRoot[] = "/var/spool";
@@ -34,7 +34,7 @@ class FakeNode {
     options.capture_bytes_max = options.bytes_max;
   }
 
-  // Begins the agent; false if the spool could not be read.
+  // Starts the agent; returns false if the spool could not be read.
   bool Begin() {
     spool = std::make_unique<Spool>(options, disk, runner, runner, clock, random_);
     queue = std::make_unique<DeliveryQueue>(spool.get(), queue_bytes);
@@ -49,7 +49,7 @@ class FakeNode {
     spool.reset();
     runner.RunUntilIdle();  // tasks that find nobody
   }
-  // Continues before the aggregator is asked, if the spool can vouch for it.
+  // Resumes captures before the aggregator is reached, if the spool can vouch for them.
   bool GoOn() {
     bool any = false;
     for (const DeliveryQueue::Resumed& resumed : queue->TakeRunning()) {
@@ -68,7 +68,7 @@ class FakeNode {
     }
     return any;
   }
-  // The aggregator's welcome: where streams stand, and the sources go on from there.
+  // The aggregator's welcome: cursors are merged, and the sources continue from there.
   void Welcome() {
     std::vector<StreamCursor> cursors = aggregator.Cursors();
     EXPECT_FALSE(queue->WasWrong(capture, cursors));
@@ -99,7 +99,7 @@ class FakeNode {
     for (auto& [name, source] : sources) source.running = false;
   }
 
-  // Every event of every source is stored once, or told to be lost, and nothing of it is left.
+  // Expects that every event of every source is either stored exactly once or reported as lost.
   void ExpectConservation(const std::string& when) {
     for (const auto& [name, source] : sources) {
       const FakeUploadAggregator::Stream& stream = aggregator.streams[name];

@@ -10,8 +10,9 @@
 
 namespace neurontrace {
 
-// One Upload call to the aggregator. Abstract so tests play the aggregator. Everything happens on
-// the agent's sequence; destroying it ends the call, and nothing is told any more.
+// One Upload call to the aggregator (proto/neurontrace/v1). Abstract so that tests play the
+// aggregator. All calls and events happen on the agent's sequence; destroying the stream ends the
+// call, and no event follows.
 class UploadStream {
  public:
   class Listener {
@@ -23,11 +24,11 @@ class UploadStream {
   };
 
   virtual ~UploadStream() = default;
-  // One at a time; not from within a listener's OnClosed.
+  // Sends one chunk. To be called again only after OnWritten, and not from within OnClosed.
   virtual void Write(std::shared_ptr<const v1::ChunkEnvelope> envelope) = 0;
 };
 
-// Begins a call. The listener outlives the stream and hears nothing before this returns.
+// Starts a call. The listener outlives the stream and receives nothing before this returns.
 using UploadConnector = std::function<std::unique_ptr<UploadStream>(UploadStream::Listener&)>;
 
 }  // namespace neurontrace

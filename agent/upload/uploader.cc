@@ -18,9 +18,9 @@ constexpr uint64_t kReconnectFirstNs = 100'000'000;
 constexpr uint64_t kReconnectLongestNs = 10'000'000'000;
 // With chunks under way and no answer for so long, the call is given up and restarted.
 constexpr uint64_t kSilenceMaxNs = 30'000'000'000;
-// Refusals of what stands for a refused chunk.
+// How often the replacement of a refused chunk may be refused before its stream is abandoned.
 constexpr uint8_t kStandInRefusedMax = 4;
-// Answers to a chunk that says what is gone before it, which ask for that all the same.
+// How often a chunk that reports the gap before it may be answered by a request for that gap.
 constexpr uint32_t kFirstRefusedMax = 3;
 constexpr uint32_t kLoadAgainMs = 1'000;
 constexpr uint32_t kBusyDelayDefaultMs = 100;
@@ -146,7 +146,7 @@ void Uploader::Pump() {
       queue_.Load(turn->stream, turn->index + 1);
       return;
     }
-    // It is read back first; the other streams go on meanwhile.
+    // It has to be read back first; the other streams continue meanwhile.
     window_.Rewind(turn->stream, turn->index);
     window_.Pause(turn->stream);
     queue_.Load(turn->stream, turn->index);
@@ -200,7 +200,7 @@ void Uploader::TakeStored(StreamNumber stream, uint64_t next_sequence) {
   }
 }
 
-// What a welcome says is stored was sent in an earlier call, or by an earlier agent.
+// Chunks that a welcome reports as stored were sent in an earlier call, or by an earlier agent.
 void Uploader::NoteAckTime(const DeliveryQueue::Entry& entry) {
   if (stream_ == nullptr || entry.sent_ns == 0 || entry.sent_ns < call_begun_ns_) return;
   ack_times_.Note(clock_.MonotonicNs() - entry.sent_ns);
@@ -218,7 +218,8 @@ void Uploader::TakeRefusal(StreamNumber stream, const v1::UploadAck& ack) {
       return;
     case v1::REFUSAL_CODE_BUSY:
       ++counters_.busy;
-      // An aggregator that could not look names an earlier chunk than there are: all of them again.
+      // An aggregator that could not check names an earlier chunk than any here, so all of them go
+      // again.
       GoBack(stream, ack.next_sequence());
       going_back_.erase(stream);
       PauseFor(stream, ack.retry_delay_ms());
@@ -239,8 +240,8 @@ void Uploader::Replace(StreamNumber stream, const v1::UploadAck& ack) {
   DeliveryQueue::Entry& entry = queue_.at(stream, index);
   if (entry.envelope == nullptr) return;  // it was sent before a reconnection, and is sent again
   const auto header = ParseEnvelopeHeader(*entry.envelope);
-  // What was under way twice is refused twice: only what stands for it is known to be refused when
-  // that continues.
+  // What was under way twice is refused twice. Only repeated refusals show that the replacement
+  // itself is refused.
   if (entry.replaced && ++entry.refusals < kStandInRefusedMax) {
     return GoBack(stream, ack.refused_sequence());
   }
@@ -262,8 +263,8 @@ void Uploader::TakeGap(StreamNumber stream, const v1::UploadAck& ack) {
   const auto known = going_back_.find(stream);
   DeliveryQueue::Entry& first = queue_.at(stream, 0);
   if (known != going_back_.end() && known->second.asked_for == ack.next_sequence()) {
-    // Of what was still under way; but the first chunk, which says what is gone, is refused at
-    // most once for that reason.
+    // The refusal of a chunk that was still under way. The first chunk, which reports the gap, is
+    // sent again a few times.
     if (!first.gone || ack.refused_sequence() != first.sequence) return;
     if (++known->second.first_refused < kFirstRefusedMax) return window_.Rewind(stream, 0);
     Abandon(stream, fmt::format("the aggregator requests chunk {}, which no longer exists",
@@ -291,7 +292,7 @@ void Uploader::PauseFor(StreamNumber stream, uint32_t delay_ms) {
   if (delay_ms == 0) delay_ms = kBusyDelayDefaultMs;
   window_.Pause(stream);
   uint64_t delay_ns = uint64_t{std::min(delay_ms, kBusyDelayLongestMs)} * 1'000'000;
-  // Many were asked to wait at the same moment; they do not all come back at one.
+  // Many agents were asked to wait at the same moment and should not return at the same one.
   delay_ns += random_.Next64() % (delay_ns / 4 + 1);
   After(delay_ns, [this, stream, call = call_number_] {
     if (call != call_number_) return;  // A new call begins with nothing paused.

@@ -22,11 +22,12 @@
 
 namespace neurontrace {
 
-// Brings the queue's chunks to the aggregator: over one Upload call, within a window, in order
-// within each stream. After a lost connection everything that is not acknowledged is sent again;
-// the aggregator drops what it has. A chunk that is refused for good is replaced by an empty one
-// that reports the loss, so that its stream continues; where the aggregator asks for what is not
-// here any more, the first chunk that is says so. Lives on the agent's sequence.
+// Delivers the queue's chunks to the aggregator: over one Upload call, within a window, in order
+// within each stream. After a lost connection everything without an acknowledgement is sent again;
+// the aggregator drops what it has. A chunk that is refused permanently is replaced by an empty one
+// that reports the loss, so that its stream continues. If the aggregator requests chunks that no
+// longer exist here, the first one that does reports the gap. Reconnects with a growing delay.
+// Lives on the agent's sequence.
 class Uploader final : public UploadStream::Listener, public DeliveryQueue::Listener {
  public:
   struct Counters {
@@ -41,15 +42,15 @@ class Uploader final : public UploadStream::Listener, public DeliveryQueue::List
     uint64_t answers = 0;
   };
 
-  // All outlive the uploader.
+  // All references, and what `connector` refers to, outlive the uploader.
   Uploader(DeliveryQueue& queue, UploadConnector connector, TaskRunner& runner, const Clock& clock,
            Random& random, uint32_t unacked_max = limits::kUnackedChunksMax);
   ~Uploader() override;
 
-  // True once the aggregator has said which captures go on; false ends the call.
+  // True once the aggregator has listed the running captures; false ends the call.
   void SetEnabled(bool enabled);
 
-  // What a welcome says is stored of a capture's streams.
+  // Takes the cursors of a welcome: chunks before them are stored and need not be sent.
   void TakeCursors(const CaptureId& capture_id, const std::vector<StreamCursor>& cursors);
   // The capture is over at the aggregator: what is left of it is given up.
   void ForgetCapture(const CaptureId& capture_id);
@@ -58,7 +59,7 @@ class Uploader final : public UploadStream::Listener, public DeliveryQueue::List
   bool connected() const { return stream_ != nullptr; }
   size_t unacked() const { return window_.in_flight(); }
   const Counters& counters() const { return counters_; }
-  // From when a chunk was first sent in the call under way to the answer that it is stored.
+  // Times from when a chunk was first sent in the current call to its acknowledgement.
   const AckTimes& ack_times() const { return ack_times_; }
 
   // UploadStream::Listener
@@ -73,24 +74,29 @@ class Uploader final : public UploadStream::Listener, public DeliveryQueue::List
   void OnUnsentDropped(StreamNumber stream) override;
 
  private:
-  // A stream that was asked for earlier chunks: the refusals of what was still under way then say
-  // nothing new.
+  // A stream that had to send earlier chunks again. Refusals of what was still under way then carry
+  // no new information.
   struct GoingBack {
     uint64_t asked_for = 0;
     uint32_t first_refused = 0;  // how often the first chunk, which says what is gone, was refused
   };
 
   void Connect();
+  // Restarts a call that gets no acknowledgement although chunks are under way.
   void WatchForSilence(uint64_t answers_before);
+  // Sends what the window allows, one chunk at a time.
   void Pump();
   void Send(StreamNumber stream, DeliveryQueue::Entry& entry);
   void NoteAckTime(const DeliveryQueue::Entry& entry);
   void TakeStored(StreamNumber stream, uint64_t next_sequence);
   void TakeRefusal(StreamNumber stream, const v1::UploadAck& ack);
   void Replace(StreamNumber stream, const v1::UploadAck& ack);
+  // The aggregator lacks earlier chunks of the stream.
   void TakeGap(StreamNumber stream, const v1::UploadAck& ack);
   void GoBack(StreamNumber stream, uint64_t sequence);
+  // Sends nothing of the stream for about this long.
   void PauseFor(StreamNumber stream, uint32_t delay_ms);
+  // Gives the stream up with everything that is left of it.
   void Abandon(StreamNumber stream, const std::string& reason);
   void After(uint64_t delay_ns, std::function<void()> task);  // unless destroyed by then
 

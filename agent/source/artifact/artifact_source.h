@@ -22,9 +22,9 @@ namespace neurontrace {
 uint64_t ProcessStartNs(uint64_t start_time_ticks);
 
 // The files that the vendor's profiler writes to inspect directories, as a source. While a capture
-// runs it searches once a second, and hands over the files of this instance that changed since the
-// capture began, or that are in the directory of one of the capture's workers and changed since
-// that process started: process ids are reused, and other namespaces have the same ones.
+// runs it searches once a second. It hands over the files of this instance that changed since the
+// capture began, and those in the directory of one of the capture's workers that changed since that
+// process started: process ids are reused, and other namespaces have the same ones.
 //
 // A file is taken once searches have found it unchanged for limits::kArtifactRestNs. One that
 // changes later is taken again, in place of the earlier version. Files are handed over one at a

@@ -44,15 +44,20 @@ LANGUAGES = ("cc", "proto", "python", "shell")
 OWN_FILES = re.compile(r"^tools/tidy\w*\.(?:py|json)$")
 # What was there before the rule came, folder by folder: a prefix leaves this list when its files are clean.
 NOT_YET = (
-    "agent/pods/pod_resources.proto", "agent/source/", "agent/spool/", "agent/upload/", "aggregator/align/",
+    "agent/pods/pod_resources.proto", "agent/source/framework/trace_file_reader_test.cc",
+    "agent/source/framework/trace_file_scan.cc", "agent/source/host/host_source.cc",
+    "agent/source/host/host_source_test.cc", "agent/source/host/host_stream.cc",
+    "agent/source/neuron/capture/tap_orders.cc", "agent/source/neuron/capture/worker_capture.cc",
+    "agent/source/neuron/tap_source_restart_test.cc", "agent/source/stream_writer_test.cc",
+    "agent/spool/spool_files_fuzzer.cc", "agent/upload/uploader_test.cc", "aggregator/align/",
     "aggregator/certificate/host_certificates_test.cc", "aggregator/clocks/", "aggregator/deliver/claim.cc",
     "aggregator/deliver/local_volume_test.cc", "aggregator/export/parquet/table_schema.cc",
-    "aggregator/export/pftrace/pftrace_parts.cc", "aggregator/operator/", "aggregator/store/", "deploy/observability/",
-    "deploy/parallelcluster/", "docs/decisions/", "docs/developer/", "docs/formats/", "docs/operator/", "docs/user/",
-    "lib/trace/event_chunk", "lib/trace/integer_column", "lib/validate/", "tests/bench/compare_lttng/compare_lttng",
-    "tests/bench/trim_bench.cc", "tests/clock_sim/goals.cc", "tests/deploy/", "tests/e2e/",
-    "tests/export/crossing_spans_test.cc", "tests/observability/", "tests/sim/sim_agent.cc",
-    "tests/sim/sim_fleet_test.cc", "tests/sim/sim_ledger.cc",
+    "aggregator/export/pftrace/pftrace_parts.cc", "aggregator/operator/", "aggregator/store/",
+    "deploy/observability/", "deploy/parallelcluster/", "docs/decisions/", "docs/developer/", "docs/formats/",
+    "docs/operator/", "docs/user/", "lib/trace/event_chunk", "lib/trace/integer_column", "lib/validate/",
+    "tests/bench/compare_lttng/compare_lttng", "tests/bench/trim_bench.cc", "tests/clock_sim/goals.cc",
+    "tests/deploy/", "tests/e2e/", "tests/export/crossing_spans_test.cc", "tests/observability/",
+    "tests/sim/sim_agent.cc", "tests/sim/sim_fleet_test.cc", "tests/sim/sim_ledger.cc",
 )
 
 

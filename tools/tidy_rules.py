@@ -222,6 +222,23 @@ def check_places(source, report):
                 report(number, f"{name} is in none of the files that this row links to")
 
 
+def check_file_table(source, report):
+    """In a folder's README the first cells of a table with the head `file` name files there, without their endings."""
+    if source.name != "README.md" or source.root is None or "/" not in source.path:
+        return
+    folder = os.path.join(source.root, os.path.dirname(source.path))
+    stems, is_of_files = None, False
+    for number, line in enumerate(source.lines, 1):
+        is_of_files = line.startswith("| file |") or (is_of_files and line.startswith("|"))
+        names = re.findall(r"`([a-z0-9_]+)`", line.split("|")[1]) if is_of_files else []
+        if names and stems is None:
+            stems = {os.path.splitext(file)[0] for _, _, files in os.walk(folder) for file in files}
+            stems |= {name for _, names_of_folders, _ in os.walk(folder) for name in names_of_folders}
+        for name in names:
+            if name not in stems:
+                report(number, f"{name} is no file of this folder")
+
+
 def check_decision_index(source, report):
     """ARCHITECTURE.md lists every decision."""
     if source.path != "docs/developer/ARCHITECTURE.md" or source.root is None:
@@ -324,6 +341,7 @@ RULES = [
     Rule("long-sentence", f"{MAX_WORDS} words a sentence in Markdown, code and the table of options left out",
          check_sentences),
     Rule("place", "docs/developer/where_things_are.md names what is in the files that it links to", check_places),
+    Rule("file-table", "a table in a folder's README names files of that folder", check_file_table),
     Rule("decision-index", "docs/developer/ARCHITECTURE.md lists every decision", check_decision_index),
     Rule("sleep", "tests do not sleep", check_sleeps),
     Rule("disabled-test", "no DISABLED_ tests", check_disabled_tests),

@@ -332,6 +332,15 @@ class Ratchet(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("[place] Read is in none of the files", output)
 
+    def test_a_table_of_files_names_files_of_its_folder(self):
+        self.write("lib/base/x.cc", SPDX + "int a;\n")
+        self.write("lib/base/README.md", "| file | contents |\n| --- | --- |\n| `x` | it calls `y` |\n")
+        self.assertEqual(self.run_tidy()[0], 0)
+        self.write("lib/base/README.md", "| file | contents |\n| `x`, `gone` | both |\n\n| `option` | of no file |\n")
+        code, output = self.run_tidy()
+        self.assertEqual(code, 1)
+        self.assertIn("lib/base/README.md:2: [file-table] gone is no file of this folder", output)
+
     def test_the_index_of_decisions_is_whole(self):
         self.write("lib/base/x.cc", SPDX + "int a;\n")
         self.write("docs/decisions/0001-a.md", "# A\n")

@@ -22,7 +22,7 @@
 namespace neurontrace {
 namespace {
 
-// The values as they would be typed; what is wrong with one is returned, empty: nothing.
+// Sets `texts` to the values as they would be typed. Returns what is wrong, or "".
 std::string ToTexts(const TomlNode& node, bool takes_tables, std::vector<std::string>& texts) {
   const TomlNode* const begin = node.kind == TomlKind::kArray ? node.children.data() : &node;
   const size_t count = node.kind == TomlKind::kArray ? node.children.size() : 1;
@@ -36,7 +36,7 @@ std::string ToTexts(const TomlNode& node, bool takes_tables, std::vector<std::st
   return "";
 }
 
-// Gives the option the value as if it were typed. What is wrong; empty: nothing.
+// Sets an option as if the value were typed. Returns what is wrong, or "".
 std::string SetOption(CLI::App& app, const TomlNode& key) {
   const std::string shown = CleanText(key.key, limits::kConfigKeyBytesMax);
   CLI::Option* const option = app.get_option_no_throw("--" + key.key);
@@ -53,13 +53,15 @@ std::string SetOption(CLI::App& app, const TomlNode& key) {
   if (std::string problem = ToTexts(key, takes_tables, texts); !problem.empty()) {
     return fmt::format("{}: {}", shown, problem);
   }
+  // The command line has priority over the file; an empty array sets nothing.
   if (!option->empty() || texts.empty())
     return "";  // the command line has said it, or nothing is said
   const bool is_flag = option->get_expected_min() == 0;
   if (is_flag && key.kind != TomlKind::kBoolean) {
     return fmt::format("{} must be true or false, without quotes", shown);
   }
-  try {  // CLI11 has no other way of saying it
+  // CLI11 reports a refused value only by an exception.
+  try {
     if (is_flag) {
       option->add_result(option->get_flag_value(key.key, texts.front()));
     } else {
@@ -72,19 +74,19 @@ std::string SetOption(CLI::App& app, const TomlNode& key) {
   return "";
 }
 
-// Reads a file of options as TOML 1.0 for CLI11, whose own reader takes any text for some value:
-// one key for each option. Strings, numbers and true or false; an array for an option that may be
-// given several times; a table for one of the type name TABLE, which gets it as WriteToml's text.
-// Whatever else there is, and a value that its option refuses, is a CLI::ConfigError that names the
-// file, the line and the column; so is a file that cannot be read
-// or is empty, as one is that was cut off while it was written.
+// Reads a file of options as TOML 1.0 for CLI11, whose own reader accepts any text as a value. The
+// file has one key for each option: strings, numbers, true or false; an array for an option that
+// may be given several times; a table for an option with the type name TABLE, which receives it as
+// WriteToml's text. Any other content, and a value that its option refuses, is a CLI::ConfigError
+// naming file, line and column. So is a file that cannot be read or is empty, as one is that was
+// truncated while it was written.
 class TomlOptions final : public CLI::Config {
  public:
   // `app` owns this and has the option --config.
   explicit TomlOptions(CLI::App& app) : app_(app) {}
 
-  // Gives the options that the command line does not set their values, and returns nothing that is
-  // left to do.
+  // Sets the options that the command line does not set, and returns an empty list, as CLI11 has
+  // nothing left to do.
   std::vector<CLI::ConfigItem> from_config(std::istream& input) const override;
   // No program writes such a file.
   std::string to_config(const CLI::App*, bool, bool, std::string) const override { return ""; }
@@ -93,7 +95,7 @@ class TomlOptions final : public CLI::Config {
   CLI::App& app_;
 };
 
-// Reads the file itself: where a disk fails, the iterators of a stream throw.
+// Reads the file itself instead of the stream, whose iterators throw if the disk fails.
 std::vector<CLI::ConfigItem> TomlOptions::from_config(std::istream&) const {
   const std::string path = ConfigFileOf(app_);
   const auto text = ReadSmallFile(path, limits::kConfigFileBytesMax);
@@ -113,7 +115,7 @@ std::vector<CLI::ConfigItem> TomlOptions::from_config(std::istream&) const {
   return {};
 }
 
-// Before CLI11 opens it, which would wait for the writer of a FIFO.
+// Runs before CLI11 opens the file, which would block for the writer of a FIFO.
 std::string CheckFile(const std::string& path) {
   struct stat facts = {};
   if (stat(path.c_str(), &facts) != 0) return fmt::format("{}: {}", path, std::strerror(errno));

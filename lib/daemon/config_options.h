@@ -12,23 +12,25 @@ class Option;
 class Validator;
 }  // namespace CLI
 
-// The options that agent and aggregator have in common.
+// The options that agent and aggregator share.
 namespace neurontrace {
 
-// --log-level and --log-format.
+// Adds --log-level and --log-format. `level` and `format` must outlive the parsing.
 void AddLogOptions(CLI::App& app, std::string& level, LogFormat& format);
 
-// Adds --config, which is returned, and --validate-config. The file is TOML (TomlOptions); one over
-// limits::kConfigFileBytesMax is refused.
+// Adds --config, which is returned, and --validate-config. The file is TOML
+// (docs/operator/configuration.md); one over limits::kConfigFileBytesMax is refused. `about_file`
+// begins the help of --config.
 CLI::Option& AddConfigOptions(CLI::App& app, bool& validate, const std::string& about_file);
 
-// Turns a size as people write it (ParseByteSize) into its number of bytes: for Option::transform.
+// Returns a transformation for Option::transform that replaces a size as people write it
+// (ParseByteSize) by its number of bytes.
 CLI::Validator ByteSize();
 
-// What is wrong, for people: in a line.
+// Returns the message of an error, cleaned and in one line, for people.
 std::string WordsOf(const CLI::Error& error);
 
-// The file of an app that has parsed; empty: none was given.
+// Returns the path given to --config of a parsed app; "" if none was given.
 std::string ConfigFileOf(const CLI::App& app);
 
 }  // namespace neurontrace

@@ -24,7 +24,8 @@ absl::Status RaiseDescriptorLimit() {
   const rlim_t wanted = std::min<rlim_t>(limit.rlim_max, limits::kDescriptorsMax);
   if (limit.rlim_cur >= wanted) return absl::OkStatus();
   limit.rlim_cur = wanted;
-  setrlimit(RLIMIT_NOFILE, &limit);  // cannot fail: it is within the other limit
+  // Cannot fail, as it is within the hard limit.
+  setrlimit(RLIMIT_NOFILE, &limit);
   return absl::OkStatus();
 }
 
@@ -40,9 +41,11 @@ int PrintValidation(const char* program, const absl::Status& status,
 
 absl::Status PrepareDaemon(sigset_t& signals) {
   RETURN_IF_ERROR(RaiseDescriptorLimit());
-  // Debian's Abseil looks for deadlocks at every lock, and gRPC takes many.
+  // Debian's build of Abseil searches for deadlocks at every lock, and gRPC takes many.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   SetUpGrpc([](std::string_view line) { SPDLOG_WARN("{}", line); });
+  // Blocked before any thread exists: threads inherit the mask, so that only the main thread takes
+  // signals, by signalfd(2).
   sigemptyset(&signals);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);

@@ -18,18 +18,18 @@
 
 namespace neurontrace {
 
-// Raises the process's limit of open files to what it may have, at most limits::kDescriptorsMax:
-// shells and container engines start programs with 1,024, and a fleet has more connections.
-// FAILED_PRECONDITION, with the way out, where that is less than limits::kDescriptorsMin.
+// Raises the process's limit of open files to the hard limit, at most limits::kDescriptorsMax:
+// shells and container engines start programs with 1,024, and a fleet has more connections. Fails
+// with FAILED_PRECONDITION and a way out if the hard limit is less than limits::kDescriptorsMin.
 absl::Status RaiseDescriptorLimit();
 
-// A daemon that works: it has its log, and no thread but this one takes signals.
+// A daemon at work: it has its log, and no thread but this one takes signals.
 template <typename Config>
 struct RunningDaemon {
   const Config& config;
   ProgramLog& log;
-  const sigset_t& signals;  // blocked: SIGTERM and SIGINT end it, SIGHUP reads its files again
-  // Returns the configuration as the command line and the files say it now.
+  const sigset_t& signals;  // blocked: SIGTERM and SIGINT end it, SIGHUP reloads its files
+  // Returns the configuration of the command line with the current files.
   std::function<absl::StatusOr<Config>()> read_config;
 };
 
@@ -38,26 +38,28 @@ template <typename Config>
 struct DaemonProgram {
   const char* name;      // "neurontrace-agent"
   const char* log_name;  // "agent"
-  // Returns nothing if the program is to end at once, with `exit_code`.
+  // Returns the configuration, or nothing if the program must end at once with `exit_code`.
   std::optional<Config> (*parse)(int argc, char** argv, int& exit_code);
-  // Parses again, with the files as they are now.
+  // Parses again with the current files.
   absl::StatusOr<Config> (*read)(int argc, char** argv);
-  // Checks what the configuration names.
+  // Checks the files and addresses that the configuration names.
   absl::Status (*check)(const Config& config);
-  // Prints for --validate-config, on stderr, what is allowed and probably not meant.
+  // Prints for --validate-config, on stderr, settings that are valid but probably unintended.
   void (*warn)(const Config& config);
-  // Runs what the options ask for instead of working, and returns the exit code.
+  // Runs a command that the options ask for instead of working. Returns its exit code, or nothing
+  // if there is none.
   std::optional<int> (*run_command)(const Config& config);
-  // Works until a signal, and returns the exit code. A failure is logged, and the exit code is 1.
+  // Works until a signal. Returns the exit code; a failure is logged, and the exit code is then 1.
   absl::StatusOr<int> (*work)(const RunningDaemon<Config>& daemon);
 };
 
-// Returns 0 and prints the options if `status` is OK, else 2, with the problem on stderr.
+// Prints the options and returns 0 if `status` is OK; otherwise prints the problem on stderr and
+// returns 2.
 int PrintValidation(const char* program, const absl::Status& status,
                     const EffectiveOptions& options);
 
-// Prepares the process for work, before any thread is made: limits, gRPC, and `signals`, which are
-// blocked. Fails if the limit of open files is too low.
+// Prepares the process before any thread is made: limits, gRPC, and `signals`, which are blocked.
+// Fails if the limit of open files is too low.
 absl::Status PrepareDaemon(sigset_t& signals);
 
 // The main function of a daemon.

@@ -14,6 +14,7 @@
 namespace neurontrace {
 namespace {
 
+// How long a page waits for the daemon's sequence before it shows the rest.
 constexpr std::chrono::seconds kStatusTimeout{2};
 constexpr char kCertificateCondition[] = "certificate";
 
@@ -25,11 +26,13 @@ ConfigReload::ConfigReload(std::string path, EffectiveOptions in_force,
       at_once_(std::move(at_once)),
       hooks_(std::move(hooks)),
       in_force_(std::move(in_force)) {
+  // Records the version that the program has started with.
   if (!file_.path().empty()) file_.MayBeNew();
 }
 
 void ConfigReload::Refuse(const std::string& problem) {
   const MutexLock lock(mutex_);
+  // Logged once, not at each look.
   if (std::exchange(state_.problem, problem) == problem) return;
   ++state_.refused;
   const bool names_file = problem.starts_with(file_.path());
@@ -48,11 +51,13 @@ void ConfigReload::Look(bool anyway) {
   for (OptionChange& change : ChangesBetween(before, *read)) {
     (at_once_.contains(change.name) ? taken : later).push_back(std::move(change));
   }
+  // Applied before anything is recorded: if applying fails, the old values are still in force.
   if (!taken.empty()) {
     const absl::Status status = hooks_.apply();
     if (!status.ok()) return Refuse(std::string(status.message()));
   }
   const MutexLock lock(mutex_);
+  // A file that was rewritten with the same values is not worth a line.
   const bool is_news = !taken.empty() || later != state_.after_restart || !state_.problem.empty();
   state_.problem.clear();
   for (const OptionChange& change : taken) {
@@ -127,6 +132,8 @@ void DaemonProcess::AddStatusPage(TaskRunner& sequence,
   pages_->AddStatusPage({.program = program_,
                          .build = BuildFacts(program_, {}),
                          .tables = [this, &sequence, make = std::move(tables)](bool is_local) {
+                           // The page must come even if the daemon hangs, as that is when it is
+                           // needed.
                            auto tables = PostAndWait(sequence, program_, kStatusTimeout, make);
                            if (!tables.ok()) {
                              return std::vector<StatusTable>{
@@ -137,7 +144,7 @@ void DaemonProcess::AddStatusPage(TaskRunner& sequence,
                          }});
 }
 
-// Lines of the log can name jobs, and options paths, so that they are for this machine alone.
+// Log lines may name jobs, and options paths, so they are shown on this machine only.
 void DaemonProcess::AppendTables(bool is_local, std::vector<StatusTable>& tables) const {
   if (!is_local) {
     tables.push_back(

@@ -31,36 +31,36 @@
 namespace neurontrace {
 
 // Follows the file of --config while a program runs. A new version is read and checked as a whole,
-// as at a start: a good one is taken, each difference is logged, and what takes a restart is said;
-// a bad one changes nothing, and the log says once what is wrong.
+// as at the start. A good one is applied, each difference is logged, and options that need a
+// restart are reported. A bad one changes nothing, and the log reports the reason once.
 //
-// Look by one thread, which it keeps waiting for the disk; state by any.
+// Look is called by one thread, which it blocks for the disk; the others by any.
 class ConfigReload {
  public:
   struct Hooks {
-    // Reads the command line again, with the file as it is now, and keeps what it gives.
+    // Parses the command line again with the current file, and remembers the result.
     std::function<absl::StatusOr<EffectiveOptions>()> read;
-    // Brings into force, of what was read last, the options of `at_once`. An error is one of the
-    // configuration: nothing is in force then that was not before.
+    // Applies the options in `at_once` of the configuration that was read last. Fails if they are
+    // invalid; nothing has changed then.
     std::function<absl::Status()> apply;
   };
   // `path` empty: there is no file, and nothing ever changes. `at_once`: the options that `apply`
-  // knows. `clock` outlives this.
+  // can apply. `clock` must outlive this.
   ConfigReload(std::string path, EffectiveOptions in_force, std::set<std::string> at_once,
                Hooks hooks, const Clock& clock);
 
-  // Reloads the file if it has changed, or in any case.
+  // Reloads the file if it has changed, or in any case with `anyway`.
   void Look(bool anyway);
 
   struct State {
-    uint64_t taken = 0;    // good versions that said something new
-    uint64_t refused = 0;  // versions that were bad
-    std::string problem;   // of the file as it is now; empty: it is good
-    // Options that the file sets otherwise than they are, until a restart.
+    uint64_t taken = 0;    // good versions with a difference
+    uint64_t refused = 0;  // invalid versions
+    std::string problem;   // of the current file; empty: it is valid
+    // Options whose values in the file take effect after a restart.
     std::vector<OptionChange> after_restart;
   };
   State state() const;
-  // What each option is now.
+  // Returns the current value of each option.
   EffectiveOptions in_force() const;
 
  private:
@@ -75,11 +75,11 @@ class ConfigReload {
   State state_ NT_GUARDED_BY(mutex_);
 };
 
-// What every daemon of neurontrace is as a process: its log, the configuration file that may change
-// while it runs, the state of its certificates, and its HTTP port.
+// The parts that every daemon of neurontrace has as a process: its log, the configuration file that
+// may change while it runs, the state of its certificates, and its HTTP port.
 class DaemonProcess {
  public:
-  // All outlive it.
+  // All of them must outlive it.
   struct Deps {
     ProgramLog& log;
     HealthState& health;
@@ -87,6 +87,7 @@ class DaemonProcess {
     const LoopWatchdog& turns;  // of the daemon's sequence
     const Clock& clock;
   };
+  // The names of the metrics, which begin with the program's.
   struct MetricNames {
     const char* log_lines_left_out;
     const char* config_taken;
@@ -111,21 +112,23 @@ class DaemonProcess {
   DaemonProcess(const DaemonProcess&) = delete;
   DaemonProcess& operator=(const DaemonProcess&) = delete;
 
-  // Logs which private files others may read. With TLS declares the condition of the certificates.
+  // Logs which private files other users may read. With TLS also declares the condition of the
+  // certificates. Called once.
   void DeclareCertificates();
-  // Listens on HOST:PORT; fails as HealthServer::Start.
+  // Listens on HOST:PORT; fails as HealthServer::Start does. Called once.
   absl::Status StartPages(const std::string& address, const std::vector<std::string>& names);
   // Adds /statusz: the tables that `tables` returns on `sequence`, the log and the configuration.
+  // `sequence` must outlive StopPages.
   void AddStatusPage(TaskRunner& sequence, std::function<std::vector<StatusTable>()> tables);
-  // Serves no page any more. Called before what the pages show is destroyed.
+  // Stops serving. Called before objects that the pages show are destroyed.
   void StopPages() { pages_.reset(); }
   HealthServer& pages() { return *pages_; }
   int health_port() const { return pages_->port(); }
 
-  // Called every few seconds, on one thread, which waits for the disk: takes a changed file of
-  // options (`anyway`: in any case), and reports certificates that became bad or good.
+  // Called every few seconds on one thread, which it blocks for the disk. Applies a changed file of
+  // options (`anyway`: in any case), and reports certificates that became invalid or valid.
   void ReloadChangedFiles(bool anyway);
-  // Publishes the metrics of log and configuration. One thread.
+  // Publishes the metrics of log and configuration. Called on one thread.
   void Publish();
 
  private:
@@ -146,8 +149,8 @@ class DaemonProcess {
   std::unique_ptr<HealthServer> pages_;
 };
 
-// Reads the configuration with `read`; brings the options of the log into force, and with `apply`
-// the daemon's own.
+// Returns hooks that read the configuration with `read`, and apply the options of the log and, with
+// `apply`, the daemon's own. `log` must outlive them.
 template <typename Config>
 ConfigReload::Hooks MakeReloadHooks(ProgramLog& log, std::function<absl::StatusOr<Config>()> read,
                                     std::function<void(const Config&)> apply) {

@@ -21,12 +21,13 @@ std::string TextOf(const CLI::Option& option) {
 }  // namespace
 
 EffectiveOptions TextsOf(const CLI::App& app) {
+  // Options that only print something.
   static const std::set<std::string_view> kNotSettings = {"help", "help-all", "version", "config",
                                                           "validate-config"};
   EffectiveOptions texts;
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& name : option->get_lnames()) {
-      // Of `--host-samples,!--no-host-samples` the first says it.
+      // Of `--host-samples,!--no-host-samples` the first name is the option's.
       if (kNotSettings.count(name) == 0) texts[name] = TextOf(*option);
       break;
     }

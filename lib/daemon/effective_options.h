@@ -11,17 +11,19 @@ class App;
 
 namespace neurontrace {
 
-// What each option of a program is, in text, by its long name without dashes: as given on the
-// command line, in the environment or in a file, else its default. Several values have commas
-// between them.
+// The value of each option of a program as text, by its long name without dashes: as given on the
+// command line, in the environment or in a file, else its default. Several values are joined by
+// commas.
 using EffectiveOptions = std::map<std::string, std::string>;
 
-// Of an app that has parsed. Options that only print something are left out.
+// Returns the values of a parsed app, without options that only print something.
 EffectiveOptions TextsOf(const CLI::App& app);
 
-// For people, as --validate-config says it of what is good: an option a line, those with a value.
+// Returns the text that --validate-config prints for a valid configuration: one line for each
+// option that has a value.
 std::string DescribeOptions(const std::string& program, const EffectiveOptions& texts);
 
+// An option whose value differs between two configurations.
 struct OptionChange {
   std::string name;
   std::string before;
@@ -29,7 +31,7 @@ struct OptionChange {
 
   friend bool operator==(const OptionChange&, const OptionChange&) = default;
 };
-// By name.
+// Returns the changes, sorted by name. Pure.
 std::vector<OptionChange> ChangesBetween(const EffectiveOptions& before,
                                          const EffectiveOptions& after);
 

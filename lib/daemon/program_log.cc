@@ -23,7 +23,8 @@
 namespace neurontrace {
 namespace {
 
-// FNV-1a over all but the digits: times, ids and counts do not make another kind of line.
+// FNV-1a over all characters except digits: times, ids and counts do not make another kind of line.
+// Never 0, which marks a free place.
 uint64_t KindOf(std::string_view text) {
   uint64_t hash = 0xcbf29ce484222325;
   for (const char c : text) {
@@ -83,11 +84,13 @@ LineLimiter::Verdict LineLimiter::Judge(std::string_view text, uint64_t monotoni
   began_ = true;
   const uint64_t hash = KindOf(text);
   Kind& kind = kinds_[hash % kinds_.size()];
+  // A kind that shares its place with another one starts over with a full bucket: at worst more
+  // lines are written.
   if (kind.hash != hash) {
     kind = {.hash = hash,
             .bucket = {.tokens = limits::kLogLinesOfKindAtOnce, .filled_ns = monotonic_ns}};
   }
-  // The kind first: what it holds back takes nothing from the others.
+  // The kind first: lines that it suppresses take nothing from the others.
   const bool passes = kind.bucket.Take(monotonic_ns, limits::kLogLinesOfKindAtOnce, 1) &&
                       all_.Take(monotonic_ns, limits::kLogLinesAtOnce, limits::kLogLinesPerSecond);
   if (!passes) {
@@ -104,7 +107,7 @@ std::unique_ptr<spdlog::formatter> MakeJsonFormatter() { return std::make_unique
 
 using SinkBase = spdlog::sinks::base_sink<std::mutex>;  // tidy: allow(banned-word) spdlog's lock
 
-// What passes the limiter goes to stderr, and warnings to the ring too.
+// Writes lines that pass the limiter to stderr, and warnings to the ring too.
 class ProgramLog::Sink final : public SinkBase {
  public:
   uint64_t left_out() const { return left_out_; }
@@ -113,6 +116,7 @@ class ProgramLog::Sink final : public SinkBase {
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
     const std::string_view text = View(message.payload);
+    // An operator who enables debug lines wants all of them.
     if (message.level < spdlog::level::info) return Write(message);
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     const LineLimiter::Verdict verdict =
@@ -133,7 +137,7 @@ class ProgramLog::Sink final : public SinkBase {
 
  private:
   void Write(const spdlog::details::log_msg& message) {
-    // Lines quote what others say, who could begin one of their own, or move a terminal's cursor.
+    // Lines quote text of others, which could begin a forged line or move a terminal's cursor.
     const std::string clean = CleanText(View(message.payload), limits::kLogLineBytesMax);
     spdlog::details::log_msg fit = message;
     fit.payload = clean;
@@ -157,7 +161,7 @@ void ProgramLog::SetLevel(const std::string& level) {
 }
 
 void ProgramLog::SetFormat(LogFormat format) {
-  // Of the sink, and not of the logger: the ring keeps text.
+  // The formatter of the sink, not of the logger: the ring keeps plain text.
   sink_->set_formatter(format == LogFormat::kJson ? MakeJsonFormatter()
                                                   : std::make_unique<spdlog::pattern_formatter>());
 }

@@ -18,19 +18,20 @@ class formatter;
 
 namespace neurontrace {
 
-// Decides which log lines are written, so that what goes wrong again and again neither fills a disk
-// nor pushes out what else is said: see limits::kLogLinesOfKindAtOnce. Two token buckets, one of
-// the line's kind and one of all lines. One thread at a time.
+// Decides which log lines are written, so that a repeated problem neither fills a disk nor hides
+// other lines: see limits::kLogLinesOfKindAtOnce. Two token buckets, one for the line's kind and
+// one for all lines. One thread at a time.
 class LineLimiter {
  public:
+  // What to do with a line.
   struct Verdict {
     bool passes = false;
     uint64_t left_out = 0;  // lines of this kind since the last one that passed
   };
-  // `text` is the line without its time. Time only goes forward.
+  // Judges a line; `text` is the line without its time. `monotonic_ns` must not decrease.
   Verdict Judge(std::string_view text, uint64_t monotonic_ns);
 
-  // Lines that did not pass, since the start.
+  // Returns how many lines were suppressed since the start.
   uint64_t left_out() const { return left_out_; }
 
  private:
@@ -41,7 +42,7 @@ class LineLimiter {
     uint64_t filled_ns = 0;
   };
   struct Kind {
-    uint64_t hash = 0;  // 0: nobody's
+    uint64_t hash = 0;  // 0: free
     Bucket bucket;
     uint64_t left_out = 0;
   };
@@ -53,28 +54,28 @@ class LineLimiter {
 };
 
 enum class LogFormat {
-  kText,  // [2026-11-14 22:13:20.123] [agent] [warning] words
-  kJson,  // an object a line: docs/operator/health.md has its members
+  kText,  // [2026-11-14 22:13:20.123] [agent] [warning] message
+  kJson,  // one object for each line; docs/operator/health.md describes its members
 };
 
-// The formatter of LogFormat::kJson. Members are time (RFC 3339, UTC, microseconds), level, program
-// (the logger's name), thread (the kernel's id), source (file:line, where it is known), message.
+// Returns the formatter of LogFormat::kJson. Its members are time (RFC 3339, UTC, microseconds),
+// level, program (the logger's name), thread (the kernel's id), source (file:line, if known) and
+// message.
 std::unique_ptr<spdlog::formatter> MakeJsonFormatter();
 
-// The log of this process, on stderr. From when it is made it is what spdlog writes to, through a
-// LineLimiter; debug lines pass it, as who asks for them wants them all. It outlives all that logs.
-// Any thread.
+// The log of this process, on stderr. Once it is made, spdlog writes to it, through a LineLimiter;
+// debug lines are not limited. It must outlive all objects that log. Any thread.
 class ProgramLog {
  public:
-  // `program`: as lines name it.
+  // Lines name the program by `program`.
   explicit ProgramLog(const std::string& program);
 
   void SetLevel(const std::string& level);  // debug, info, warn or error
   void SetFormat(LogFormat format);
 
-  // Lines that were not written, as there were too many like them.
+  // Returns how many lines were suppressed because too many were alike.
   uint64_t left_out() const;
-  // The newest warnings and errors, the oldest first, as text.
+  // Returns the newest warnings and errors as text, oldest first.
   std::vector<std::string> RecentWarnings() const;
 
  private:

@@ -18,7 +18,7 @@
 namespace neurontrace {
 namespace {
 
-// Fields behind the name, from the third of proc(5) on.
+// Indexes of the fields after the name, which begin with the third one of proc_pid_stat(5).
 constexpr size_t kUserTime = 14 - 3;
 constexpr size_t kSystemTime = 15 - 3;
 constexpr size_t kThreads = 20 - 3;
@@ -28,6 +28,7 @@ constexpr size_t kResidentPages = 24 - 3;
 constexpr size_t kFields = kResidentPages + 1;
 
 constexpr size_t kStatBytesMax = 4096;
+// /proc/stat has a line for each processor, and one number for each interrupt.
 constexpr size_t kBootFileBytesMax = size_t{1} << 20;
 
 std::optional<uint64_t> Number(std::string_view word) {
@@ -37,7 +38,7 @@ std::optional<uint64_t> Number(std::string_view word) {
   return value;
 }
 
-// When the machine was booted, in seconds since 1970.
+// Returns when the machine was booted, in seconds since 1970.
 std::optional<uint64_t> BootSeconds() {
   const auto text = ReadSmallFile("/proc/stat", kBootFileBytesMax);
   if (!text.ok()) return std::nullopt;
@@ -64,7 +65,8 @@ std::optional<uint64_t> OpenDescriptors() {
     if (error) return std::nullopt;
     ++count;
   }
-  return count - 1;  // but the one that this was read by
+  // The descriptor with which this directory was read is one of them.
+  return count - 1;
 }
 
 using prometheus::ClientMetric;
@@ -88,6 +90,7 @@ void AddGauge(const char* name, const char* help, const std::optional<Number>& v
 }  // namespace
 
 std::optional<ProcessStat> ParseProcessStat(std::string_view line) {
+  // The name may contain parentheses and blanks itself, so the last parenthesis ends it.
   const size_t name_end = line.rfind(')');
   if (name_end == std::string_view::npos) return std::nullopt;
   std::string_view rest = line.substr(name_end + 1);
@@ -139,6 +142,7 @@ DaemonMetrics::DaemonMetrics(std::shared_ptr<prometheus::Registry> registry,
       options_(std::move(options)),
       start_seconds_(ReadProcessStart()) {}
 
+// Read at each scrape: a process that hangs must not report old values as new ones.
 std::vector<MetricFamily> DaemonMetrics::Collect() const {
   std::vector<MetricFamily> families = registry_->Collect();
   families.push_back(Build());
@@ -171,7 +175,7 @@ MetricFamily DaemonMetrics::Conditions() const {
   return family;
 }
 
-// Here and not in the registry: who sets gauges there is the sequence itself.
+// Not in the registry, whose gauges the sequence itself sets: if it hangs, its age must still grow.
 void DaemonMetrics::AddAge(std::vector<MetricFamily>& families) const {
   if (options_.turns == nullptr) return;
   const std::optional<uint64_t> age_ns = options_.turns->AgeNs();

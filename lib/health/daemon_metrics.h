@@ -18,35 +18,37 @@
 
 namespace neurontrace {
 
-// The values of a process in /proc/PID/stat.
+// The fields of /proc/PID/stat that are used.
 struct ProcessStat {
-  uint64_t cpu_ticks = 0;  // user and system, as sysconf(_SC_CLK_TCK) counts
+  uint64_t cpu_ticks = 0;  // user and system, in units of sysconf(_SC_CLK_TCK)
   uint64_t threads = 0;
   uint64_t start_ticks = 0;  // since the machine's boot
   uint64_t virtual_bytes = 0;
   uint64_t resident_pages = 0;
 };
-// Nothing for what is no such line. The process's name in it may hold anything. Pure.
+// Parses a line of /proc/PID/stat; nullopt if it is not one. The process's name in it may contain
+// anything. Pure.
 std::optional<ProcessStat> ParseProcessStat(std::string_view line);
 
-// Of this process, now; each nothing where the kernel does not say it.
+// Resources of this process. A field is empty if the kernel does not report it.
 struct ProcessFacts {
   std::optional<double> cpu_seconds;
   std::optional<uint64_t> resident_bytes;
   std::optional<uint64_t> virtual_bytes;
   std::optional<uint64_t> threads;
   std::optional<uint64_t> open_fds;
-  std::optional<uint64_t> max_fds;  // the soft limit; nothing where there is none
+  std::optional<uint64_t> max_fds;  // the soft limit; empty if there is none
 };
-// Reads a line and a directory of /proc: some 20 us. Any thread.
+// Reads the facts of this moment: a line and a directory of /proc, in some 20 us. Any thread.
 ProcessFacts ReadProcessFacts();
 
-// When this process was started, in seconds since 1970, by the clock of now; does not change. Reads
-// a file that is the longer the more processors there are. Any thread.
+// Returns when this process was started, in seconds since 1970 by the current clock; it does not
+// change. Reads a file whose length depends on the number of processors. Any thread.
 std::optional<double> ReadProcessStart();
 
-// A daemon's own metrics, and those that every daemon has and that are read when somebody asks: its
-// build, its process, and which of its conditions hold. Any thread.
+// A daemon's own metrics, and those that every daemon has and that are read at each scrape: its
+// build, its process, and its conditions. docs/operator/metrics.md describes all of them. Any
+// thread.
 class DaemonMetrics final : public prometheus::Collectable {
  public:
   struct Options {
@@ -54,13 +56,14 @@ class DaemonMetrics final : public prometheus::Collectable {
     std::string condition_metric;         // "neurontrace_agent_ready_condition"
     prometheus::Labels labels;            // of the conditions, besides their names, and of the age
     std::string age_metric;               // "neurontrace_agent_sequence_age_seconds"
-    const LoopWatchdog* turns = nullptr;  // whose age; null: there is none
+    const LoopWatchdog* turns = nullptr;  // its age is reported; null: none
   };
 
-  // `health` and `turns` outlive this.
+  // `health` and `options.turns` must outlive this.
   DaemonMetrics(std::shared_ptr<prometheus::Registry> registry, const HealthState& health,
                 Options options);
 
+  // Returns the registry's metrics and the others. Called by HealthServer's threads.
   std::vector<prometheus::MetricFamily> Collect() const override;
 
  private:

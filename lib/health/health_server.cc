@@ -43,6 +43,8 @@ bool IsPort(std::string_view text) {
   return text.size() <= 5 && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
+// Names that no attacker can register: single labels, and suffixes reserved by RFC 6761, 6762 and
+// 8375, or by ICANN (.internal).
 bool IsUnregistrable(const std::string& name) {
   if (name.find('.') == std::string::npos) return true;
   constexpr std::array<std::string_view, 5> kSuffixes = {".localhost", ".local", ".internal",
@@ -54,10 +56,10 @@ bool IsUnregistrable(const std::string& name) {
 constexpr char kMetricsType[] = "text/plain; version=0.0.4; charset=utf-8";
 constexpr char kBusy[] = "busy; try again\n";
 
-// Nothing on the page may load anything, or run.
+// The page may neither load nor run anything, whatever text gets into it.
 constexpr char kContentSecurity[] = "default-src 'none'; style-src 'unsafe-inline'";
 
-// Empty where it has none.
+// Returns "" if the machine has no name.
 std::string MachineName() {
   char name[HOST_NAME_MAX + 1] = {};
   return gethostname(name, sizeof name - 1) == 0 ? name : "";
@@ -82,6 +84,7 @@ HttpAnswer AnswerOf(PostAnswer answer) {
 
 bool IsOwnHost(std::string_view host, std::span<const std::string> names) {
   if (host.empty()) return true;
+  // Only IPv6 addresses are in brackets (RFC 3986, section 3.2.2).
   if (host.starts_with('[')) {
     const size_t end = host.find(']');
     if (end == std::string_view::npos) return false;
@@ -115,6 +118,8 @@ class HealthServer::Impl {
         server_,
         HttpServer::Start(
             {.address = address,
+             // A body is read only if the request will be accepted, so that nobody can make the
+             // server hold one for nothing.
              .body_bytes_max =
                  [this](const HttpServerRequest& request) {
                    const auto page = PostPageOf(request);
@@ -147,16 +152,17 @@ class HealthServer::Impl {
     return nullptr;
   }
 
-  // Why it is not taken, whatever its body is.
+  // Returns why the request is refused, whatever its body.
   static std::optional<HttpAnswer> Refusal(const PostPage& page, const HttpServerRequest& request) {
     if (!page.is_for_anybody && !request.is_local)
       return Words(403, "allowed only from this machine\n");
+    // A web page can make a browser of this machine send a POST here without reading the answer.
     if (request.is_of_web_page) return Words(403, "not allowed for web pages\n");
     return std::nullopt;
   }
 
-  // Whether the answer is for somebody who asked this machine, and not for a web page whose name
-  // leads here. Probes may use any name: what /healthz says is no secret.
+  // Returns whether the answer is for a client that asked this machine, and not for a web page
+  // whose name resolves to it. Probes may use any name, as /healthz reveals no secret.
   bool IsForUs(const HttpServerRequest& request) const {
     return request.path == "/healthz" || request.path == "/readyz" ||
            IsOwnHost(request.host, names_);
@@ -206,7 +212,8 @@ class HealthServer::Impl {
     });
   }
 
-  // What may wait for the rest of the process leaves threads for what does not.
+  // Answers that may wait for the rest of the process leave threads for those that do not, such as
+  // /healthz.
   HttpAnswer Waiting(const std::function<HttpAnswer()>& make) {
     HttpAnswer answer{.code = 503, .body = kBusy, .retry_after_seconds = 1};
     if (waiting_.fetch_add(1) < limits::kHealthWaitingMax) {
@@ -218,7 +225,7 @@ class HealthServer::Impl {
     return answer;
   }
 
-  // The process's metrics, and what this port could not do.
+  // The process's metrics, and the requests that this port refused.
   std::vector<prometheus::MetricFamily> Collect() const {
     std::vector<prometheus::MetricFamily> families = metrics_->Collect();
     families.push_back({"neurontrace_health_refused_total",
@@ -238,13 +245,14 @@ class HealthServer::Impl {
   std::atomic<uint64_t> foreign_hosts_ = 0;
   mutable Mutex mutex_;
   std::vector<std::shared_ptr<const PostPage>> posts_ NT_GUARDED_BY(mutex_);
-  std::shared_ptr<const StatusPage> status_ NT_GUARDED_BY(mutex_);  // null: there is none yet
-  std::unique_ptr<HttpServer> server_;                              // gone first: it asks the rest
+  std::shared_ptr<const StatusPage> status_ NT_GUARDED_BY(mutex_);  // null: not added yet
+  std::unique_ptr<HttpServer> server_;  // destroyed first: its threads use the other members
 };
 
 absl::StatusOr<std::unique_ptr<HealthServer>> HealthServer::Start(
     const std::string& address, std::shared_ptr<prometheus::Collectable> metrics,
     const HealthState& state, std::vector<std::string> names) {
+  // The host of the address is a name by which operators reach the port.
   names.push_back(address.substr(0, address.rfind(':')));
   names.push_back(MachineName());
   auto impl = std::make_unique<Impl>(std::move(metrics), state, std::move(names));

@@ -16,21 +16,22 @@
 
 namespace neurontrace {
 
-// Whether a request with this Host header (HOST or HOST:PORT) may be answered. A web page of
-// somebody else's can let its own name point to this machine (DNS rebinding) and would then read
-// the answer as its own; the browser sends that name. Accepted are addresses, names that nobody can
-// register (a single label, .localhost, .local, .internal, .home.arpa, .test), and `names`. An
-// empty header is accepted, as browsers always send one. Pure.
+// Returns whether a request with this Host header (HOST or HOST:PORT) may be answered. A foreign
+// web page can let its own name resolve to this machine (DNS rebinding) and would then read the
+// answer; the browser sends that name. Accepted are addresses, names that nobody can register (a
+// single label, .localhost, .local, .internal, .home.arpa, .test), and `names`. An empty header is
+// accepted, as browsers always send one. Pure.
 bool IsOwnHost(std::string_view host, std::span<const std::string> names);
 
 // HTTP on one port: /metrics (Prometheus text format), /healthz and /readyz (200 or 503, with the
-// conditions as text), /statusz (a page for people, once there is one), / (what there is). All but
+// conditions as text), /statusz (a page for people, once it is added), / (a list of these). All but
 // /healthz and /readyz are refused with 421 if the Host header is a name that IsOwnHost does not
-// accept. Serves on threads of its own as long as it lives; metrics and state must outlive it.
+// accept. Serves on threads of its own as long as it lives. Any thread may call.
 class HealthServer {
  public:
-  // `address` is HOST:PORT; port 0 picks a free one. `names`: by which it may be asked, beside its
-  // host and the machine's name. FAILED_PRECONDITION when it cannot listen there.
+  // Starts serving. `address` is HOST:PORT; port 0 picks a free one. `names` are accepted in
+  // addition to its host and the machine's name. `state` must outlive the server. Fails with
+  // FAILED_PRECONDITION if it cannot listen there.
   static absl::StatusOr<std::unique_ptr<HealthServer>> Start(
       const std::string& address, std::shared_ptr<prometheus::Collectable> metrics,
       const HealthState& state, std::vector<std::string> names = {});
@@ -40,11 +41,11 @@ class HealthServer {
 
   int port() const;
 
-  // From now on takes POSTs too. Those that a browser sends for a page that it shows are refused
+  // Accepts POSTs under a prefix from now on. Those that a browser sends for a web page are refused
   // with 403.
   void AddPostPage(PostPage page);
 
-  // From now on serves /statusz. Once.
+  // Serves /statusz from now on. Called at most once.
   void AddStatusPage(StatusPage page);
 
  private:

@@ -18,6 +18,8 @@ void HealthState::Watch(const std::string& name, Severity severity,
 }
 
 HealthState::View HealthState::Look(const std::string& name, const Condition& condition) const {
+  // The reason of a watched condition is computed at each request, under the lock: `look` must not
+  // call back.
   if (!condition.look) return {name, condition.severity, condition.good, condition.reason};
   std::string reason = condition.look();
   return {name, condition.severity, reason.empty(), std::move(reason)};
@@ -26,6 +28,7 @@ HealthState::View HealthState::Look(const std::string& name, const Condition& co
 void HealthState::Set(const std::string& name, bool good, const std::string& reason) {
   const MutexLock lock(mutex_);
   const auto it = conditions_.find(name);
+  // Only declared conditions exist, so that /readyz lists them from the start.
   if (it == conditions_.end()) return;
   it->second.good = good;
   it->second.reason = reason;

@@ -10,28 +10,29 @@
 
 namespace neurontrace {
 
-// The state of a process: named conditions, each true or false with a reason. Ready when
-// every condition is true; alive as long as it answers and no condition was declared fatal. Any
-// thread.
+// The state of a process: named conditions, each true or false with a reason. The process is ready
+// if every condition is true, and alive if every liveness condition is. Any thread.
 class HealthState {
  public:
   enum class Severity { kReadiness, kLiveness };
 
-  // Declares a condition: readiness is false until set, liveness is true until set. Readiness
-  // conditions decide /readyz, liveness conditions /healthz and /readyz. `reason` says why it does
-  // not hold yet.
+  // Declares a condition. A readiness condition is false until it is set, a liveness condition
+  // true. Readiness conditions decide /readyz, liveness conditions /healthz and /readyz. `reason`
+  // explains why it does not hold yet.
   void Declare(const std::string& name, Severity severity, const std::string& reason);
+  // Sets a declared condition; others are ignored.
   void Set(const std::string& name, bool good, const std::string& reason = "");
-  // Declares a condition that is looked at whenever somebody asks: `look` returns why it does not
-  // hold, nothing while it does. Any thread; quick, and asks nothing of this.
+  // Declares a condition that is evaluated for each request: `look` returns why it does not hold,
+  // or "". It is called on any thread under a lock, must be fast and must not call this object.
   void Watch(const std::string& name, Severity severity, std::function<std::string()> look);
 
   bool live() const;
   bool ready() const;
-  // One line a condition, "ok name" or "NOT name: reason"; liveness conditions alone with
-  // `liveness_only`.
+  // Returns one line for each condition, "ok name" or "NOT name: reason"; only liveness conditions
+  // with `liveness_only`.
   std::string Describe(bool liveness_only) const;
 
+  // A condition at one moment.
   struct View {
     std::string name;
     Severity severity;

@@ -23,6 +23,7 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
+// How long accepting pauses if the process has no descriptor left.
 constexpr std::chrono::milliseconds kPauseWithoutDescriptors{100};
 
 }  // namespace
@@ -31,6 +32,7 @@ class HttpServer::Impl {
  public:
   explicit Impl(Options options) : options_(std::move(options)), acceptor_(context_) {}
   ~Impl() {
+    // Answers in progress are completed by join; pending operations are destroyed with the context.
     context_.stop();
     for (std::thread& thread : threads_) thread.join();
   }
@@ -44,6 +46,7 @@ class HttpServer::Impl {
         host, options_.address.substr(colon + 1),
         tcp::resolver::passive | tcp::resolver::numeric_service, error);
     if (error) return Unavailable("{}", error.message());
+    // The first address that works: a name may resolve to both families.
     for (const auto& entry : found) {
       error = ListenOn(entry.endpoint());
       if (!error) break;
@@ -65,6 +68,7 @@ class HttpServer::Impl {
     acceptor_.open(endpoint.protocol(), error);
     if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
     if (!error && endpoint.protocol() == tcp::v6()) {
+      // An IPv6 wildcard accepts IPv4 too, whatever the system's default.
       acceptor_.set_option(asio::ip::v6_only(false), error);
     }
     if (!error) acceptor_.bind(endpoint, error);
@@ -72,6 +76,7 @@ class HttpServer::Impl {
     return error;
   }
 
+  // Each session has a strand, so that its handlers never run at the same time.
   void Accept() {
     acceptor_.async_accept(
         asio::make_strand(context_), [this](error_code error, tcp::socket socket) {
@@ -81,7 +86,7 @@ class HttpServer::Impl {
           Accept();
         });
   }
-  // Without descriptors the connection stays in the backlog, and accept would fail without end.
+  // Without descriptors the connection stays in the backlog, and accept would fail in a loop.
   void AcceptLater() {
     pause_.expires_after(kPauseWithoutDescriptors);
     pause_.async_wait([this](error_code) { Accept(); });
@@ -89,7 +94,8 @@ class HttpServer::Impl {
 
   const Options options_;
   Sessions sessions_;
-  asio::io_context context_;  // with what is pending, and so with the sessions, gone before them
+  asio::io_context
+      context_;  // destroyed before the members above, with pending operations and so the sessions
   tcp::acceptor acceptor_;
   asio::steady_timer pause_{context_};
   std::vector<std::thread> threads_;

@@ -11,44 +11,47 @@
 
 namespace neurontrace {
 
+// A request as its handlers see it.
 struct HttpServerRequest {
   std::string method;
-  std::string path;  // without what follows a "?"
-  std::string host;  // the Host header; of several, all with commas between
+  std::string path;  // without what follows a "?"  // without the part from "?" on
+  std::string host;  // the Host header; several are joined by commas
   std::string body;
-  bool is_local = false;        // of this machine
-  bool is_of_web_page = false;  // a browser says for whose page it asks
+  bool is_local = false;        // from this machine
+  bool is_of_web_page = false;  // has an Origin header: a browser sends it for a web page
 };
 
+// The answer to a request.
 struct HttpAnswer {
   int code = 200;
   std::string body;
   std::string content_type = "text/plain; charset=utf-8";
-  std::string content_security_policy;  // empty: nothing is said of it
-  uint64_t retry_after_seconds = 0;     // 0: the same
+  std::string content_security_policy;  // empty: no such header
+  uint64_t retry_after_seconds = 0;     // 0: no such header
 };
 
-// HTTP/1.1 for a handful of short questions, on threads of its own as long as it lives: one answer
-// a connection. Connections that are being read or written hold no thread, and each step has one
-// time for all of it, however its bytes come (lib/trace/daemon_limits.h): who sends slowly, or
-// never ends, keeps nobody else from an answer. Where there are too many connections, the one that
-// has been waiting for its request the longest is closed. The protocol is Boost.Beast's.
+// HTTP/1.1 for a few short requests, on threads of its own as long as it lives: one answer for each
+// connection. Connections that are being read or written hold no thread, and each step has a time
+// limit for all of its bytes (lib/trace/daemon_limits.h), so a client that sends slowly or never
+// ends keeps no other one from an answer. If there are too many connections, the one that has
+// waited for its request the longest is closed. The protocol is Boost.Beast's.
 //
 // thread: health: answer /metrics, /healthz, /readyz and /statusz; eight
 class HttpServer {
  public:
   struct Options {
     std::string address;  // HOST:PORT; port 0 picks a free one
-    // The bytes that the body of a request of this head may have; 0: it is not read. Any thread.
+    // Returns how many bytes the body of a request with this head may have; 0: it is not read.
+    // Called on any thread.
     std::function<size_t(const HttpServerRequest&)> body_bytes_max;
-    // On one of limits::kHealthThreads threads, which it may hold.
+    // Returns the answer. Called on one of limits::kHealthThreads threads, which it may block.
     std::function<HttpAnswer(const HttpServerRequest&)> answer;
-    // A connection was closed because there were too many. Any thread.
+    // Called on any thread when a connection was closed because there were too many.
     std::function<void()> crowded_out;
   };
-  // UNAVAILABLE, with the system's words, when it cannot listen there.
+  // Starts serving. Fails with UNAVAILABLE, with the system's reason, if it cannot listen there.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(Options options);
-  // Answers that are being made are waited for; all connections are closed.
+  // Waits for answers that are being made, and closes all connections.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;

@@ -16,6 +16,7 @@ using asio::ip::tcp;
 using boost::system::error_code;
 using std::chrono::milliseconds;
 
+// Interval of repeated cancellations, see CancelAfter.
 constexpr milliseconds kCancelAgain{20};
 
 bool IsOfThisMachine(const asio::ip::address& address) {
@@ -32,8 +33,9 @@ Sessions::Place Sessions::Add(const std::shared_ptr<Session>& session,
   const MutexLock lock(mutex_);
   const Place place = sessions_.insert(sessions_.end(), session);
   if (sessions_.size() > limits::kHealthConnectionsMax) {
-    too_many = sessions_.front().lock();  // none: it is at its end already
-    // Until it is gone it must not be found again.
+    // Null if that session is being destroyed already.
+    too_many = sessions_.front().lock();
+    // Moved behind the others: until it is gone it must not be chosen a second time.
     sessions_.splice(place, sessions_, sessions_.begin());
   }
   return place;
@@ -56,7 +58,8 @@ void Session::Begin() {
     asio::post(too_many->executor(), [too_many] { too_many->Close(); });
   }
   parser_.header_limit(limits::kHealthHeadBytesMax);
-  parser_.body_limit(std::numeric_limits<uint64_t>::max());  // judged by the head
+  // The limit of the body is decided once the head is known.
+  parser_.body_limit(std::numeric_limits<uint64_t>::max());
   EndWithin(milliseconds(limits::kHealthRequestMsMax));
   http::async_read_header(
       socket_, buffer_, parser_,
@@ -72,12 +75,13 @@ void Session::CancelAfter(milliseconds time) {
   timer_.expires_after(time);
   timer_.async_wait([weak = weak_from_this(), step = step_](error_code error) {
     const auto self = weak.lock();
-    // One that had expired already is told about as if it had not been set again.
+    // A timer that had expired when it was set again still reports its old expiry without an error.
     if (error || self == nullptr || self->step_ != step) return;
     self->step_over_ = step;
     error_code ignored;
     self->socket_.cancel(ignored);
-    // Bytes that were there already let what is pending go on: until it ends.
+    // An operation that finds more bytes ready continues in spite of a cancellation: it is
+    // cancelled until it ends.
     self->CancelAfter(kCancelAgain);
   });
 }
@@ -101,8 +105,9 @@ void Session::TakeHead(error_code error) {
   }
   request_.is_of_web_page = head.find(http::field::origin) != head.end();
   const size_t bytes_max = options_.body_bytes_max(request_);
-  // A body that nobody wants is left where it is.
+  // A body that no handler wants is left unread.
   if (bytes_max == 0) return Reply();
+  // A chunked body has no length to check before it is read.
   if (parser_.chunked()) return Answer({.code = 411, .body = "Content-Length is required\n"});
   if (parser_.content_length().value_or(0) > bytes_max) {
     return Answer({.code = 413, .body = "at most " + std::to_string(bytes_max) + " bytes\n"});
@@ -120,7 +125,8 @@ void Session::TakeBody(error_code error) {
 }
 
 void Session::Reply() {
-  ++step_;  // making the answer takes what it takes
+  // The time for making the answer is not limited here: the handler has limits of its own.
+  ++step_;
   Answer(options_.answer(request_));
 }
 
@@ -140,7 +146,7 @@ void Session::Answer(HttpAnswer answer) {
   reply_.content_length(answer.body.size());
   if (request_.method != "HEAD") reply_.body() = std::move(answer.body);
   EndWithin(milliseconds(limits::kHealthAnswerMsMax));
-  // The body of an answer to HEAD is left out, and its length said all the same.
+  // An answer to HEAD has the length of the body, but not the body.
   serializer_.emplace(reply_);
   auto done = [self = shared_from_this()](error_code error, size_t) { self->Finish(error); };
   if (request_.method == "HEAD") {
@@ -153,6 +159,8 @@ void Session::Answer(HttpAnswer answer) {
 void Session::Finish(error_code error) {
   if (error) return Close();
   error_code ignored;
+  // Closing with unread input would make the kernel send a reset, which can destroy the answer
+  // before the client reads it.
   socket_.shutdown(tcp::socket::shutdown_send, ignored);
   EndWithin(milliseconds(limits::kHealthLingerMsMax));
   Linger();
@@ -161,7 +169,8 @@ void Session::Finish(error_code error) {
 void Session::Linger() {
   socket_.async_read_some(asio::buffer(unwanted_),
                           [self = shared_from_this()](error_code error, size_t) {
-                            // Where bytes are always there already, nothing is ever pending.
+                            // If bytes are always ready, no operation is ever pending that could be
+                            // cancelled.
                             if (error || self->step_over_ == self->step_) return self->Close();
                             self->Linger();
                           });

@@ -21,12 +21,12 @@ namespace neurontrace {
 
 class Session;
 
-// Those that are there, the oldest first. Any thread.
+// The existing sessions, oldest first. Any thread.
 class Sessions {
  public:
   using Place = std::list<std::weak_ptr<Session>>::iterator;
 
-  // `too_many` becomes the one that has to be closed for it, if any.
+  // Adds a session. Sets `too_many` to the session that must be closed for it, if any.
   Place Add(const std::shared_ptr<Session>& session, std::shared_ptr<Session>& too_many);
   void Remove(Place place);
 
@@ -35,10 +35,11 @@ class Sessions {
   std::list<std::weak_ptr<Session>> sessions_ NT_GUARDED_BY(mutex_);
 };
 
-// One connection, from its first byte to its end. All of it runs on the socket's strand; what is
-// pending owns it.
+// One connection from its first byte to its end: head, body, answer, linger. All of it runs on the
+// socket's strand; the pending operation owns the session.
 class Session : public std::enable_shared_from_this<Session> {
  public:
+  // `options` and `sessions` must outlive it.
   Session(boost::asio::ip::tcp::socket socket, const HttpServer::Options& options,
           Sessions& sessions)
       : options_(options),
@@ -52,7 +53,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void Begin();
 
  private:
-  // Makes what is pending end then, as an operation that was aborted.
+  // Begins a step: its pending operation is aborted after this time.
   void EndWithin(std::chrono::milliseconds time);
   void CancelAfter(std::chrono::milliseconds time);
 
@@ -61,8 +62,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void Reply();
   void Answer(HttpAnswer answer);
 
-  // What was not read would make the kernel throw the answer away with the connection: it is taken
-  // for a moment.
+  // Called when the answer is written. Unread input would make the kernel discard the answer with
+  // the connection, so it is read and dropped for a moment.
   void Finish(boost::system::error_code error);
   void Linger();
   void Close();
@@ -72,8 +73,8 @@ class Session : public std::enable_shared_from_this<Session> {
   std::optional<Sessions::Place> place_;
   boost::asio::ip::tcp::socket socket_;
   boost::asio::steady_timer timer_;
-  uint64_t step_ = 0;       // which the timer is of
-  uint64_t step_over_ = 0;  // the last one whose time was up
+  uint64_t step_ = 0;       // the step that the timer belongs to
+  uint64_t step_over_ = 0;  // the last step whose time is over
   boost::beast::flat_buffer buffer_{limits::kHealthHeadBytesMax + limits::kHealthBodyBytesMax};
   boost::beast::http::request_parser<boost::beast::http::string_body> parser_;
   HttpServerRequest request_;

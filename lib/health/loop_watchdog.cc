@@ -12,7 +12,8 @@ namespace neurontrace {
 std::optional<uint64_t> LoopWatchdog::AgeNs() const {
   const uint64_t turn_ns = turn_ns_;
   if (turn_ns == 0) return std::nullopt;
-  const uint64_t now_ns = clock_.MonotonicNs();  // may be read before another turn
+  // Another thread may record a turn after this reading; the age is 0 then.
+  const uint64_t now_ns = clock_.MonotonicNs();
   return now_ns - std::min(now_ns, turn_ns);
 }
 

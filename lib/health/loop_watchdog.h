@@ -10,21 +10,23 @@
 
 namespace neurontrace {
 
-// When a sequence of tasks last had a turn, for threads that ask whether it still runs: what it
-// publishes itself stays as it was when it hangs. Before its first turn there is no age.
+// Records when a sequence last ran a task, for other threads that check whether it still runs:
+// values that the sequence publishes itself would stay the same if it hung. Before its first turn
+// there is no age. AgeNs and DescribeStuck: any thread.
 class LoopWatchdog {
  public:
-  explicit LoopWatchdog(const Clock& clock) : clock_(clock) {}  // outlives this
+  // `clock` must outlive this.
+  explicit LoopWatchdog(const Clock& clock) : clock_(clock) {}
 
-  // By a task that comes back at least once a second.
+  // Called by a task that repeats at least once a second.
   void Turn() { turn_ns_ = clock_.MonotonicNs(); }
-  // On the sequence, before what may well take long: until the next turn there is no age.
+  // Called on the sequence before work that may take long: until the next turn there is no age.
   void Rest() { turn_ns_ = 0; }
 
-  // Any thread. Since the last turn.
+  // Returns the time since the last turn; empty if there was none.
   std::optional<uint64_t> AgeNs() const;
-  // Any thread. Returns a message if no task has run for longer than limits::kSequenceStuckNs, else
-  // an empty string.
+  // Returns a message if no task has run for longer than limits::kSequenceStuckNs, else "". For
+  // HealthState::Watch.
   std::string DescribeStuck() const;
 
  private:

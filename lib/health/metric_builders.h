@@ -17,8 +17,9 @@
 
 namespace neurontrace {
 
-// Makes Prometheus metrics, which their registry owns. The labels of a family are on every metric
-// of it. Making a metric that exists returns that one.
+// Make Prometheus metrics, which their registry owns and which live as long as it. The labels of a
+// family are on all of its metrics. Making a metric that exists returns the existing one. Any
+// thread.
 inline prometheus::Family<prometheus::Counter>& MakeCounterFamily(
     prometheus::Registry& registry, const std::string& name, const std::string& help,
     const prometheus::Labels& labels = {}) {
@@ -43,7 +44,7 @@ inline prometheus::Gauge& MakeGauge(prometheus::Registry& registry, const std::s
   return MakeGaugeFamily(registry, name, help).Add(labels);
 }
 
-// `bounds` are the upper ends of all buckets but the last.
+// `bounds` are the upper ends of all buckets except the last.
 inline prometheus::Histogram& MakeHistogram(prometheus::Registry& registry, const std::string& name,
                                             const std::string& help,
                                             const prometheus::Histogram::BucketBoundaries& bounds,
@@ -51,14 +52,15 @@ inline prometheus::Histogram& MakeHistogram(prometheus::Registry& registry, cons
   return prometheus::BuildHistogram().Name(name).Help(help).Register(registry).Add(labels, bounds);
 }
 
-// Raises a counter to a sum that is kept elsewhere.
+// Raises a counter to a sum that is kept elsewhere; a lower sum changes nothing. One thread for
+// each counter.
 inline void RaiseCounter(prometheus::Counter& counter, double sum) {
   const double more = sum - counter.Value();
   if (more > 0) counter.Increment(more);
 }
 
 // Raises counters by place and reason to the numbers of `table`. The usual losses up to `last`
-// exist from the first call on, so that the first loss is an increase.
+// exist from the first call on, so that alerts see the first loss as an increase.
 inline void RaiseLosses(prometheus::Family<prometheus::Counter>& counters, const LossTable& table,
                         LossPlace last) {
   table.ForEach(last, [&counters](LossPlace place, LossReason reason, uint64_t events) {
@@ -82,7 +84,7 @@ struct OptionalGauge {
       gauge = nullptr;
     }
   }
-  // In seconds.
+  // Sets a time, which the gauge shows in seconds.
   void SetNs(std::optional<uint64_t> ns) {
     Set(ns ? std::optional(static_cast<double>(*ns) * 1e-9) : std::nullopt);
   }
@@ -95,7 +97,7 @@ struct GaugesByLabel {
   const char* label;
   std::map<Key, prometheus::Gauge*> gauges;
 
-  // `scale` is what the values are multiplied with.
+  // Sets the gauges to `values` times `scale`, and removes those of other keys.
   template <typename Value>
   void Set(const std::map<Key, Value>& values, double scale = 1) {
     std::erase_if(gauges, [&](const auto& gauge) {

@@ -11,7 +11,8 @@
 // For tests: HTTP as somebody speaks it who is not a library.
 namespace neurontrace {
 
-// On a new connection, which is the caller's.
+// For tests: HTTP over plain sockets, so that requests can be malformed. Say opens a connection,
+// sends `request` and returns the descriptor, which the caller closes.
 inline int Say(int port, const std::string& request) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in to{};

@@ -8,23 +8,24 @@
 
 namespace neurontrace {
 
-// A POST that came in, and what is answered. `name` is what follows the page's prefix in the path.
+// A POST that was received. `name` is the part of the path after the page's prefix.
 struct PostRequest {
   std::string name;
   std::string body;
 };
+// The answer to it.
 struct PostAnswer {
   int code = 202;
   std::string body;
-  uint64_t retry_after_seconds = 0;  // 0: nothing is said of it
+  uint64_t retry_after_seconds = 0;  // 0: no such header
 };
 
-// What a process takes by POST under a prefix of its HTTP port, as "/triggers/". `take` is called
-// on a thread of the server's, a few at a time, and may block it for a few seconds.
+// A page that accepts POSTs under a prefix of the HTTP port, such as "/triggers/". `take` is called
+// on a thread of the server, a few at a time, and may block it for a few seconds.
 struct PostPage {
   std::string prefix;
   size_t body_bytes_max = 0;    // larger: 413, unread
-  bool is_for_anybody = false;  // else 403 for whoever is not on this machine
+  bool is_for_anybody = false;  // otherwise 403 for clients on other machines
   std::function<PostAnswer(const PostRequest&)> take;
 };
 

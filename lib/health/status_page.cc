@@ -32,6 +32,7 @@ constexpr std::string_view kHead =
     "th,td{border-color:#333}p,th{color:#aaa}.ok{color:#6fcf8a}.bad{color:#ff8a80}}\n"
     "</style>";
 
+// Every text on the page goes through here: jobs, paths and log lines may be hostile.
 void AppendEscaped(std::string_view text, std::string& html) {
   for (const char c : CleanText(text, limits::kStatusCellBytesMax)) {
     switch (c) {
@@ -114,7 +115,7 @@ std::string ValueOf(prometheus::MetricType type, const prometheus::ClientMetric&
   }
 }
 
-// The series of one metric, so that one of many instances hides no other metric.
+// Limits the series of one metric, so that one with many instances hides no other.
 void AddRows(const prometheus::MetricFamily& family, StatusTable& table) {
   std::vector<std::vector<std::string>> rows;
   for (const prometheus::ClientMetric& metric : family.metric) {
@@ -124,6 +125,7 @@ void AddRows(const prometheus::MetricFamily& family, StatusTable& table) {
     }
     rows.push_back({family.name, std::move(labels), ValueOf(family.type, metric), family.help});
   }
+  // Sorted by labels, so that the page does not change its order at each refresh.
   std::sort(rows.begin(), rows.end());
   if (rows.size() > limits::kStatusMetricRowsMax) {
     const size_t more = rows.size() - limits::kStatusMetricRowsMax;
@@ -159,6 +161,7 @@ std::string RenderStatusPage(const StatusPage& page, const std::string& conditio
   for (const StatusTable& table : page.tables(is_local)) {
     AppendTable(table, limits::kStatusRowsMax, html);
   }
+  // Already limited metric by metric.
   const StatusTable numbers = NumbersTable(metrics);
   AppendTable(numbers, numbers.rows.size(), html);
   html += "</body></html>\n";

@@ -9,25 +9,25 @@
 
 namespace neurontrace {
 
-// One table of /statusz. Cells are plain text, of anybody: they are cleaned, cut and escaped.
+// One table of /statusz. Cells are plain text of any origin: they are cleaned, cut and escaped.
 struct StatusTable {
   std::string title;
   std::vector<std::string> columns;
   std::vector<std::vector<std::string>> rows;
 };
 
-// What a process reports about itself to a person with a browser.
+// The content of /statusz, which a process shows to a person with a browser.
 struct StatusPage {
   std::string program;  // "neurontrace-agent"
-  std::string build;    // as --version says it
-  // Called on a thread of the server's, a few at a time, and may block it for a few seconds.
-  // `is_local`: who asks is on this machine, and may see what is in logs.
+  std::string build;    // as --version prints it
+  // Returns the tables. Called on a thread of the server, a few at a time, and may block it for a
+  // few seconds. `is_local`: the client is on this machine, and may see the contents of logs.
   std::function<std::vector<StatusTable>(bool is_local)> tables;
 };
 
-// The page as HTML without scripts: the conditions of HealthState::Describe, the tables, and the
-// metrics. At most limits::kStatusRowsMax rows of a table and limits::kStatusMetricRowsMax of a
-// metric; what is left out is said.
+// Returns the page as HTML without scripts: the conditions of HealthState::Describe, the tables,
+// and the metrics. At most limits::kStatusRowsMax rows of a table and limits::kStatusMetricRowsMax
+// of a metric; the numbers of omitted rows are shown. Pure, except for calling `page.tables`.
 std::string RenderStatusPage(const StatusPage& page, const std::string& conditions, bool is_local,
                              const std::vector<prometheus::MetricFamily>& metrics);
 

@@ -18,12 +18,14 @@
 namespace neurontrace {
 namespace {
 
+// Defaults of keys that a rule does not set; docs/user/triggers.md names them.
 constexpr uint64_t kCoolDownDefaultNs = 600 * kNsPerSecond;
 constexpr uint32_t kPerHourDefault = 4;
 constexpr uint64_t kLastDefaultNs = 20 * kNsPerSecond;
 constexpr uint64_t kForDefaultNs = 10 * kNsPerSecond;
 
-// Up to 9 digits before the point and 6 behind it.
+// Accepts up to 9 digits before the point and 6 after it, so that no value exceeds a double's exact
+// range.
 std::optional<double> ParseNumber(std::string_view text) {
   const size_t point = std::min(text.find('.'), text.size());
   const bool digits_only =
@@ -51,7 +53,8 @@ std::optional<uint64_t> ParseDuration(std::string_view text) {
   for (const auto& [word, ns] : kUnits) {
     if (unit != word) continue;
     const double whole_ns = std::round(*number * ns);
-    return whole_ns < 0x1p63 ? static_cast<uint64_t>(whole_ns) : UINT64_MAX;  // out of any range
+    // Beyond every limit, so that the range check refuses it.
+    return whole_ns < 0x1p63 ? static_cast<uint64_t>(whole_ns) : UINT64_MAX;
   }
   return std::nullopt;
 }
@@ -70,6 +73,7 @@ std::vector<TomlKey> KeysOf(TriggerRule& rule) {
   const auto take_kind = [&rule](const TomlNode& value) -> std::string {
     rule.kind = TriggerKindOf(value.text);
     if (rule.kind != TriggerKind::kUnspecified) return "";
+    // Kinds that do not exist, but whose effect a POST has.
     if (value.text == "event" || value.text == "file") {
       return fmt::format(
           "must be one of {}; write `when = \"post\"`, and let the program that detects the {} run "
@@ -100,8 +104,8 @@ std::vector<TomlKey> KeysOf(TriggerRule& rule) {
           {"record-for", TakeDuration(rule.duration_ns)}};
 }
 
-// Reports the first thing that is wrong with the rule as a whole, as the next may follow from it,
-// at the key that it is about.
+// Reports the first problem of the rule as a whole, at the key that it is about: further ones may
+// only follow from it.
 void CheckWhole(const TriggerRule& rule, const TomlNode& section, TomlProblems& problems) {
   for (const TriggerRuleCheck& check : TriggerRuleChecks()) {
     const std::string words = check.words(rule);
@@ -145,6 +149,7 @@ absl::StatusOr<std::vector<TriggerRule>> ParseTriggerFile(std::string_view text,
                                                        .per_hour_max = kPerHourDefault,
                                                        .last_ns = kLastDefaultNs,
                                                        .duration_ns = kForDefaultNs});
+    // A rule with a wrong key is not checked further, as its other values would be misleading.
     if (TakeTomlSection(section, KeysOf(rule), problems)) CheckWhole(rule, section, problems);
   }
   RETURN_IF_ERROR(problems.status());

@@ -21,6 +21,7 @@ constexpr std::pair<std::string_view, TriggerKind> kKinds[] = {
     {"post", TriggerKind::kPost},
 };
 
+// Names appear in URLs (/triggers/NAME) and in labels of metrics.
 bool IsNameCharacter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
          c == '_' || c == '.';
@@ -45,6 +46,7 @@ std::string CheckKind(const TriggerRule& rule) {
 
 std::string CheckText(std::string_view text, size_t bytes_max) {
   if (text.size() > bytes_max) return fmt::format("is longer than {} bytes", bytes_max);
+  // Jobs are quoted in messages.
   if (CleanText(text, bytes_max) != text || text.find('"') != std::string_view::npos) {
     return "has unprintable characters or quotes";
   }
@@ -55,7 +57,7 @@ std::string CheckJob(const TriggerRule& rule) {
   return CheckText(rule.job, limits::kIdentityStringBytesMax);
 }
 
-// The error for a key that does not apply to the rule's kind.
+// Returns the error for a key that does not apply to the rule's kind.
 std::string NotOfKind(const TriggerRule& rule, TriggerKind kind) {
   return fmt::format(
       "applies to `when = \"{}\"`, but this rule has `when = \"{}\"`; remove the line",
@@ -66,6 +68,7 @@ std::string CheckTimesMedian(const TriggerRule& rule) {
   if (rule.kind != TriggerKind::kSlowExecution) {
     return rule.times_median == 0 ? "" : NotOfKind(rule, TriggerKind::kSlowExecution);
   }
+  // NaN would pass a check that only compares.
   if (std::isfinite(rule.times_median) && rule.times_median >= limits::kTriggerTimesMedianMin &&
       rule.times_median <= limits::kTriggerTimesMedianMax) {
     return "";
@@ -80,6 +83,7 @@ std::string CheckDuration(uint64_t ns, uint64_t min_ns, uint64_t max_ns) {
     return fmt::format("must be a duration from {} to {}", DescribeDuration(min_ns),
                        DescribeDuration(max_ns));
   }
+  // DescribeDuration writes whole milliseconds, and what it writes must read back the same.
   if (ns % kMillisecondNs != 0) return "must be a whole number of milliseconds";
   return "";
 }

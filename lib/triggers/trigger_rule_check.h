@@ -11,30 +11,33 @@
 
 namespace neurontrace {
 
-// "slow-execution": how a rule file names a kind.
+// Returns how a rule file names a kind, such as "slow-execution"; "" for kUnspecified.
 std::string_view WordOf(TriggerKind kind);
-// kUnspecified for a word that names none.
+// Returns the kind of this name; kUnspecified if there is none.
 TriggerKind TriggerKindOf(std::string_view word);
-// All of them, for messages: "slow-execution, silent-core, …".
+// Returns all names for messages: "slow-execution, silent-core, …".
 std::string DescribeTriggerKinds();
 
-// True for rules that are judged from decoded events, and so see nothing while no capture streams.
+// Returns true for rules that are evaluated on decoded events, and so cannot fire while no capture
+// streams.
 constexpr bool NeedsEvents(TriggerKind kind) {
   return kind == TriggerKind::kSlowExecution || kind == TriggerKind::kSilentCore;
 }
 
-// One thing that can be wrong with a rule: the key of the file that it is about, and a message that
-// says what is wrong and how it is put right; empty words: nothing.
+// One check of a rule: the key of the file that it is about, and a function that returns what is
+// wrong and how to fix it, or "".
 struct TriggerRuleCheck {
   std::string_view key;
   std::function<std::string(const TriggerRule&)> words;
 };
+// Returns all checks, in the order in which they are reported.
 const std::vector<TriggerRuleCheck>& TriggerRuleChecks();
 
-// All of them at once: INVALID_ARGUMENT names the rule and the first that is wrong. Pure.
+// Runs all checks. Fails with INVALID_ARGUMENT, naming the rule and its first problem. Pure.
 absl::Status CheckTriggerRule(const TriggerRule& rule);
 
-// "1.5s", "20m", the shortest form that a rule file takes for so many ns; whole milliseconds.
+// Returns `ns` in the shortest form that a rule file accepts, such as "1500ms" or "20m". `ns` is
+// rounded down to milliseconds.
 std::string DescribeDuration(uint64_t ns);
 
 }  // namespace neurontrace

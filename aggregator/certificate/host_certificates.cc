@@ -47,6 +47,7 @@ std::vector<HostCertificate> MakeHostCertificates(const CertificateEvidence& evi
     host.gaps_without_end =
         static_cast<uint64_t>(std::count_if(stream.gaps.begin(), stream.gaps.end(), HasNoEnd));
   }
+  // Streams come in the order of their arrival, which differs from capture to capture.
   std::stable_sort(hosts.begin(), hosts.end(), [](const auto& a, const auto& b) {
     return a.stream.worker.instance_id < b.stream.worker.instance_id;
   });

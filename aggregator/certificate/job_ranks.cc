@@ -106,6 +106,7 @@ void JobRankCensus::Job::Add(const RankedCore& core, const std::string& job_key,
 void JobRankCensus::Job::CountRanks() {
   ranks.workers = workers.size();
   for (const auto& [size, claim] : world_sizes) {
+    // Ascending; with more than the limit the conflict is certain anyway.
     if (ranks.world_sizes.size() < limits::kWorldSizesNamedMax) ranks.world_sizes.push_back(claim);
   }
   if (world_sizes.empty()) {
@@ -193,6 +194,7 @@ void JobRankCensus::Join(const std::string& a, const std::string& b) {
 std::string JobRankCensus::NodeOf(const WorkerIdentity& worker, const std::string& job) {
   const auto known = nodes_.find(worker);
   if (known != nodes_.end()) return known->second;
+  // Prefixed, so that a job key cannot be taken for the root of a communicator.
   std::string node = "job " + job;
   if (IsLoopbackRoot(job)) node += " on " + worker.instance_id;
   names_.try_emplace(node, job);
@@ -296,6 +298,8 @@ std::vector<JobRanks> JobRankCensus::Jobs() const {
   for (auto& [root, job] : jobs) {
     job.CountRanks();
     job.FindDisputes();
+    // The first name in the order of texts represents the job, so that each certificate has the
+    // same.
     for (const std::string& name : job.names) {
       if (name == *job.names.begin()) {
         job.ranks.job = name;

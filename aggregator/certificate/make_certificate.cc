@@ -47,6 +47,7 @@ std::vector<JobRanks> CompareRanksOf(const CertificateEvidence& evidence) {
   JobRankCensus census;
   std::set<WorkerIdentity> participants;
   std::map<WorkerIdentity, const WorkerInfo*> infos;
+  // Framework sources have no cores and take no part in ranks.
   for (const CaptureWorkerStatus& status : evidence.record.workers) {
     if (!status.framework) participants.insert(status.worker);
   }

@@ -73,6 +73,7 @@ std::string WithDetail(std::string text, const std::string& detail) {
   return detail.empty() ? text : fmt::format("{}: {}", text, detail);
 }
 
+// The agent's own reason, if it reports one, is more exact than the state of its worker.
 std::string NeverWords(const WorkerCertificate& worker) {
   if (worker.obstacle != CaptureObstacle::kNone) {
     return fmt::format("never took part ({})", WordsOf(worker.obstacle));
@@ -201,6 +202,7 @@ std::string WhyNone(const Certificate& certificate) {
   for (const WorkerCertificate& worker : certificate.workers) {
     if (worker.framework) continue;
     ++workers;
+    // Equal reasons are counted together: of a thousand workers most have the same one.
     const std::string why = worker.detail.empty() ? NeverWords(worker) : worker.detail;
     const auto known = std::find_if(reasons.begin(), reasons.end(),
                                     [&](const auto& reason) { return reason.first == why; });
@@ -489,6 +491,7 @@ void FinalizeCertificate(const CaptureRecord& record, Certificate& certificate) 
     if (!but_for.empty()) certificate.verdict += "; " + but_for;
     return;
   }
+  // A capture that never began holds nothing, however little speaks against it.
   certificate.complete = certificate.findings.empty() && has_begun;
   const std::string what = has_begun ? "incomplete: " : "not begun: ";
   if (certificate.findings.empty() && !has_begun) {

@@ -18,18 +18,24 @@ namespace neurontrace {
 // several processes.
 class FakeVolume final : public Volume {
  public:
+  // The content of a volume, which survives the volumes of crashed processes. Owned by the test.
   struct Disk {
     std::map<std::string, std::string> files;
     bool renames = true;
-    uint64_t bytes_max = UINT64_MAX;  // of all files: beyond, it is full
+    // Of all files together: beyond, the volume is full.
+    uint64_t bytes_max = UINT64_MAX;
     uint64_t realtime_ns = 1'700'000'000'000'000'000;
-    uint64_t writes = 0;  // operations that change something, so far
-    bool answers = true;  // else what is there cannot be read or listed
-    // Called with "make", "write", "commit", "remove" and so on and the name, before that is done.
+    // Changes of all volumes of this disk so far.
+    uint64_t writes = 0;
+    // If false, nothing can be read or listed.
+    bool answers = true;
+    // Called before each change with the operation ("make", "write", "commit", "remove" and so on)
+    // and the name.
     std::function<void(const std::string& what, const std::string& name)> before;
   };
 
-  // Dies before its `dies_at`th change: nothing of it works any more, as of a process that is gone.
+  // The volume stops working with its `dies_at`th change, like one whose process has died: neither
+  // that change nor any later one takes place.
   explicit FakeVolume(Disk& disk, uint64_t dies_at = UINT64_MAX) : disk_(disk), dies_at_(dies_at) {}
 
   uint64_t changes() const { return changes_; }
@@ -37,6 +43,7 @@ class FakeVolume final : public Volume {
   absl::StatusOr<std::unique_ptr<File>> Create(const std::string& name, Resumption) override {
     if (!IsVolumeName(name)) return InvalidArgument("'{}'", name);
     RETURN_IF_ERROR(Change("make", name));
+    // A volume without rename shows the file from its begin on.
     if (!disk_.renames) disk_.files[name] = "";
     return std::make_unique<FakeFile>(*this, name);
   }
@@ -84,6 +91,7 @@ class FakeVolume final : public Volume {
    public:
     FakeFile(FakeVolume& volume, std::string name) : volume_(volume), name_(std::move(name)) {}
     ~FakeFile() override {
+      // Without renames a crash leaves the half file; only a living process removes it.
       const bool goes = !is_whole_ && !volume_.disk_.renames && volume_.lives();
       if (goes) volume_.disk_.files.erase(name_);
     }

@@ -25,6 +25,7 @@ constexpr std::string_view kTemporaryEnding = ".part";
 // Opens one part of a path. O_NOFOLLOW together with O_DIRECTORY gives ENOTDIR for a symbolic link.
 absl::StatusOr<UniqueFd> OpenPart(int directory, const std::string& part, bool make,
                                   const std::string& where) {
+  // Another export may create the same directory at the same time: EEXIST is success.
   if (make && mkdirat(directory, part.c_str(), kDirectoryMode) == 0) {
     RETURN_IF_ERROR(SyncDirectoryOf(directory, where));
   } else if (make && errno != EEXIST) {

@@ -11,6 +11,7 @@
 namespace neurontrace {
 namespace {
 
+// With the carriage return of files that were edited on Windows.
 std::string_view Trimmed(std::string_view text) {
   constexpr std::string_view kBlanks = " \t\r";
   const size_t begin = text.find_first_not_of(kBlanks);
@@ -41,6 +42,7 @@ S3Credentials CredentialsOfProfile(std::string_view text, std::string_view profi
       is_in = Trimmed(line.substr(1, line.size() - 2)) == profile;
       continue;
     }
+    // Other keys of the profile, such as role_arn, are not supported and ignored.
     const size_t equals = line.find('=');
     if (!is_in || equals == std::string_view::npos) continue;
     const std::string_view key = Trimmed(line.substr(0, equals));
@@ -65,12 +67,15 @@ absl::StatusOr<S3Credentials> S3CredentialsFinder::Find() {
                             .session_token = environment_("AWS_SESSION_TOKEN")};
   if (HasKeys(credentials)) return credentials;
   const RoleQuestion question{environment_, region_, authorities_, http_};
+  // A named role that fails ends the search: falling back to other credentials would write with the
+  // rights of somebody else.
   ASSIGN_OR_RETURN(const auto of_service_account, WebIdentityCredentials(question));
   if (of_service_account) return *of_service_account;
   std::string path = environment_("AWS_SHARED_CREDENTIALS_FILE");
   if (path.empty()) path = environment_("HOME") + "/.aws/credentials";
   std::string profile = environment_("AWS_PROFILE");
   if (profile.empty()) profile = "default";
+  // A missing file is normal; another error is added to the message at the end.
   const auto text = ReadSmallFile(path, limits::kS3CredentialsFileBytesMax);
   credentials = CredentialsOfProfile(text.value_or(""), profile);
   if (HasKeys(credentials)) return credentials;

@@ -42,6 +42,7 @@ std::vector<std::string_view> XmlElements(std::string_view xml, std::string_view
     if (at >= xml.size() || (xml[at] != '>' && xml[at] != ' ')) continue;  // a longer name
     const size_t begin = xml.find('>', at);
     if (begin == std::string_view::npos) break;
+    // Elements of one name do not nest in these replies, so that the next end is the right one.
     const size_t end = xml.find(end_tag, begin);
     if (end == std::string_view::npos) break;
     elements.push_back(xml.substr(begin + 1, end - begin - 1));

@@ -17,6 +17,7 @@ namespace {
 constexpr size_t kRuleNameBytesMax = 64;
 constexpr size_t kShownBytesMax = 1'000;  // of a rule in a message
 
+// Names are words of the state file's lines, and appear in logs.
 bool IsRuleName(std::string_view name) {
   const auto is_good = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
@@ -45,6 +46,7 @@ std::string WordsAsToml(std::string_view text) {
   return members.empty() ? "" : fmt::format("{{{}}}", members);
 }
 
+// The version of the file's form; a file with another one is not read.
 constexpr std::string_view kHeader = "neurontrace standing exports 1";
 constexpr size_t kStateBytesMax = 64u << 20;
 constexpr size_t kEntryBytesMax = 160;  // a rule's name, a capture, two numbers and a word
@@ -101,6 +103,7 @@ bool Matches(const StandingRule& rule, const CaptureRecord& record) {
   const bool is_complete = record.state == CaptureState::kComplete;
   const bool is_wanted =
       is_complete || (rule.incomplete && record.state == CaptureState::kIncomplete);
+  // Captures of other modes send no events: see CaptureMode.
   const bool has_events = record.spec.mode == CaptureMode::kStream ||
                           record.spec.mode == CaptureMode::kSnapshot ||
                           record.spec.mode == CaptureMode::kContinuous;

@@ -57,6 +57,8 @@ void Bandwidth::Begin(const TimelineRecord& record, uint32_t lane, uint64_t byte
   }
   const uint64_t length_ns = record.end_ns - record.start_ns;
   const uint64_t further = (record.end_ns - 1 - bin_start_ns_) / bin_ns_;
+  // A long transfer makes a sample for each bin that it spans: without these limits a few hostile
+  // events could make millions.
   if (length_ns > kSpreadMaxNs || active_.size() >= kActiveMax ||
       further > kSpreadBinsMax - std::max(bins_ahead_, bins_of_call_)) {
     ++counts_.not_spread;

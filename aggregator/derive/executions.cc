@@ -91,6 +91,8 @@ void ExecutionFinder::TakeDevice(const TimelineRecord& record, const ShapeFields
   const Key key(record.stream, *exec_id);
   const auto known = pending_.find(key);
   if (known != pending_.end()) {
+    // By the device's clock the physical cores begin and end nearly together; a later use of the
+    // exec_id is much further away than kJoinNs.
     if (record.start_ns <= known->second.execution.end_ns ||
         record.start_ns - known->second.execution.end_ns <= kJoinNs) {
       Join(record, known->second);
@@ -111,6 +113,7 @@ void ExecutionFinder::TakeDevice(const TimelineRecord& record, const ShapeFields
 
 void ExecutionFinder::TakeRuntime(const TimelineRecord& record, const ShapeFields& fields,
                                   std::vector<Execution>& done) {
+  // Not counted: without its start, the host's call shows nothing of the device.
   if ((record.flags & kStartLost) != 0) return;
   GiveOut(Begin(record, fields, ExecutionSource::kRuntime), done);
 }

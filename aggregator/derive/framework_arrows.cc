@@ -15,6 +15,7 @@ namespace {
 // removed first.
 constexpr size_t kSearchedMax = 32;
 
+// Of points at one time, a start must be known before the steps and ends that continue it.
 int OrderOf(RecordKind kind) {
   switch (kind) {
     case RecordKind::kFlowStart:
@@ -39,6 +40,7 @@ FrameworkArrows::Key FrameworkArrows::KeyOf(const TimelineRecord& record) {
   const uint64_t* value = FindAttribute(record, KeyScope::kTop, "flow_id", &about);
   if (value == nullptr) return key;
   const bool is_text = about->type == ValueType::kString || about->type == ValueType::kJson;
+  // Texts outlive no batch, so that a hash of them is kept.
   key.id = is_text ? HashEventType(record.text(*value)) : *value;
   return key;
 }
@@ -51,6 +53,7 @@ std::string_view FrameworkArrows::CategoryOf(const Key& key) const {
 void FrameworkArrows::AddSpan(uint64_t row, const ArrowSpan& span) {
   AdvanceTo(span.start_ns);
   next_number_ = span.number + 1;
+  // Rows are never removed otherwise: most files have few.
   if (rows_.size() >= kRowsMax && !rows_.contains(row)) ForgetRows(span.start_ns);
   Row& spans = rows_[row];
   // It can hold only points of its own time, so the latest one suffices.
@@ -121,6 +124,8 @@ void FrameworkArrows::Settle() {
       if (point.kind != RecordKind::kFlowEnd) open_.erase(point.key);
       continue;
     }
+    // Callers write a batch only after its arrows are known: what they can still add to a span
+    // depends on whether it is written.
     span->is_past = span->number < batch_number_;
     if (point.kind != RecordKind::kFlowStart) {
       ++ends_;

@@ -14,6 +14,8 @@
 namespace neurontrace {
 namespace {
 
+// Each warning says what was not joined and why, because a missing arrow looks like a missing
+// cause.
 void AddMappingWarnings(const LinkCounts& counts, std::vector<std::string>& warnings) {
   if (counts.mapped_contradicted > 0) {
     warnings.push_back(fmt::format(
@@ -58,10 +60,12 @@ OpenSpans::Place OpenSpans::Find(const Thread& thread, uint64_t start_ns, uint64
       if (place.innermost != nullptr) continue;
       spans.erase(spans.begin() + static_cast<ptrdiff_t>(at));
       --open_;
+      // The span under way ends before the one in question: it does not enclose it.
     } else if (span.end_ns < end_ns) {
       place.crosses = place.crosses || place.innermost == nullptr;
     } else {
       if (place.innermost == nullptr) place.innermost = &span;
+      // A call: the operation that made it is further out.
       if (span.chain == 0) continue;
       place.operation = &span;
       break;
@@ -131,6 +135,7 @@ std::vector<std::string> LinkCounts::Warnings() const {
     if (calls_without_thread > 0) text += fmt::format("; {} name no thread", calls_without_thread);
     warnings.push_back(std::move(text));
   }
+  // Only if nothing at all was joined: a trace may well contain other processes, too.
   if (operations == 0 && operations_elsewhere > 0 && calls > 0) {
     warnings.push_back(fmt::format(
         "{} framework operations belong to processes that are not workers in this capture",
@@ -164,6 +169,8 @@ FrameworkLinks::FrameworkLinks(std::span<const TimelineStream> streams,
         instances.try_emplace(identity.worker.instance_id, next_instance).first->second;
     if (about.is_framework && !about.has_own_time) with_operations.insert(about.instance);
     if (about.is_core) {
+      // Framework files know a process id alone, which two workers of an instance may share, in two
+      // containers or one after the other.
       const auto [process, is_new] = processes_.try_emplace(
           std::pair(about.instance, uint64_t{about.pid}), Process{.worker = about.worker});
       process->second.is_ambiguous |= !is_new && process->second.worker != about.worker;
@@ -171,6 +178,7 @@ FrameworkLinks::FrameworkLinks(std::span<const TimelineStream> streams,
     streams_.push_back(about);
   }
   for (StreamAbout& about : streams_) {
+    // On other instances calls are not counted as unjoined, since there is nothing to join them to.
     about.has_operations = about.is_core && with_operations.contains(about.instance);
   }
   TakeMapping(names);
@@ -211,6 +219,7 @@ FrameworkLinks::ShapeAbout FrameworkLinks::Examine(const Shape& shape) {
     for (uint16_t i = 0; i < shape.keys.size(); ++i) {
       const ShapeKey& key = shape.keys[i];
       if (key.scope == KeyScope::kTop && key.name == "pid") about.pid_key = i;
+      // The name that PyTorch's Kineto gives it.
       if (key.scope == KeyScope::kData && key.name == "Sequence number") about.number_key = i;
     }
     return about;
@@ -318,6 +327,8 @@ void FrameworkLinks::TakeCall(const TimelineRecord& record) {
   const bool is_within_call = place.innermost != nullptr && place.innermost->chain == 0;
   if (!is_within_call) {
     ++counts_.calls;
+    // The innermost operation alone: those around it are its ancestors and would only repeat the
+    // arrow.
     if (place.innermost != nullptr) {
       ++counts_.calls_joined;
       Add(place.innermost->chain, LinkRole::kStep, LinkKind::kFrameworkCall);
@@ -400,6 +411,7 @@ void FrameworkLinks::TakeExecute(const TimelineRecord& record) {
     chains_forgotten_ += calls_.size();
     calls_.clear();
   }
+  // A thread has one such call at a time: a newer one replaces it.
   calls_[{record.stream, record.thread_id}] = {record.end_ns, chain};
 }
 
@@ -409,6 +421,7 @@ void FrameworkLinks::TakePreparation(const TimelineRecord& record, const ShapeAb
   const Key key{record.stream, LinkKind::kExecution, *exec_id};
   const auto call =
       HasThread(record) ? calls_.find({record.stream, record.thread_id}) : calls_.end();
+  // The preparation must lie within the call: the same thread and host clock leave no doubt.
   const bool is_within = call != calls_.end() && call->second.chain != 0 &&
                          record.start_ns < call->second.end_ns &&
                          record.end_ns <= call->second.end_ns;

@@ -7,6 +7,7 @@
 namespace neurontrace {
 namespace {
 
+// The names in the vendor's SystemProfileHbmUsage, in the order of HbmCategory.
 constexpr std::array<std::string_view, kHbmCategories> kCategoryNames = {
     "generic",
     "tensor_instructions",
@@ -84,6 +85,7 @@ HbmUse::HbmUse(std::span<const TimelineStream> streams, ShapeFieldTable& fields)
     : streams_(streams), fields_(fields) {}
 
 std::optional<uint32_t> HbmUse::ProcessOf(const TimelineRecord& record, const ShapeFields& fields) {
+  // An event without these numbers counts for HBM 0 of device 0.
   const Place place(record.stream, StartNumber(record, fields, DerivedField::kDevice).value_or(0),
                     StartNumber(record, fields, DerivedField::kHbm).value_or(0));
   const auto known = process_at_.find(place);
@@ -102,6 +104,7 @@ std::optional<uint32_t> HbmUse::FindProcess(const Place& place) {
     if (memories_.size() >= kMemoriesMax) return std::nullopt;
     memory = memory_numbers_.emplace(identity, static_cast<uint32_t>(memories_.size())).first;
     memories_.push_back(identity);
+    // Samples before the first event of a process lack its use, which nobody reported.
     now_.push_back({.hbm = memory->second});
   }
   const std::pair key(memory->second, worker);
@@ -126,6 +129,7 @@ void HbmUse::TakeSpan(const TimelineRecord& record, const ShapeFields& fields) {
     return;
   }
   const Waiting about{*process, HbmCategoryOf(StartText(record, fields, DerivedField::kUsage))};
+  // The totals are attributes of the stop, which is in a later chunk.
   if ((record.flags & kStopFollows) != 0) {
     waiting_.insert_or_assign(record.span_id, about);
     return;
@@ -157,6 +161,7 @@ void HbmUse::Push(const Waiting& about, uint64_t time_ns, std::optional<uint64_t
     ++counts_.failed;
     return;
   }
+  // Only both together describe the state after the event.
   if (!category_bytes || !total_bytes) {
     ++counts_.without_total;
     return;

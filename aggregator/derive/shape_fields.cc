@@ -8,6 +8,8 @@
 namespace neurontrace {
 namespace {
 
+// Event types of the Neuron runtime's system profile; docs/formats/derived.md lists what each
+// figure uses.
 constexpr std::pair<std::string_view, DerivedType> kDerivedTypes[] = {
     {"nc_exec_running", DerivedType::kRunning},
     {"device_exec", DerivedType::kRunning},
@@ -29,6 +31,7 @@ struct FieldName {
   KeyScope scope;
   DerivedField field;
 };
+// Two names can lead to one field, because event types name the same thing differently.
 constexpr FieldName kFieldNames[] = {
     {"exec_id", KeyScope::kData, DerivedField::kExecId},
     {"op_id", KeyScope::kData, DerivedField::kOpId},
@@ -100,6 +103,7 @@ std::optional<uint64_t> NumberInText(std::string_view text) {
 std::string_view StartText(const TimelineRecord& record, const ShapeFields& fields,
                            DerivedField field) {
   const uint16_t key = fields.of(field);
+  // Also true for kNone, which is larger than any index.
   if (key >= record.start_values().size()) return {};
   if (record.start().keys[key].type != ValueType::kString) return {};
   return record.text(record.start_values()[key]);

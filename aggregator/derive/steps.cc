@@ -72,6 +72,7 @@ void StepFinder::NoteFrameworkStep(const TimelineRecord& record, const ShapeFiel
             .end_ns = record.end_ns,
             .is_open = (record.flags & kOpen) != 0};
   ++counts_.framework;
+  // Its times do not relate to executions, so that it need not wait for any.
   if (streams_[record.stream].description.has_own_time()) {
     ++counts_.own_time;
     done.push_back(std::move(step));
@@ -94,6 +95,7 @@ void StepFinder::NoteFrameworkStep(const TimelineRecord& record, const ShapeFiel
 }
 
 void StepFinder::TakeExecution(const Execution& execution, std::vector<Step>& done) {
+  // The host's calls would count each execution twice.
   if (execution.source != ExecutionSource::kDevice) return;
   const WorkerIdentity& worker = streams_[execution.stream].description.identity.worker;
   const auto held = held_.find(Worker(worker.instance_id, worker.pid));
@@ -161,6 +163,7 @@ void StepFinder::CloseSteps(uint64_t time_ns, std::deque<Step>& steps, std::vect
 }
 
 void StepFinder::CloseBefore(uint64_t time_ns, std::vector<Step>& done) {
+  // Most captures have no framework steps at all.
   if (held_count_ == 0) return;
   const auto first = static_cast<ptrdiff_t>(done.size());
   for (auto& [worker, steps] : held_) CloseSteps(time_ns, steps, done);

@@ -155,6 +155,7 @@ void DurationSketch::AddTo(uint16_t bin, uint64_t count) {
     bins_[latest_].count += count;
     return;
   }
+  // A sorted vector: real sketches have a few dozen bins, and iterating in order gives quantiles.
   const auto at = std::lower_bound(bins_.begin(), bins_.end(), bin,
                                    [](const Bin& b, uint16_t number) { return b.number < number; });
   latest_ = static_cast<size_t>(at - bins_.begin());
@@ -183,6 +184,8 @@ void DurationSketch::Merge(const DurationSketch& other) {
 
 uint64_t DurationSketch::QuantileNs(double q) const {
   if (count_ == 0) return 0;
+  // The nearest-rank definition: a quantile is always a value that occurred, apart from its bin's
+  // width.
   const double wanted = std::ceil(std::clamp(q, 0.0, 1.0) * static_cast<double>(count_));
   const uint64_t rank = std::clamp<uint64_t>(static_cast<uint64_t>(wanted), 1, count_);
   // The maximum is known exactly, the last bin's middle is not.
@@ -219,6 +222,7 @@ std::vector<StragglerRow> Stragglers::Finish(std::span<const uint64_t> absences)
     if (i < absences.size()) rows_[i].absent = absences[i];
   }
   std::erase_if(rows_, [](const StragglerRow& r) { return r.collectives == 0 && r.absent == 0; });
+  // By the time that the others lost, rather than by how often the core was last.
   std::stable_sort(rows_.begin(), rows_.end(), [](const StragglerRow& a, const StragglerRow& b) {
     return a.lateness.sum_ns() > b.lateness.sum_ns();
   });
@@ -228,6 +232,7 @@ std::vector<StragglerRow> Stragglers::Finish(std::span<const uint64_t> absences)
 // Types are numbered from 1, and 1 is kOther, so that 0 can mean "not looked up yet".
 uint32_t DurationStats::TypeOf(const SharedShape& shape) {
   const bool is_kept = shape.number < ShapeFieldTable::kShapesMax;
+  // Avoids hashing the name for each event.
   if (is_kept && shape.number < type_of_shape_.size() && type_of_shape_[shape.number] != 0) {
     return type_of_shape_[shape.number];
   }
@@ -249,6 +254,7 @@ uint32_t DurationStats::TypeOf(const SharedShape& shape) {
 }
 
 DurationRow& DurationStats::RowOf(const TimelineRecord& record) {
+  // Several shapes may have one type.
   const uint32_t type = TypeOf(*record.shape);
   if (rows_.empty()) rows_.push_back({.event_type = kOther, .stream = kOtherStream});
   if (record.stream >= row_of_.size()) row_of_.resize(record.stream + 1);
@@ -316,6 +322,7 @@ void BusyShareSums::Add(const Execution& execution) {
   sum.share.stream = execution.stream;
   sum.share.source = execution.source;
   ++sum.share.executions;
+  // It is not known how much of the time it ran.
   if (execution.is_open) {
     ++sum.share.open;
     return;
@@ -370,6 +377,8 @@ std::vector<BusyShare> BusyShareSums::Finish() {
   return shares;
 }
 
+// Finders come before tables: each batch passes through the finders, and their results through the
+// tables, so that no figure needs a second reading.
 struct CaptureSummaryBuilder::Parts {
   Parts(std::span<const TimelineStream> streams, const TimelineFilter& filter,
         SummaryOptions options)
@@ -423,6 +432,8 @@ struct CaptureSummaryBuilder::Parts {
 void CaptureSummaryBuilder::Parts::NoteTimes(const TimelineBatch& batch) {
   for (const TimelineRecord* record : batch.records) {
     if (has_own_time[record->stream]) continue;
+    // Spans that reach into the window count from its begin, or shares of the window would exceed
+    // 100 %.
     begin_ns = std::min(begin_ns, std::max(record->start_ns, window_start_ns));
     end_ns = std::max(end_ns, std::min(record->end_ns, window_end_ns));
   }

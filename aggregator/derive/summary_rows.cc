@@ -85,6 +85,7 @@ std::vector<StepRow> StepRows::Finish() {
 void CommunicatorRows::Add(Collective&& collective) {
   if (collective.communicator >= rows_.size()) rows_.resize(collective.communicator + 1);
   CommunicatorRow& row = rows_[collective.communicator];
+  // Before the other cases: an incomplete one may also be disjoint.
   if (collective.absent_count > 0) ++row.incomplete;
   if (collective.members.size() < 2) {
     ++row.single;
@@ -106,6 +107,7 @@ void CommunicatorRows::Add(Collective&& collective) {
     end_ns = std::max(end_ns, member.end_ns);
     is_open |= member.is_open;
   }
+  // From the last arrival: before it the collective could not proceed, and that wait is the skew's.
   if (!is_open) row.durations.Add(end_ns - collective.last_arrival_ns());
   KeepLargest(std::move(collective), worst_max_, IsMoreSkewed, worst_);
 }
@@ -146,6 +148,7 @@ void BandwidthRows::Add(const BandwidthSample& sample, uint64_t bin_ns) {
   row.stream = sample.stream;
   row.direction = sample.direction;
   row.bytes += sample.bytes;
+  // The highest bin rather than the shortest transfer, whose rate would be a matter of rounding.
   const double rate = sample.BytesPerSecond(bin_ns);
   if (rate <= row.peak_bytes_per_second) return;
   row.peak_bytes_per_second = rate;

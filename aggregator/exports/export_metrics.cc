@@ -43,6 +43,7 @@ const char* FailureWord(absl::StatusCode code, bool delivers) {
     case absl::StatusCode::kPermissionDenied:
     case absl::StatusCode::kDeadlineExceeded:
       return delivers ? kDestination : kStore;
+    // What remains, such as DATA_LOSS and INTERNAL, is a fault on the aggregator's side.
     default:
       return kStore;
   }

@@ -38,6 +38,7 @@ class ReplyFile : public OutputFile {
         bytes_sent_(bytes_sent) {}
 
   absl::Status Write(std::string_view bytes) override {
+    // Including what is skipped: progress is about the whole file.
     bytes_sent_ += bytes.size();
     if (!held_.Skip(bytes)) return Differs(write_, name_);
     // gRPC refuses messages above a limit of the receiver, hence the pieces.
@@ -124,6 +125,7 @@ absl::StatusOr<std::unique_ptr<OutputFile>> GrpcOutputFiles::Open(std::string_vi
   if (names_.size() >= limits::kExportFilesMax) {
     return ResourceExhausted("export: more than {} files", limits::kExportFilesMax);
   }
+  // Replies name their file by this number, in the order of opening.
   const auto number = static_cast<uint32_t>(names_.size());
   if (!names_.emplace(name).second) return InvalidArgument("export: two files named {}", name);
   ResumePrefix held = held_.Take(name);

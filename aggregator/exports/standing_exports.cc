@@ -108,6 +108,7 @@ bool StandingExports::IsGone(const CaptureId& capture) const {
 }
 
 void StandingExports::RunAndAgain() {
+  // Before exports, so that none is started for a deleted capture.
   queue_.ForgetGone([this](const CaptureId& capture) { return IsGone(capture); });
   while (const auto task = queue_.Next()) {
     if (is_ending_) return;
@@ -130,6 +131,7 @@ void StandingExports::Do(const StandingQueue::Task& task) {
   const auto record = deps_.store.captures().Get(task.capture);
   absl::Status status = record.status();
   if (status.ok()) {
+    // Written before the export, so that the log also has exports that the process did not survive.
     deps_.audit.Write(ExportedByRule({.action = "export.begin",
                                       .rule = task.rule->name,
                                       .capture = task.capture,

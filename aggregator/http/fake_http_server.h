@@ -19,23 +19,28 @@
 
 namespace neurontrace {
 
-// A server of HTTP on this machine for tests, which answers as it is told and keeps what it was
-// asked, one request for each connection.
+// An HTTP server on the loopback interface for tests. It answers with what a handler returns and
+// keeps all requests, one for each connection.
 class FakeHttpServer {
  public:
+  // A request as it was received.
   struct Request {
     std::string method;
-    std::string target;  // with its query
-    std::string head;    // all lines before the body
+    // The path with its query.
+    std::string target;
+    // All lines before the body.
+    std::string head;
     std::string body;
   };
   struct Answer {
     std::string status = "200 OK";
     std::string body;
-    std::string headers;  // each with \r\n
+    // Further header lines, each with \r\n at its end.
+    std::string headers;
   };
   using Handler = std::function<Answer(const Request&)>;
 
+  // Listens on a free port at once. Aborts if that fails: a test cannot continue.
   explicit FakeHttpServer(Handler handler)
       : handler_(std::move(handler)), listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in address = {};
@@ -50,6 +55,7 @@ class FakeHttpServer {
     port_ = ntohs(address.sin_port);
     thread_ = std::thread([this] { Serve(); });
   }
+  // Closing the listener makes accept fail, which ends the thread.
   ~FakeHttpServer() {
     shutdown(listener_.get(), SHUT_RDWR);
     thread_.join();
@@ -62,6 +68,8 @@ class FakeHttpServer {
   }
 
  private:
+  // Handles one connection at a time. "Connection: close" makes the client connect again for each
+  // request, so that none waits behind an idle connection.
   void Serve() {
     while (true) {
       const UniqueFd peer(accept(listener_.get(), nullptr, nullptr));
@@ -79,6 +87,8 @@ class FakeHttpServer {
     }
   }
 
+  // Reads up to the end of the body that Content-Length announces, which suffices for libcurl's
+  // requests.
   static Request Read(int peer) {
     Request request;
     char bytes[4096];

@@ -21,12 +21,15 @@ class EventScript {
     std::string text;
   };
   using Value = std::variant<uint64_t, int64_t, double, bool, std::string, Json>;
+  // An attribute with its value, from whose type the column's type follows.
   struct Attribute {
     std::string name;
     Value value;
     KeyScope scope = KeyScope::kData;
   };
   using Attributes = std::vector<Attribute>;
+  // An event as EventChunkBuilder takes it. Fields that are 0 or empty are absent, except for the
+  // time.
   struct Event {
     std::string type;
     Phase phase = Phase::kInstant;

@@ -10,6 +10,8 @@
 namespace neurontrace {
 namespace {
 
+// The rule of the store's index, written independently of it. A multiset, because spans of one type
+// and tracking id may nest.
 std::vector<ForeignStop> FindForeignStops(const DecodedChunk& chunk) {
   std::multiset<std::pair<std::string_view, uint64_t>> open;
   std::vector<ForeignStop> found;
@@ -63,6 +65,7 @@ void FakeChunkSource::AddColumns(uint32_t stream, std::string_view columns) {
                                    ? entry.first_timestamp_ns
                                    : std::min(about.first_timestamp_ns, entry.first_timestamp_ns);
     about.last_timestamp_ns = std::max(about.last_timestamp_ns, entry.last_timestamp_ns);
+    // Readers rely on this bound, see StreamDescription.
     about.chunk_span_max_ns =
         std::max(about.chunk_span_max_ns, entry.last_timestamp_ns - entry.first_timestamp_ns);
     stored.index.emplace(std::pair(entry.last_timestamp_ns, entry.sequence), entry);

@@ -12,27 +12,28 @@
 
 namespace neurontrace {
 
-// A capture in memory, for tests and benchmarks of what reads one.
+// A capture in memory, for tests and benchmarks of readers. Used by one thread at a time.
 class FakeChunkSource : public ChunkSource {
  public:
   CaptureDescription& description() { return description_; }
 
-  // Adds a stream; what it returns names it below.
+  // Adds a stream and returns its number for the functions below.
   uint32_t AddStream(StreamIdentity identity, std::vector<RankEvidence> evidence = {});
   StreamDescription& stream(uint32_t number) { return description_.streams[number]; }
   // Adds the events of a builder as the stream's next chunk.
   void AddChunk(uint32_t stream, EventChunkBuilder& builder);
-  // Columns that no builder made, if a reader takes them; else aborts.
+  // Adds columns that no builder made. Aborts if they cannot be decoded.
   void AddColumns(uint32_t stream, std::string_view columns);
-  // The index is then as builds wrote it that did not note them.
+  // Makes the index look like one of builds that did not record event types.
   void ForgetEventTypes();
-  // Makes a chunk unreadable, as a store whose disk lost it would.
+  // Makes a chunk unreadable, like one that a store's disk has lost.
   void Lose(uint32_t stream, uint64_t sequence);
-  // The columns of a chunk, to be spoilt.
+  // The stored columns of a chunk, for tests that damage them.
   std::string& columns(uint32_t stream, uint64_t sequence);
 
+  // Calls of ReadColumns.
   uint64_t chunks_read() const { return chunks_read_; }
-  // Calls of ReadIndex, and what they gave.
+  // Calls of ReadIndex, and the entries that they returned.
   uint64_t index_reads() const { return index_reads_; }
   uint64_t entries_read() const { return entries_read_; }
 
@@ -42,6 +43,7 @@ class FakeChunkSource : public ChunkSource {
   absl::Status ReadColumns(uint32_t stream, uint64_t sequence, std::string& columns) override;
 
  private:
+  // Compressed as a store has it, so that readers decompress.
   struct StoredChunk {
     std::string compressed;
     uint32_t columns_bytes = 0;

@@ -37,6 +37,8 @@ const SharedShape* ShapeTable::Share(const Shape& shape, ChunkNames& names) {
   const auto known = shapes_.find(key_);
   if (known != shapes_.end()) return known->second.get();
   const size_t bytes = BytesOf(shape);
+  // A hostile capture can have a new shape in each chunk: beyond the limits memory is freed with
+  // the chunk.
   const bool is_kept = shapes_.size() < kShapesMax && bytes_ + bytes + key_.size() <= kBytesMax;
   auto shared = Copy(shape, is_kept ? shapes_.size() : next_own_number_++);
   const SharedShape* result = shared.get();

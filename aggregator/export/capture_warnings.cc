@@ -11,6 +11,7 @@
 namespace neurontrace {
 namespace {
 
+// An uncounted loss must never read as 0.
 std::string LostText(uint64_t events, bool is_unknown) {
   if (!is_unknown) return fmt::format("{}", events);
   return events == 0 ? "An unknown number of" : fmt::format("{} or more", events);
@@ -51,6 +52,8 @@ void ForEachWarning(
   if (header.certificate != nullptr) {
     const EventAccount& account = header.certificate->account;
     if (!account.whole()) add(DroppedText(account, IsAllUnreadable(header)), "Missing Data");
+    // The verdict is written even if it is good: a reader of the file alone should know that
+    // nothing is missing.
     add(header.certificate->verdict, "Capture");
     for (const std::string& finding : header.certificate->findings) add(finding, "Missing Data");
   }

@@ -28,12 +28,15 @@ bool IsWorse(const ClockFinding& a, const ClockFinding& b) {
   return Magnitude(a.amount_ns) > Magnitude(b.amount_ns);
 }
 
+// Each unit is used up to four digits and one decimal: bounds below a microsecond need their
+// nanoseconds.
 std::string DescribeDuration(uint64_t ns) {
   if (ns < 10'000) return fmt::format("{} ns", ns);
   if (ns < 10'000'000) return fmt::format("{:.1f} us", static_cast<double>(ns) / 1e3);
   return fmt::format("{:.1f} ms", static_cast<double>(ns) / 1e6);
 }
 
+// A sentence can name a few instances; the list is in the JSON.
 std::string Named(const std::vector<std::string>& names) {
   const size_t shown = std::min(names.size(), kInstancesNamed);
   std::string text =
@@ -42,6 +45,7 @@ std::string Named(const std::vector<std::string>& names) {
   return text;
 }
 
+// docs/formats/json.md defines the keys that this and the next two functions write.
 void WriteInstance(const InstanceClock& clock, JsonWriter& out) {
   out.Open('{').Member("instance_id", clock.instance_id).Member("boot_id", clock.boot_id);
   if (clock.bound_ns != kNoBound) {
@@ -105,6 +109,7 @@ std::string_view ToString(ClockFindingKind kind) {
 TimedFindings FindingsOf(const InstanceClock& clock, size_t findings_max) {
   TimedFindings timed;
   for (const ClockFinding& finding : clock.model.findings) timed.findings.push_back({&finding, 0});
+  // By badness first, because what is cut off must be the least important; by time afterwards.
   if (timed.findings.size() > findings_max) {
     std::stable_sort(timed.findings.begin(), timed.findings.end(),
                      [](const auto& a, const auto& b) { return IsWorse(*a.finding, *b.finding); });
@@ -179,6 +184,7 @@ std::optional<uint64_t> ClockReport::bound_max_ns() const {
 }
 
 std::string ClockReport::Words() const {
+  // Files with their own time have no clock that any other statement applies to.
   if (own_times_ == 0) return HostWords();
   std::string own = fmt::format(
       "the times of {} framework file{} count from a moment that is not known and are not aligned "
@@ -196,6 +202,7 @@ std::string ClockReport::HostWords() const {
     return "times are those of each instance's own clock (CLOCK_REALTIME), as was asked for; they "
            "are not aligned";
   }
+  // kNoBound is the largest value, so that an instance without a bound is the worst.
   const InstanceClock& worst =
       **std::max_element(known_.begin(), known_.end(),
                          [](const auto* a, const auto* b) { return a->bound_ns < b->bound_ns; });

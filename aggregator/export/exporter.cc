@@ -93,6 +93,7 @@ absl::StatusOr<std::unique_ptr<Exporter>> MakeSummaryJson(const ExportRequest& r
 
 absl::StatusOr<std::unique_ptr<Exporter>> MakeXSpace(const ExportRequest& request,
                                                      OutputFiles& files) {
+  // Options that a format cannot follow are refused rather than ignored: a script would not notice.
   if (request.compression != ExportCompression::kNone) {
     return InvalidArgument("an XSpace is not compressed: its viewer reads plain files");
   }
@@ -130,6 +131,8 @@ TimelineOptions OptionsOf(const ExportRequest& request) {
   TimelineOptions options;
   options.filter = request.filter;
   if (request.clocks != nullptr && !request.raw_clocks) options.clocks = &request.clocks->maps;
+  // Raw times are asked for as they are: those of files with their own time must not be moved
+  // either.
   options.keeps_own_time = request.raw_clocks;
   return options;
 }
@@ -207,6 +210,8 @@ absl::StatusOr<TimelineHeader> HeaderOf(ChunkSource& source, const TimelineReade
   for (size_t i = 0; i < header.streams.size(); ++i) {
     const StreamDescription& stream = header.streams[i].description;
     if (stream.identity.kind != StreamKind::kFramework) continue;
+    // Names of files outside the window are not needed. Mapping files are never in it and always
+    // needed.
     if (!header.streams[i].is_in_window && !IsFrameworkMapping(stream.identity)) continue;
     ASSIGN_OR_RETURN(header.framework_names[i], ReadFrameworkNames(source, stream, room));
   }
@@ -240,6 +245,7 @@ absl::StatusOr<ExportSummary> ExportCapture(ChunkSource& source, const ExportFor
   const std::optional<std::string> window_warning = WindowWarning(*reader, lookback_ns);
   if (window_warning) header.warnings.push_back(*window_warning);
   RETURN_IF_ERROR(LookBeforeWindow(source, request, header));
+  // Declared before Begin, because the header points to it until Finish.
   SideReader side_reader(source, request);
   header.side_reader = &side_reader;
   RETURN_IF_ERROR(exporter->Begin(header));

@@ -20,6 +20,7 @@ struct PartName {
   bool in_primary;
   bool in_secondary;
 };
+// The vendor's names. A rank belongs to a core rather than to a process, so it groups rows only.
 constexpr std::array kParts = {
     PartName{"instance_id", Part::kInstanceId, true, true},
     PartName{"process_id", Part::kProcessId, true, true},
@@ -42,6 +43,7 @@ absl::StatusOr<std::vector<Part>> ParseParts(const std::vector<std::string>& nam
       return InvalidArgument("{} group: '{}' is not one of {}", primary ? "primary" : "secondary",
                              name, fmt::join(allowed, ", "));
     }
+    // A part that is named twice would only repeat its text in labels.
     if (std::find(parts.begin(), parts.end(), known->part) == parts.end()) {
       parts.push_back(known->part);
     }

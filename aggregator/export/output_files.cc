@@ -6,6 +6,7 @@
 namespace neurontrace {
 namespace {
 
+// An allow-list of characters that file systems, object stores and shells take without quoting.
 bool IsNameCharacter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
          std::string_view("._-=+@").find(c) != std::string_view::npos;

@@ -26,6 +26,8 @@ RowSource RowSourceOf(std::string_view event_type) {
 }
 
 std::string_view FrameworkCategory(std::string_view event_type) {
+  // All phases of the Trace Event Format. A category of one of these letters is not told apart from
+  // an absent one, which is harmless.
   constexpr std::string_view kPhases = "BEXiIRCbneSTpFstfPNODMVvac(),";
   const bool is_phase = event_type.size() == 1 && kPhases.find(event_type[0]) != kPhases.npos;
   return is_phase ? std::string_view() : event_type;

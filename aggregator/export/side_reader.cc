@@ -38,6 +38,7 @@ absl::Status SideReader::ReadHostSamples(std::string_view event_type, const Host
                                          ExportSummary& summary) {
   if (!request_.filter.event_types.Selects(event_type)) return absl::OkStatus();
   const std::vector<StreamKind>& kinds = request_.filter.stream_kinds;
+  // Samples of hosts are selected unless the kinds of streams are restricted to others.
   if (!kinds.empty() && std::find(kinds.begin(), kinds.end(), StreamKind::kHost) == kinds.end()) {
     return absl::OkStatus();
   }
@@ -74,6 +75,7 @@ absl::Status SideReader::ReadHbmSamples(uint64_t begin_ns, uint64_t end_ns,
   ASSIGN_OR_RETURN(options.filter.event_types, EventFilter::Parse(types));
   TimelineFilter& filter = options.filter;
   filter.window_start_ns = std::max(filter.window_start_ns, begin_ns);
+  // The end of a window is exclusive, while end_ns is the last event's.
   filter.window_end_ns = std::min(filter.window_end_ns, end_ns + (end_ns < UINT64_MAX ? 1 : 0));
   ASSIGN_OR_RETURN(const std::unique_ptr<TimelineReader> reader,
                    TimelineReader::Open(source_, std::move(options)));

@@ -12,6 +12,7 @@ void StopsMissed::Warn(const WaitingLimits& limits, ExportSummary& summary) cons
         "them, waited for theirs at once",
         without_room, limits.spans, limits.bytes >> 20));
   }
+  // Two warnings, because only the first could be avoided by a narrower selection.
   if (not_come > 0) {
     summary.warnings.push_back(fmt::format(
         "{} spans are shown without the attributes of their stops, which did not come", not_come));

@@ -35,6 +35,7 @@ constexpr uint64_t kMicrosecondNs = 1'000;
 constexpr std::string_view kOwnCategory = "neurontrace";
 constexpr std::string_view kFrameworkArrows = "framework";
 
+// Flow events of the Trace Event Format.
 char PhaseOf(LinkRole role) {
   switch (role) {
     case LinkRole::kStart:
@@ -50,6 +51,7 @@ char PhaseOf(LinkRole role) {
 }  // namespace
 
 void AppendMicroseconds(int64_t ns, std::string& out) {
+  // Unsigned, because the magnitude of INT64_MIN does not fit the signed type.
   uint64_t rest = static_cast<uint64_t>(ns);
   if (ns < 0) {
     out += '-';
@@ -104,6 +106,7 @@ absl::Status ChromeExporter::Begin(const TimelineHeader& header) {
 }
 
 uint32_t ChromeExporter::Placed(const TimelineRecord& record, uint64_t, Placement& placement) {
+  // A lane is described only if something may refer to it before its first event is written.
   const bool can_have_arrows =
       !no_flows_ && record.kind == RecordKind::kSpan && attributes_.is_framework(record);
   return can_have_arrows ? TidOf(placement.row, placement.lane) : 0;
@@ -143,6 +146,7 @@ void ChromeExporter::WriteSpan(const TimelineRecord& record, uint64_t number,
   const std::string_view name = attributes_.NameOf(record);
   const std::string_view category = attributes_.CategoryOf(record);
   lines_ = {};
+  // Asynchronous events may overlap freely, because they are not nested.
   AppendHead(placement.is_squeezed ? "b" : "X", name, category, record.start_ns, lines_.head);
   if (!placement.is_squeezed) {
     lines_.head += ",\"dur\":";
@@ -155,6 +159,7 @@ void ChromeExporter::WriteSpan(const TimelineRecord& record, uint64_t number,
   }
   AppendArguments(attributes_.Of(record), lines_.arguments);
   if (executions_) AppendArrows(record, lines_.after);
+  // Points must directly follow their span, see PlaceArrows.
   if (const auto points = points_.find(number); points != points_.end()) {
     if (!lines_.after.empty()) lines_.after += ",\n";
     lines_.after += points->second;
@@ -174,6 +179,7 @@ void ChromeExporter::AppendArrows(const TimelineRecord& record, std::string& out
     const std::string_view category = FrameworkLinks::NameOf(point.kind);
     AppendHead({&phase, 1}, category, category, record.start_ns, out);
     AppendJsonNumber("id", point.id, out);
+    // Binds the arrow's end to the enclosing slice instead of the next one.
     if (phase == 'f') out += ",\"bp\":\"e\"";
     out += '}';
   }
@@ -238,6 +244,7 @@ absl::Status ChromeExporter::WriteCounter(const TimelineRecord& record) {
   lines_ = {};
   const auto& keys = record.start().keys;
   for (size_t i = 0; i < keys.size(); ++i) {
+    // Viewers cannot draw texts as a series.
     if (!IsCounterValue(keys[i])) continue;
     AppendCounterValue(keys[i].name, keys[i], record.values[i], lines_.arguments);
   }
@@ -273,6 +280,7 @@ void ChromeExporter::WriteLosses() {
     lines_ = {};
     AppendHead("i", IsGivenWay(loss) ? "not recorded" : "events lost", kOwnCategory, at_ns,
                lines_.head);
+    // The scope of the instant: the whole process.
     lines_.head += ",\"s\":\"p\"";
     std::string& out = lines_.arguments;
     AppendJsonText("stream", ToString(header_->streams[stream].description.identity), out);

@@ -69,6 +69,7 @@ class LineClock {
   void Append(uint64_t raw_ns, bool is_device_stamped, std::string& out) {
     if (!cursor_) return;
     out += fmt::format(",\"reference_ns\":{}", cursor_->ToReference(raw_ns));
+    // The bound is that of the host's clock, which did not stamp this event.
     if (is_device_stamped) return;
     if (const auto bound_ns = cursor_->ErrorBoundNs(raw_ns)) {
       out += fmt::format(",\"eps_ns\":{}", *bound_ns);
@@ -136,6 +137,7 @@ class EventLines {
   }
 
   absl::Status WriteStream(const StreamDescription& stream, const RankBinding& rank) {
+    // The window is one of raw times here, as recorded.
     if (stream.events == 0 || stream.last_timestamp_ns < filter_.window_start_ns ||
         stream.first_timestamp_ns >= filter_.window_end_ns) {
       return absl::OkStatus();
@@ -197,6 +199,7 @@ class EventLines {
           [](char c) { return c == '\n' || c == '\r'; }, ' ');
       text_ += "}\n";
       ++total_.events;
+      // Memory stays that of one chunk and one piece.
       if (text_.size() >= kPieceBytes) RETURN_IF_ERROR(Flush());
     }
     return progress_(total_) ? absl::OkStatus()

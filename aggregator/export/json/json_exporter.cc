@@ -88,6 +88,7 @@ bool AppendMemoryUsage(const StreamIdentity& stream, const TimelineRecord& recor
 // Appends what is in use of a device's memory, under the column names of the vendor's
 // SystemProfileHbmUsage.
 void AppendHbmUsage(const HbmIdentity& memory, const HbmSample& sample, std::string& out) {
+  // Made once: a capture can have millions of samples.
   static const std::array<std::string, kHbmCategories> kKeys = [] {
     std::array<std::string, kHbmCategories> keys;
     for (size_t i = 0; i < keys.size(); ++i) {
@@ -157,6 +158,7 @@ absl::Status JsonExporter::Begin(const TimelineHeader& header) {
   const ClockReport clocks = ClockReport::Of(header.clocks, header.raw_clocks, header.streams);
   clocks_json_ = clocks.Json();
   if (clocks.is_aligned() || (header.clock_arguments && !header.raw_clocks)) {
+    // Without aligned times, bounds are written only if they are requested.
     bounds_.emplace(header.streams);
   }
   out_ = "{\"trace_event\":[";
@@ -219,6 +221,7 @@ const std::string& JsonExporter::StreamFields(uint32_t stream) {
   const StreamIdentity& identity = about.description.identity;
   AppendJsonText("instance_id", identity.worker.instance_id, fields);
   if (identity.kind != StreamKind::kFramework) {
+    // A text, as in the vendor's files.
     AppendJsonText("process_id", fmt::format("{}", identity.worker.pid), fields);
   }
   if (identity.has_core()) {
@@ -299,6 +302,7 @@ void JsonExporter::AppendAttributes(const TimelineRecord& record, std::string& o
     const bool is_top = key.scope == KeyScope::kTop;
     if (is_framework && is_top && Contains(kFrameworkStructure, key.name)) continue;
     if (key.name == "model_name" && key.scope == KeyScope::kData) continue;
+    // The vendor's name for the device's stamp of a span; its stop's is nc_stop_timestamp_ns.
     if (key.name == "nc_timestamp_ns" && record.kind == RecordKind::kSpan) {
       AppendJsonKey("nc_start_timestamp_ns", out);
     } else if (Contains(kOwnKeys, key.name) || HasKey(std::span(shape.keys).first(i), key.name)) {
@@ -362,6 +366,7 @@ absl::Status JsonExporter::WriteHostSamples(ExportSummary& summary) {
         },
         summary);
   };
+  // The lists are closed by what follows them, so that each is written while it is read.
   out_ += "],\n\"mem_usage\":[";
   RETURN_IF_ERROR(write_all(kHostMemoryEventType, AppendMemoryUsage));
   out_ += "],\n\"cpu_util\":[";
@@ -406,6 +411,7 @@ void JsonExporter::AppendDeviceProfiles() {
 }
 
 void JsonExporter::AppendMetadata() {
+  // Only now: it has the times of the first and the last event.
   const uint64_t first_ns = first_ns_ == UINT64_MAX ? 0 : first_ns_;
   out_ += "\"system_profile_metadata\":[{\"producer\":";
   AppendAsJsonString(fmt::format("neurontrace {}", NEURONTRACE_VERSION), out_);

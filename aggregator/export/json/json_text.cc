@@ -58,6 +58,7 @@ class Checker {
   }
   bool Number() {
     Take('-');
+    // JSON has no leading zeros: after a 0 only a fraction or an exponent may follow.
     if (!Take('0') && !Digits()) return false;
     if (Take('.') && !Digits()) return false;
     if (!Take('e') && !Take('E')) return true;
@@ -96,6 +97,7 @@ class Checker {
     if (!Take('"')) return false;
     while (!text_.empty()) {
       const char c = text_.front();
+      // Control characters must be escaped.
       if (static_cast<unsigned char>(c) < 0x20) return false;
       text_.remove_prefix(1);
       if (c == '"') return true;
@@ -157,6 +159,7 @@ void AppendRepairedUtf8(std::string_view text, std::string& out) {
 }
 
 void AppendAsJsonString(std::string_view text, std::string& out) {
+  // Nearly all texts are valid and need no copy.
   if (IsUtf8(text)) return AppendJsonString(text, out);
   std::string repaired;
   AppendRepairedUtf8(text, repaired);

@@ -9,6 +9,7 @@
 namespace neurontrace {
 namespace {
 
+// Columns of times are int64, in the vendor's tables and in ours.
 std::optional<int64_t> Signed64(std::optional<uint64_t> value) {
   constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
   if (!value) return std::nullopt;
@@ -50,6 +51,7 @@ absl::Status DerivedTables::Take(const TimelineBatch& batch) {
 
 absl::Status DerivedTables::Finish() {
   execution_finder_.Finish(executions_);
+  // The last executions may belong to steps: before these are finished.
   step_finder_.Take(TimelineBatch{}, executions_, steps_);
   step_finder_.Finish(steps_);
   collective_finder_.Finish(collectives_);
@@ -63,6 +65,7 @@ absl::Status DerivedTables::Finish() {
   return absl::OkStatus();
 }
 
+// After each batch: nothing derived is kept longer than necessary.
 absl::Status DerivedTables::WriteFound() {
   RETURN_IF_ERROR(WriteAll(executions_, [this](const auto& item) { return WriteExecution(item); }));
   RETURN_IF_ERROR(WriteAll(steps_, [this](const auto& item) { return WriteStep(item); }));
@@ -108,6 +111,8 @@ absl::Status DerivedTables::WriteCollective(const Collective& collective) {
   for (const CollectiveMember& member : collective.members) {
     end_ns = std::max(end_ns, member.end_ns);
   }
+  // The order of these calls is that of the columns in table_schema.cc; TableWriter checks the
+  // types.
   table.Count(collective.number).Int(collective.communicator).Uint(communicator.group);
   table.Uint(communicator.cc_stream);
   table.Text(collective.kind == CollectiveKind::kDevice ? "device" : "host_barrier");

@@ -70,6 +70,7 @@ std::optional<Number> WholeNumber(std::string_view text) {
   return number;
 }
 
+// Versions of the runtime write some numbers as texts.
 std::optional<uint64_t> AttributeNumber(const ShapeKey& key, uint64_t value,
                                         const TimelineRecord& record) {
   if (key.type == ValueType::kUint) return value;
@@ -114,6 +115,7 @@ EventRowMaker::EventRowMaker(const TimelineHeader& header)
 }
 
 void EventRowMaker::Fill(const TimelineRecord& record, EventRow& row) {
+  // Keeps the capacity of the longest text from row to row.
   row = EventRow{.id = row.id, .attributes = std::move(row.attributes)};
   row.attributes.clear();
   row.start_ns = record.start_ns;
@@ -152,6 +154,7 @@ void EventRowMaker::FillFramework(const TimelineRecord& record, EventRow& row) {
   const FrameworkNames& names = header_.framework_names[record.stream];
   const auto process_name = names.processes.find(process);
   row.process_name = process_name != names.processes.end() ? process_name->second.name : "";
+  // An id that is not a number would otherwise be lost: its column holds numbers only.
   if (row.process_name.empty() && !row.process_id) row.process_name = process;
   const auto thread_name = names.threads.find({process, thread});
   row.thread_name = thread_name != names.threads.end() ? thread_name->second : "";
@@ -163,6 +166,7 @@ void EventRowMaker::FillNeuron(const TimelineRecord& record, EventRow& row) {
   row.source = ToString(RowSourceOf(record.start().event_type));
   row.process_id = header_.streams[record.stream].description.identity.worker.pid;
   row.thread_id = Signed(record.thread_id);
+  // An id beyond the column's signed type is kept among the attributes.
   if (!row.thread_id) AppendJsonNumber("thread_id", record.thread_id, row.attributes);
   if ((record.start().present & FieldBit(Field::kId)) != 0) row.event_id = record.id;
   if ((record.flags & kHasNrtaSeqId) != 0) row.nrta_seq_id = record.nrta_seq_id();
@@ -177,6 +181,7 @@ void EventRowMaker::FillClock(const TimelineRecord& record, EventRow& row) {
   if (!is_known_[record.stream]) return;
   const bool is_device = (record.flags & kDeviceClock) != 0;
   const bool is_vendor = (record.flags & kVendorClock) != 0;
+  // Tells which promise the bound is: the device's and the host's, none, or the host's.
   row.clock = is_device ? "device" : is_vendor ? "vendor" : "host";
   row.bound_ns = bounds_.Of(record);
   if (record.raw_start_ns() != record.start_ns) row.raw_start_ns = record.raw_start_ns();

@@ -12,6 +12,7 @@
 namespace neurontrace {
 namespace {
 
+// Prefixed by kind, because numbers of different kinds may be equal.
 std::string FlowId(const LinkPoint& point, const TimelineRecord& record) {
   switch (point.kind) {
     case LinkKind::kSequence:
@@ -32,6 +33,7 @@ const FlowEdges::Place* FlowEdges::Remembered::Find(const Key& key) const {
 }
 
 void FlowEdges::Remembered::Put(const Key& key, const Place& place) {
+  // A known key keeps its place in the order: it will be forgotten no later than a new one.
   if (!places_.insert_or_assign(key, place).second) return;
   in_order_.push_back(key);
   if (in_order_.size() <= kRememberedMax) return;

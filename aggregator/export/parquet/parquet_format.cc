@@ -57,6 +57,7 @@ class ParquetExporter : public Exporter {
   WaitingSpans<EventRow> waiting_;
 };
 
+// Arrows become rows of Flow rather than events.
 bool IsArrow(RecordKind kind) {
   return kind == RecordKind::kFlowStart || kind == RecordKind::kFlowStep ||
          kind == RecordKind::kFlowEnd;
@@ -106,6 +107,7 @@ absl::Status ParquetExporter::WriteRecord(const TimelineRecord& record) {
   last_ns_ = std::max(last_ns_, record.end_ns);
   row_.id = next_id_++;
   rows_->Fill(record, row_);
+  // Before the row may wait: edges need only its id and times.
   if (edges_) RETURN_IF_ERROR(edges_->TakeRow(record, row_, take_edge_));
   const size_t bytes = TextBytes(row_);
   if (!waiting_.Admits(record, bytes)) return WriteRow(row_);
@@ -156,6 +158,7 @@ absl::StatusOr<std::unique_ptr<Exporter>> MakeParquet(const ExportRequest& reque
     return InvalidArgument(
         "parquet: the tables are compressed as they are; leave out --compress and .gz");
   }
+  // Options without a meaning for tables are refused, and the message names the alternative.
   if (!request.primary_group.empty() || !request.secondary_group.empty()) {
     return InvalidArgument("parquet: tables have no groups; group their rows in SQL");
   }

@@ -30,6 +30,7 @@ std::optional<double> SampleNumber(const TimelineRecord& record, std::string_vie
   if (key->type == ValueType::kUint) return static_cast<double>(*value);
   if (key->type != ValueType::kDouble) return std::nullopt;
   const auto number = std::bit_cast<double>(*value);
+  // A NaN in a column makes sums and averages of SQL useless.
   return std::isfinite(number) ? std::optional<double>(number) : std::nullopt;
 }
 
@@ -48,6 +49,7 @@ absl::Status WriteCpuSample(const StreamIdentity& stream, const TimelineRecord& 
   if (cpu == nullptr || !percent) return absl::OkStatus();
   table.Count(record.start_ns).Real(percent);
   table.Text(AttributeText(*key, *cpu, record.names->strings)).Text(stream.worker.instance_id);
+  // The two nulls are columns about UltraServers, which nothing here records.
   table.Null().Null().Int(SampleCount(record, kHostDurationNsKey));
   return table.EndRow();
 }
@@ -62,6 +64,7 @@ absl::Status WriteMemorySample(const StreamIdentity& stream, const TimelineRecor
   return table.EndRow();
 }
 
+// A loss without a time has 0, which must not appear as 1970.
 std::optional<int64_t> KnownTime(uint64_t time_ns) {
   if (time_ns == 0 || time_ns > INT64_MAX) return std::nullopt;
   return static_cast<int64_t>(time_ns);
@@ -144,6 +147,7 @@ absl::Status WriteClockTable(const TimelineHeader& header, const TableTarget& ta
   std::map<std::pair<std::string_view, std::string_view>, const WorkerIdentity*> hosts;
   for (const TimelineStream& stream : header.streams) {
     const WorkerIdentity& worker = stream.description.identity.worker;
+    // A reboot starts another clock: two rows.
     hosts.try_emplace({worker.instance_id, worker.boot_id}, &worker);
   }
   for (const auto& [name, worker] : hosts) {

@@ -17,6 +17,7 @@ constexpr ColumnSpec RisingNs(std::string_view name, std::string_view descriptio
           .is_rising = true};
 }
 
+// The vendor's columns come first; ours follow with the prefix nt_.
 constexpr ColumnSpec kEventColumns[] = {
     {.name = "id",
      .is_required = true,
@@ -88,6 +89,7 @@ constexpr ColumnSpec kMemoryColumns[] = {
     {"nt_total_bytes", kInt64, false, "Memory of the host", "bytes"},
 };
 
+// One column for each HbmCategory, in the order of that enum: DerivedTables writes them in a loop.
 constexpr ColumnSpec HbmBytes(std::string_view name) {
   return {name, kInt64, true, "In use for this", "bytes", "", "0"};
 }
@@ -186,6 +188,7 @@ constexpr ColumnSpec kSchemaColumns[] = {
     {"field_enum_values", kText, false, "The values that there are, between commas"},
 };
 
+// From here on tables of our own, defined in docs/formats/derived.md and docs/formats/parquet.md.
 constexpr ColumnSpec kExecutionColumns[] = {
     {"instance_id", kText, true, "Instance of the core"},
     {"process_id", kInt64, true, "Process of the worker"},

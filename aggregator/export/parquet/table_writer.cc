@@ -91,6 +91,7 @@ arrow::Status TableFile::Write(const void* data, int64_t bytes) {
     bytes_written_ += text.size();
     written_ = file_->Write(text);
   }
+  // Arrow's status only makes it stop; callers look at status() first.
   if (!written_.ok()) return arrow::Status::IOError("the receiver of the file is gone");
   position_ += bytes;
   return arrow::Status::OK();
@@ -171,6 +172,7 @@ std::shared_ptr<parquet::WriterProperties> Properties(const TableSpec& table) {
       ->max_row_group_length(static_cast<int64_t>(TableWriter::kGroupRowsMax))
       ->created_by(fmt::format("neurontrace {}", NEURONTRACE_VERSION));
   for (const ColumnSpec& column : table.columns) {
+    // A dictionary of values that never recur would be larger than the values.
     if (!column.is_rising) continue;
     const std::string name(column.name);
     properties.disable_dictionary(name)->encoding(name, parquet::Encoding::DELTA_BINARY_PACKED);
@@ -210,6 +212,8 @@ struct TableWriter::Parts {
   arrow::ArrayBuilder* Next(ColumnType type) {
     if (!status.ok()) return nullptr;
     if (column == builders.size() || table.columns[column].type != type) {
+      // A wrong order of values is an error of this program; it ends the export rather than
+      // shifting columns.
       status = arrow::Status::TypeError(
           fmt::format("{}: value {} of a row is not of its column's type", table.name, column));
       return nullptr;
@@ -275,6 +279,7 @@ absl::Status TableWriter::Parts::ClosePart(bool is_only) {
 }
 
 absl::Status TableWriter::Parts::WriteGroup() {
+  // Decided before a group is written, so that the last file of a table is never empty.
   const bool is_full = writer != nullptr && (PartBytes() >= file_bytes_max ||
                                              (part_groups + 1) * builders.size() > kFileColumnsMax);
   if (is_full) RETURN_IF_ERROR(ClosePart(false));

@@ -18,6 +18,7 @@ class Pieces {
           all.begin(), all.end(), time_ns,
           [&](uint64_t at_ns, const ClockMap::Piece& piece) { return at_ns < BeginOf(piece); });
     };
+    // An empty stretch touches no piece.
     if (stretch.begin_ns >= stretch.end_ns) return;
     auto first = begins_after(stretch.begin_ns);
     if (first != all.begin()) --first;
@@ -113,6 +114,7 @@ std::vector<ClockPoint> CorrectionPoints(const ClockMap& map, const ClockStretch
   const size_t step = PiecesPerPoint(pieces.size(), std::max<size_t>(1, points_max / 2));
   for (size_t begin = 0; begin < pieces.size(); begin += step) {
     const ClockPoint first = pieces.Correction(begin);
+    // Merged pieces keep their extreme, so that no peak is lost.
     ClockPoint furthest = first;
     for (size_t i = begin + 1; i < std::min(begin + step, pieces.size()); ++i) {
       const ClockPoint point = pieces.Correction(i);
@@ -123,6 +125,7 @@ std::vector<ClockPoint> CorrectionPoints(const ClockMap& map, const ClockStretch
     add(first);
     add(furthest);
   }
+  // The correction also changes within the last piece.
   if (!points.empty()) add(pieces.CorrectionAtEnd());
   return points;
 }
@@ -131,6 +134,7 @@ void ClockTracks::Begin(const TimelineHeader& header, const ClockReport& report,
                         TrackTable& tracks) {
   const ClockStretch stretch = StretchOf(header);
   if (report.known().empty() || stretch.begin_ns >= stretch.end_ns) return;
+  // Two counters for each clock share the limit.
   const size_t points_max =
       std::clamp<size_t>(kPointsMax / (2 * report.known().size()), 2, kPointsPerCounterMax);
   for (const InstanceClock* clock : report.known()) {

@@ -45,6 +45,8 @@ void Derivation::Take(const TimelineBatch& batch, DerivedBatch& out) {
     }
     if (const uint64_t number = TakeRecord(record)) out.correlations.push_back({i, number});
   }
+  // Finders close what ended before the batch's end, so that each needs the times even without
+  // records.
   for (TimelineBatch* some : {&transfers_, &allocations_, &executing_}) {
     some->begin_ns = batch.begin_ns;
     some->end_ns = batch.end_ns;
@@ -62,6 +64,7 @@ void Derivation::Take(const TimelineBatch& batch, DerivedBatch& out) {
 void Derivation::Finish(DerivedBatch& out) {
   executions_.clear();
   execution_finder_.Finish(executions_);
+  // The last executions may belong to steps: before these are finished.
   step_finder_.Take({.begin_ns = UINT64_MAX, .end_ns = UINT64_MAX}, executions_, out.steps);
   step_finder_.Finish(out.steps);
   collective_finder_.Finish(out.collectives);

@@ -39,6 +39,7 @@ std::string DerivedTracks::CoreLabel(uint32_t stream) const {
 }
 
 void DerivedTracks::Write(const DerivedBatch& batch) {
+  // Copied, because the Derivation may be on another thread, ahead by some batches.
   memories_.insert(memories_.end(), batch.new_memories.begin(), batch.new_memories.end());
   WriteSteps(batch.steps);
   WriteCollectives(batch.collectives);
@@ -122,6 +123,7 @@ void DerivedTracks::WriteCollectives(const std::vector<Collective>& collectives)
     SliceTrack& track = collective_tracks_[collective.communicator];
     if (track.name.empty()) {
       track.name =
+          // Most captures have one communicator, whose number would mean nothing to a reader.
           collective_tracks_.size() == 1
               ? "collectives (derived)"
               : fmt::format("collectives of communicator {} (derived)", collective.communicator);

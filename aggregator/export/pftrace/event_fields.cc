@@ -78,6 +78,7 @@ void TrackEventFields::Double(uint32_t name_iid, uint64_t bits) {
 
 void TrackEventFields::String(uint32_t name_iid, std::string_view value) {
   Ensure(value.size() + kRoomPerField);
+  // The text may be long, so that the length must be known beforehand.
   const size_t length = 1 + wire_bytes::VarintBytes(name_iid) + 1 +
                         wire_bytes::VarintBytes(value.size()) + value.size();
   char* out = wire_bytes::Byte(end_, tag::kAnnotation);

@@ -27,6 +27,7 @@ uint32_t Interner::StringValue(std::string_view text) {
 uint32_t Interner::Intern(Table& table, uint32_t field, std::string_view text) {
   const auto known = table.find(absl::string_view(text.data(), text.size()));
   if (known != table.end()) return known->second;
+  // Each table counts by itself, as Perfetto keeps them apart by field.
   const auto iid = static_cast<uint32_t>(table.size() + 1);  // 0 is no number
   table.emplace(std::string(text), iid);
   ++texts_;

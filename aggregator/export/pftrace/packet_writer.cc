@@ -103,6 +103,7 @@ void PacketWriter::StartOver() {
   interner_.Reset();
   side_interner_.Reset();
   has_side_ = false;
+  // The side sequence restarts with its next event.
   generation_begin_ = bytes_written();
   Header(false);
 }
@@ -204,6 +205,7 @@ void PacketWriter::TellInterned(uint32_t sequence_id, Interner& interner) {
 void PacketWriter::Event(uint64_t timestamp_ns, std::string_view fields) {
   if (interner_.has_pending()) [[unlikely]]
     TellInterned(kSequenceId, interner_);
+  // Differences make short varints.
   const uint64_t delta_ns = timestamp_ns > now_ns_ ? timestamp_ns - now_ns_ : 0;
   now_ns_ += delta_ns;
   TrackEvent(delta_ns, {kSequence, sizeof kSequence}, fields);

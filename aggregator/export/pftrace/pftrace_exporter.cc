@@ -141,6 +141,7 @@ absl::Status PftraceExporter::Begin(const TimelineHeader& header) {
   losses_ = TraceLosses(header);
   uint64_t begin_ns = header.begin_ns;
   if (!losses_.empty()) begin_ns = std::min(begin_ns, losses_.front().at_ns);
+  // The certificate and the warnings must be inside the window that the file shows.
   head_ns_ = std::clamp(begin_ns, header.filter->window_start_ns,
                         std::max(header.filter->window_start_ns, header.filter->window_end_ns - 1));
   out_.Begin(begin_ns);
@@ -199,6 +200,7 @@ uint32_t PftraceExporter::RowOf(const TimelineRecord& record) {
   if (plan.source == RowSource::kHardware && plan.core_key != ShapePlan::kNone) {
     core = record.values[plan.core_key];
   }
+  // A file of hardware events alone has no rows of the runtime.
   const RowSource source = is_hardware_only_ ? RowSource::kHardware : plan.source;
   return tracks_.NeuronRow(record.stream, record.thread_id, source, core);
 }
@@ -396,6 +398,7 @@ absl::Status PftraceExporter::WriteEvent(const TimelineRecord& record, uint64_t 
   AddFlows(begin_flows_, number);
   const uint64_t place = number - batch_number_;
   const std::vector<DerivedBatch::Flow>& flows = derived_batch_.flows;
+  // Both lists are ordered by record: no search is needed.
   while (next_record_flow_ < flows.size() && flows[next_record_flow_].record <= place) {
     const DerivedBatch::Flow& touching = flows[next_record_flow_++];
     if (touching.record == place) fields_.Flow(touching.id);

@@ -94,6 +94,7 @@ absl::Status PftraceParts::Open(Range& range, uint64_t begin_ns) {
   part->counted = counted.get();
   part->file = std::move(counted);
   if (options_.is_gzip) {
+    // The counter is below the compression: the size of a part is that of its file.
     ASSIGN_OR_RETURN(part->file, MakeGzipFile(std::move(part->file)));
   }
   part->exporter = std::make_unique<PftraceExporter>(options_.trace, *part->file);
@@ -117,6 +118,7 @@ void PftraceParts::ChooseRanges() {
   };
   uint64_t all = 0;
   for (const TimelineStream& stream : header_->streams) all += bytes_of(stream);
+  // All ranges are open at the same time, with a buffer each, hence their limit.
   const uint64_t goal = std::max(options_.part_bytes, all / kWorkerPartsMax + 1);
   range_of_.resize(header_->streams.size());
   stream_in_range_.resize(header_->streams.size());

@@ -91,6 +91,7 @@ ArgumentPlan PlanArgument(uint32_t index, const ShapeKey& key, const std::string
           .text_name_iid = may_be_number ? interner.AnnotationName(name + "_text") : 0};
 }
 
+// Everything about a shape that does not depend on interned numbers.
 ShapePlan MakeStructure(const Shape& shape) {
   ShapePlan plan;
   plan.is_made = true;
@@ -115,6 +116,7 @@ ShapePlan MakeStructure(const Shape& shape) {
 }  // namespace
 
 ShapePlan& EventPlans::PlanOf(const SharedShape& shape) {
+  // A hash table, because such numbers are sparse and their shapes short-lived.
   if (shape.number >= kPlansMax) [[unlikely]] {
     auto& plan = late_plans_[shape.number];
     if (plan == nullptr) plan = std::make_unique<ShapePlan>();

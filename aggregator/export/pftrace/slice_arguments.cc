@@ -22,6 +22,7 @@ struct IdNames {
   std::string_view number;
   std::string_view text;
 };
+// The whole text must be a number.
 std::optional<uint64_t> ParseNumber(std::string_view text) {
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -90,6 +91,7 @@ void SliceArguments::RefreshRow(const TimelineRecord& record, TraceRow& row) {
   const StreamIdentity& identity = stream.description.identity;
   TrackEventFields out;
   out.Start(perfetto::EventType::kBegin, 0);
+  // Start writes a type and a track, which are not part of the arguments.
   const size_t begin = out.bytes().size();
   out.InternedString(names.instance_id, interner_.StringValue(identity.worker.instance_id));
   if (identity.kind == StreamKind::kFramework) {
@@ -145,6 +147,7 @@ void SliceArguments::WriteModel(const TimelineRecord& record, EventPlans& plans,
   }
   const std::string_view model = ModelOf(record, plan);
   if (model.empty()) return;
+  // Names of models recur in each execution.
   if (model.size() <= ChunkStrings::kInternedBytesMax) {
     out.InternedString(names().model_name, interner_.StringValue(model));
   } else {
@@ -163,6 +166,7 @@ void SliceArguments::WriteName(const TimelineRecord& record, EventPlans& plans,
   if (plan.is_device_execution) {
     const std::string_view model = ModelOf(record, plan);
     if (!model.empty()) {
+      // The model is part of the title, so that executions of different models look different.
       title_ = record.start().event_type;
       title_ += ' ';
       title_ += model;
@@ -272,6 +276,7 @@ void SliceArguments::Write(const TimelineRecord& record, TraceRow& row, EventPla
 void SliceArguments::WriteClock(const TimelineRecord& record, TrackEventFields& out) {
   const bool is_vendor = (record.flags & kVendorClock) != 0;
   if (is_vendor) out.InternedString(names_.clock, names_.vendor_value);
+  // A small bound in each event would only make traces larger.
   const std::optional<uint64_t> bound_ns = bounds_->Of(record);
   if (!header_->clock_arguments && (is_vendor || (bound_ns && *bound_ns <= kTellingBoundNs))) {
     return;

@@ -22,6 +22,7 @@ namespace {
 
 namespace descriptor = perfetto::descriptor;
 
+// Units without a value in Perfetto's enum are written by name.
 std::string SerializeCounter(TrackUnit unit, std::string_view axis) {
   std::string counter;
   protozero::pbf_writer about(counter);
@@ -87,6 +88,7 @@ constexpr std::string_view kCpuAxis = "neurontrace_cpu";
 
 GroupLevels::GroupLevels(const Grouping& grouping, std::span<const TimelineStream> streams)
     : grouping_(grouping), streams_(streams), parts_(grouping.secondary()) {
+  // Threads at the end are the rows themselves.
   if (!parts_.empty() && parts_.back() == Part::kThreadId) parts_.pop_back();
   for (const TimelineStream& stream : streams) {
     gid_digits_ = std::max(gid_digits_, DigitsOf(stream.rank.worker_gid.value_or(0)));
@@ -126,6 +128,7 @@ std::string GroupLevels::NameOf(Part part, const TimelineStream& stream, uint64_
   if (part == Part::kLncIdx) return fmt::format("nc{:0{}}", identity.nc_idx, core_digits_);
   if (part != Part::kWorkerGid) return text;
   const std::string number = fmt::format("gid{}", stream.rank.worker_gid.value_or(0));
+  // A disputed rank has a label of its own.
   if (!text.starts_with(number)) return "worker " + text;
   return fmt::format("worker gid{:0{}}{}", stream.rank.worker_gid.value_or(0), gid_digits_,
                      text.substr(number.size()));
@@ -321,6 +324,7 @@ uint32_t TrackTable::HostCounterUuid(uint32_t stream, const std::string& name, U
 
 uint32_t TrackTable::HostCpuUuid(uint32_t stream, const std::string& cpu) {
   int32_t number = 0;
+  // The average of all processors is not one of them.
   if (!absl::SimpleAtoi(cpu, &number) || number < 0) {
     return HostCounterUuid(stream, "CPU " + cpu, Unit::kPercent, kCpuAxis);
   }
@@ -341,6 +345,7 @@ uint32_t TrackTable::StreamUuid(uint32_t stream) {
   assert(header_ != nullptr && stream < header_->streams.size());
   const StreamKind kind = header_->streams[stream].description.identity.kind;
   const uint32_t process = model_.ProcessOf(stream);
+  // Their processes have no levels of workers and cores.
   if (kind == StreamKind::kFramework || kind == StreamKind::kHost) return ProcessAt(process).uuid;
   return GroupUuid(process, stream, std::nullopt);
 }

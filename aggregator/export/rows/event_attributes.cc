@@ -110,6 +110,7 @@ bool EventAttributes::IsTaken(std::string_view name) {
     return std::any_of(attributes_.begin(), attributes_.end(),
                        [name](const EventAttribute& other) { return other.name == name; });
   }
+  // The set catches up with attributes_ only when it is asked.
   for (; taken_of_ < attributes_.size(); ++taken_of_) taken_.insert(attributes_[taken_of_].name);
   return taken_.contains(name);
 }
@@ -146,6 +147,7 @@ void EventAttributes::AddStart(const TimelineRecord& record) {
         std::find(kStructure.begin(), kStructure.end(), key.name) != kStructure.end()) {
       continue;
     }
+    // AddModel adds it, since it may also come from another event.
     if (key.name == "model_name" && key.scope == KeyScope::kData) continue;
     std::string_view name = key.name;
     if (name == "nc_timestamp_ns" && record.kind == RecordKind::kSpan) {

@@ -40,6 +40,7 @@ std::vector<LossInstant> TraceLosses(const TimelineHeader& header) {
   for (uint32_t stream = 0; stream < header.streams.size(); ++stream) {
     const TimelineStream& about = header.streams[stream];
     for (Loss& loss : LossInstants(about.description)) {
+      // A sum without a time is shown at the stream's first event, where a reader looks for it.
       const uint64_t raw_ns = loss.first_timestamp_ns != 0 ? loss.first_timestamp_ns
                                                            : about.description.first_timestamp_ns;
       if (raw_ns == 0) {

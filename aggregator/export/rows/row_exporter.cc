@@ -37,11 +37,13 @@ void RowExporter::AddWarnings(std::vector<std::string> warnings, ExportSummary& 
 absl::Status RowExporter::Write(const TimelineBatch& batch) {
   StartBatch(batch);
   arrows_.StartBatch();
+  // By the record's place in the batch, so that the second pass need not look anything up.
   placements_.assign(batch.records.size(), Placement{});
   for (size_t i = 0; i < batch.records.size(); ++i) {
     Prefetch(batch, i);
     PlaceRecord(*batch.records[i], batch_number_ + i, placements_[i]);
   }
+  // Between the passes: a format may have to write an arrow with a span that comes before its end.
   arrows_.EndBatch();
   PlaceArrows();
   for (size_t i = 0; i < batch.records.size(); ++i) {
@@ -71,6 +73,7 @@ void RowExporter::PlaceRecord(const TimelineRecord& record, uint64_t number, Pla
   placement.row = row;
   if (record.kind == RecordKind::kSpan && record.end_ns > record.start_ns) {
     std::optional<uint32_t> lane;
+    // Spans without a length enclose nothing and need no lane.
     if (has_room_for_spans()) lane = rows_.row(row).lanes.Place(record.start_ns, record.end_ns);
     placement.lane = lane.value_or(0);
     placement.has_length = lane.has_value();

@@ -17,6 +17,7 @@ namespace {
 
 using WorkerTuple = std::tuple<std::string, std::string, uint32_t, uint64_t, std::string>;
 
+// For keys of hash tables and for a total order over workers without a rank.
 WorkerTuple TupleOf(const WorkerIdentity& worker) {
   return {worker.instance_id, worker.boot_id, worker.pid, worker.start_time_ticks,
           worker.container_id};
@@ -66,6 +67,7 @@ std::optional<uint32_t> Lanes::Place(uint64_t start_ns, uint64_t end_ns) {
 std::vector<uint32_t> DisplayOrder(std::span<const TimelineStream> streams) {
   absl::flat_hash_map<std::string, int64_t> instance_gids;
   absl::flat_hash_map<WorkerTuple, int64_t> worker_gids;
+  // Instances and workers are ordered by their lowest rank, so that rank 0 is at the top.
   const auto lower = [](auto& gids, const auto& key, int64_t gid) {
     const auto [known, is_new] = gids.try_emplace(key, gid);
     known->second = std::min(known->second, gid);
@@ -122,6 +124,8 @@ uint32_t RowModel::AddProcess(const std::string& key, ExportProcess process) {
 uint32_t RowModel::NeuronProcess(uint32_t stream, uint64_t thread_id) {
   const TimelineStream& about = header_->streams[stream];
   std::string label = grouping_.ProcessLabel(about, thread_id);
+  // The label alone would merge processes that only differ in what the grouping omits: with the
+  // process id in the grouping they must stay separate.
   std::string key = label;
   if (grouping_.primary_has(Grouping::Part::kProcessId)) {
     key += "\n" + WorkerKey(about.description.identity.worker);
@@ -143,6 +147,7 @@ uint32_t RowModel::FrameworkProcess(uint32_t stream, const std::string& process_
                  {.label = std::move(label),
                   .labels = named == names.end() ? std::string() : named->second.labels,
                   .stream = stream});
+  // What concerns the file as a whole is shown in the process that appears first.
   first_processes_.try_emplace(stream, process);
   return process;
 }
@@ -175,6 +180,7 @@ uint32_t RowModel::AddRow(ExportRow row, std::string_view key) {
   const auto [known, is_new] =
       row_of_name_.try_emplace(fmt::format("{}\n{}\n{}", row.process, key, row.name), rows_.size());
   if (!is_new) return known->second;
+  // For one core the runtime's rows precede those of the hardware.
   row.order = 2 * places_[row.stream] + (row.source == RowSource::kHardware ? 1 : 0);
   rows_.push_back(std::move(row));
   return known->second;

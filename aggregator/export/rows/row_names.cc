@@ -10,6 +10,7 @@
 
 namespace neurontrace {
 
+// The container is what people know; the start time distinguishes processes outside of one.
 std::string DisambiguatedLabel(const std::string& label, const WorkerIdentity& worker) {
   return worker.container_id.empty()
              ? fmt::format("{}-start{}", label, worker.start_time_ticks)
@@ -38,6 +39,7 @@ std::string RanksText(std::vector<int64_t> worker_gids) {
   std::string text;
   size_t ranges = 0;
   for (size_t i = 0; i < worker_gids.size();) {
+    // A label is one line of a narrow column.
     if (++ranges > kRangesMax) return text + ",...";
     size_t last = i;
     while (last + 1 < worker_gids.size() && worker_gids[last + 1] - 1 == worker_gids[last]) ++last;

@@ -27,10 +27,12 @@ constexpr size_t kTypesShown = 40;
 constexpr size_t kCoresShown = 64;
 constexpr size_t kRowsShown = 20;  // of all else
 
+// Names come from captures: escape sequences must not reach a terminal.
 std::string Clean(std::string_view text) { return CleanText(text, limits::kDetailBytesMax); }
 
 // "gid7 i-0abc pid 4711 nc 3"
 std::string CoreName(const CaptureSummary& summary, uint32_t stream) {
+  // DurationStats::kOtherStream.
   if (stream >= summary.streams.size()) return "(other)";
   const SummaryStream& about = summary.streams[stream];
   std::string name = ToString(about.identity);
@@ -171,6 +173,7 @@ void AppendCollectives(const CaptureSummary& summary, std::string& out) {
 void AppendStragglers(const CaptureSummary& summary, std::string& out) {
   TextTable table({"core", "last", "of", "known", "late, median", "longest", "bound"});
   for (const StragglerRow& row : summary.stragglers) {
+    // Without a certain last arrival a core is not accused.
     if (row.last_known == 0 || table.rows() == kRowsShown) continue;
     table.Add(
         {CoreName(summary, row.stream), CountText(row.last), CountText(row.collectives),
@@ -198,6 +201,7 @@ void AppendMemory(const CaptureSummary& summary, std::string& out) {
     AppendRest(summary.memory.size(), kRowsShown, "memories", out);
   }
   if (summary.bandwidth.empty()) return;
+  // Sorted for the text only; the JSON keeps the order by stream.
   std::vector<BandwidthRow> rows = summary.bandwidth;
   std::stable_sort(rows.begin(), rows.end(),
                    [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
@@ -218,6 +222,7 @@ void AppendWhatIsMissing(const CaptureSummary& summary, const TimelineHeader& he
   const auto add = [&lines](std::string_view text) { lines.push_back(Clean(text)); };
   for (const std::string& warning : summary.warnings) add(warning);
   ForEachWarning(header, warnings, [&](std::string_view message, std::string_view) {
+    // The verdict has a section of its own at the end.
     const bool is_verdict = header.certificate != nullptr && message == header.certificate->verdict;
     if (!is_verdict) add(message);  // it ends the text
   });
@@ -267,6 +272,7 @@ class Object {
   }
   // A moment is written as text, because a double cannot hold all of its digits.
   Object& Time(std::string_view key, uint64_t ns) { return Text(key, fmt::format("{}", ns)); }
+  // Six significant digits: these are measurements.
   Object& Real(std::string_view key, double value) {
     return Json(key, fmt::format("{:.6g}", value));
   }

@@ -24,6 +24,7 @@ size_t Columns(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
 }
 
+// Cuts between characters, so that the table stays valid UTF-8.
 std::string CutTo(const std::string& text, size_t columns) {
   if (Columns(text) <= columns) return text;
   std::string cut;
@@ -37,6 +38,7 @@ std::string CutTo(const std::string& text, size_t columns) {
 }
 
 std::string ThreeDigits(double value) {
+  // The limits are where rounding would add a digit.
   if (value < 9.995) return fmt::format("{:.2f}", value);
   if (value < 99.95) return fmt::format("{:.1f}", value);
   return fmt::format("{:.0f}", value);
@@ -64,6 +66,8 @@ void TextTable::AppendTo(std::string& out) const {
     }
     if (column > 0) others += kGap + widths[column];
   }
+  // The first column keeps a minimum even if the line becomes too long: a name must stay
+  // recognisable.
   const size_t room = others + kFirstMin > kWidthMax ? kFirstMin : kWidthMax - others;
   widths[0] = std::min(widths[0], room);
   for (const auto& row : rows_) {

@@ -56,12 +56,14 @@ uint32_t PlaneBuffer::AddLine(uint32_t display_id, std::string name) {
 uint32_t PlaneBuffer::IdOf(Ids& ids, std::string_view name) {
   const auto known = ids.find(absl::string_view(name.data(), name.size()));
   if (known != ids.end()) return known->second;
+  // Once in the table and once in the message, with some overhead.
   names_bytes_ += 2 * name.size() + 64;
   const auto id = static_cast<uint32_t>(ids.size() + 1);
   ids.emplace(std::string(name), id);
   return id;
 }
 
+// Texts are references to names of stats, as the format itself shares them.
 void PlaneBuffer::AppendStat(const EventAttribute& attribute, std::string& out) {
   protozero::pbf_writer stat(out);
   stat.add_int64(xspace::stat::kMetadataId, IdOf(stat_ids_, attribute.name));
@@ -154,6 +156,7 @@ size_t PlaneBuffer::AppendLine(const Line& line, size_t first, std::string& out)
 }
 
 std::string PlaneBuffer::TakeBytes() {
+  // For each message, because its dictionaries start empty.
   flow_stat_ = IdOf(stat_ids_, xspace::kFlowStat);
   std::string out;
   protozero::pbf_writer plane(out);

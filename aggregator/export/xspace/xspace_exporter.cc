@@ -75,6 +75,7 @@ std::string XSpaceRunName(uint64_t epoch_ns) {
 std::string XSpaceHostName(std::string_view instance_id) {
   std::string name(instance_id.substr(0, kHostNameBytesMax));
   for (char& c : name) {
+    // A single dot is not a name, but a dot inside of one is allowed.
     if (!IsOutputName(std::string_view(&c, 1)) && c != '.') c = '_';
   }
   return name.empty() || name.front() == '.' ? "host_" + name : name;
@@ -99,6 +100,7 @@ void XSpaceExporter::AddHosts() {
     if (!host_of_.try_emplace(id, static_cast<uint32_t>(hosts_.size())).second) continue;
     const std::string name = XSpaceHostName(id);
     std::string own = name;
+    // Different ids may become equal names.
     for (size_t n = 2; !taken.insert(own).second; ++n) own = fmt::format("{}-{}", name, n);
     Host& host = hosts_.emplace_back();
     host.instance_id = id;
@@ -113,6 +115,7 @@ XSpaceExporter::Place XSpaceExporter::PlaceOf(uint32_t process) {
   const StreamIdentity& identity = header_->streams[about.stream].description.identity;
   Place place{.host = host_of_.at(identity.worker.instance_id)};
   auto& planes = hosts_[place.host].planes;
+  // The last plane takes all further processes, with their labels in the names of lines.
   if (planes.size() < kPlanesMax) {
     const bool is_last = planes.size() + 1 == kPlanesMax;
     planes.push_back(std::make_unique<PlaneBuffer>(
@@ -170,6 +173,7 @@ uint32_t XSpaceExporter::SideLine(const Place& place, const std::string& name) {
 absl::Status XSpaceExporter::Add(const Place& place, uint32_t line, const Item& item,
                                  const std::vector<EventAttribute>& attributes) {
   Host& host = hosts_[place.host];
+  // Descriptors are limited. Events of such a host are kept as long as buffers have room.
   const bool cannot_open = host.file == nullptr && hosts_open_ >= kHostsOpenMax &&
                            buffered_bytes_ > options_.buffered_bytes_max;
   if (host.bytes >= options_.host_bytes_max || cannot_open) {
@@ -220,6 +224,8 @@ absl::Status XSpaceExporter::EndBatch(const TimelineBatch& batch) {
 uint64_t XSpaceExporter::FlowOf(const TimelineRecord& record) {
   if (!executions_) return 0;
   const auto& points = executions_->Of(record);
+  // An event can have one flow in this format: the first, which is the framework's call if there is
+  // one.
   if (points.empty()) return 0;
   switch (points.front().role) {
     case LinkRole::kStart:
@@ -239,6 +245,7 @@ absl::Status XSpaceExporter::WriteEvent(const TimelineRecord& record, uint64_t n
             .start_ns = SinceBegin(record.start_ns),
             .duration_ns = placement.has_length ? record.end_ns - record.start_ns : 0,
             .flow = FlowOf(record),
+            // Only these can be the end of a framework's arrow.
             .number = attributes_.is_framework(record) ? number : 0};
   std::vector<EventAttribute> attributes = attributes_.Of(record);
   std::deque<std::string> renamed;  // views into it stay
@@ -247,6 +254,7 @@ absl::Status XSpaceExporter::WriteEvent(const TimelineRecord& record, uint64_t n
         attribute.name != kShortenedStat) {
       continue;
     }
+    // These names have a meaning of their own in this file.
     attribute.name = renamed.emplace_back("data." + std::string(attribute.name));
   }
   if (placement.is_squeezed) {

@@ -210,9 +210,13 @@ class CollectiveFinder {
   // Returns the index of the stream's member, or the number of members if it has none.
   size_t IndexOf(uint32_t stream, Open& open) const;
   void TakeSeat(uint32_t stream, const Seat& seat);
+  // Closes collectives early while there are too many members.
   void CloseBeyondLimit();
+  // Completes a collective, moves it to closed_ and frees its slot.
   void Close(uint32_t slot);
+  // Removes the collective from the list of its key.
   void Unlink(uint32_t slot);
+  // Finds the members of the communicator that have no part in the collective.
   void NameAbsent(Collective& collective);
 
   ShapeFieldTable& fields_;

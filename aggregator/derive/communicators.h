@@ -92,6 +92,7 @@ class CommunicatorTable {
 
   // Returns whether gid is known to be the number of a group, taking this event into account.
   bool NamesGroup(uint32_t stream, uint64_t gid);
+  // Looks the communicator up by all its ids, or adds it.
   uint32_t FindOther(uint32_t stream, const Said& said);
 
   std::span<const TimelineStream> streams_;

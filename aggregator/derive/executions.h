@@ -97,6 +97,7 @@ class ExecutionFinder {
     uint64_t covered_until_ns = 0;
   };
   using Key = std::pair<uint32_t, uint64_t>;  // stream, exec_id
+  // The latest preparation in its slot.
   struct Prepared {
     uint64_t exec_id = 0;
     uint64_t start_ns = 0;  // 0: none
@@ -107,6 +108,7 @@ class ExecutionFinder {
   };
 
   void NotePreparation(const TimelineRecord& record, const ShapeFields& fields);
+  // Take a span of the device, which may join others, or a call of the host.
   void TakeDevice(const TimelineRecord& record, const ShapeFields& fields,
                   std::vector<Execution>& done);
   void TakeRuntime(const TimelineRecord& record, const ShapeFields& fields,
@@ -114,7 +116,9 @@ class ExecutionFinder {
   Execution Begin(const TimelineRecord& record, const ShapeFields& fields, ExecutionSource source);
   // Adds what kbl_exec_pre told about the execution.
   void NoteRuntimeFacts(Execution& execution);
+  // Adds another physical core's span to the execution.
   static void Join(const TimelineRecord& record, Pending& pending);
+  // Counts and appends an execution that nothing can change any more.
   void GiveOut(Execution&& execution, std::vector<Execution>& done);
   void CloseBefore(uint64_t time_ns, std::vector<Execution>& done);
 

@@ -107,6 +107,7 @@ class HbmUse {
   const HbmCounts& counts() const { return counts_; }
 
  private:
+  // Where an event happened, as the event itself tells it.
   using Place = std::tuple<uint32_t, uint64_t, uint64_t>;  // stream, device, HBM
   // The report of one event, until its end is reached: events come in the order of their starts.
   struct Change {
@@ -133,12 +134,17 @@ class HbmUse {
     std::array<uint64_t, kHbmCategories> category_bytes = {};
   };
 
+  // Take an allocation or release, or the stop of one that waits.
   void TakeSpan(const TimelineRecord& record, const ShapeFields& fields);
   void TakeStop(const TimelineRecord& record);
+  // Queues the event's report until the time order is certain.
   void Push(const Waiting& about, uint64_t time_ns, std::optional<uint64_t> category_bytes,
             std::optional<uint64_t> total_bytes, bool is_refused);
+  // Returns the index in processes_ of the event's memory and worker, or nullopt beyond
+  // kMemoriesMax.
   std::optional<uint32_t> ProcessOf(const TimelineRecord& record, const ShapeFields& fields);
   std::optional<uint32_t> FindProcess(const Place& place);
+  // Applies the reports before this time and appends a sample for each.
   void GiveOutBefore(uint64_t time_ns, std::vector<HbmSample>& done);
 
   std::span<const TimelineStream> streams_;

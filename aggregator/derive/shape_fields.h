@@ -31,24 +31,36 @@ enum class DerivedType : uint8_t {
 
 // The attributes that figures are derived from. shape_fields.cc has their names.
 enum class DerivedField : uint8_t {
+  // exec_id: the execution, unique on one core for a time.
   kExecId,
+  // op_id: the operation within an execution.
   kOpId,
+  // gid: a rank or the number of a group, see CommunicatorTable.
   kGid,
+  // stream_id: the stream of collectives on a core.
   kCcStream,
+  // peer_id: the other side of a barrier between two cores.
   kPeer,
   kAlgorithm,
   kModelId,
   kModelName,
+  // size, total_size: bytes of a transfer.
   kSize,
+  // usage_type: see HbmCategoryOf.
   kUsage,
+  // mla_idx, and hbm_idx for kHbm.
   kDevice,
   kHbm,
+  // total_bytes, usage_type_total_bytes: in use after the event, of all categories and of this one.
   kTotalBytes,
   kUsageTotalBytes,
+  // allocated_bytes, freed_bytes.
   kChangedBytes,
   kReturnCode,
+  // name, and pid for kProcess: of a framework's event.
   kName,
   kProcess,
+  // step_num of JAX's StepTraceAnnotation.
   kStepNumber,
 };
 // The number of values of DerivedField.

@@ -16,6 +16,7 @@ namespace neurontrace {
 class ExecutionRows {
  public:
   explicit ExecutionRows(size_t slowest_max) : slowest_max_(slowest_max) {}
+  // Takes the execution over if it is one of the slowest so far.
   void Add(Execution&& execution);
   // Sets `executions` and `slowest`.
   void Finish(CaptureSummary& summary);
@@ -34,6 +35,7 @@ class StepRows {
   std::vector<StepRow> Finish();
 
  private:
+  // A row, and what its next interval needs.
   struct Sum {
     StepRow row;
     uint64_t latest_start_ns = 0;
@@ -45,6 +47,7 @@ class StepRows {
 class CommunicatorRows {
  public:
   explicit CommunicatorRows(size_t worst_max) : worst_max_(worst_max) {}
+  // Takes the collective over if its skew is one of the largest so far.
   void Add(Collective&& collective);
   // Sets `communicators` and `worst_collectives`.
   void Finish(std::span<const Communicator> communicators, CaptureSummary& summary);
@@ -59,7 +62,9 @@ class CommunicatorRows {
 // Keeps the peaks of each device memory.
 class MemoryRows {
  public:
+  // Samples of one memory must come in the order of time.
   void Add(const HbmSample& sample);
+  // `memories` are those of HbmUse, which the samples refer to.
   std::vector<MemoryRow> Finish(std::span<const HbmIdentity> memories);
 
  private:

@@ -84,6 +84,7 @@ class WaitingSpans {
   size_t size() const { return spans_.size(); }
 
  private:
+  // A waiting span, with what Take needs to remove it from the other containers.
   struct Held {
     Held(uint64_t end_ns, size_t text_bytes, Span span)
         : end_ns(end_ns), text_bytes(text_bytes), span(std::move(span)) {}
@@ -92,6 +93,7 @@ class WaitingSpans {
     Span span;
   };
 
+  // Removes the span that ended first, and counts its stop as missing.
   std::optional<Span> TakeFirst() {
     const auto [end_ns, span_id] = *by_end_.begin();
     if (end_ns < window_end_ns_) ++missed_.not_come;
@@ -102,6 +104,7 @@ class WaitingSpans {
   uint64_t window_end_ns_ = UINT64_MAX;
   absl::flat_hash_map<uint64_t, Held> spans_;       // by span id
   std::set<std::pair<uint64_t, uint64_t>> by_end_;  // end, span id
+  // The sum of text_bytes of all spans.
   size_t bytes_ = 0;
   StopsMissed missed_;
 };

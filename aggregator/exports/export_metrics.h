@@ -20,8 +20,10 @@ namespace neurontrace {
 // registry owns the metrics and must outlive this. May be used on any thread.
 class ExportMetrics {
  public:
+  // Registers all metrics with their labels at once.
   explicit ExportMetrics(prometheus::Registry& registry);
 
+  // docs/operator/metrics.md describes each metric.
   prometheus::Counter& begun;
   // Refused because too many were running.
   prometheus::Counter& refused;
@@ -55,6 +57,7 @@ class ExportMetrics {
   };
 
  private:
+  // Returns the counter of a format, or of "several".
   prometheus::Counter& BytesOf(const std::string& format);
 
   prometheus::Histogram& seconds_;

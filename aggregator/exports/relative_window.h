@@ -51,17 +51,20 @@ class KnownUntil {
   std::vector<std::string> Notes(uint64_t start_ns) const;
 
  private:
+  // A stream that is not known to the window's end.
   struct Short {
     std::string name;
     uint64_t missing_ns = 0;
     bool quiet = false;
   };
+  // A time in which another capture had a worker, in reference time.
   struct GaveWay {
     std::string name;
     uint64_t from_ns = 0;
     uint64_t to_ns = 0;
     std::string words;
   };
+  // Returns a text about the gave_way_ inside the window, or an empty one.
   std::string SuspensionNote(uint64_t start_ns) const;
   uint64_t ReferenceNs(const StreamRecord& stream, uint64_t raw_ns) const;
 

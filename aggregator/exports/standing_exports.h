@@ -62,9 +62,11 @@ class StandingExports final : public CaptureObserver {
  private:
   // Offers every ended capture of the store to the queue, which ignores those it knows.
   void LookAtAll();
+  // Returns whether the store certainly has no such capture.
   bool IsGone(const CaptureId& capture) const;
   // Makes all exports that are due, and posts itself again.
   void RunAndAgain();
+  // Makes one export and records its result.
   void Do(const StandingQueue::Task& task);
   // Saves the queue's state and moves its counters into the metrics.
   void SaveAndCount();
@@ -80,6 +82,7 @@ class StandingExports final : public CaptureObserver {
   // Used on loop_ only, as is counted_.
   StandingQueue queue_;
   StandingQueue::Counts counted_;
+  // Set by any thread, read by the export at each progress report.
   std::atomic<bool> is_ending_ = false;
   EventLoop loop_;
   std::thread thread_;

@@ -38,6 +38,7 @@ struct HttpRequest {
   // Whether the proxy that the environment names (HTTPS_PROXY and NO_PROXY, as libcurl reads them)
   // is used. False for servers that only this machine can reach.
   bool through_proxy = true;
+  // Limit of name resolution, connecting and the TLS handshake together.
   std::chrono::milliseconds connect_time = std::chrono::seconds(10);
   // Limit of the whole exchange, connecting included. A transfer that stalls for 20 s fails
   // earlier.

@@ -75,6 +75,7 @@ class ChromeExporter final : public RowExporter {
   absl::Status FlushIfLarge() override;
   absl::Status EndBatch(const TimelineBatch& batch) override;
 
+  // Write a span, or an instant, with its arrows.
   void WriteSpan(const TimelineRecord& record, uint64_t number, const Placement& placement);
   void WriteInstant(const TimelineRecord& record, uint32_t row);
   // One end of an arrow.
@@ -85,6 +86,7 @@ class ChromeExporter final : public RowExporter {
     // The number of the record that it follows.
     uint64_t behind = 0;
   };
+  // Writes the point, or keeps it until its record is written.
   void WritePoint(const ArrowPoint& point, const ArrowSpan& span, std::string_view category);
   void WriteLosses();
   void WriteCertificate(uint64_t at_ns);
@@ -92,6 +94,7 @@ class ChromeExporter final : public RowExporter {
   // Appends {"ph":…,"name":…,"cat":…,"pid":…,"tid":…,"ts":…
   void AppendHead(std::string_view phase, std::string_view name, std::string_view category,
                   uint64_t at_ns, std::string& out);
+  // Appends the points of derived arrows that the record touches.
   void AppendArrows(const TimelineRecord& record, std::string& out);
   void AppendArguments(const std::vector<EventAttribute>& attributes, std::string& out);
   // Appends the attributes of a stop that came after its start was formatted.
@@ -99,10 +102,13 @@ class ChromeExporter final : public RowExporter {
   // Return the numbers of processes and lanes in the file; a new one is described first.
   uint32_t PidOf(uint32_t process);
   uint32_t TidOf(uint32_t row, uint32_t lane);
+  // Writes a metadata event about pid_ and tid_.
   void Describe(std::string_view kind, std::string_view text, bool is_number);
+  // Adds an event, with what must follow it, or one line, to the output.
   void Emit(const Lines& lines);
   void Line(std::string_view text);
   absl::Status Flush();
+  // Negative for what is before the base, such as an early loss.
   int64_t Since(uint64_t ns) const { return static_cast<int64_t>(ns - base_ns_); }
 
   ByteSink& sink_;

@@ -31,19 +31,29 @@ class JsonExporter : public Exporter {
   void WriteRecord(const TimelineRecord& record);
   // Appends an event's object without its closing brace.
   void AppendEvent(const TimelineRecord& record, std::string& out);
+  // Append the members that identify a framework's event or one of the runtime.
   void AppendFrameworkFields(const TimelineRecord& record, std::string& out);
   void AppendNeuronFields(const TimelineRecord& record, std::string& out);
+  // Appends the attributes of the record's start (or only) event, renamed where a key is taken.
   void AppendAttributes(const TimelineRecord& record, std::string& out);
+  // Appends the attributes of a stop. `start` is the shape of its start, or nullptr if the start's
+  // members were appended earlier.
   void AppendStopAttributes(const Shape& shape, std::span<const uint64_t> values,
                             const TimelineRecord& record, const Shape* start, std::string& out);
+  // Appends the model's name, if it is known.
   void AppendModel(const TimelineRecord& record, std::string& out);
+  // Appends whose time it is and how accurate.
   void AppendClock(const TimelineRecord& record, std::string& out);
+  // Adds a complete event to the output.
   void EmitObject(std::string_view object);
+  // Extends the range in which device memory must be read again.
   void NoteMemoryEvent(const TimelineRecord& record);
+  // Write the lists that follow the events, each by reading its part of the capture again.
   absl::Status WriteHostSamples(ExportSummary& summary);
   absl::Status WriteHbmSamples(ExportSummary& summary);
   // Appends an element of the list that is being written.
   absl::Status AppendElement(std::string_view element, bool& is_first);
+  // Append the remaining members of the file.
   void AppendDeviceProfiles();
   void AppendWarnings(const std::vector<std::string>& warnings);
   void AppendMetadata();
@@ -68,6 +78,7 @@ class JsonExporter : public Exporter {
   uint64_t first_memory_ns_ = UINT64_MAX;
   uint64_t last_memory_ns_ = 0;
   ModelNames models_;
+  // By stream; empty until the stream's first event.
   std::vector<std::string> stream_fields_;
   WaitingSpans<std::string> waiting_;
 };

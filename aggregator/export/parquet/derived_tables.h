@@ -19,6 +19,7 @@ namespace neurontrace {
 // time; the streams, the files and `bytes_written` must outlive it.
 class DerivedTables {
  public:
+  // `file_bytes_max` is that of TableWriter. Files are opened when the first rows are written.
   DerivedTables(std::span<const TimelineStream> streams, OutputFiles& files,
                 uint64_t file_bytes_max, uint64_t& bytes_written);
 
@@ -33,7 +34,9 @@ class DerivedTables {
   absl::Status Finish();
 
  private:
+  // Writes and clears everything found so far.
   absl::Status WriteFound();
+  // Each writes one row; WriteCollective also writes one for each member.
   absl::Status WriteExecution(const Execution& execution);
   absl::Status WriteStep(const Step& step);
   absl::Status WriteCollective(const Collective& collective);
@@ -43,6 +46,7 @@ class DerivedTables {
   void WriteStream(uint32_t stream, TableWriter& table) const;
 
   std::span<const TimelineStream> streams_;
+  // Shared by the finders, which examine the same shapes.
   ShapeFieldTable fields_;
   ExecutionFinder execution_finder_;
   StepFinder step_finder_;

@@ -78,6 +78,7 @@ struct EventRow {
   bool is_instant = false;
   bool is_open = false;
   bool is_start_lost = false;
+  // "host", "device", "vendor" or "own"; empty if nothing is known of clocks.
   std::string_view clock;
   std::optional<uint64_t> bound_ns;
   std::optional<uint64_t> raw_start_ns;
@@ -99,10 +100,13 @@ class EventRowMaker {
   void Write(EventRow& row, TableWriter& table) const;
 
  private:
+  // Fill the columns that depend on who recorded the event.
   void FillFramework(const TimelineRecord& record, EventRow& row);
   void FillNeuron(const TimelineRecord& record, EventRow& row);
+  // Fills in whose clock the times are of, and how accurate they are.
   void FillClock(const TimelineRecord& record, EventRow& row);
   void AddAttributes(const TimelineRecord& record, EventRow& row);
+  // Adds the model's name to the attributes, if it is known.
   void AddModel(const TimelineRecord& record, EventRow& row);
   static void AddStopAttributes(const Shape& shape, std::span<const uint64_t> values,
                                 const TimelineRecord& record, EventRow& row);

@@ -26,6 +26,7 @@ struct FlowEdge {
   // From the end of the first to the start of the second; negative if they overlap.
   int64_t gap_ns = 0;
 };
+// Receives edges; an error ends the export.
 using FlowEdgeTaker = std::function<absl::Status(const FlowEdge& edge)>;
 
 // Finds which row led to which: the results of FrameworkLinks and FrameworkArrows as edges between
@@ -70,7 +71,9 @@ class FlowEdges {
   };
   // Returns a hash of the record's row.
   static uint64_t FrameworkRow(const TimelineRecord& record);
+  // Returns the edge between two rows, with the gap as it is known now.
   static FlowEdge Edge(const Place& from, const Place& to, std::string_view type);
+  // Returns the memory of rows for a kind of chain.
   Remembered& RememberedOf(LinkKind kind);
   absl::Status TakeLink(const LinkPoint& point, const Place& place, const FlowEdgeTaker& take);
   absl::Status TakeArrows(const FlowEdgeTaker& take);

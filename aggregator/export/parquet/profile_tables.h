@@ -23,13 +23,17 @@ struct TableTarget {
 // chunks are reported in the summary.
 absl::Status WriteHostTables(const TimelineHeader& header, const TableTarget& target,
                              ExportSummary& summary);
+// Writes DeviceProfileList.
 absl::Status WriteDeviceProfileTable(const TimelineHeader& header, const TableTarget& target);
 // Writes SystemProfileMetadata. Both times are 0 if there is no event.
 absl::Status WriteMetadataTable(const TimelineHeader& header, uint64_t first_ns, uint64_t last_ns,
                                 const TableTarget& target);
+// Writes Warning, with everything that ForEachWarning lists.
 absl::Status WriteWarningTable(const TimelineHeader& header,
                                const std::vector<std::string>& warnings, const TableTarget& target);
+// Writes NtLosses: the sums of each stream.
 absl::Status WriteLossTable(const TimelineHeader& header, const TableTarget& target);
+// Writes NtClocks: one row for each boot of an instance.
 absl::Status WriteClockTable(const TimelineHeader& header, const TableTarget& target);
 // Writes SchemaFields: every column of every table that can exist.
 absl::Status WriteSchemaTable(const TableTarget& target);

@@ -55,26 +55,32 @@ class DerivedTracks {
     int32_t rank = 0;
     std::optional<uint64_t> value;
   };
+  // The counters of one device memory, below a heading of their own.
   struct MemoryTracks {
     uint32_t parent_uuid = 0;
     Counter total;
     std::array<Counter, kHbmCategories> categories;
   };
+  // The time of a slice, in reference time.
   struct Extent {
     uint64_t start_ns = 0;
     uint64_t end_ns = 0;
   };
 
+  // Each writes one kind of results, describing tracks when they are first needed.
   void WriteSteps(const std::vector<Step>& steps);
   void WriteCollectives(const std::vector<Collective>& collectives);
   void WriteMemory(const std::vector<HbmSample>& memory);
   void WriteBandwidth(const std::vector<BandwidthSample>& samples);
+  // Writes the value of one counter of a sample's memory, unless it has not changed.
   void WriteSample(const HbmSample& sample, std::string_view name, uint64_t value,
                    Counter& counter);
   // Returns the track of a free lane, or 0 if none is left.
   uint32_t LaneFor(SliceTrack& track, const Extent& extent);
+  // Write the event in event_, or a counter's value, to the side sequence.
   void WriteSlice(uint32_t uuid, const Extent& extent);
   void WriteValue(uint32_t uuid, uint64_t at_ns, uint64_t value);
+  // Intern texts for the side sequence.
   uint32_t Name(std::string_view text) { return out_.side_interner().AnnotationName(text); }
   uint32_t Text(std::string_view text) { return out_.side_interner().StringValue(text); }
   // Returns the label of a stream's core or file in names of tracks.
@@ -84,6 +90,7 @@ class DerivedTracks {
   const uint64_t bin_ns_;
   TrackTable& tracks_;
   PacketWriter& out_;
+  // By HbmSample::hbm.
   std::vector<HbmIdentity> memories_;
   absl::flat_hash_map<uint32_t, SliceTrack> step_tracks_;        // by stream
   absl::flat_hash_map<uint32_t, SliceTrack> collective_tracks_;  // by communicator

@@ -25,6 +25,7 @@ class TrackEventFields {
     end_ = wire_bytes::Byte(end_, perfetto::tag::kTrackUuid);
     end_ = wire_bytes::Varint(end_, track_uuid);
   }
+  // Numbers of texts are those of the Interner of the event's sequence.
   void Name(uint32_t iid) {
     Ensure(kRoomPerField);
     end_ = wire_bytes::Byte(end_, perfetto::tag::kNameIid);
@@ -39,7 +40,9 @@ class TrackEventFields {
   void Flow(uint64_t id);
   // An arrow that ends here and may end elsewhere, too; at most one for each event.
   void IncomingFlow(uint64_t id);
+  // Joins slices that are parts of one operation: viewers highlight them together.
   void CorrelationId(uint64_t id);
+  // Only for events of type kCounter. The integer form keeps 64 bits.
   void CounterValue(double value);
   void CounterValue(int64_t value);
   // Appends fields that were serialised before.
@@ -60,6 +63,7 @@ class TrackEventFields {
   void Bool(uint32_t name_iid, bool value) {
     Number(name_iid, perfetto::tag::kBoolValue, value ? 1 : 0);
   }
+  // `bits` of Double are those of the double, as chunks have them.
   void InternedString(uint32_t name_iid, uint32_t value_iid);
   void Double(uint32_t name_iid, uint64_t bits);
   void String(uint32_t name_iid, std::string_view value);
@@ -74,6 +78,7 @@ class TrackEventFields {
   static constexpr size_t kRoom = 4'096;
   static constexpr size_t kRoomPerField = 48;
 
+  // Makes room before a field, so that the functions of wire_bytes need no checks.
   void Ensure(size_t bytes) {
     if (bytes_.data() + bytes_.size() < end_ + bytes) [[unlikely]]
       Grow(bytes);
@@ -91,6 +96,7 @@ class TrackEventFields {
     end_ = out;
   }
 
+  // Its size is the capacity; end_ is the end of the fields.
   std::vector<char> bytes_;
   char* end_ = nullptr;
 };

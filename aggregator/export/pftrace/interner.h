@@ -18,6 +18,7 @@ class Interner {
   static constexpr size_t kTextsMax = 65'536;
   static constexpr size_t kTextBytesMax = size_t{8} << 20;
 
+  // Each returns the number of a text of its kind. Kinds are numbered separately, as in the format.
   uint32_t Category(std::string_view text);
   uint32_t EventName(std::string_view text);
   uint32_t AnnotationName(std::string_view text);

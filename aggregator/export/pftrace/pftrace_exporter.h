@@ -204,6 +204,7 @@ class PftraceExporter final : public RowExporter {
   using FlowsByNumber = absl::flat_hash_map<uint64_t, TouchingFlows>;
 
   void WriteWarnings(const std::vector<std::string>& warnings, uint64_t at_ns);
+  // Writes what concerns the trace as a whole: versions, clocks, the certificate and warnings.
   void WriteTraceAttributes(const ClockReport& clocks);
   void WriteCertificate(uint64_t at_ns);
   // Writes the certificate and the warnings known so far, inside the window if there is one.
@@ -227,6 +228,7 @@ class PftraceExporter final : public RowExporter {
 
   // Sets derived_batch_ to the results for this batch.
   void TakeDerived(const TimelineBatch& batch);
+  // Places an arrow's id on the first of its slices.
   void PlaceFirst(const ArrowSpan& span, uint64_t id);
   // Returns false if the arrow cannot be drawn.
   bool PlaceArrow(const ArrowFinding& arrow);
@@ -247,6 +249,7 @@ class PftraceExporter final : public RowExporter {
   }
   // Writes the attributes of a stop whose span was ended before, as an instant.
   void WriteLateStop(const TimelineRecord& stop);
+  // Adds a warning about spans without their stop's attributes.
   void WarnOfStops(ExportSummary& summary) const;
   void WriteEnd(const PendingEnds::End& end);
   void WriteLoss(const LossInstant& loss);
@@ -296,6 +299,7 @@ class PftraceExporter final : public RowExporter {
   uint64_t stops_missed_ = 0;
   uint64_t arrows_not_drawn_ = 0;
   uint64_t arrows_drawn_as_pairs_ = 0;
+  // The begin of the current batch: everything that ended before it is written.
   uint64_t batch_begin_ns_ = 0;
   uint64_t flows_at_ends_ = 0;  // ids in end_flows_
 };

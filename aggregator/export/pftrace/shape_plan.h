@@ -71,6 +71,8 @@ class ChunkStrings {
   // The owner's: the number of the batch that used it last.
   uint64_t last_used = 0;
 
+  // Return the number of a string of the chunk as the value of an argument or as the name of an
+  // event: Perfetto keeps these apart.
   uint32_t StringIid(const ChunkNames& names, uint64_t string, Interner& interner) {
     return Iid(string_iids_, names, string, interner, &Interner::StringValue);
   }
@@ -123,6 +125,7 @@ class EventPlans {
   // Plans with lower numbers are kept to the end; shapes beyond live as long as their chunk.
   static constexpr uint64_t kPlansMax = 16'384;
 
+  // Returns the shape's plan, empty if it is new.
   ShapePlan& PlanOf(const SharedShape& shape);
 
   std::vector<std::unique_ptr<ShapePlan>> plans_;                         // by number

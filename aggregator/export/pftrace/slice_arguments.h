@@ -62,16 +62,22 @@ class SliceArguments {
   };
   // Returns the names of the interner's present generation.
   const Names& names();
+  // Sets the arguments that all events of the row share.
   void RefreshRow(const TimelineRecord& record, TraceRow& row);
+  // Writes the argument model_name, if the model is known.
   void WriteModel(const TimelineRecord& record, EventPlans& plans, const ShapePlan& plan,
                   TrackEventFields& out);
   // Returns the interned value of the argument device_profile for a model.
   uint32_t ProfileIid(uint64_t model_id);
+  // Writes the title and, for a framework's event, its category.
   void WriteName(const TimelineRecord& record, EventPlans& plans, const ShapePlan& plan,
                  TrackEventFields& out);
+  // Writes the planned arguments with their values, which are indexed by ArgumentPlan::key.
   void WriteValues(const std::vector<ArgumentPlan>& arguments, const uint64_t* values,
                    const TimelineRecord& record, EventPlans& plans, TrackEventFields& out);
+  // Writes whose time it is, the error bound and the raw stamp, as far as they are worth it.
   void WriteClock(const TimelineRecord& record, TrackEventFields& out);
+  // Writes a text of the chunk: interned if it is short.
   void WriteText(uint32_t name_iid, uint64_t string, const TimelineRecord& record,
                  EventPlans& plans, TrackEventFields& out);
   // Returns the model of an event: its own, or else the one that its execution is known to run.
@@ -84,6 +90,7 @@ class SliceArguments {
   std::optional<RecordBounds> bounds_;
   Names names_;
   ModelNames models_;
+  // An interned value of device_profile, valid for one generation.
   struct Profile {
     uint64_t model_id = 0;
     uint64_t generation = 0;

@@ -110,6 +110,7 @@ class TrackTable {
   uint32_t FrameworkRow(const TimelineRecord& record) {
     return Described(model_.FrameworkRow(record));
   }
+  // The row must have been returned by one of the functions above.
   TraceRow& row(uint32_t row) { return rows_[row]; }
   // Returns the track of a lane, described if it is new.
   uint32_t LaneUuid(uint32_t row, uint32_t lane);
@@ -137,11 +138,13 @@ class TrackTable {
                            std::string_view axis = {});
   uint32_t HostCpuUuid(uint32_t stream, const std::string& cpu);
 
+  // Counts of what is described so far.
   size_t processes() const { return processes_.size(); }
   size_t rows() const { return rows_.size(); }
   size_t tracks() const { return next_uuid_ - 1; }
 
  private:
+  // A process in the file: its track and its number.
   struct Process {
     uint32_t uuid = 0;
     int32_t pid = 0;
@@ -158,6 +161,8 @@ class TrackTable {
   }
   // Describes what the model has and the file does not.
   void DescribeNew();
+  // Describe one process or row of the model. Processes and rows must be described in the model's
+  // order.
   void DescribeProcess(uint32_t process);
   void DescribeThread(const ExportRow& about, TraceRow& row);
   void DescribeTrack(const ExportRow& about, TraceRow& row);

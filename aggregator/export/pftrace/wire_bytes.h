@@ -12,6 +12,7 @@ namespace neurontrace::wire_bytes {
 // Bytes of the longest varint: 64 bits in groups of seven.
 inline constexpr size_t kVarintMax = 10;
 
+// Writes up to kVarintMax bytes.
 inline char* Varint(char* out, uint64_t value) {
   while (value >= 0x80) {
     *out++ = static_cast<char>(value | 0x80);
@@ -26,6 +27,7 @@ inline size_t VarintBytes(uint64_t value) {
   return 1 + static_cast<size_t>(63 - __builtin_clzll(value | 1)) / 7;
 }
 
+// For tags below 128, and for lengths that are known to be.
 inline char* Byte(char* out, uint8_t value) {
   *out++ = static_cast<char>(value);
   return out;

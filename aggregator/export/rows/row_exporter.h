@@ -74,6 +74,7 @@ class RowExporter : public Exporter {
   virtual absl::Status FlushIfLarge() { return absl::OkStatus(); }
   virtual absl::Status EndBatch(const TimelineBatch& batch) = 0;
 
+  // The two passes over one record.
   void PlaceRecord(const TimelineRecord& record, uint64_t number, Placement& placement);
   absl::Status WriteRecord(const TimelineRecord& record, uint64_t number,
                            const Placement& placement);

@@ -35,6 +35,7 @@ class SummaryExporter : public Exporter {
   const std::string capture_json_;
   ByteSink& sink_;
   const TimelineHeader* header_ = nullptr;
+  // Set by Begin.
   std::optional<CaptureSummaryBuilder> builder_;
   uint64_t bytes_written_ = 0;
 };

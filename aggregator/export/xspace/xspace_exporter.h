@@ -113,11 +113,13 @@ class XSpaceExporter final : public RowExporter {
                           const Placement& placement) override;
   absl::Status EndBatch(const TimelineBatch& batch) override;
 
+  // Writes the arrows that the batch completed.
   absl::Status WriteArrows();
   // Gives the flow to a span or, if that cannot take it any more, to an event without length.
   absl::Status WriteFlow(const ArrowSpan& span, uint64_t at_ns, uint64_t flow,
                          std::string_view category);
   absl::Status WriteCounterAt(const TimelineRecord& record, const Place& place);
+  // Writes the losses in the window, each at its time, on lines of their own.
   absl::Status WriteLosses();
   // Writes a span that waited, with the attributes of its stop, if these came.
   absl::Status EndWait(Waiting& waiting, const std::vector<EventAttribute>& stop);
@@ -125,18 +127,23 @@ class XSpaceExporter final : public RowExporter {
   absl::Status Add(const Place& place, uint32_t line, const Item& item,
                    const std::vector<EventAttribute>& attributes);
 
+  // Lists the instances and chooses their files' names.
   void AddHosts();
+  // Returns the plane of a process, creating it within kPlanesMax.
   Place PlaceOf(uint32_t process);
   // Returns the row's lines, with this lane among them.
   Line& LineOf(uint32_t row, uint32_t lane);
   // Returns a line that is not a row of events.
   uint32_t SideLine(const Place& place, const std::string& name);
+  // Returns the flow of the record's first chain, or 0.
   uint64_t FlowOf(const TimelineRecord& record);
   uint64_t SinceBegin(uint64_t ns) const { return ns > origin_ns_ ? ns - origin_ns_ : 0; }
 
+  // Write buffered planes: as many as necessary, or one.
   absl::Status FlushPlanes();
   absl::Status FlushPlane(Host& host, PlaneBuffer& plane);
   absl::Status WriteTo(Host& host, std::string_view bytes);
+  // Writes the rest of a host's file and closes it.
   absl::Status FinishHost(Host& host, const std::vector<std::string>& warnings);
 
   const Options options_;
@@ -144,6 +151,7 @@ class XSpaceExporter final : public RowExporter {
   EventAttributes attributes_;
   // nullopt: no arrows.
   std::optional<FrameworkLinks> executions_;
+  // Reference time of the profile's begin, which the times of all events count from.
   uint64_t origin_ns_ = 0;
   uint64_t end_ns_ = 0;
   std::vector<Host> hosts_;

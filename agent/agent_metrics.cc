@@ -59,6 +59,7 @@ void WorkerLoadMetrics::Publish(const std::map<uint32_t, TapWorker::Load>& loads
     if (load.cost) bytes_per_second[pid] = load.cost->bytes_per_second;
     if (load.fidelity) fidelity[pid] = *load.fidelity;
   }
+  // Set replaces all labels, so a worker that has ended disappears with the next call.
   core_ppm_.Set(core_ppm);
   bytes_per_second_.Set(bytes_per_second);
   fidelity_.Set(fidelity);
@@ -89,6 +90,8 @@ DeliveryMetrics::DeliveryMetrics(prometheus::Registry& registry, const prometheu
           registry, "neurontrace_agent_secret_files_open",
           "Private key and token files that are readable for every user of the machine", labels)),
       security_(std::move(security)) {
+  // At once, so that every place and reason has a counter before the first loss: an alert on an
+  // increase would not see the first value of a new series.
   PublishLosses();
 }
 
@@ -105,6 +108,8 @@ void DeliveryMetrics::Publish() {
   if (watched_.room != nullptr) disk_free_.Set(watched_.room->free_bytes());
 }
 
+// Losses are counted where they are recorded in a stream: by sources up to decoding, by the queue
+// from there on.
 void DeliveryMetrics::PublishLosses() {
   LossTable all = watched_.sources.losses_by_place;
   all.Add(watched_.queue.losses());
@@ -174,6 +179,7 @@ OptionalGauge AgentMetrics::MakeOptionalGauge(const char* name, const char* help
   return {MakeGaugeFamily(registry_, name, help, labels_)};
 }
 
+// A table rather than a call for each: help text and counter stay side by side.
 void AgentMetrics::AddSourceCounters() {
   const struct {
     const char* name;
@@ -355,6 +361,7 @@ void AgentMetrics::AddTriggerMetrics() {
              [&triggers] { return static_cast<double>(triggers.counters().looking_ns) * 1e-9; });
 }
 
+// These read clock_stats_, the copy of the last Publish; see there.
 void AgentMetrics::AddClockMetrics() {
   const AgentClocks::Stats& clocks = clock_stats_;
   AddGauge("neurontrace_agent_clock_connected", "1 while the aggregator accepts clock measurements",
@@ -402,6 +409,7 @@ void AgentMetrics::AddClockMetrics() {
              [&clocks] { return clocks.collector.utc_readings; });
 }
 
+// Registered only with a spool, so that "--spool none" does not look like an empty spool.
 void AgentMetrics::AddSpoolMetrics(const Spool& spool) {
   const DeliveryQueue& queue = watched_.queue;
   AddGauge("neurontrace_agent_spool_bytes", "Bytes of the spool's segments",
@@ -462,6 +470,7 @@ void AgentMetrics::Publish() {
   answer_wait_seconds_.SetNs(watched_.answers.waited_ns());
 }
 
+// The smallest values over all workers: the first ring to overflow is the one that matters.
 void AgentMetrics::PublishHeadroom() {
   const TapSource::Headroom headroom = watched_.taps.headroom();
   ring_seconds_.Set(headroom.rings, 1e-9);
@@ -475,6 +484,7 @@ void AgentMetrics::PublishCanaries() {
   canary_round_trip_seconds_.SetNs(watch.round_trip_ns());
 }
 
+// By nc_idx, summed over workers: series for each worker would grow without limit.
 void AgentMetrics::PublishCores() {
   for (const auto& [nc_idx, core] : watched_.queue.cores()) {
     const prometheus::Labels labels = {{"neuroncore", std::to_string(nc_idx)}};

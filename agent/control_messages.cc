@@ -27,6 +27,8 @@ absl::StatusOr<CaptureResume> FromMessage(const v1::StartCaptureOrder& order) {
   return resume;
 }
 
+// Every part is checked before the welcome has any effect: half a list of captures would end the
+// others.
 absl::StatusOr<Welcome> FromMessage(const v1::Welcome& message) {
   Welcome welcome;
   RETURN_IF_ERROR(CheckIdentityText("welcome.aggregator_id", message.aggregator_id()));
@@ -61,6 +63,8 @@ absl::StatusOr<std::vector<TriggerRule>> FromMessage(const v1::SetTriggersOrder&
 }  // namespace
 
 v1::AgentReport ToMessage(const AgentReport& report) {
+  // One overload for each alternative of AgentReport; a new one does not compile without its
+  // encoding.
   struct Visitor {
     v1::AgentReport& message;
     void operator()(const AgentInfo& info) const { ToProto(info, message.mutable_hello()); }

@@ -88,6 +88,7 @@ std::optional<UtcReading> ClockBoundMemory::Utc(const ClockBoundPromise& promise
                                                 const ClockSnapshot& now,
                                                 std::optional<uint64_t> disruption_marker) {
   if (!promise.synchronized || now.monotonic_ns > promise.void_after_ns) return std::nullopt;
+  // A migration since the promise: the clock may have jumped by any amount.
   if (promise.disruption_marker && disruption_marker &&
       *promise.disruption_marker != *disruption_marker) {
     return std::nullopt;

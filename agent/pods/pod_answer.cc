@@ -42,6 +42,7 @@ bool AddDevices(const ::v1::ContainerDevices& given, std::set<uint32_t>& devices
                                    given.resource_name()) != std::end(kDeviceResources);
   if (!is_core && !is_device) return true;
   for (const std::string& id : given.device_ids()) {
+    // Ids are plain numbers of the node's devices or cores.
     const auto number =
         ParseId(id, is_core ? limits::kPodCoreNumberMax : limits::kPodDeviceNumberMax);
     if (!number) return false;
@@ -106,6 +107,7 @@ uint32_t CoresPerDevice(const ::v1::AllocatableResourcesResponse& answer) {
   std::set<uint32_t> devices;
   std::set<uint32_t> cores;
   for (const ::v1::ContainerDevices& given : answer.devices()) {
+    // An id that is no number makes the ratio unknown rather than wrong.
     if (!AddDevices(given, devices, cores)) return 0;
   }
   if (devices.empty() || cores.empty()) return 0;

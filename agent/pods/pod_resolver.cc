@@ -28,6 +28,7 @@ void Add(std::atomic<uint64_t>& counter, uint64_t by = 1) {
 PodMatch MatchPod(const PodAnswer& answer, const std::set<uint32_t>& devices) {
   PodMatch match;
   if (devices.empty()) return match;
+  // A linear search, as a node has few containers with devices.
   for (const PodContainer& container : answer.containers) {
     const bool holds_all = std::all_of(devices.begin(), devices.end(), [&](uint32_t device) {
       return Holds(container, device, answer.cores_per_device);
@@ -59,6 +60,7 @@ std::vector<PodResolver::Change> PodResolver::Look(const std::vector<PodProcess>
   std::vector<Candidate> open;
   for (Candidate& candidate : Collect()) {
     const auto tie = ties_.find(candidate.evidence.pod_uid);
+    // Only workers of untied pods need the kubelet; all others are settled by their pod's UID.
     if (tie == ties_.end()) {
       if (!candidate.evidence.devices.empty()) open.push_back(std::move(candidate));
       continue;
@@ -89,6 +91,7 @@ std::vector<PodResolver::Candidate> PodResolver::Collect() {
     auto evidence = reader_.Read(process, neuron_major);
     if (!evidence) continue;
     known.pod_uid = evidence->pod_uid;
+    // In no pod: it is not examined again.
     known.settled = evidence->pod_uid.empty();
     if (known.settled) continue;
     // Once per agent: it is a matter of the agent's privileges and so the same for every process.
@@ -110,6 +113,8 @@ bool PodResolver::MayAsk(const std::vector<Candidate>& candidates, uint64_t now_
   for (const Candidate& candidate : candidates) {
     question.emplace(candidate.evidence.pod_uid, candidate.evidence.devices);
   }
+  // Asked at once if there is a process or a device that was not part of the last question;
+  // otherwise the same answer is to be expected.
   const bool is_new =
       !std::includes(asked_.begin(), asked_.end(), question.begin(), question.end());
   const uint64_t pause_ns = is_new ? limits::kPodResourcesAskMinNs : pause_ns_;
@@ -163,6 +168,7 @@ void PodResolver::Apply(const PodAnswer& answer, const std::vector<Candidate>& c
       continue;
     }
     NoteAmbiguous(candidate.process);
+    // Also processes that were tied to this pod earlier: their evidence is as doubtful now.
     Untie(name, changes);
   }
 }

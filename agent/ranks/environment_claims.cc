@@ -108,6 +108,7 @@ void ClaimReader::ReadPjrt() {
       .world = WorldOf(facts_, environment_.Text("NEURON_RT_ROOT_COMM_ID"), ""),
       .index = *index,
       .size = static_cast<int64_t>(devices.size())};
+  // Halving is a repair of a common mistake, and is reported as a guess.
   if (CountsPhysicalCores(devices, *index)) {
     warnings_.push_back(fmt::format(
         "NEURON_PJRT_PROCESSES_NUM_DEVICES gives this process {} devices but it sees {} logical "
@@ -148,6 +149,7 @@ void ClaimReader::ReadGlobalDevice() {
                   .index = *id,
                   .size = count,
                   .counts_cores = true};
+  // The variable names one device; how the others follow is not documented.
   if (cores_ > 1) claim.guess = "NEURON_GLOBAL_DEVICE_ID is the rank of the first of several cores";
   Add(RankSource::kGlobalDeviceId, std::move(claim));
 }
@@ -246,6 +248,7 @@ void ClaimReader::ReadMpi() {
         said);
     return;
   }
+  // A rank without a size may be a leftover; a Slurm rank that differs shows it.
   const auto slurm = environment_.Number("SLURM_PROCID");
   if (world == 0 && slurm && *slurm != *rank) {
     Refuse("{} is ignored: no variable says the size of its world, and SLURM_PROCID={} differs",

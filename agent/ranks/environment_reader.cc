@@ -10,6 +10,7 @@
 namespace neurontrace {
 namespace {
 
+// Variables that job scripts assemble often have blanks at their ends.
 std::string_view Trim(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
@@ -21,6 +22,7 @@ std::optional<int64_t> ParseNumber(std::string_view text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  // The limit keeps products of ranks and core counts within 64 bits.
   if (value < 0 || value > EnvironmentReader::kNumberMax) return std::nullopt;
   return value;
 }
@@ -70,6 +72,7 @@ std::vector<int64_t> EnvironmentReader::Numbers(std::string_view name) const {
   for (;;) {
     const size_t comma = rest.find(',');
     const auto value = ParseNumber(rest.substr(0, comma));
+    // One invalid entry invalidates the list: positions in it are process indexes.
     if (!value || values.size() == kListEntriesMax) {
       Warn(name, *text, "a comma-separated list of device counts");
       return {};
@@ -116,6 +119,8 @@ std::optional<int64_t> EnvironmentReader::LargestCount(std::string_view name) co
   std::string_view rest = *text;
   for (;;) {
     const size_t comma = rest.find(',');
+    // Slurm writes "4(x2),3" for 4 tasks on each of two nodes and 3 on the last (srun(1),
+    // SLURM_TASKS_PER_NODE).
     const auto count = ParseNumber(rest.substr(0, std::min(comma, rest.find('('))));
     if (!count) {
       Warn(name, *text, "a list of task counts such as 4(x2),3");
@@ -140,6 +145,7 @@ void EnvironmentReader::Warn(std::string_view name, std::string_view value,
   std::string warning =
       fmt::format("{}={}{} is ignored: it should be {}", name, value.substr(0, kShownBytesMax),
                   value.size() > kShownBytesMax ? "…" : "", expected);
+  // Variables are read several times, for different launchers.
   for (const std::string& known : warnings_) {
     if (known == warning) return;
   }

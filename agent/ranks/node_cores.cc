@@ -74,6 +74,8 @@ struct LocalRank {
 
 std::optional<LocalRank> FindLocalRank(NodeCoresWorker& worker) {
   const EnvironmentReader environment(worker.facts->environment, worker.found.refusals);
+  // These are set for each process; Slurm's and PMI's only count if the worker is the launcher's
+  // own task.
   for (const char* name : {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"}) {
     if (const auto rank = environment.Number(name)) return LocalRank{name, *rank};
   }

@@ -94,6 +94,7 @@ uint64_t EventsRead(const StreamCursor& cursor) {
   uint64_t read = cursor.events_before;
   for (const Loss& loss : cursor.losses_before) {
     const bool was_row = loss.place == LossPlace::kDecode && loss.reason == LossReason::kLimit;
+    // These losses took the place of a row, so they count as read.
     if (was_row) read += loss.events;
   }
   return read;
@@ -156,6 +157,7 @@ void StreamWriter::Append(uint64_t position, const CachedShape& shape, const Eve
                           std::span<const AttributeValue> values) {
   if (!AdmitRow(position)) return;
   const size_t text_bytes = TextBytes(values);
+  // The chunk so far is closed without this row: it ends within the record, after the rows before.
   if (text_bytes >= kLargeRowBytes && builder_.event_count() > 0) {
     Close(position, rows_in_record_ - 1, false);
   }
@@ -218,6 +220,7 @@ void StreamWriter::SetRemark(RemarkKind kind, uint64_t count, std::vector<std::s
   Remark remark{.kind = kind, .count = count, .details = std::move(details)};
   const auto known = std::find_if(remarks_.begin(), remarks_.end(),
                                   [kind](const Remark& one) { return one.kind == kind; });
+  // A remark that was never made need not be withdrawn.
   if (known == remarks_.end()) {
     if (count == 0) return;
     remarks_.push_back(std::move(remark));
@@ -286,6 +289,7 @@ void StreamWriter::SendCanaryIfDue() {
   canary_due_ns_ = now_ns + limits::kCanaryIntervalNs;
   canary_under_way_ = true;
   ChunkHeader header = NewHeader();
+  // A canary moves no cursor: it repeats the last chunk's position.
   header.source_position = closed_position_;
   header.source_skip = closed_skip_;
   header.canary_realtime_ns = clock_.RealtimeNs();
@@ -367,6 +371,7 @@ void StreamWriter::Close(uint64_t position, uint32_t skip, bool end_of_stream) {
   for (const Loss& loss : header.losses) {
     neurontrace::AddLoss(WithoutTimes(loss), losses_before_);
   }
+  // Until it is durable, the source keeps everything from its first record on.
   in_flight_.push_back({next_sequence_, first_position_.value_or(position), false});
   first_position_.reset();
   text_bytes_since_look_ = 0;

@@ -68,6 +68,7 @@ absl::Status Spool::Read(const SpoolRecovery::Visitor& visitor) {
   if (lock_ == nullptr) {
     ASSIGN_OR_RETURN(lock_, files_.TakeLock(options_.directory + "/lock"));
   }
+  // A node must not wait for ever for a file that its disk no longer returns.
   const bool gives_up = ++reading_tries_ >= limits::kSpoolReadTriesMax;
   SpoolRecovery recovery(files_, options_.directory, options_.agent_id, options_.boot_id, gives_up);
   // What the visitor does with a chunk may release it at once: the books come first.
@@ -89,6 +90,7 @@ absl::Status Spool::Read(const SpoolRecovery::Visitor& visitor) {
     capture.bytes += found.bytes;
     bytes_ += found.bytes;
   }
+  // Numbers are never reused, not even of segments that were left alone.
   next_segment_ = summary.last_segment + 1;
   aside_bytes_ = summary.quarantine_bytes;
   aside_files_ = summary.quarantine_files;
@@ -107,6 +109,7 @@ absl::Status Spool::Read(const SpoolRecovery::Visitor& visitor) {
   for (const auto& [number, segment] : segments_) {
     if (segment.chunks == 0) idle.push_back(number);
   }
+  // After the loop, as Retire changes segments_.
   for (const uint64_t number : idle) Retire(number, false);
   return absl::OkStatus();
 }
@@ -163,6 +166,7 @@ void Spool::Forget(const CaptureId& capture_id) {
     bytes_ -= it->second.bytes;
     captures_.erase(it);
   }
+  // Files of a later version or another agent stay, and so does the directory.
   const auto keep = recovered_.left_alone.find(capture_id);
   directories_.push_back({DirectoryOf(capture_id), keep == recovered_.left_alone.end()
                                                        ? std::set<std::string>()
@@ -172,6 +176,7 @@ void Spool::Forget(const CaptureId& capture_id) {
 
 void Spool::Load(const CaptureId& capture_id, std::vector<SpoolPlace> places, Loaded done) {
   assert(!places.empty() && runner_.RunsTasksOnCurrentThread());
+  // The disk object is shared with the task, which may run after this was destroyed.
   io_.PostTask([disk = disk_, directory = DirectoryOf(capture_id), places = std::move(places),
                 done = weak_tasks_.Wrap(std::move(done)), &runner = runner_] {
     runner.PostTask(
@@ -218,6 +223,7 @@ void Spool::KickLater(uint64_t delay_ns) {
 
 void Spool::Kick() {
   assert(runner_.RunsTasksOnCurrentThread());
+  // One job at a time: what comes meanwhile is collected for the next, which is the batching.
   if (job_running_ || listener_ == nullptr) return;
   const bool may_try = readable_ && clock_.MonotonicNs() >= next_try_ns_;
   SpoolJob job;
@@ -254,11 +260,13 @@ SpoolJob Spool::MakeJob() {
   if (std::exchange(aggregator_dirty_, false)) {
     job.aggregator = EncodeSpoolAggregator(aggregator_id_);
   }
+  // Otherwise a disk without anything to write would stay unhealthy for ever.
   job.probe = !health_.ok() && job.appends.empty();
   return job;
 }
 
 void Spool::TidyInto(SpoolJob& job) {
+  // Cursors are written a few times a second at most, since each costs a sync.
   next_tidy_ns_ = clock_.MonotonicNs() + kTidyNs;
   job.removals = std::exchange(removals_, {});
   for (auto& [capture_id, capture] : captures_) {
@@ -306,6 +314,7 @@ void Spool::OnDone(const SpoolJobResult& result) {
     }
     const uint64_t delay_ns = backoff_.NextDelayNs();
     next_try_ns_ = clock_.MonotonicNs() + delay_ns;
+    // It is not known which cursors were written.
     for (auto& [capture_id, capture] : captures_) capture.cursor_dirty = true;
     runner_.PostDelayedTask(weak_tasks_.Wrap([this] { Kick(); }), delay_ns);
   }
@@ -335,6 +344,7 @@ void Spool::TakeAppended(bool well) {
     }
     return;
   }
+  // Back to the front of the queue in their order, to be written to another segment.
   for (auto one = written.rbegin(); one != written.rend(); ++one) {
     const bool forgotten = !segments_.contains(one->place.segment);
     Release(one->place);
@@ -384,6 +394,7 @@ Spool::Taken Spool::TakeOne(const CaptureId& capture_id, std::deque<Pending>& pe
     return Taken::kOne;
   }
   const uint64_t bytes = kRecordHeadBytes + chunk->header().size() + chunk->columns().size();
+  // A chunk larger than a batch forms one alone.
   if (batch_bytes_ > 0 && batch_bytes_ + bytes > limits::kSpoolBatchBytesMax) return Taken::kNoMore;
   if (!next.first) {
     const uint64_t dropped = counters_.segments_dropped;
@@ -486,6 +497,7 @@ Spool::Room Spool::MakeRoom(const CaptureId& capture_id, uint64_t bytes) {
     if (options_.when_full == WhenFull::kRefuseNewest) return none;
     Capture* const victim = Victim(capture_id, over_share);
     if (victim == nullptr || victim->segments.empty()) return none;
+    // Numbers ascend, so the lowest is the oldest.
     const uint64_t oldest = *victim->segments.begin();
     if (victim->in_job && victim->active == oldest) return none;  // being written
     DropSegment(oldest);
@@ -551,6 +563,7 @@ void Spool::TakeCapacity(const FileSystem::Capacity& capacity) {
   disk_bytes_max_ = capacity.free_bytes >= kept_free
                         ? held + (capacity.free_bytes - kept_free)
                         : held - std::min(held, kept_free - capacity.free_bytes);
+  // Logged on changes only.
   if (IsShortOfDisk() == was_short) return;
   if (IsShortOfDisk()) {
     spdlog::warn(

@@ -31,6 +31,7 @@ absl::Status CheckSegment(FileSystem& files, const std::string& path,
       if (broken.ok()) broken = columns.status();
       return;
     }
+    // Unlike recovery, this reads the columns of every record: that is the purpose of the command.
     if (!header.ok() || !ColumnsMatch(found.head, found.chunk_header, *columns)) {
       ++report.damaged_chunks;
       return;
@@ -77,6 +78,7 @@ absl::Status CheckCapture(FileSystem& files, const std::string& root, const std:
       segment.bytes = entry.bytes;
       const absl::Status status = CheckSegment(files, root + "/" + path, segment);
       if (absl::IsNotFound(status)) continue;
+      // A newer agent wrote it; that is no damage, but this program cannot judge it.
       segment.later_version = absl::IsUnimplemented(status);
       segment.problem = std::string(status.message());
       report.segments.push_back(std::move(segment));

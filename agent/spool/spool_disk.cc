@@ -107,6 +107,7 @@ absl::Status SpoolDisk::Replace(const std::string& directory, const std::string&
 
 absl::Status SpoolDisk::Probe() {
   const std::string path = root_ + "/probe";
+  // The directory may have vanished with its mount.
   RETURN_IF_ERROR(files_.MakeDirectory(root_));
   ASSIGN_OR_RETURN(const auto file, files_.Create(path));
   RETURN_IF_ERROR(file->Append(std::string(kProbeBytes, '\0')));
@@ -126,6 +127,7 @@ absl::Status SpoolDisk::Empty(const SpoolJob::Directory& directory) {
       all = false;
       continue;
     }
+    // Closed before it is removed, so that the disk frees its blocks.
     if (segment) open_.erase(*segment);
     RETURN_IF_ERROR(files_.Remove(directory.path + "/" + entry.name));
   }
@@ -145,6 +147,8 @@ absl::Status SpoolDisk::AppendAll(const SpoolJob& job) {
                        files_.Create(append.directory + "/" + SegmentName(append.segment.segment)));
       RETURN_IF_ERROR(file->Append(EncodeSegmentHeader(append.segment)));
       changed.insert(append.directory);
+      // A new file is durable only when its directory is synced, and a new directory when its
+      // parent is (fsync(2)).
       changed.insert(root_);
     } else if (file == nullptr) {
       return Internal("segment {} of the spool is not open", append.segment.segment);
@@ -165,11 +169,13 @@ absl::Status SpoolDisk::Write(const SpoolJob::Append& append, FileSystem::File& 
     RecordHead head;
     head.header_bytes = static_cast<uint32_t>(chunk->header().size());
     head.columns_bytes = static_cast<uint32_t>(chunk->columns().size());
+    // The source's own checksum, so that damage anywhere between source and store is found.
     head.chunk_crc32c = chunk->crc32c();
     head.batch_offset = append.offset;
     buffer += EncodeRecordHead(head, chunk->header(), append.segment.salt);
     buffer += chunk->header();
     buffer += chunk->columns();
+    // Few large writes; a batch need not be in memory twice.
     if (buffer.size() >= kWriteBytes) {
       RETURN_IF_ERROR(file.Append(buffer));
       buffer.clear();
@@ -221,6 +227,7 @@ void SpoolDisk::Remove(const SpoolJob& job, SpoolJobResult& result) {
     }
     if (!may_go || !status.ok()) {
       result.not_removed.push_back(removal);
+      // Its bytes count against the budget until it is gone.
       result.not_removed.back().failed_before = true;
       Keep(std::move(status), result.tidied);
     }
@@ -271,6 +278,7 @@ std::vector<LoadedChunk> SpoolDisk::Load(const std::string& directory,
       loaded[i].envelope->set_crc32c(head->chunk_crc32c);
       return absl::OkStatus();
     }();
+    // Opened again for the next place, in case the handle is the problem.
     if (!loaded[i].status.ok() && !absl::IsDataLoss(loaded[i].status)) file.reset();
   }
   return loaded;

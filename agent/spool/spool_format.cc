@@ -26,6 +26,7 @@ constexpr std::string_view kRunningMagic = "NTRUNNG\n";
 constexpr std::string_view kAggregatorMagic = "NTAGGRG\n";
 constexpr std::string_view kSegmentSuffix = ".seg";
 constexpr size_t kSegmentDigits = 8;
+// Magic 8, version 4, length 4, salt 8, segment 8, capture id 16, length of the agent id 4.
 constexpr size_t kFixedHeaderBytes = 52;
 constexpr size_t kChecksumBytes = sizeof(uint32_t);
 
@@ -64,6 +65,7 @@ class Reader {
 
 uint32_t ChecksumOf(std::string_view bytes) { return Crc32c(bytes.data(), bytes.size()); }
 
+// CRC-32C (Castagnoli; RFC 3720, appendix B.4), seeded with the segment's salt.
 uint32_t HeadChecksum(std::string_view after_checksum, std::string_view chunk_header,
                       uint64_t salt) {
   uint32_t crc = Crc32c(&salt, sizeof salt);
@@ -71,6 +73,7 @@ uint32_t HeadChecksum(std::string_view after_checksum, std::string_view chunk_he
   return ExtendCrc32c(crc, chunk_header.data(), chunk_header.size());
 }
 
+// With its length, as all variable parts of these files.
 void PutText(std::string_view text, std::string& out) {
   Put(static_cast<uint32_t>(text.size()), out);
   out.append(text);
@@ -142,6 +145,7 @@ absl::StatusOr<SegmentHeader> DecodeSegmentHeader(std::string_view bytes) {
   header.salt = reader.Take<uint64_t>();
   header.segment = reader.Take<uint64_t>();
   const auto capture_id = CaptureId::FromBytes(reader.TakeBytes(CaptureId::kBytes));
+  // A length beyond the buffer yields an empty text and a reader that is not good.
   header.agent_id = reader.TakeBytes(reader.Take<uint32_t>());
   if (!capture_id.ok() || !reader.good() ||
       header_bytes != kFixedHeaderBytes + header.agent_id.size() + kChecksumBytes ||
@@ -176,6 +180,7 @@ std::optional<RecordHead> DecodeRecordHead(std::string_view bytes) {
   head.chunk_crc32c = reader.Take<uint32_t>();
   head.batch_offset = reader.Take<uint32_t>();
   reader.Take<uint32_t>();
+  // Limits before anything is read with these lengths: a search finds heads in arbitrary bytes.
   if (!reader.good() || head.header_bytes > limits::kChunkHeaderBytesMax ||
       head.columns_bytes > limits::kChunkBytesMax) {
     return std::nullopt;
@@ -208,6 +213,7 @@ std::string EncodeSpoolCursor(const SpoolCursor& cursor) {
     v1::StreamCursor behind;
     if (stream.behind) {
       ToProto(*stream.behind, &behind);
+      // The identity precedes it already.
       behind.clear_stream();
     }
     PutText(behind.SerializeAsString(), out);
@@ -223,6 +229,7 @@ absl::StatusOr<SpoolCursor> DecodeSpoolCursor(std::string_view bytes) {
   SpoolCursor cursor;
   cursor.synced_segment = reader.Take<uint64_t>();
   cursor.synced_bytes = reader.Take<uint64_t>();
+  // Before the loop, so that a file cannot make it run longer than the limit allows.
   if (streams > limits::kStreamsPerCaptureMax) return DataLoss("it names {} streams", streams);
   for (uint32_t i = 0; i < streams && reader.good(); ++i) {
     v1::StreamIdentity message;
@@ -303,6 +310,7 @@ absl::StatusOr<std::string> DecodeSpoolAggregator(std::string_view bytes) {
   const std::string_view id = reader.TakeBytes(reader.Take<uint32_t>());
   reader.TakeBytes(kChecksumBytes);
   if (!reader.good() || !reader.at_end()) return DataLoss("its length differs from its header");
+  // The id is compared, logged and sent, so it must be a text that an aggregator could have sent.
   if (CleanText(id, limits::kIdentityStringBytesMax) != id) {
     return DataLoss("the aggregator's name is none");
   }
@@ -319,6 +327,7 @@ std::optional<uint64_t> ParseSegmentName(std::string_view name) {
   uint64_t segment = 0;
   const char* const end = name.data() + name.size();
   const auto [rest, error] = std::from_chars(name.data(), end, segment);
+  // Number 0 means "no segment" elsewhere. More than eight digits are valid.
   if (error != std::errc() || rest != end || name.size() < kSegmentDigits || segment == 0) {
     return std::nullopt;
   }

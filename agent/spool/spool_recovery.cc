@@ -64,6 +64,7 @@ absl::Status SpoolRecovery::Run(const Visitor& visitor, Summary& summary) {
   }
   for (const FileSystem::Entry& entry : entries) {
     const auto capture_id = CaptureId::Parse(entry.name);
+    // Only names that this program writes: other directories are left alone.
     if (!entry.is_directory || !capture_id.ok() || capture_id->ToString() != entry.name) continue;
     RETURN_IF_ERROR(ReadCapture(*capture_id, root_ + "/" + entry.name, visitor, summary));
   }
@@ -83,6 +84,7 @@ absl::Status SpoolRecovery::ReadCapture(const CaptureId& capture_id, const std::
   for (const FileSystem::Entry& entry : entries) {
     if (const auto segment = ParseSegmentName(entry.name)) segments[*segment] = entry;
   }
+  // Before the segments, since the visitor needs it to judge their chunks.
   ASSIGN_OR_RETURN(const SpoolCursor cursor, ReadCursor(capture_id, directory, summary));
   visitor.on_capture(capture_id, cursor);
   for (const auto& [segment, entry] : segments) {
@@ -92,6 +94,7 @@ absl::Status SpoolRecovery::ReadCapture(const CaptureId& capture_id, const std::
     const absl::Status status =
         ReadOne(capture_id, path, segment, last ? &cursor : nullptr, visitor, summary);
     if (status.ok()) continue;
+    // Not ours to remove: a downgraded agent must not destroy what a newer one wrote.
     if (absl::IsUnimplemented(status) || absl::IsPermissionDenied(status)) {
       spdlog::warn("spool: {} is ignored: {}", path, std::string(status.message()));
       summary.left_alone[capture_id].insert(entry.name);
@@ -138,8 +141,10 @@ absl::Status SpoolRecovery::ReadRunning(Summary& summary) {
     spdlog::warn("spool: {} is not used: {}", path, std::string(running.status().message()));
     return absl::OkStatus();
   }
+  // After a reboot no tap holds anything that the cursors could refer to.
   if (boot_id_.empty() || running->boot_id != boot_id_) return absl::OkStatus();
   for (auto& [capture_id, spec] : running->captures) {
+    // A capture is resumed only if its streams are known to the last chunk.
     const bool exact = exact_.contains(capture_id) && !summary.doubtful.contains(capture_id) &&
                        !summary.left_alone.contains(capture_id);
     if (exact) summary.running.emplace(capture_id, std::move(spec));
@@ -194,6 +199,7 @@ absl::Status SpoolRecovery::ReadOne(const CaptureId& capture_id, const std::stri
   }
   ASSIGN_OR_RETURN(const std::string begin, file->Read(0, kSegmentHeaderBytesMax));
   ASSIGN_OR_RETURN(const SegmentHeader segment_header, DecodeSegmentHeader(begin));
+  // A file that was copied or renamed.
   if (segment_header.capture_id != capture_id || segment_header.segment != segment) {
     return DataLoss("its header names segment {} of capture {}", segment_header.segment,
                     segment_header.capture_id.ToString());
@@ -205,6 +211,7 @@ absl::Status SpoolRecovery::ReadOne(const CaptureId& capture_id, const std::stri
   uint64_t records = 0;
   uint64_t unfit = 0;
   const auto visit = [&](const FoundRecord& found) {
+    // Behind this place nothing was reported as kept, so its source sends it again.
     if (found.offset >= sound) return;
     const auto header = ParseHeader(found.chunk_header, capture_id);
     if (!header.ok()) {

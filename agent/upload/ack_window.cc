@@ -12,6 +12,8 @@ void AckWindow::Add(StreamNumber number) {
 }
 
 std::optional<AckWindow::Turn> AckWindow::TakeTurn() {
+  // The byte limit is checked before a chunk is taken, whose size is not known yet: it may be
+  // exceeded by one chunk.
   if (in_flight_ >= unacked_max_ || bytes_in_flight_ >= bytes_max_) return std::nullopt;
   // Entries are removed lazily: a stream that was paused or emptied since it joined is skipped
   // here.
@@ -27,6 +29,7 @@ std::optional<AckWindow::Turn> AckWindow::TakeTurn() {
     const Turn turn{number, stream.in_flight};
     ++stream.in_flight;
     ++in_flight_;
+    // At the end of the round: this is what makes streams take turns.
     JoinRound(number, stream);
     return turn;
   }
@@ -63,6 +66,7 @@ void AckWindow::PopFront(StreamNumber number) {
     assert(in_flight_ > 0);
     --stream.in_flight;
     --in_flight_;
+    // Sizes are noted after the turn, so the newest may still be missing.
     if (!stream.bytes.empty()) {
       assert(bytes_in_flight_ >= stream.bytes.front());
       bytes_in_flight_ -= stream.bytes.front();
@@ -71,6 +75,7 @@ void AckWindow::PopFront(StreamNumber number) {
   }
 }
 
+// Chunks before `index` stay in flight: their acknowledgements are still expected.
 void AckWindow::Rewind(StreamNumber number, size_t index) {
   const auto it = streams_.find(number);
   if (it == streams_.end() || it->second.in_flight <= index) return;

@@ -24,6 +24,7 @@ ArtifactSink::Outcome Changed() { return {Fate::kChanged, "it changed while it w
 // The meaning of a call that returned no answer.
 ArtifactSink::Outcome OutcomeOf(const grpc::Status& status) {
   switch (status.error_code()) {
+    // Trying again would not help, so the file is reported as refused.
     case grpc::StatusCode::UNIMPLEMENTED:
       return {Fate::kRefused, "the aggregator is an older version that does not store artifacts"};
     case grpc::StatusCode::INVALID_ARGUMENT:
@@ -84,6 +85,7 @@ void ArtifactUploader::Find(const std::vector<std::string>& roots, const std::st
       std::vector<FoundArtifact> found = FindArtifacts(root, instance_id, truncated);
       std::move(found.begin(), found.end(), std::back_inserter(all));
     }
+    // Results always return to the agent's sequence; nothing else crosses.
     runner_.PostTask([done, all = std::move(all), truncated] { done(all, truncated); });
   });
 }
@@ -163,6 +165,7 @@ ArtifactSink::Outcome ArtifactUploader::Send(const CaptureId& capture_id,
   }
   const auto file = ArtifactFile::Open(artifact.root, artifact.place);
   if (!file.ok()) return {Fate::kChanged, std::string(file.status().message())};
+  // The state that was found, before the hash: a remembered hash must belong to this content.
   auto state = file->State();
   if (!state.ok() || *state != artifact.state) return Changed();
   const auto hash = HashOf(*file, artifact);
@@ -186,6 +189,7 @@ ArtifactSink::Outcome ArtifactUploader::Send(const CaptureId& capture_id,
   v1::ArtifactAnswer answer;
   const grpc::Status status = stub_->Offer(context.get(), offer, &answer);
   if (!status.ok()) return OutcomeOf(status);
+  // The aggregator has the content already, or refuses it.
   if (answer.outcome() != v1::ARTIFACT_OUTCOME_SEND) return OutcomeOf(answer);
   return Put(*file, artifact, offer, std::min(answer.offset(), offer.bytes()));
 }
@@ -205,6 +209,7 @@ ArtifactSink::Outcome ArtifactUploader::Put(const ArtifactFile& file, const Foun
   bool is_whole = true;
   do {
     const auto piece = file.Read(offset, limits::kArtifactPartBytes);
+    // A file that became shorter ends early; an empty file is sent as one empty part.
     is_whole = piece.ok() && (!piece->empty() || offset == offer.bytes());
     if (!is_whole) break;
     part.set_offset(offset);
@@ -216,6 +221,7 @@ ArtifactSink::Outcome ArtifactUploader::Put(const ArtifactFile& file, const Foun
   } while (offset < offer.bytes());
   const auto state = file.State();
   is_whole = is_whole && state.ok() && *state == artifact.state;
+  // So that the aggregator discards the parts instead of waiting for the rest.
   if (!is_whole) context->TryCancel();
   writer->WritesDone();
   const grpc::Status status = writer->Finish();

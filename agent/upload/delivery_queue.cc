@@ -30,6 +30,7 @@ Chunk MakeLossChunk(ChunkHeader header, LossPlace place, LossReason reason, std:
                            .detail = detail.substr(0, limits::kDetailBytesMax)};
   }
   header.event_count = 0;
+  // A replaced canary must not look as if it had travelled the whole way.
   header.canary_realtime_ns = 0;
   header.first_timestamp_ns = header.last_timestamp_ns = 0;
   header.columns_bytes = 0;
@@ -56,6 +57,7 @@ bool DeliveryQueue::HasRoom(const CaptureId& capture_id) const {
 StreamNumber DeliveryQueue::NumberOf(const ChunkHeader& header) {
   StreamKey key(header.capture_id, header.stream);
   StreamNumber& number = numbers_[key];
+  // Numbers are never reused: an acknowledgement of an earlier stream must not reach a later one.
   if (number == 0) {
     number = ++last_number_;
     by_capture_[header.capture_id].insert(number);
@@ -65,12 +67,14 @@ StreamNumber DeliveryQueue::NumberOf(const ChunkHeader& header) {
 }
 
 void DeliveryQueue::Submit(Chunk chunk, Done done) {
+  // Before anything may replace the chunk: the metric counts what sources closed.
   CountCore(chunk.header);
   Entry entry;
   entry.sequence = chunk.header.sequence;
   entry.events = chunk.header.event_count;
   entry.end_of_stream = chunk.header.end_of_stream;
   entry.done = std::make_unique<Done>(std::move(done));
+  // Sources stop at the budget (HasRoom), but a document that was begun is still handed over whole.
   if (unkept_bytes_ >= 2 * bytes_max_) {
     ++counters_.chunks_refused_full;
     CountLost(LossPlace::kAgentQueue, LossReason::kFull, entry.events);
@@ -125,6 +129,8 @@ void DeliveryQueue::DropEnvelope(Entry& entry) {
   entry.envelope.reset();
 }
 
+// In order: a chunk becomes ready only when all before it are, since a stream is sent in order.
+// While the disk fails everything is ready.
 void DeliveryQueue::MakeReady(StreamNumber number, Stream& stream) {
   while (stream.ready < stream.entries.size() &&
          (!keeps() || stream.entries[stream.ready].place.segment != 0)) {
@@ -158,6 +164,7 @@ void DeliveryQueue::OnKept(const SpoolTicket& ticket, const SpoolPlace& place) {
                     entry.envelope->columns().size() == place.columns_bytes;
   if (cached_bytes_ > bytes_max_ / 2 && same && !sent) DropEnvelope(entry);
   MakeReady(ticket.stream, stream);
+  // Last, as a receipt may submit the next chunk from within.
   if (entry.done != nullptr) (*entry.done)({Fate::kKept, ""});
 }
 
@@ -171,8 +178,11 @@ void DeliveryQueue::OnSegmentDropped(const CaptureId& capture_id, uint64_t segme
   for (const StreamNumber number : StreamsIn(capture_id)) {
     Stream& stream = streams_[number];
     bool some = false;
+    // Only from the front: chunks of one stream are in segments in order, and the oldest segment
+    // goes.
     while (!stream.entries.empty() && stream.entries.front().place.segment == segment) {
       some = true;
+      // Before the entry goes, as the window counts by position in the queue.
       if (listener_ != nullptr) listener_->OnFirstDropped(number);
       Entry entry = std::move(stream.entries.front());
       stream.entries.pop_front();
@@ -212,6 +222,7 @@ std::map<StreamIdentity, SpoolCursor::Stream> DeliveryQueue::StreamsOf(
   for (const StreamNumber number : StreamsIn(capture_id)) LearnFrom(streams_[number]);
   if (const auto behind = behind_.find(capture_id); behind != behind_.end()) {
     for (const auto& [identity, cursor] : behind->second) {
+      // Streams without a chunk here, also those that have ended, must be resumable too.
       cursors[identity] = {cursor.next_sequence, std::nullopt, cursor};
     }
   }
@@ -389,6 +400,7 @@ absl::Status DeliveryQueue::Recover() {
   behind_.clear();
   chunks_ = 0;
   counters_.chunks_recovered = 0;
+  // Of the capture whose chunks are being visited.
   SpoolCursor cursor;
   RETURN_IF_ERROR(spool_->Recover(
       {.on_capture =
@@ -418,6 +430,7 @@ void DeliveryQueue::TakeFound(const SpoolCursor& cursor, const ChunkHeader& head
   const size_t index = IndexOf(number, header.sequence);
   const bool again =
       index < stream.entries.size() && stream.entries[index].sequence == header.sequence;
+  // The header of the last chunk is needed if that is lost; see StandInForLast.
   if (header.sequence >= stream.next_sequence || (again && index + 1 == stream.entries.size())) {
     stream.safe_header = stream.last_header = SerializeChunkHeader(header);
   }
@@ -432,6 +445,8 @@ void DeliveryQueue::TakeFound(const SpoolCursor& cursor, const ChunkHeader& head
     entry.sequence = header.sequence;
     const uint64_t expected = index == 0 ? first : stream.entries[index - 1].sequence + 1;
     if (index == 0 && known != cursor.streams.end()) entry.gone = known->second.gone;
+    // Without a cursor the first chunk's place in its stream is not known, so no gap can be
+    // claimed.
     const bool cursor_says = index > 0 || known != cursor.streams.end();
     if (cursor_says && header.sequence != expected && !entry.gone) entry.gone = damaged;
   } else {
@@ -456,6 +471,7 @@ void DeliveryQueue::Load(StreamNumber number, size_t index) {
   uint64_t bytes = 0;
   for (; index < it->second.ready && places.size() < kLoadChunks && bytes < kLoadBytes; ++index) {
     Entry& entry = it->second.entries[index];
+    // A run of chunks that are neither in memory nor being read.
     if (entry.envelope != nullptr || entry.loading) break;
     assert(spool_ != nullptr && entry.place.segment != 0);
     entry.loading = true;
@@ -494,6 +510,7 @@ bool DeliveryQueue::TakeOneLoaded(StreamNumber number, uint64_t sequence,
     cached_bytes_ += entry.envelope_bytes;
     return true;
   }
+  // Reading damaged bytes again gives the same; other errors of a disk may pass.
   const bool final = absl::IsDataLoss(loaded.status) || absl::IsNotFound(loaded.status);
   if (!final && ++entry.load_failures < kLoadFailuresMax) return false;
   ++counters_.chunks_damaged;
@@ -564,6 +581,7 @@ void DeliveryQueue::MergeCursors(const CaptureId& capture_id, std::vector<Stream
   for (const StreamNumber number : StreamsIn(capture_id)) {
     const auto header = ParseChunkHeader(streams_.at(number).last_header);
     if (!header.ok()) continue;
+    // What is here continues behind the aggregator's cursor unless that is ahead.
     StreamCursor ours = CursorBehind(*header);
     const auto theirs = std::find_if(cursors.begin(), cursors.end(), [&](const StreamCursor& c) {
       return c.stream == ours.stream;
@@ -605,6 +623,7 @@ bool DeliveryQueue::WasWrong(const CaptureId& capture_id,
   const auto resumed = resumed_.find(capture_id);
   if (resumed == resumed_.end()) return false;
   const bool wrong = std::any_of(cursors.begin(), cursors.end(), [&](const StreamCursor& cursor) {
+    // A stream that was not resumed counts from 0: any chunk of it contradicts.
     const auto at = resumed->second.find(cursor.stream);
     return cursor.next_sequence > (at == resumed->second.end() ? 0 : at->second);
   });
@@ -618,6 +637,7 @@ bool DeliveryQueue::WasWrong(const CaptureId& capture_id,
   return true;
 }
 
+// Chunks that were ready without being kept may have been sent, so the disk does not know of them.
 bool DeliveryQueue::CursorsAreExact() {
   for (const auto& [number, stream] : streams_) {
     for (size_t i = 0; i < stream.ready; ++i) {

@@ -41,6 +41,7 @@ class Search {
     const UniqueFd root(open(root_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     ForEachIn(root, [&](const std::string& name) {
       if (!IsInspectDirectory(name)) return;
+      // A shared volume has the directories of all instances; each agent hands over its own.
       if (name != "neffs" && !name.starts_with(instance_id_ + "_pid_")) return;
       LookInto(OpenFolderAt(root.get(), name), name, "");
     });
@@ -54,6 +55,7 @@ class Search {
       auto place = MakeArtifactPlace(directory, session, name);
       if (place.ok()) {
         struct stat status {};
+        // Links are not followed and count as absent, as everywhere below the root.
         const bool is_file =
             fstatat(folder.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
             S_ISREG(status.st_mode);
@@ -131,6 +133,7 @@ absl::StatusOr<std::string> ArtifactFile::Read(uint64_t offset, size_t bytes_max
   while (size < bytes_max) {
     const ssize_t got = pread(file_.get(), bytes.data() + size, bytes_max - size,
                               static_cast<off_t>(offset + size));
+    // pread(2) may be interrupted on network file systems.
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return Unavailable("reading an artifact: {}", WordsOfErrno());
     if (got == 0) break;

@@ -120,6 +120,7 @@ uint32_t PidOfDirectory(std::string_view path) {
   const std::string_view digits = folder.substr(mark + kMark.size());
   uint32_t pid = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), pid);
+  // 0 is no process, and is what streams without a pid have.
   return error == std::errc() && end == digits.data() + digits.size() ? pid : 0;
 }
 
@@ -138,6 +139,7 @@ DirectoryListing ListTraceFiles(const std::string& directory) {
   uint32_t entries = 0;
   for (const std::filesystem::recursive_directory_iterator end; !error && it != end;
        it.increment(error)) {
+    // A directory with millions of files must not hold up the sequence.
     if (++entries > limits::kFrameworkDirectoryEntriesMax) {
       listing.is_truncated = true;
       break;
@@ -281,6 +283,7 @@ bool FrameworkCapture::StepFile(File& file) {
       if (file.listed || WasWaitedFor(file)) {
         Begin(file);
       } else {
+        // Opened again when it changes, or when it has been waited for.
         file.incomplete = true;
         file.current.reset();
       }
@@ -325,9 +328,11 @@ void FrameworkCapture::Open(File& file) {
     return GiveUp(file, Fate::kRead, "");
   }
   TraceFileStream::Options options;
+  // Listed files are the operator's own choice, so links in their paths are followed.
   if (!file.listed) options.root = surroundings_.files.directory;
   options.must_be_trace = file.must_be_trace;
   if (!file.streams.empty()) {
+    // A file that was appended to continues the earlier content, which is then not read again.
     options.prefix_bytes = file.streams.back()->facts().content_bytes;
     options.prefix_mark = file.streams.back()->facts().content_mark;
   }
@@ -383,6 +388,7 @@ bool FrameworkCapture::IsSameContent(const File& file) {
   }
   if (file.current->facts().elements == 0) return false;
   const auto known = contents_.find(mark);
+  // Compressed and plain copies have the same mark, as it is of the decompressed bytes.
   if (known == contents_.end()) return false;
   AddRemark(RemarkKind::kSameContent, 1,
             fmt::format("{}: the content of {}", file.name, known->second), remarks_);
@@ -452,6 +458,7 @@ void FrameworkCapture::Begin(File& file) {
     if (is_taken) continue;
     const StreamCursor* const cursor = FindCursor(identity);
     if (cursor == nullptr) {
+      // A capture that is over begins no new streams.
       if (IsSameContent(file) || is_over_) return GiveUp(file, Fate::kRead, "");
       return BeginStream(file, std::move(identity), nullptr);
     }

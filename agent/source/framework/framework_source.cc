@@ -86,6 +86,7 @@ void FrameworkSource::Begin(const SourceOrder& order, bool is_over) {
   if (!Selects(order.spec) || captures_.contains(order.capture_id)) return;
   std::vector<StreamCursor> own;
   for (const StreamCursor& cursor : order.cursors) {
+    // Cursors of all sources come with an order.
     if (cursor.stream.kind == StreamKind::kFramework) own.push_back(cursor);
   }
   const FrameworkCapture::Surroundings surroundings{files_, clock_, sink_, metrics_, shapes_};
@@ -124,6 +125,7 @@ void FrameworkSource::Forget(const CaptureId& capture_id) {
   armed_.erase(capture_id);
 }
 
+// One step for each capture, then back to the sequence, so that large files do not hold up others.
 void FrameworkSource::Work() {
   work_scheduled_ = false;
   bool worked = false;
@@ -139,6 +141,7 @@ void FrameworkSource::Work() {
   if (worked) return ScheduleWork();
   if (waits) {
     work_scheduled_ = true;
+    // Polling, as the queue does not announce room.
     After(kNoRoomNs, &FrameworkSource::Work);
   }
 }

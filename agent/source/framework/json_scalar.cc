@@ -57,6 +57,7 @@ bool FromChars(std::string_view text, T& value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+// Keeps a number whose value type would change its text.
 JsonScalar RawJson(std::string_view token) { return {ValueType::kJson, {0, token}}; }
 
 JsonScalar ParseInteger(std::string_view token) {
@@ -133,6 +134,7 @@ class JsonChecker {
 
   bool TakeValueStart(bool& want_value) {
     const char c = Peek();
+    // An empty container is complete here; otherwise a value or a key follows.
     if (c == '{' || c == '[') {
       if (depth_ == kNestingMax) return false;
       object_[depth_++] = c == '{';
@@ -176,6 +178,7 @@ class JsonChecker {
   bool TakeString() {
     for (++at_; at_ < text_.size(); ++at_) {
       const char c = text_[at_];
+      // Control characters must be escaped (RFC 8259, section 7).
       if (static_cast<unsigned char>(c) < 0x20) return false;
       if (c == '"') {
         ++at_;
@@ -207,6 +210,7 @@ class JsonChecker {
     if (token == "null" || token == "true" || token == "false" || LookAtNumber(token).valid) {
       return true;
     }
+    // The text is copied only from the first change on; most values need no copy.
     if (!IsNonFinite(token)) return false;
     rewritten_.append(text_.substr(copied_, first - copied_)).append(1, '"');
     rewritten_.append(token).append(1, '"');

@@ -10,6 +10,7 @@ namespace {
 // What a character does outside strings.
 enum class Role : uint8_t { kPlain, kQuote, kOpen, kClose, kDelimiter, kSpace };
 
+// A table lookup for each byte: this loop sees every byte of every trace file.
 constexpr std::array<Role, 256> MakeRoles() {
   std::array<Role, 256> roles{};
   roles['"'] = Role::kQuote;
@@ -58,6 +59,7 @@ JsonStructure::Outcome JsonStructure::ScanBytes(const char* data, size_t& at, si
     if (containers_.empty()) {
       // A scalar without quotes ends where anything else begins.
       const Role role = RoleOf(data[at]);
+      // Without consuming it: the delimiter belongs to the container.
       if (role != Role::kPlain && begun_) return Outcome::kEnd;
       if (role == Role::kClose || role >= Role::kDelimiter) return Outcome::kDamaged;
       if (!begun_) token_begin_ = consumed_ + at - scan_begin_;
@@ -87,6 +89,7 @@ void JsonStructure::ScanString(const char* data, size_t& at, size_t end) {
     if (containers_.size() == 1) {
       has_key_ = true;
     } else if (!inner_begin_) {
+      // Only the first one is kept, as the search begins there.
       inner_begin_ = begins_.back();
       inner_key_end_ = consumed_ + at - scan_begin_;
     }
@@ -155,6 +158,7 @@ bool JsonStructure::TakeQuote() {
 
 bool JsonStructure::TakeOpen(char c, uint64_t begin) {
   if (expect_ != Expect::kValue && expect_ != Expect::kValueOrClose) return false;
+  // Deep nesting is either damage or hostile, and would let memory grow.
   if (containers_.size() == kDepthMax) return false;
   containers_.push_back(c);
   if (!key_.empty()) begins_.push_back(begin);

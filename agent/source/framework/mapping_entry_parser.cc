@@ -34,6 +34,7 @@ struct MappingNumber {
 std::optional<MappingNumber> ReadNumber(ondemand::value value) {
   MappingNumber number;
   std::string_view token = value.raw_json_token();
+  // simdjson's raw tokens include the white space that follows.
   token = token.substr(0, token.find_last_not_of(" \n\r\t") + 1);
   number.is_quoted = token.size() >= 2 && token.front() == '"';
   if (number.is_quoted) token = token.substr(1, token.size() - 2);
@@ -56,6 +57,8 @@ constexpr std::array kKeys = {kMappingSequenceKey, kMappingThreadKey, kMappingSt
 struct MappingEntryParser::Impl {
   uint64_t time_ns = 0;
   ondemand::parser parser;
+  // One JSON array for each number, over the operations of the entry. Columns of equal length keep
+  // the number of attributes constant, however many operations an entry has.
   std::array<std::string, kKeys.size()> lists;
   size_t operations = 0;
 
@@ -74,6 +77,7 @@ struct MappingEntryParser::Impl {
         if (key != kKeys[i]) continue;
         const auto number = ReadNumber(field.value());
         if (!number) return InvalidArgument("no entry of a mapping: {} is no integer", key);
+        // The text rather than the value, so that numbers beyond 64 bits survive.
         found[i] = number->digits;
       }
     }
@@ -120,6 +124,7 @@ absl::Status MappingEntryParser::Parse(std::string_view element, FrameworkEvent&
   if (const auto error = document.get_object().get(object)) return BadEntry(error);
   std::optional<MappingNumber> id;
   bool has_operations = false;
+  // In document order, as On Demand values can be read only once.
   for (auto result : object) {
     ondemand::field field;
     if (const auto error = std::move(result).get(field)) return BadEntry(error);

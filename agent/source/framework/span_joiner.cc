@@ -81,6 +81,7 @@ SpanJoiner::Outcome SpanJoiner::End(uint64_t element, FrameworkEvent& event, boo
   if (found == stacks_.end()) return Outcome::kBeginLost;
   Stack& stack = found->second;
   const std::string_view name = event.edge.name;
+  // The innermost one with that name; an end without a name closes the innermost of all.
   const auto at = std::find_if(stack.rbegin(), stack.rend(), [name](const Open& open) {
     return name.empty() || open.name.empty() || open.name == name;
   });
@@ -100,9 +101,11 @@ SpanJoiner::Outcome SpanJoiner::End(uint64_t element, FrameworkEvent& event, boo
     return Outcome::kJoined;
   }
   Forget(open);
+  // The begin was not kept, so an end that referred to it would have no partner.
   if (open.is_lost) return Outcome::kBeginLost;
   event.fields.tracking_id = open.number;
   DropWhatBeginSays(open.name, event);
+  // Writers may give the category only at one end. Its own value is kept as an attribute.
   if (event.shape.event_type != open.event_type) {
     if (event.edge.has_category) AddText(event, "cat", ValueType::kString, event.shape.event_type);
     event_type_ = std::move(open.event_type);
@@ -137,6 +140,7 @@ void SpanJoiner::GiveUpOlderHalf() {
   }
   const auto middle = numbers.begin() + static_cast<ptrdiff_t>(numbers.size() / 2);
   std::nth_element(numbers.begin(), middle, numbers.end());
+  // By numbers, which ascend in the file: the oldest half goes.
   const uint64_t first_kept = *middle;
   std::vector<Open> old;
   absl::erase_if(stacks_, [&](auto& entry) {

@@ -41,6 +41,8 @@ struct PhaseMeaning {
   bool is_async = false;
 };
 
+// Phases of the Trace Event Format; the letters of old versions (I, S, T, p, F) have the meaning of
+// their successors.
 PhaseMeaning MeaningOf(std::string_view ph) {
   if (ph.size() != 1) return {Phase::kOther, false};
   switch (ph[0]) {
@@ -78,6 +80,7 @@ PhaseMeaning MeaningOf(std::string_view ph) {
   }
 }
 
+// Flow events share an id, which readers connect as arrows.
 bool IsFlow(Phase phase) {
   return phase == Phase::kFlowStart || phase == Phase::kFlowStep || phase == Phase::kFlowEnd;
 }
@@ -213,6 +216,7 @@ struct TraceEventParser::Impl {
     std::string_view number = token;
     if (number.size() >= 2 && number.front() == '"') number = number.substr(1, number.size() - 2);
     auto time = ParseMicroseconds(number);
+    // "-0" is 0.
     if (time && time->ns == 0 && time->exact) time->negative = false;
     const bool says_all = time && time->exact && !(key == "dur" && time->negative);
     if (!says_all) {
@@ -250,6 +254,7 @@ struct TraceEventParser::Impl {
       noted.ph = scalar.value.text;
       return absl::OkStatus();
     }
+    // A second "tid", like every repeated key, becomes an attribute.
     if (key == "tid" && scalar.type == ValueType::kUint &&
         (event.shape.present & FieldBit(Field::kThreadId)) == 0) {
       event.shape.present |= FieldBit(Field::kThreadId);
@@ -276,6 +281,7 @@ struct TraceEventParser::Impl {
       RETURN_IF_ERROR(Add(event, "phase", KeyScope::kTop, {ValueType::kString, {0, ph}}));
     }
     if (IsFlow(meaning.phase) && noted.id_at != kNone) {
+      // Renamed so that it is not confused with the ids of asynchronous events.
       event.shape.keys[noted.id_at].name = "flow_id";
     }
     if (meaning.phase == Phase::kCounter) MakeNumbers(event);
@@ -343,6 +349,7 @@ struct TraceEventParser::Impl {
     const bool is_metadata = event.shape.phase == Phase::kMetadata;
     const auto at_ns = noted.time ? bounds.Place(base_time_ns, *noted.time) : std::nullopt;
     if (!is_metadata) event_time = noted.time;
+    // Metadata without a time gets the one before it, which keeps it in its place.
     if (at_ns) last_time_ns = *at_ns;
     event.fields.timestamp_ns = last_time_ns;
     if (at_ns || is_metadata) return absl::OkStatus();

@@ -153,6 +153,7 @@ struct TraceFile::Impl {
   }
 
   absl::StatusOr<size_t> ReadAt(uint64_t at, char* out, size_t size) const {
+    // Bytes that were appended after the file was opened are not read.
     size = at >= end ? 0 : std::min<uint64_t>(size, end - at);
     ssize_t n = 0;
     do {
@@ -181,6 +182,7 @@ struct TraceFile::Impl {
   absl::Status Begin() {
     ASSIGN_OR_RETURN(const bool any, Fill());
     const std::string_view bytes(reinterpret_cast<const char*>(input.get()), zlib.avail_in);
+    // By content, as files are renamed and compressed by people and schedulers.
     gzip = any && bytes.starts_with(kGzipMagic);
     if (!gzip) return absl::OkStatus();
     if (inflateInit2(&zlib, kGzipWindowBits) != Z_OK) {
@@ -217,6 +219,7 @@ struct TraceFile::Impl {
           return DataLoss("the gzip data ends early");
         }
       }
+      // The next member of a concatenated file (RFC 1952, section 2.2).
       if (member_done) {
         inflateReset(&zlib);
         member_done = false;
@@ -279,6 +282,7 @@ absl::StatusOr<TraceFile> TraceFile::Open(const std::string& path, const std::st
 absl::StatusOr<TraceFile> TraceFile::ReadAgain(bool as_it_is_now) const {
   auto impl = std::make_unique<Impl>();
   impl->path = impl_->path;
+  // The same open file, whatever the path refers to by now.
   impl->fd = impl_->fd;
   impl->state = impl_->state;
   impl->end = impl_->end;

@@ -68,6 +68,7 @@ TraceFileReader::TraceFileReader(TraceFile file, const TraceFileFacts& facts,
 EventReader::Kind TraceFileReader::Next() {
   oddities_.clear();
   if (ended_) return Kind::kEnd;
+  // A refused file gives one loss of unknown size and no events.
   if (!refusal_.empty()) return LoseRest(LossReason::kMalformed, refusal_);
   if (entries_ && position_ == limits::kMappingEntriesMax) {
     return LoseRest(LossReason::kLimit, "more entries than are read of one mapping file");
@@ -118,6 +119,7 @@ EventReader::Kind TraceFileReader::TakePiece(const ElementCutter::Piece& piece) 
 // depend on all earlier elements.
 EventReader::Kind TraceFileReader::TakeElement(std::string_view text) {
   absl::Status status = Parse(text);
+  // The repair is tried only for elements that fail, as nearly all are valid.
   if (absl::IsInvalidArgument(status) && EscapeControlCharacters(text, repaired_)) {
     status = Parse(repaired_);
   }
@@ -127,6 +129,7 @@ EventReader::Kind TraceFileReader::TakeElement(std::string_view text) {
   }
   ++position_;
   if (IsEmptyObject(text)) return Kind::kPassedOver;
+  // Stored by an earlier run of the agent.
   if (status.ok()) return position_ <= first_element_ ? Kind::kPassedOver : Kind::kEvent;
   const LossReason reason = has_no_time                         ? LossReason::kNoTime
                             : absl::IsResourceExhausted(status) ? LossReason::kLimit

@@ -83,6 +83,7 @@ TraceFileScan::TraceFileScan(TraceFile file, ContentKind kind)
           CutterOptions(kind)),
       parser_(0, 0) {
   facts_.kind = kind;
+  // Entries have no time; the file was written after what it maps.
   if (is_mapping()) facts_.base_time_ns = file_->state().modified_ns;
 }
 
@@ -184,6 +185,7 @@ void TraceFileScan::TakeBase(std::string_view token) {
   if (token == "null") return;
   const auto base = ParseNanoseconds(WithoutQuotes(token));
   if (base && base->ns <= TimeBounds::kLastNs && !(base->negative && base->ns > 0)) {
+    // Times in traceEvents are microseconds since this base.
     facts_.base_time_ns = base->ns;
   } else {
     Refuse(fmt::format("\"baseTimeNanoseconds\" is {}, which is no number of nanoseconds",
@@ -219,6 +221,7 @@ void TraceFileScan::End(std::string problem) {
   ended_ = true;
   facts_.problem = std::move(problem);
   is_mapping() ? EndMapping() : EndTrace();
+  // A refusal is a complete result: the caller must not wait for more bytes.
   if (facts_.is_refused) {
     facts_.problem = refusal_;
     facts_.complete = true;  // it would not become better by waiting
@@ -236,6 +239,7 @@ void TraceFileScan::End(std::string problem) {
         facts_.base_time_ns);
     facts_.base_time_ns = 0;
   }
+  // Without a base, times before 2001 cannot be of the epoch.
   facts_.has_own_time = facts_.base_time_ns == 0 && first_ns && *first_ns < kWallClockMinNs;
   facts_.time_bounds = times_.Bounds(facts_.base_time_ns);
   facts_.first_time_ns = times_.FirstTime(facts_.base_time_ns).value_or(facts_.base_time_ns);

@@ -41,6 +41,7 @@ TraceFileStream::TraceFileStream(std::string path, Options options)
     : path_(std::move(path)), options_(std::move(options)) {
   auto file = TraceFile::Open(path_, options_.root);
   if (!file.ok()) {
+    // Changed while it was opened: to be tried again, which a failure is not.
     absl::IsAborted(file.status()) ? void(state_ = State::kChanged) : Fail(file.status());
     return;
   }
@@ -60,6 +61,8 @@ void TraceFileStream::Fail(const absl::Status& status) {
 void TraceFileStream::Read(std::unique_ptr<StreamWriter> writer, uint64_t first_element,
                            bool is_continuation) {
   writer_ = std::move(writer);
+  // The content's mark goes with the cursor, so that the next run of the agent knows which content
+  // the position refers to.
   writer_->SetSequenceMark(first_element, facts_.content_mark);
   said_before_ = is_continuation ? first_element : 0;
   position_ = first_element;
@@ -130,6 +133,7 @@ void TraceFileStream::StepScan() {
   if (!status.ok()) return Fail(status);
   facts_ = scan_->facts();
   scan_.reset();
+  // Times without a base: perhaps the session's XSpace beside the file has it.
   if (facts_.has_own_time && facts_.kind == ContentKind::kTraceEventJson) {
     base_ = SessionBase::Find(path_, options_.root);
     if (base_ != nullptr) return;
@@ -191,6 +195,7 @@ void TraceFileStream::StepRead(ShapeCache& shapes) {
     const EventReader::Kind kind = reader_->Next();
     position_ = reader_->position();
     for (const EventReader::Oddity& oddity : reader_->oddities()) {
+      // An earlier stream of the same content has reported these.
       if (position_ <= said_before_) break;
       writer_->AddRemark(position_ - 1, oddity.kind, InFile(oddity.detail));
     }
@@ -214,6 +219,7 @@ void TraceFileStream::StepRead(ShapeCache& shapes) {
       case EventReader::Kind::kPassedOver:
         break;
       case EventReader::Kind::kNotYet:
+        // Tick also after a step without progress, so that open chunks do not wait for a slow file.
         return writer_->Tick(position_);
       case EventReader::Kind::kChanged:
         return BeginCheck();
@@ -282,6 +288,7 @@ void TraceFileStream::StepCheck() {
     const bool is_same = check_->bytes_read() == facts_.content_bytes &&
                          check_->ContentMark() == facts_.content_mark;
     if (!is_same) return EndChanged("its content changed while it was read");
+    // The content is unchanged: all open readings expect the file's new state from here on.
     file_->AcceptState(check_->state());
     if (reader_ != nullptr) reader_->AcceptState(check_->state());
     check_.reset();
@@ -304,6 +311,7 @@ void TraceFileStream::EndChanged(const std::string& what) {
 }
 
 void TraceFileStream::End() {
+  // Behind the last element, so that a loss at its position is included.
   writer_->End(position_ + 1);
   reader_.reset();
   file_.reset();

@@ -18,6 +18,7 @@ constexpr size_t kDrainBytes = 64u << 10;
 constexpr int kDrainReads = 8;
 
 // `file` outlives it.
+// Random access, as planes are walked through twice; a gzip stream does not offer that.
 XSpaceInput InputOf(const TraceFile& file) {
   return {.read = [&file](uint64_t offset, char* out,
                           size_t size) { return file.ReadAt(offset, out, size); },
@@ -48,6 +49,7 @@ XSpaceFileScan::XSpaceFileScan(TraceFile file)
 }
 
 absl::StatusOr<bool> XSpaceFileScan::Step(uint64_t /*bytes*/) {
+  // The facts first, then every byte for the content mark, which ReadAt does not compute.
   if (scan_) {
     if (!scan_->Step()) return false;
     if (absl::IsAborted(scan_->status())) return scan_->status();
@@ -106,6 +108,7 @@ std::unique_ptr<SessionBase> SessionBase::Find(const std::string& path, const st
   if (!beside && IsPerfettoTraceName(path)) beside = OnlyXSpaceIn(std::string(FolderOf(path)));
   if (!beside) return nullptr;
   auto file = TraceFile::Open(*beside, root);
+  // A session without a readable XSpace keeps times of its own.
   if (!file.ok() || file->is_gzip()) return nullptr;
   std::string name = beside->substr(FolderOf(*beside).size());
   return std::unique_ptr<SessionBase>(new SessionBase(std::move(name), *std::move(file)));
@@ -122,6 +125,7 @@ void SessionBase::Apply(TraceFileFacts& facts) const {
     facts.base_words = fmt::format("{} beside it does not say when the session began", name_);
     return;
   }
+  // Times of a hostile file may be anything.
   if (__builtin_add_overflow(facts.first_time_ns, *beside.start_ns, &facts.first_time_ns)) {
     facts.first_time_ns = *beside.start_ns;
   }

@@ -156,6 +156,7 @@ struct XSpaceReader::Impl {
 
   // A plane's names may come after its lines, so a plane is walked through twice.
   std::optional<Kind> StepNames() {
+    // All names are known: back to the beginning of the plane for its lines.
     if (wire.position() == plane.end) {
       if (!plane.has_lines) {
         state = State::kSpace;  // has properties of the session only
@@ -201,6 +202,8 @@ struct XSpaceReader::Impl {
     return true;
   }
 
+  // Charges the entry to the plane's budget first. A name that does not fit is left out, and its
+  // events become losses with that reason.
   void AddEventName(XSpaceMetadata entry) {
     size_t bytes = kNameOverheadBytes + entry.name.size() + entry.display_name.size();
     for (const XSpaceStat& stat : entry.stats) bytes += sizeof(XSpaceStat) + stat.text.size();
@@ -256,6 +259,8 @@ struct XSpaceReader::Impl {
     return std::nullopt;
   }
 
+  // Reads one event for each call. The message's end is known before it is parsed, so a damaged
+  // event costs only itself.
   std::optional<Kind> StepEvents() {
     if (wire.position() == line.end) {
       state = State::kPlane;
@@ -313,6 +318,8 @@ struct XSpaceReader::Impl {
   }
 
   std::optional<Kind> GiveOut(const Event& read) {
+    // Aggregated events have a number of occurrences in place of an offset (xplane.proto,
+    // XEvent.data).
     if (read.has_occurrences) {
       return LoseEvent(LossReason::kMalformed, "is a sum of several and has no time");
     }
@@ -343,6 +350,7 @@ struct XSpaceReader::Impl {
   // In 128 bits: a time of the epoch in picoseconds exceeds 64.
   std::optional<uint64_t> TimeOf(int64_t offset_ps) const {
     __int128 ps = static_cast<__int128>(line.head.timestamp_ns) * kPsPerNs + offset_ps;
+    // A line has times since the session's begin, or times of the epoch.
     const bool is_since_start =
         line.head.timestamp_ns < static_cast<int64_t>(kWallClockMinNs) && facts.start_ns;
     if (is_since_start) ps += static_cast<__int128>(*facts.start_ns) * kPsPerNs;
@@ -386,6 +394,7 @@ struct XSpaceReader::Impl {
     return Add("pid", KeyScope::kTop, ValueType::kString, 0, plane.name.view());
   }
 
+  // Picoseconds are kept beside the nanoseconds only where they add something.
   bool AddLength(const Event& read) {
     const int64_t length_ps = std::max<int64_t>(read.duration_ps, 0);
     bool fits = Add("dur_ns", KeyScope::kTop, ValueType::kUint,
@@ -403,6 +412,7 @@ struct XSpaceReader::Impl {
 
   bool AddStat(const XSpaceStat& stat) {
     const auto name = plane.stat_names.find(stat.metadata_id);
+    // A stat without a name is kept under a made-up one rather than dropped.
     const std::string_view key =
         name == plane.stat_names.end() ? std::string_view("unnamed_stat") : name->second.view();
     std::string_view text = stat.text;
@@ -422,6 +432,7 @@ struct XSpaceReader::Impl {
     return Kind::kEvent;
   }
 
+  // Every loss counts as an element, so that positions stay the same when the file is read again.
   Kind Lose(LossReason reason, bool is_one, std::string_view words) {
     loss = {};
     loss.place = LossPlace::kDecode;
@@ -435,6 +446,7 @@ struct XSpaceReader::Impl {
   std::optional<Kind> LoseEvent(LossReason reason, std::string_view why) {
     return Lose(reason, true, fmt::format("the event {}", why));
   }
+  // The rest of a damaged line cannot be delimited; the next line begins at a known place.
   std::optional<Kind> LoseLine() {
     if (!wire.status().ok()) return LoseFile("");
     const Kind kind = Lose(LossReason::kMalformed, false,

@@ -13,13 +13,17 @@
 namespace neurontrace {
 namespace {
 
+// Large enough that a read is cheap per event, small beside the names of a plane.
 constexpr size_t kWireWindowBytes = 64u << 10;
 
+// A value of 0 or more becomes unsigned, as JSON's parser does, so that both sources give one
+// shape.
 void SetSigned(int64_t value, XSpaceStat& stat) {
   stat.type = value < 0 ? ValueType::kInt : ValueType::kUint;
   stat.bits = static_cast<uint64_t>(value);
 }
 
+// Numbers that are not finite become text, which JSON exports can write.
 void SetDouble(uint64_t bits, XSpaceStat& stat) {
   const double value = std::bit_cast<double>(bits);
   stat.type = std::isfinite(value) ? ValueType::kDouble : ValueType::kString;
@@ -27,6 +31,8 @@ void SetDouble(uint64_t bits, XSpaceStat& stat) {
   if (!std::isfinite(value)) stat.text = fmt::format("{}", value);
 }
 
+// Texts are read one byte beyond their limit, so that a name that is too long is refused when its
+// event is written rather than cut silently.
 bool ReadMetadata(XSpaceWire& wire, uint64_t end, XSpaceMetadata& entry) {
   while (wire.position() < end) {
     XSpaceWire::Field about;
@@ -46,6 +52,8 @@ bool ReadMetadata(XSpaceWire& wire, uint64_t end, XSpaceMetadata& entry) {
 
 }  // namespace
 
+// Wire types: 0 varint, 1 fixed 64 bits, 2 length-delimited, 5 fixed 32 bits. The others, groups
+// among them, do not occur in xplane.proto and count as damage.
 bool XSpaceWire::Next(uint64_t end, Field& field) {
   uint64_t tag = 0;
   if (fields_left_ == 0) return false;
@@ -59,6 +67,7 @@ bool XSpaceWire::Next(uint64_t end, Field& field) {
       return Fixed(end, 8, field.value);
     case 2: {
       uint64_t length = 0;
+      // A length that exceeds its message is damage; nothing is allocated for it.
       if (!Varint(end, length) || length > end - position_) return false;
       field.has_length = true;
       field.end = position_ + length;
@@ -118,12 +127,15 @@ bool XSpaceWire::Byte(uint64_t end, uint8_t& byte) {
   return true;
 }
 
+// The bytes of the window from position() on; empty at the end of the file and after an error.
 std::string_view XSpaceWire::Here() {
   if (position_ < window_begin_ || position_ >= window_begin_ + window_.size()) Fill();
   if (window_.empty()) return {};
   return std::string_view(window_).substr(position_ - window_begin_);
 }
 
+// Reads a new window at position_. An error of the input is kept in status_, so that callers that
+// only see "no field" can tell it from damage.
 void XSpaceWire::Fill() {
   window_.clear();
   if (!status_.ok() || position_ >= input_.size) return;
@@ -169,6 +181,7 @@ bool ReadXSpaceStat(XSpaceWire& wire, uint64_t end, XSpaceStat& stat) {
         break;
       case xspace_field::kStatBytes:
         stat.type = ValueType::kString;
+        // Bytes have no text form; only their size is kept.
         stat.text = fmt::format("{} bytes, not kept", about.end - wire.position());
         break;
       case xspace_field::kStatReference:

@@ -29,6 +29,8 @@ bool HostSource::Selects(const CaptureSpec& spec) const {
          std::find(instances.begin(), instances.end(), options_.instance_id) != instances.end();
 }
 
+// A capture that does not select this host is known all the same if streams of it exist, as those
+// have to be ended.
 HostSource::Capture* HostSource::Know(const SourceOrder& order) {
   const auto is_own = [this](const StreamCursor& cursor) {
     return cursor.stream.kind == StreamKind::kHost && cursor.stream.agent_id == options_.agent_id &&
@@ -154,6 +156,7 @@ void HostSource::Sample(const CaptureId& capture_id, Capture& capture, bool is_d
     return;
   }
   if (!capture.records) return;
+  // A pause ends with the reading that the next interval begins with.
   if (capture.stream != nullptr) return capture.stream->GoOn(reading);
   StreamIdentity identity;
   identity.agent_id = options_.agent_id;
@@ -176,6 +179,7 @@ void HostSource::Work() {
     if (!IsOn(capture)) continue;
     capture.records = is_recording_(capture_id);
     has_streams = has_streams || capture.stream != nullptr;
+    // When recording starts or ends, a sample is taken at once.
     changes = changes || capture.records != capture.samples();
     samples = samples || capture.samples();
   }

@@ -119,6 +119,7 @@ void HostStream::Resume(const StreamCursor& cursor, bool is_confirmed) {
 
 void HostStream::Take(HostReading reading) {
   if (reading.monotonic_ns < before_.monotonic_ns + kIntervalMinNs) return;
+  // before_ stays, so the next sample covers this interval too.
   if (!sink_.HasRoom(capture_id_)) {
     AgentSourceMetrics::Add(metrics_.reads_waiting);
     return;
@@ -137,6 +138,7 @@ void HostStream::Take(HostReading reading) {
       known = std::find_if(before_.cpus.begin(), before_.cpus.end(),
                            [&](const CpuTimes& times) { return times.cpu == after.cpu; });
     }
+    // A processor that has just appeared has no interval yet.
     if (known != before_.cpus.end()) AppendCpu(position, *known, after, interval_ns);
   }
   AppendMemory(position, reading);

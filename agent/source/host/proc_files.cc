@@ -44,6 +44,7 @@ std::optional<Number> NumberOf(std::string_view word) {
   return number;
 }
 
+// Saturates: the numbers come from a file that a container runtime may fake (lxcfs).
 uint64_t SumOf(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
 
 double Rounded(double percent) { return std::round(percent * 100) / 100; }
@@ -64,6 +65,7 @@ absl::StatusOr<CpuTimes> ParseCpuLine(std::string_view line) {
   for (std::string_view word = TakeWord(line); !word.empty(); word = TakeWord(line), ++count) {
     const auto ticks = NumberOf<uint64_t>(word);
     if (!ticks) return InvalidArgument("/proc/stat: '{}' has a time that is no number", whole);
+    // Guest times are contained in user and nice, and would count twice.
     if (count >= kTimesCounted) continue;
     times.total = SumOf(times.total, *ticks);
     if (count == kIdle || count == kIoWait) times.idle = SumOf(times.idle, *ticks);
@@ -107,6 +109,8 @@ absl::StatusOr<MemoryReading> ParseMemory(std::string_view proc_meminfo) {
     std::string_view line = TakeLine(proc_meminfo);
     const std::string_view key = TakeWord(line);
     std::optional<uint64_t>* value = nullptr;
+    // MemAvailable rather than MemFree, as page cache is not in use (proc_meminfo(5), since Linux
+    // 3.14).
     if (key == "MemTotal:") value = &total_kb;
     if (key == "MemAvailable:") value = &available_kb;
     if (value == nullptr) continue;

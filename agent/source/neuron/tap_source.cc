@@ -111,6 +111,7 @@ absl::StatusOr<TapWorker*> TapSource::FindOrAddWorker(TapSession& session,
   ASSIGN_OR_RETURN(std::unique_ptr<TapBufferReader> reader,
                    TapBufferReader::Open(greeting.buffer.get()));
   for (const auto& worker : workers_) {
+    // The same memory file: a tap that reconnects brings its buffer, and with it its worker.
     if (!worker->reader().IsSameFile(*reader)) continue;
     if (!worker->can_attach()) return FailedPrecondition("the tap's buffer is in use or refused");
     return worker.get();
@@ -154,6 +155,7 @@ absl::Status TapSource::OnGreeting(TapSession& session, TapGreeting greeting) {
   metrics_.workers.store(workers_.size(), std::memory_order_relaxed);
   membership_changed_ = true;
   (*worker)->Attach(session, greeting);
+  // Before captures are joined, as selections may depend on ranks.
   ResolveRanks();
   for (auto& [id, capture] : captures_) JoinIfMatching(**worker, capture, true);
   ForgetStranger(**worker);
@@ -550,6 +552,7 @@ void TapSource::Turn() {
     AgentSourceMetrics::Add(metrics_.taps_misbehaved);
     spdlog::warn("worker {} was disconnected: {}", ToString(worker->identity()),
                  std::string(read.status().message()));
+    // Not closed at once: CloseConnection changes connections_ and the worker's state.
     for (const auto& [session, connection] : connections_) {
       if (connection.worker == worker) broken.push_back(session);
     }

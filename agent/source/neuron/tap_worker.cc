@@ -65,6 +65,7 @@ void WorkerCost::Observe(uint64_t now_ns, uint64_t tap_ns, uint64_t bytes) {
     marked_ = {core_ns_, bytes};
     return;
   }
+  // One thread cannot use more than the time that passed, whatever the tap claims.
   if (tap_ns > tap_ns_) core_ns_ += std::min(tap_ns - tap_ns_, now_ns - seen_ns_);
   tap_ns_ = tap_ns;
   seen_ns_ = now_ns;
@@ -101,6 +102,7 @@ void TapWorker::Attach(TapSession& session, const TapGreeting& greeting) {
   tap_state_ = greeting.state;
   tap_capture_ = greeting.capture_id;
   RefreshFacts();
+  // Each capture finds out what the tap has to be told again.
   for (const auto& [id, capture] : captures_) capture->Reconnect(View());
   SettlePrecedence();
   ReportInfo();
@@ -233,6 +235,7 @@ void TapWorker::Join(const CapturePlan& plan, const std::vector<StreamCursor>& c
   }
   if (joining.confirmed) capture->Confirm();
   if (!joining.confirmed && tap_capture_ == plan.id) capture->OnRunning();
+  // Nothing can be read for it, so it ends before it begins.
   if (is_new && broken_)
     capture->EndBecauseBroken(reader_->position(), "the buffer is not readable");
   SettlePrecedence();
@@ -275,6 +278,7 @@ absl::StatusOr<bool> TapWorker::ReadRecords(size_t bytes) {
   blocked_on_.reset();
   while (reader_->position() - begin < bytes) {
     const ChunkSink& sink = shared_.streams.sink;
+    // The ring is one sequence: a record of a full capture cannot be skipped without being lost.
     if (!sink.HasRoom(tap_capture_) || !sink.HasRoom(reading_)) {
       AgentSourceMetrics::Add(shared_.streams.metrics.reads_waiting);
       return false;
@@ -297,6 +301,7 @@ absl::StatusOr<bool> TapWorker::ReadOne() {
   ASSIGN_OR_RETURN(const bool found, reader_->Next(shared_.buffer, record));
   if (!found) return false;
   if (!record.capture_id.empty() && MustWaitFor(record.capture_id)) {
+    // It is read again when its capture is known.
     reader_->StepBack(record);
     blocked_on_ = record.capture_id;
     return false;
@@ -366,6 +371,7 @@ void TapWorker::TakeDocument(const TapRecord& record, WorkerCapture& capture) {
     outcome = decode(streams);
   }
   streams.EndDocument(record, outcome);
+  // Events may state ranks (worker_gid), which concern all workers of the job.
   if (streams.TakeGidsChanged()) ranks_changed_ = true;
   AgentSourceMetrics::Add(metrics.documents);
   AgentSourceMetrics::Add(metrics.document_bytes, record.payload_bytes);
@@ -449,6 +455,7 @@ void TapWorker::ObserveFilling() {
   const uint64_t written = reader_->write_position();
   const uint64_t before = std::exchange(written_seen_, written);
   buffer_fill_.Took(clock.MonotonicNs(), written > before ? written - before : 0, true);
+  // Only then does a core without events mean an idle core.
   const bool drained = !stalled_ && !reader_->HasMore();
   if (shared_.watch != nullptr) {
     shared_.watch->OnPolled(identity_, drained && session_ != nullptr);
@@ -545,6 +552,7 @@ void TapWorker::Commit() {
     // The ring is shared by all captures, so the slowest one decides.
     target = std::min(target, capture->streams().first_undurable_position().value_or(target));
   }
+  // Bounded: keeping more would cost the tap its room.
   const uint64_t kept = reader_->ring_bytes() / kKeptRingPart;
   for (const auto& [id, capture] : captures_) {
     const auto unexplained = capture->streams().first_unexplained_position();
@@ -644,6 +652,7 @@ WorkerInfo TapWorker::MakeInfo() const {
 void TapWorker::ReportInfo() {
   if (gone_reported_) return;
   if (process_gone_ || broken_) {
+    // Once; later changes of a gone worker are not reported.
     gone_reported_ = true;
     if (shared_.watch != nullptr) shared_.watch->OnGone(identity_);
     AgentSourceMetrics::Add(shared_.streams.metrics.workers_gone);

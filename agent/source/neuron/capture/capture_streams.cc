@@ -46,6 +46,7 @@ void CaptureStreams::Resume(const std::vector<StreamCursor>& cursors) {
 void CaptureStreams::SetRankEvidence(uint32_t nc_idx, const std::vector<RankEvidence>& evidence,
                                      const std::vector<Remark>& remarks) {
   const uint32_t slot = SlotOf(nc_idx);
+  // Ranks are resolved again with every change on the node; most leave a core as it is.
   if (evidence_[slot] == evidence && rank_remarks_[slot] == remarks) return;
   evidence_[slot] = evidence;
   rank_remarks_[slot] = remarks;
@@ -62,6 +63,7 @@ void CaptureStreams::TellRank(uint32_t slot, StreamWriter& writer) const {
     const auto found = std::find_if(remarks.begin(), remarks.end(),
                                     [kind](const Remark& remark) { return remark.kind == kind; });
     if (found == remarks.end()) {
+      // Withdraws a remark that no longer holds.
       writer.SetRemark(kind, 0, {});
     } else {
       writer.SetRemark(kind, found->count, found->details);
@@ -69,6 +71,7 @@ void CaptureStreams::TellRank(uint32_t slot, StreamWriter& writer) const {
   }
 }
 
+// A core whose rank is not known is not selected by ranks.
 bool CaptureStreams::SelectsRanks(uint32_t slot) const {
   const auto& ranges = selection_.worker_gids;
   if (ranges.empty()) return true;
@@ -101,6 +104,7 @@ bool CaptureStreams::AnyPassing() const {
 
 CaptureStreams::Core& CaptureStreams::CoreAt(uint32_t slot) {
   auto& core = cores_[slot];
+  // Streams are opened with their first event, so idle cores cost nothing.
   if (core != nullptr) return *core;
   core = std::make_unique<Core>(selection_.by_execution);
   core->gate.SetBounds(executions_);
@@ -142,6 +146,7 @@ void CaptureStreams::BeginTrace(const TapRecord& record) {
     if (core == nullptr) continue;
     selection_.collected ? core->gaps.BeginAnywhere() : core->gaps.BeginTrace();
     core->gate.BeginTrace();
+    // The mark goes into cursors: after a restart the numbers continue in the right trace.
     core->writer->SetSequenceMark(record.position, core->gaps.mark());
     core->fill.emplace().Begin(trace_begun_ns_);
   }
@@ -154,12 +159,14 @@ void CaptureStreams::TakeTapLoss(const TapRecord& record, const TapLoss& loss) {
   AgentSourceMetrics::Add(metrics.tap_documents_refused, loss.refused_documents);
   if (ended_) return;
   const uint64_t events = std::min(loss.refused_events, SequenceGaps::kHolesMax);
+  // Of no particular core: kept until gaps show which cores lost them; see AddHoles.
   if (record.nc_idx >= limits::kCoresPerWorkerMax) {
     if (refused_of_any_ == 0) refused_of_any_position_ = record.position;
     refused_of_any_ += events;
     return;
   }
   if (!selection_.SelectsCore(record.nc_idx)) return;
+  // Fetches that were only deferred lose nothing.
   if (events == 0 && loss.failed_fetches == 0) return;
   Core& core = CoreAt(record.nc_idx);
   core.fetch_failed = core.fetch_failed || loss.failed_fetches > 0;
@@ -213,6 +220,7 @@ CaptureStreams::Core& CaptureStreams::Touch(uint32_t nc_idx, const EventFields& 
 }
 
 const CaptureStreams::ShapeNote& CaptureStreams::NoteOf(const CachedShape& shape) {
+  // The cache was emptied, and numbers mean other shapes.
   if (shape_generation_ != shape.generation) {
     shape_notes_.clear();
     shape_generation_ = shape.generation;
@@ -231,6 +239,7 @@ const CaptureStreams::ShapeNote& CaptureStreams::NoteOf(const CachedShape& shape
 bool CaptureStreams::Admits(Core& core, const NrtEvent& event, const ShapeNote& note) {
   if (SlotOf(event.nc_idx) == kSlots - 1) return AnyPassing();
   const Shape& shape = event.shape->shape;
+  // Only captures by execution need the rest of the event.
   ExecutionGate::Event seen{.execution = ReadExecution(shape, event.values, note.execution)};
   if (!selection_.by_execution) return !seen.execution || core.gate.Admit(seen);
   seen.event_type = shape.event_type;
@@ -270,6 +279,7 @@ void CaptureStreams::OnUnfitEvent(uint32_t nc_idx, const EventFields& fields, ui
   Core& core = Touch(nc_idx, fields, present);
   const bool passing = SlotOf(nc_idx) == kSlots - 1 ? AnyPassing() : core.gate.passing();
   const bool within = !window_ || window_->Contains(fields.timestamp_ns);
+  // An unfit event that the capture does not select is no loss of it.
   if (!passing || !core.of_ranks || !within) return core.writer->PassOver(position_);
   core.writer->LoseEvent(position_, fields.timestamp_ns, why);
 }
@@ -321,6 +331,7 @@ void CaptureStreams::EndDocumentOf(Core& core, const TapRecord& record) {
 
 void CaptureStreams::AddHoles(Core& core, uint64_t position, const SequenceGaps::Holes& holes) {
   uint64_t events = holes.events;
+  // A failed fetch explains the gap better than an overwritten ring.
   const bool fetch_failed = std::exchange(core.fetch_failed, false);
   // Events that the tap refused explain a gap before an overwritten ring does.
   const uint64_t by_tap = std::min(events, refused_of_any_);

@@ -17,6 +17,7 @@ uint64_t Distance(uint64_t a, uint64_t b) { return a < b ? b - a : a - b; }
 }  // namespace
 
 int8_t FindExecution(const Shape& shape) {
+  // The index is stored for each shape, as a byte.
   static_assert(limits::kAttributesPerEventMax <= INT8_MAX);
   for (size_t i = 0; i < shape.keys.size(); ++i) {
     const ShapeKey& key = shape.keys[i];
@@ -60,6 +61,7 @@ std::optional<uint64_t> ExecutionGate::Believed(std::optional<uint64_t> executio
     doubtful_.reset();
   } else {
     const bool follows = doubtful_ && Distance(*execution, *doubtful_) <= kLeapMax;
+    // Doubtful numbers must be near each other, so that random ones are never believed.
     doubts_ = follows ? doubts_ + 1 : 1;
     doubtful_ = execution;
     if (doubts_ < kDoubtsMax) return std::nullopt;
@@ -84,6 +86,7 @@ bool ExecutionGate::Decide(const Event& event, std::optional<uint64_t> execution
   }
   const bool within = open_ && execution && Within(*execution);
   bool passes = execution ? within : passing();
+  // A stop follows its start's decision, so that no span is recorded by half.
   if (event.tracking_id && (event.phase == Phase::kStart || event.phase == Phase::kStop)) {
     const SpanKey key{std::hash<std::string_view>()(event.event_type), *event.tracking_id};
     const auto span = spans_.find(key);
@@ -113,12 +116,15 @@ void ExecutionGate::ForgetSpan(const SpanKey& key) {
 
 void ExecutionGate::NotePast() {
   if (past_ || !open_ || bounds_.last == 0 || newest_.value_or(0) <= bounds_.last) return;
+  // Open spans of the capture are awaited, unless a much later execution shows that their stops are
+  // lost.
   if (open_spans_of_bounds_ > 0 && *newest_ - bounds_.last < kInFlightMax) return;
   past_ = past_in_document_ = true;
 }
 
 bool ExecutionGate::TakeLoss(const Loss& loss) {
   if (!by_execution_) return true;
+  // A gap at the end of the document that passed the last execution may still contain its events.
   if (past_ && !past_in_document_) return false;
   const bool before = !open_ || opened_in_document_;
   if (!before) return true;

@@ -14,6 +14,7 @@ double Grown(uint64_t from, uint64_t to) {
   return to > from ? static_cast<double>(to - from) : 0.0;
 }
 
+// At least 1, as a richer step never costs less; measurements that show otherwise are noise.
 double ProportionOf(double richer, double poorer) {
   if (richer <= poorer || richer <= 0) return 1;
   return std::min(richer / std::max(poorer, richer / OverheadGovernor::kProportionMax),
@@ -39,6 +40,7 @@ void OverheadGovernor::Measure(uint64_t now_ns, const OverheadTotals& totals) {
   } else {
     window_.push_back({now_ns, totals});
   }
+  // Keeps one sample that is at least a window old.
   while (window_.size() > 2 && now_ns - window_[1].at_ns >= kWindowNs) window_.pop_front();
   const Sample& first = window_.front();
   const uint64_t ns = now_ns - first.at_ns;
@@ -49,6 +51,7 @@ void OverheadGovernor::Measure(uint64_t now_ns, const OverheadTotals& totals) {
 }
 
 void OverheadGovernor::Learn(uint64_t now_ns) {
+  // Learned once per step down, with the first complete measurement of the poorer step.
   if (!cost_before_) return;
   proportions_[step_] = {ProportionOf(cost_before_->core_ppm, cost_->core_ppm),
                          ProportionOf(cost_before_->bytes_per_second, cost_->bytes_per_second),
@@ -86,6 +89,7 @@ OverheadGovernor::Decision OverheadGovernor::GoPoorer(uint64_t now_ns) {
   }
   // Also the first time: a burst that ended must not be answered with a richer step at once.
   next_richer_ns_ = now_ns + pause_ns_;
+  // The ratio to the next step's cost is learned from this.
   cost_before_ = cost_;
   begun_ = false;
   return {++step_, true, !CoreIsOver(1, cost_->core_ppm), *cost_};
@@ -108,6 +112,8 @@ std::optional<OverheadGovernor::Decision> OverheadGovernor::Observe(uint64_t now
   Learn(now_ns);
   if (CoreIsOver(1, cost_->core_ppm) || BytesAreOver(1, cost_->bytes_per_second)) {
     calm_since_ns_.reset();
+    // The poorest step is kept even if it exceeds the budget: recording nothing is not an option
+    // here.
     if (step_ + 1 >= steps_) return std::nullopt;
     return GoPoorer(now_ns);
   }

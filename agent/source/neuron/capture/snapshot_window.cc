@@ -15,7 +15,10 @@ uint64_t HeldRings::CoveredSince(uint32_t nc_idx, uint64_t first_id, uint64_t fi
   if (nc_idx >= cores_.size()) return first_ns;
   const Core& core = cores_[nc_idx];
   // Runtimes count from 0 or from 1.
+  // Nothing is missing if the ring still has the trace's first number, or the one after the last
+  // that was taken out.
   const bool whole = core.ids_end == 0 ? begun_ns_ != 0 && first_id <= 1 : first_id == core.ids_end;
+  // Something was overwritten, so the ring reaches back to its earliest event only.
   if (!whole) return first_ns;
   return core.ids_end == 0 ? begun_ns_ : core.realtime_ns;
 }
@@ -35,6 +38,7 @@ void SnapshotWindow::TakeDocument(uint32_t nc_idx, uint64_t first_id, uint64_t f
 }
 
 uint64_t SnapshotWindow::reaches_back_ns() const {
+  // Without any event the rings were empty, and nothing is missing since the trace began.
   const uint64_t since_ns = covered_since_ns_.value_or(rings_->begun_ns());
   if (since_ns == 0 || since_ns >= cut_ns_) return 0;
   const uint64_t back_ns = cut_ns_ - since_ns;

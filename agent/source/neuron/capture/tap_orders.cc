@@ -18,6 +18,7 @@ size_t NameBytes(const std::vector<std::string>& names) {
   return bytes;
 }
 
+// The limits of tap/agent_protocol.h; a list that exceeds them is not sent at all.
 bool FitsStart(const std::vector<std::string>& names) {
   return names.size() <= kTapEventNamesMax &&
          NameBytes(names) + sizeof(TapStart) <= kTapMessageBytesMax &&
@@ -27,6 +28,7 @@ bool FitsStart(const std::vector<std::string>& names) {
 
 }  // namespace
 
+// Clamped to what a tap accepts, as the aggregator may be of another version.
 uint64_t RingEventsPerCore(const CaptureSpec& spec) {
   const uint64_t events = spec.retention.ring_events_per_core;
   return std::clamp(events == 0 ? limits::kRingEventsPerCoreDefault : events, kTapEventsPerCoreMin,
@@ -44,6 +46,8 @@ absl::StatusOr<TapStartOrder> MakeStartOrder(const CapturePlan& plan, const Work
   }
   const EventFilter& left = FilterOfFidelity(fidelity);
   const bool is_all = plan.filter.selects_all() && left.selects_all();
+  // Without the runtime's list nothing can be resolved; everything is recorded and the agent
+  // filters.
   if (is_all || worker.event_types.empty()) return order;
   std::vector<std::string> wanted;
   std::vector<std::string> unwanted;
@@ -61,6 +65,7 @@ absl::StatusOr<TapStartOrder> MakeStartOrder(const CapturePlan& plan, const Work
     return InvalidArgument("none of the runtime's {} event types is selected{}",
                            worker.event_types.size(), unknown);
   }
+  // All listed types are selected: the default rule also records types that the list lacks.
   if (unwanted.empty()) return order;
   // Exclusion, unless selection is shorter: types that the list does not name are then recorded,
   // and the agent's filter decides about them.

@@ -83,6 +83,7 @@ WorkerCapture::WorkerCapture(const StreamSetup& surroundings, SourceListener& li
   if (WorkerFidelity::IsFor(plan_.spec)) fidelity_.emplace(plan_);
 }
 
+// The only place that changes phase_.
 WorkerAction WorkerCapture::Apply(WorkerEvent event) {
   const WorkerTransition transition = FindTransition(phase_, event);
   assert(transition.from == phase_ && transition.event == event);
@@ -415,6 +416,7 @@ void WorkerCapture::SendStart(const TapView& tap) {
     const TapState state = TapState::kNotInitialised;
     return EnterStored(DescribeForCapture(state, 0, tap.facts.detail), ObstacleOf(state));
   }
+  // Also before a START that will be sent, as its answer may call for another attempt.
   next_start_ns_ = NowNs() + kStartAgainNs;
   absl::StatusOr<TapStartOrder> order = MakeStartOrder(plan_, tap.facts, fidelity_level());
   if (!order.ok()) {

@@ -10,6 +10,7 @@
 namespace neurontrace {
 namespace {
 
+// For people: the budget in the unit in which it was given.
 std::string BudgetWords(const OverheadBudget& budget, bool for_bytes) {
   if (for_bytes) return fmt::format("{} bytes/s", budget.bytes_per_second);
   return fmt::format("{:g} % of a processor", budget.core_ppm / 10'000.0);
@@ -73,12 +74,14 @@ WorkerFidelity::Orders WorkerFidelity::Observe(const Situation& situation) {
   if (!first_seen_ns_) first_seen_ns_ = now_ns;
   UseTypes(situation.facts.event_types);
   EarnRestarts(now_ns);
+  // The tap may have lost the command with its connection.
   if (restart_sent_ns_ && now_ns - *restart_sent_ns_ >= kRestartPatienceNs) {
     restart_sent_ns_.reset();
     tap_level_.reset();
     begin_due_ = true;
   }
   Decide(situation);
+  // One change at a time: until the restarted trace begins, what it omits is not known.
   if (restart_sent_ns_) return {};
   const bool by_runtime = situation.may_restart && !situation.facts.event_types.empty();
   const bool may_differ = tap_level_ || now_ns - *first_seen_ns_ >= kTakeOverPatienceNs;
@@ -133,6 +136,7 @@ std::optional<FidelityNote> WorkerFidelity::OnTraceStarted(const TapRecord& reco
   tap_level_ = asked ? asked_level_ : LevelOf(record, facts);
   begin_due_ = true;
   const uint64_t before_ns = std::exchange(stopped_ns_, 0);
+  // What the trace omits is not recorded, even if less was to be omitted.
   const uint32_t level = std::max(level_, tap_level_.value_or(0));
   if (!asked && level == told_level_) return std::nullopt;
   FidelityNote note = MakeNote(level, record.host_realtime_ns);

@@ -6,6 +6,7 @@
 namespace neurontrace {
 
 bool JsonCursor::Fail(std::string_view what) {
+  // At the end of a truncated text every expectation fails; that it ends is the reason.
   fault_ = {*token_, std::string(at_end() ? "the document ends early" : what)};
   return false;
 }
@@ -77,6 +78,8 @@ bool JsonCursor::TakeLiteral(ValueType& type, AttributeValue& value) {
   return true;
 }
 
+// Checks a scalar inside a nested value, whose text is kept as it is. So it needs the same checks
+// as TakeValue, without the values.
 bool JsonCursor::SkipScalar() {
   const std::string_view text = ScalarText();
   const char c = peek();

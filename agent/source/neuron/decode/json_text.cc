@@ -35,6 +35,7 @@ bool IsJsonNumber(const char* p, const char* end) {
   return p == end;
 }
 
+// All four characters have to be digits, so the end of the parse is checked.
 std::optional<uint32_t> FourHexDigits(std::string_view text, size_t at) {
   if (text.size() < at + 4) return std::nullopt;
   uint32_t value = 0;
@@ -69,6 +70,7 @@ std::optional<uint32_t> TakeCodePoint(std::string_view text, size_t& at) {
   const std::optional<uint32_t> first = FourHexDigits(text, at);
   if (!first) return std::nullopt;
   at += 4;
+  // UTF-16 surrogates (RFC 8259, section 7): a high half must be followed by a low half.
   if (*first < 0xd800 || *first > 0xdfff) return first;
   if (*first > 0xdbff || text.substr(at, 2) != "\\u") return std::nullopt;
   const std::optional<uint32_t> second = FourHexDigits(text, at + 2);
@@ -105,6 +107,7 @@ bool ParseCanonicalInt(const char* text, size_t size, int64_t& value) {
   uint64_t magnitude = 0;
   if (!ParseCanonicalUint(text + negative, size - negative, magnitude)) return false;
   if (negative) {
+    // "-0" has a spelling of its own, which an integer cannot reproduce.
     if (magnitude == 0 || magnitude > kInt64MinMagnitude) return false;
     value = static_cast<int64_t>(0 - magnitude);
     return true;
@@ -125,6 +128,7 @@ ValueType ClassifyNumber(const char* text, size_t size, uint64_t& bits) {
   double number = 0;
   const auto parsed = std::from_chars(text, text + size, number);
   char again[32];
+  // Shortest text that parses to the same double. Only a number that it reproduces may become one.
   const auto written = std::to_chars(again, again + sizeof again, number);
   bits = 0;
   if (parsed.ec != std::errc() ||
@@ -135,6 +139,7 @@ ValueType ClassifyNumber(const char* text, size_t size, uint64_t& bits) {
   return ValueType::kDouble;
 }
 
+// Copies the stretches between escapes at once, as most texts have few.
 bool AppendUnescaped(std::string_view inside, std::string& out) {
   const size_t before = out.size();
   size_t at = 0;

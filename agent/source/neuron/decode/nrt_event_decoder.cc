@@ -21,6 +21,7 @@ enum class StandardKey : uint8_t {
   kNrtaSeqId,
 };
 
+// The length was compared by the caller.
 template <size_t N>
 bool Is(const char* text, const char (&name)[N]) {
   return std::memcmp(text, name, N - 1) == 0;
@@ -65,6 +66,7 @@ NrtDecodeOutcome NrtEventDecoder::Decode(char* document, size_t size, uint64_t f
   outcome_ = {};
   fetched_ns_ = fetched_ns;
   if (const absl::Status status = index_.Build(document, size); !status.ok()) {
+    // Nothing can be read without an index: the whole document is lost, in unknown number.
     outcome_.fault = JsonIndex::Fault{0, std::string(status.message())};
     return std::move(outcome_);
   }
@@ -83,6 +85,7 @@ NrtDecodeOutcome NrtEventDecoder::Decode(char* document, size_t size, uint64_t f
   return std::move(outcome_);
 }
 
+// The members of the envelope may come in any order, and unknown ones are skipped after a check.
 bool NrtEventDecoder::TakeEnvelope(JsonCursor& cursor, NrtEventSink& sink) {
   if (!cursor.TakeIf('{')) return cursor.Fail("the document is no object");
   bool more = !cursor.TakeIf('}');
@@ -155,8 +158,10 @@ bool NrtEventDecoder::TakeEvent(JsonCursor& cursor, NrtEventSink& sink) {
 void NrtEventDecoder::EmitEvent(NrtEventSink& sink) {
   if ((present_ & FieldBit(Field::kTimestamp)) == 0) {
     fields_.timestamp_ns = fetched_ns_;
+    // The attribute lets exporters mark the time as made up.
     AddAttribute(kTimestampMadeUpKey, KeyScope::kTop, ValueType::kString, {.text = "of the fetch"});
   }
+  // Decided at the end, so that the fields that are known by then go with the report.
   if (!unfit_.empty()) {
     ++outcome_.unfit_events;
     sink.OnUnfitEvent(nc_idx_, fields_, present_, unfit_);
@@ -213,6 +218,8 @@ bool NrtEventDecoder::TakeData(JsonCursor& cursor) {
   return true;
 }
 
+// A value that is not canonical, such as "007" or 1.0, is kept as an attribute with its text: a
+// column would lose the spelling.
 bool NrtEventDecoder::TakeUnsigned(JsonCursor& cursor, std::string_view key, Field field,
                                    uint64_t EventFields::*member) {
   const uint32_t bit = FieldBit(field);

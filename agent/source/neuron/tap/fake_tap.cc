@@ -15,6 +15,7 @@ namespace {
 
 constexpr size_t kFileBytes = kTapRingOffset + FakeTap::kRingBytes;
 
+// Not assert: tests must fail here in builds without assertions too.
 void Check(bool ok) {
   if (!ok) std::abort();
 }
@@ -31,6 +32,7 @@ std::string_view AsText(const T& value) {
 
 }  // namespace
 
+// A memory file as a tap makes it, but unsealed, so that tests can try what the agent refuses.
 FakeTap::FakeTap() : memfd_(memfd_create("fake_tap", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
   Check(ftruncate(memfd_.get(), kFileBytes) == 0);
   memory_ = static_cast<char*>(
@@ -141,6 +143,7 @@ void FakeTap::SendRaw(std::string_view message) {
         static_cast<ssize_t>(message.size()));
 }
 
+// As the tap does: the request is cleared when it is answered.
 bool FakeTap::TakeWakeRequest() { return header().consumer_waiting.exchange(0) == 1; }
 
 uint64_t FakeTap::Write(TapRecordType type, std::string_view payload, const CaptureId& capture_id,
@@ -157,6 +160,7 @@ uint64_t FakeTap::Write(TapRecordType type, std::string_view payload, const Capt
       Crc32c(bytes.data() + kTapRecordCrcOffset, bytes.size() - kTapRecordCrcOffset);
   std::memcpy(bytes.data() + offsetof(TapRecordHeader, crc32c), &crc, sizeof crc);
   const uint64_t position = write_pos();
+  // A real tap refuses the record; here a test that writes too much is wrong.
   Check(position + TapRecordSpan(bytes.size()) - read_pos() <= kRingBytes);
   for (size_t i = 0; i < bytes.size(); ++i) ring()[(position + i) % kRingBytes] = bytes[i];
   header().write_pos.store(position + TapRecordSpan(bytes.size()));
@@ -193,6 +197,7 @@ void FakeTap::SetFacts(const std::map<std::string, std::string>& facts) {
   }
   auto& head = *reinterpret_cast<TapFactsHeader*>(memory_ + kTapFactsOffset);
   const uint64_t generation = head.generation.load();
+  // Odd while the facts are being written, as the format's sequence lock requires.
   head.generation.store(generation + 1);
   head.used_bytes = static_cast<uint32_t>(entries.size());
   head.crc32c = Crc32c(entries.data(), entries.size());

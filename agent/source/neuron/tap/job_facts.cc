@@ -46,6 +46,7 @@ std::string Clean(std::string_view text) {
 
 std::string_view ValueOf(const Environment& environment, std::string_view name) {
   const auto found = environment.find(name);
+  // The value "none" would make all jobs without a run id look like one.
   if (found == environment.end() || found->second == kNoRunId) return {};
   return found->second;
 }
@@ -105,6 +106,7 @@ std::vector<KeyValue> FindJobFacts(const Environment& environment) {
   }
   AddLabels(ValueOf(environment, kLabels), facts);
   std::sort(facts.begin(), facts.end());
+  // Two variables may state the same, as TORCHELASTIC_RUN_ID and PET_RDZV_ID do.
   facts.erase(std::unique(facts.begin(), facts.end()), facts.end());
   return facts;
 }
@@ -127,6 +129,7 @@ std::string FindJob(const Environment& environment) {
 
 void WarnOfCutNames(const Environment& environment, uint32_t left_out,
                     std::vector<std::string>& warnings) {
+  // Warnings are part of each report of the worker, so their number is limited.
   const auto warn = [&](std::string warning) {
     if (warnings.size() < limits::kWorkerWarningsMax) warnings.push_back(std::move(warning));
   };

@@ -30,6 +30,7 @@ void PeerCloser::Close(UniqueFd fd) {
   if (threads_max_ == 0) return;
   {
     const MutexLock lock(state_->mutex);
+    // One queue for all threads, so that a blocked one holds up a single descriptor.
     state_->waiting.push_back(std::move(fd));
     if (state_->threads == threads_max_) return;
     ++state_->threads;
@@ -47,6 +48,7 @@ void PeerCloser::Work(State& state) {
   while (!state.waiting.empty()) {
     UniqueFd fd = std::move(state.waiting.front());
     state.waiting.pop_front();
+    // close(2) is what may block, so never under the lock.
     lock.Unlock();
     fd.Close();
     lock.Lock();

@@ -20,6 +20,7 @@ constexpr int kStartTimeField = 22;
 // Prefix of what replaces the container id of a process that is known by its claim.
 constexpr std::string_view kUnseen = "unseen-";
 
+// Bounded: the contents depend on the process.
 std::string ReadProcFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::string text(kProcFileBytesMax, '\0');
@@ -71,6 +72,7 @@ std::string ProcFiles::ContainerId(uint32_t pid) const {
       ++run;
       continue;
     }
+    // The last one wins: outer groups, such as a pod's, precede the container's.
     if (run == kContainerIdDigits) found = text.substr(i - run, run);
     run = 0;
   }
@@ -93,6 +95,8 @@ PeerIdentity IdentifyPeer(const ProcFiles& proc, uint32_t kernel_pid, uint32_t c
             .container_id = fmt::format("{}{:x}", kUnseen, static_cast<uint64_t>(buffer_inode)),
             .claimed = true};
   }
+  // Without /proc access to the process its own claim of the start time is used, and marked as
+  // such.
   const std::optional<uint64_t> start = proc.StartTimeTicks(kernel_pid);
   return {.pid = kernel_pid,
           .start_time_ticks = start.value_or(claimed_start_ticks),

@@ -26,6 +26,7 @@ absl::Status MakeDirectoryOf(const std::string& path) {
   return FailedPrecondition("cannot create the directory {}: {}", directory, std::strerror(errno));
 }
 
+// flock(2) ends with the process, however it dies, so a stale lock file does not matter.
 absl::StatusOr<UniqueFd> TakeLock(const std::string& path) {
   UniqueFd lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!lock.valid()) return FailedPrecondition("cannot open {}: {}", path, std::strerror(errno));
@@ -52,6 +53,7 @@ absl::StatusOr<UniqueFd> Bind(const TapServer::Options& options) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, options.path.data(), options.path.size());
+  // SEQPACKET keeps message boundaries, and one packet carries a message with its descriptors.
   UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return Internal("socket: {}", std::strerror(errno));
   // bind(2) gives the file the socket's mode less the umask, so it is never more open than
@@ -111,6 +113,7 @@ void TapServer::AcceptAll() {
     if (!may_accept_()) return Pause();
     UniqueFd connection(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!connection.valid()) {
+      // accept(2) would fail at once again until something is closed.
       if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) Pause();
       return;
     }

@@ -11,6 +11,7 @@
 namespace neurontrace {
 namespace {
 
+// A connection that never stops sending leaves the sequence after this many messages.
 constexpr int kMessagesPerTurn = 64;
 // A token bucket. Reports come with changes of state and answers, a handful a second at most.
 constexpr uint32_t kReportBurst = 200;
@@ -71,6 +72,7 @@ TapSession::TapSession(PeerFd socket, PeerCloser& closer, TaskRunner& runner, co
 
 TapSession::~TapSession() { runner_.RemoveReadableWatch(socket_.get()); }
 
+// OnClosed is the last statement on every path, as the listener may destroy this session in it.
 void TapSession::OnReadable() {
   for (int i = 0; i < kMessagesPerTurn; ++i) {
     const absl::StatusOr<bool> more = ReadMessage();
@@ -88,6 +90,7 @@ absl::StatusOr<bool> TapSession::ReadMessage() {
   PeerMessage message = ReceivePeerMessage(socket_.get(), data, closer_);
   if (message.size < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   if (message.size <= 0) return Unavailable("the tap hung up");
+  // A truncated packet has lost its end, or descriptors that the kernel then closed.
   if ((message.flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
     return InvalidArgument("the tap sent a message that is too long");
   }
@@ -109,6 +112,7 @@ absl::Status TapSession::TakeMessage(const char* data, size_t size,
         "the tap uses protocol {} and this agent {}; use a tap and an agent of the same release",
         header.version, kTapProtocolVersion);
   }
+  // After the form is checked, so that the reason for a malformed message is reported as such.
   if (!TakeToken()) return InvalidArgument("the tap sends too many messages");
   switch (static_cast<TapMessageType>(header.type)) {
     case TapMessageType::kHello:
@@ -129,6 +133,7 @@ absl::Status TapSession::TakeGreeting(const char* data, size_t size,
   if (descriptors.size() != 2) {
     return InvalidArgument("the tap's HELLO came with {} descriptors, not 2", descriptors.size());
   }
+  // The buffer's descriptor is checked by TapBufferReader::Open.
   if (!IsPacketSocket(descriptors[1].get())) {
     return InvalidArgument("the tap's wake descriptor is not an AF_UNIX packet socket");
   }
@@ -143,6 +148,7 @@ absl::Status TapSession::TakeGreeting(const char* data, size_t size,
                 sizeof hello.tap_version);
   greeting.buffer = std::move(descriptors[0]);
   greeting.wake = std::move(descriptors[1]);
+  // Before the call: the listener may send commands from within it.
   greeted_ = true;
   return listener_.OnGreeting(*this, std::move(greeting));
 }
@@ -177,6 +183,7 @@ bool TapSession::TakeToken() {
   return true;
 }
 
+// Never blocks. A tap whose queue is full does not read, and must not stop the agent for that.
 absl::Status TapSession::Send(const std::string& message) {
   const ssize_t sent =
       send(socket_.get(), message.data(), message.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -192,6 +199,7 @@ absl::Status TapSession::SendStart(const TapStartOrder& order) {
   }
   TapStart start = {};
   const size_t size = sizeof start + names.size();
+  // MakeStartOrder avoids this by leaving the filtering to the agent.
   if (order.names.size() > kTapEventNamesMax || size > kTapMessageBytesMax) {
     return InvalidArgument("{} event types in {} bytes do not fit a START", order.names.size(),
                            names.size());

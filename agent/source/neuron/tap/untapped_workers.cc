@@ -108,6 +108,7 @@ void UntappedWorkers::TakeRound() {
     listed = same ? std::move(known->second) : Listed{Describe(process), process.has_tap};
     const std::optional<WorkerInfo>& worker = listed.info;
     if (known != before.end()) before.erase(known);
+    // Reported once; a change of has_tap makes a new report.
     if (same || !worker) continue;
     listener_.OnWorker(*worker);
     for (const auto& [id, spec] : captures_) Refuse(id, spec, *worker);
@@ -118,6 +119,7 @@ void UntappedWorkers::TakeRound() {
       listener_.OnWorkerGone(listed.info->identity);
     }
   }
+  // Otherwise the set would grow with every process of the node.
   std::erase_if(had_tap_, [this](const ProcessKey& key) {
     return proc_.StartTimeTicks(key.first) != key.second;
   });

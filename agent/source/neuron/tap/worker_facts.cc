@@ -61,9 +61,11 @@ WorkerFacts SortFacts(const TapBufferReader::Facts& facts) {
   if (sorted.command.empty()) sorted.command = text("process.executable");
   sorted.runtime_version = text("runtime.version");
   sorted.detail = text("tap.detail");
+  // The runtime's version and types are only meaningful while it is initialised.
   const std::string_view state = text(kTapStateFact);
   sorted.runtime_known = state != kTapNameNotInitialised && state != kTapNameClosed;
   const uint32_t cores = ParseNumber<uint32_t>(text("runtime.visible_cores")).value_or(0);
+  // Out of range counts as unknown rather than as the maximum.
   sorted.visible_cores = cores <= limits::kCoresPerWorkerMax ? cores : 0;
   std::string_view types = text("runtime.event_types");
   while (!types.empty() && sorted.event_types.size() < limits::kWorkerEventTypesMax) {

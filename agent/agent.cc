@@ -287,7 +287,7 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info, const Process& pr
                 loop_, clock_, random_),
       control_(info,
                MakeGrpcControlConnector(MakeChannel(config.aggregator, config.security), loop_),
-               clock_, loop_, random_, MakeControlHooks()),
+               clock_, loop_, random_, *this),
       triggers_(info.instance_id, clock_, loop_,
                 [this](const TriggerFired& fired) { return control_.ReportTrigger(fired); }),
       taps_(TapOptions(config, info), loop_, clock_, queue_, control_,
@@ -341,51 +341,6 @@ void Agent::DeclareConditions() {
   if (spool_ != nullptr) {
     health_.Declare(kSpoolCondition, HealthState::Severity::kReadiness, "not read yet");
   }
-}
-
-ControlSession::Hooks Agent::MakeControlHooks() {
-  return {.on_welcome =
-              [this](const std::set<CaptureId>& captures) {
-                health_.Set(kAggregatorCondition, true);
-                welcomed_ = true;
-                uploader_.ForgetAllBut(captures);
-                uploader_.SetEnabled(true);
-              },
-          .on_lost =
-              [this] {
-                health_.Set(kAggregatorCondition, false, "the connection is lost");
-                uploader_.SetEnabled(false);
-              },
-          .check_aggregator =
-              [this](const std::string& id) {
-                absl::Status status = CheckAggregator(id);
-                if (!status.ok()) {
-                  health_.Set(kAggregatorCondition, false, std::string(status.message()));
-                }
-                return status;
-              },
-          .was_wrong =
-              [this](const CaptureResume& resume) {
-                return queue_.WasWrong(resume.capture_id, resume.cursors);
-              },
-          .on_running = [this](const CaptureId& id,
-                               const CaptureSpec& spec) { queue_.NoteRunning(id, spec); },
-          .on_recording = [this] { host_.LookAgain(); },
-          // Who exports it as soon as it has ended needs the clocks of until then.
-          .on_capture_stopping = [this] { clocks_.Flush(); },
-          .on_capture_over =
-              [this](const CaptureId& id) {
-                uploader_.ForgetCapture(id);
-                clocks_.Flush();
-              },
-          .on_resume =
-              [this](CaptureResume& resume) {
-                uploader_.TakeCursors(resume.capture_id, resume.cursors);
-                queue_.MergeCursors(resume.capture_id, resume.cursors);
-              },
-          .is_delivered = [this](const CaptureId& id) { return !queue_.Holds(id); },
-          .on_triggers = [this](const std::vector<TriggerRule>& rules,
-                                uint64_t) { triggers_.SetRules(rules); }};
 }
 
 Agent::~Agent() {
@@ -449,7 +404,7 @@ void Agent::OpenSpool() {
                  spool_->bytes());
   }
   started_ = true;
-  // Not earlier: what the spool holds is added to the cursors of every welcome (on_resume above).
+  // Not earlier: what the spool holds is added to the cursors of every welcome (AddSpoolCursors).
   control_.Start();
   loop_.PostDelayedTask([this] { ResumeOffline(); }, ControlSession::kGoOnAloneAfterNs);
 }
@@ -461,7 +416,56 @@ void Agent::ResumeOffline() {
   }
 }
 
+// --- What the control session tells and asks -----------------------------------------------------
+
+void Agent::OnWelcome(const std::set<CaptureId>& captures) {
+  health_.Set(kAggregatorCondition, true);
+  welcomed_ = true;
+  uploader_.ForgetAllBut(captures);
+  uploader_.SetEnabled(true);
+}
+
+void Agent::OnConnectionLost() {
+  health_.Set(kAggregatorCondition, false, "the connection is lost");
+  uploader_.SetEnabled(false);
+}
+
 absl::Status Agent::CheckAggregator(const std::string& aggregator_id) {
+  absl::Status status = ClaimSpool(aggregator_id);
+  if (!status.ok()) health_.Set(kAggregatorCondition, false, std::string(status.message()));
+  return status;
+}
+
+bool Agent::WasResumedWrongly(const CaptureResume& resume) {
+  return queue_.WasWrong(resume.capture_id, resume.cursors);
+}
+
+void Agent::OnCaptureRunning(const CaptureId& capture_id, const CaptureSpec& spec) {
+  queue_.NoteRunning(capture_id, spec);
+}
+
+void Agent::OnRecordingChanged() { host_.LookAgain(); }
+
+// An export right after the end of the capture needs the clock evidence up to that end.
+void Agent::OnCaptureStopping() { clocks_.Flush(); }
+
+void Agent::OnCaptureOver(const CaptureId& capture_id) {
+  uploader_.ForgetCapture(capture_id);
+  clocks_.Flush();
+}
+
+void Agent::AddSpoolCursors(CaptureResume& resume) {
+  uploader_.TakeCursors(resume.capture_id, resume.cursors);
+  queue_.MergeCursors(resume.capture_id, resume.cursors);
+}
+
+bool Agent::IsDelivered(const CaptureId& capture_id) const { return !queue_.Holds(capture_id); }
+
+void Agent::OnTriggers(const std::vector<TriggerRule>& rules, uint64_t /*version*/) {
+  triggers_.SetRules(rules);
+}
+
+absl::Status Agent::ClaimSpool(const std::string& aggregator_id) {
   if (spool_ == nullptr || aggregator_id.empty()) return absl::OkStatus();
   const std::string known = spool_->aggregator_id();
   if (known == aggregator_id) return absl::OkStatus();
@@ -480,6 +484,8 @@ absl::Status Agent::CheckAggregator(const std::string& aggregator_id) {
   spool_->NoteAggregator(aggregator_id);
   return absl::OkStatus();
 }
+
+// --- Shutting down, and the conditions -----------------------------------------------------------
 
 void Agent::OnSignal(int signal_fd) {
   signalfd_siginfo signal{};

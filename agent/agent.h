@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "agent/agent_clocks.h"
 #include "agent/agent_metrics.h"
 #include "agent/config.h"
+#include "agent/control/control_observer.h"
 #include "agent/control/control_session.h"
 #include "agent/source/artifact/artifact_source.h"
 #include "agent/source/framework/framework_source.h"
@@ -43,9 +45,9 @@ namespace neurontrace {
 
 class AgentPods;
 
-// The composition root of neurontrace-agent: builds every component of one agent, connects them by
-// the hooks that the Make... functions below return, and owns them all. There is one agent per
-// process.
+// The composition root of neurontrace-agent: builds every component of one agent, connects them,
+// and owns them all. As the observer of the control session it passes what the aggregator wants to
+// the uploader, the queue, the triggers and the clocks. There is one agent per process.
 //
 // All components live on one sequence, the thread that calls Run, and use no locks among each
 // other. Only what may block is elsewhere: the spool's disk (io_thread_), clock measurements
@@ -57,7 +59,7 @@ class AgentPods;
 // /readyz and a metric, and the work is tried again.
 // thread: main: sources, ranks, control and the uploader, on one event loop
 // thread: spool: writes and syncs the disk of the spool
-class Agent {
+class Agent final : private ControlObserver {
  public:
   // What main() provides: the process that this agent runs in.
   struct Process {
@@ -75,7 +77,7 @@ class Agent {
                                                        const Process& process);
   // Stops the HTTP pages, then joins the spool's thread. To be called after Run has returned, as no
   // component may receive a task while it is being destroyed.
-  ~Agent();
+  ~Agent() override;
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 
@@ -91,7 +93,6 @@ class Agent {
 
  private:
   Agent(const AgentConfig& config, const AgentInfo& info, const Process& process);
-  ControlSession::Hooks MakeControlHooks();
   absl::Status Start(const AgentConfig& config);
   // Reads the spool's directory and then connects to the aggregator. Tries again every second while
   // the directory may hold chunks and cannot be read, or another agent uses it: what lies there
@@ -101,9 +102,23 @@ class Agent {
   // aggregator is unreachable continues to record. Does nothing once an aggregator has sent its own
   // list.
   void ResumeOffline();
+
+  // ControlObserver
+  void OnWelcome(const std::set<CaptureId>& captures) override;
+  void OnConnectionLost() override;
+  absl::Status CheckAggregator(const std::string& aggregator_id) override;
+  bool WasResumedWrongly(const CaptureResume& resume) override;
+  void OnCaptureRunning(const CaptureId& capture_id, const CaptureSpec& spec) override;
+  void OnRecordingChanged() override;
+  void OnCaptureStopping() override;
+  void OnCaptureOver(const CaptureId& capture_id) override;
+  void AddSpoolCursors(CaptureResume& resume) override;
+  bool IsDelivered(const CaptureId& capture_id) const override;
+  void OnTriggers(const std::vector<TriggerRule>& rules, uint64_t version) override;
+
   // Fails with FAILED_PRECONDITION if the spool holds chunks for an aggregator with another store
   // and --spool-adopt is not given. Otherwise records `aggregator_id` as the owner of the spool.
-  absl::Status CheckAggregator(const std::string& aggregator_id);
+  absl::Status ClaimSpool(const std::string& aggregator_id);
   // Handles one signal; see Run.
   void OnSignal(int signal_fd);
   // Waits until every chunk is acknowledged or in the spool, at most until `deadline_ns`

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/control/control_observer.h"
 #include "agent/control/control_session.h"
 #include "agent/control_messages.h"
 #include "agent/source/neuron/tap/fake_tap.h"
@@ -98,7 +99,7 @@ class Line {
   Call* call_ = nullptr;
 };
 
-class World {
+class World final : private ControlObserver {
  public:
   World() {
     tap_.Seal(F_SEAL_SHRINK | F_SEAL_GROW);
@@ -115,6 +116,11 @@ class World {
   void End(bool by_stops);
 
  private:
+  // ControlObserver
+  void OnTriggers(const std::vector<TriggerRule>& rules, uint64_t) override {
+    triggers_.SetRules(rules);
+  }
+
   HostInstant Now() const {
     return {clock_.MonotonicNs() - 400 * kOrderMs, clock_.MonotonicNs(), clock_.RealtimeNs()};
   }
@@ -157,9 +163,7 @@ class World {
                           clock_,
                           runner_,
                           random_,
-                          {.on_triggers = [this](const std::vector<TriggerRule>& rules, uint64_t) {
-                            triggers_.SetRules(rules);
-                          }}};
+                          *this};
   TapSource taps_{FuzzedTapOptions([this] { return Now(); }),
                   runner_,
                   clock_,

@@ -106,12 +106,12 @@ void PendingReports::ForgetCapture(const CaptureId& capture_id) {
 }
 
 ControlSession::ControlSession(AgentInfo info, ControlConnector connector, const Clock& clock,
-                               TaskRunner& runner, Random& random, Hooks hooks)
+                               TaskRunner& runner, Random& random, ControlObserver& observer)
     : info_(std::move(info)),
       connector_(std::move(connector)),
       clock_(clock),
       runner_(runner),
-      hooks_(std::move(hooks)),
+      observer_(observer),
       backoff_(random, kReconnectFirstNs, kReconnectLongestNs) {}
 
 ControlSession::~ControlSession() = default;
@@ -150,15 +150,14 @@ void ControlSession::Disconnected() {
   writing_ = false;
   if (trigger_on_its_way_) pending_.Put(*std::exchange(trigger_on_its_way_, std::nullopt));
   const bool was_welcomed = std::exchange(welcomed_, false);
-  if (was_welcomed && hooks_.on_lost) hooks_.on_lost();
+  if (was_welcomed) observer_.OnConnectionLost();
   After(backoff_.NextDelayNs(), [this] { Connect(); });
 }
 
 // The call is ended by a task, as a stream must not be destroyed inside its own callback. By then
 // another call may be open, which the number of calls tells.
 bool ControlSession::Refuses(const Welcome& welcome) {
-  if (!hooks_.check_aggregator) return false;
-  const absl::Status status = hooks_.check_aggregator(welcome.aggregator_id);
+  const absl::Status status = observer_.CheckAggregator(welcome.aggregator_id);
   if (status.ok()) return false;
   ++counters_.aggregators_refused;
   spdlog::error("control: {}", std::string(status.message()));
@@ -198,8 +197,8 @@ void ControlSession::OnWelcome(const Welcome& welcome) {
   backoff_.Reset();
   for (const auto& [identity, worker] : workers_) Report(worker);
   for (CaptureResume resume : welcome.captures) {
-    if (hooks_.was_wrong && hooks_.was_wrong(resume)) ForgetCapture(resume.capture_id);
-    if (hooks_.on_resume) hooks_.on_resume(resume);
+    if (observer_.WasResumedWrongly(resume)) ForgetCapture(resume.capture_id);
+    observer_.AddSpoolCursors(resume);
     // A snapshot ends by itself, once what was cut is delivered.
     const bool is_cut = resume.spec.mode == CaptureMode::kSnapshot && resume.begin;
     if (resume.stopping && !is_cut) {
@@ -212,7 +211,7 @@ void ControlSession::OnWelcome(const Welcome& welcome) {
   for (Source* source : sources_) source->OnCaptureListComplete();
   for (auto& [capture_id, capture] : captures_) ReportCapture(capture_id, capture, true);
   // Last: uploads start with cursors that all sources know by now.
-  if (hooks_.on_welcome) hooks_.on_welcome(listed);
+  observer_.OnWelcome(listed);
 }
 
 void ControlSession::OnStartCapture(const CaptureResume& capture) {
@@ -239,7 +238,7 @@ void ControlSession::OnStopCapture(const CaptureId& capture_id, uint64_t host_ra
 
 void ControlSession::OnSetTriggers(const std::vector<TriggerRule>& rules, uint64_t version) {
   ++counters_.orders;
-  if (hooks_.on_triggers) hooks_.on_triggers(rules, version);
+  observer_.OnTriggers(rules, version);
 }
 
 void ControlSession::StartCapture(const CaptureResume& resume) {
@@ -255,9 +254,7 @@ void ControlSession::StartCapture(const CaptureResume& resume) {
   capture.unconfirmed = false;
   capture.mode = resume.spec.mode;
   capture.by_execution = resume.spec.conditions.by_execution();
-  if (hooks_.on_running && GoesOnAlone(resume.spec)) {
-    hooks_.on_running(resume.capture_id, resume.spec);
-  }
+  if (GoesOnAlone(resume.spec)) observer_.OnCaptureRunning(resume.capture_id, resume.spec);
   TellSources(resume);
   ReportCapture(resume.capture_id, capture, false);
 }
@@ -286,9 +283,7 @@ void ControlSession::ResumeStopping(const CaptureResume& resume) {
     StartCapture(resume);  // it takes note of the cursors
   } else {
     captures_[resume.capture_id].unconfirmed = false;
-    if (hooks_.on_running && GoesOnAlone(resume.spec)) {
-      hooks_.on_running(resume.capture_id, resume.spec);
-    }
+    if (GoesOnAlone(resume.spec)) observer_.OnCaptureRunning(resume.capture_id, resume.spec);
     Apply(SourceOrder::Finish(resume.capture_id, resume.spec, resume.cursors, resume.begin));
   }
   StopCapture(resume.capture_id, 0);
@@ -300,7 +295,7 @@ void ControlSession::StopCapture(const CaptureId& capture_id, uint64_t host_raw_
   Capture& capture = captures_[capture_id];
   capture.stopping = true;
   for (Source* source : sources_) source->Stop(capture_id, host_raw_ns);
-  if (hooks_.on_capture_stopping) hooks_.on_capture_stopping();
+  observer_.OnCaptureStopping();
 }
 
 void ControlSession::ForgetCapture(const CaptureId& capture_id) {
@@ -308,7 +303,7 @@ void ControlSession::ForgetCapture(const CaptureId& capture_id) {
   for (Source* source : sources_) source->Forget(capture_id);
   captures_.erase(capture_id);
   pending_.ForgetCapture(capture_id);
-  if (hooks_.on_capture_over) hooks_.on_capture_over(capture_id);
+  observer_.OnCaptureOver(capture_id);
 }
 
 size_t ControlSession::unfinished() const {
@@ -359,7 +354,7 @@ void ControlSession::OnCaptureWorker(const CaptureWorkerStatus& status) {
   capture.recording += IsRecording(status) ? 1 : 0;
   known = status;
   capture.changed.insert(key);
-  if (hooks_.on_recording && recorded != (capture.recording > 0)) hooks_.on_recording();
+  if (recorded != (capture.recording > 0)) observer_.OnRecordingChanged();
   // Counts can wait for the next progress report; changes of state are reported immediately.
   if (state_changed) {
     capture.changed.erase(key);
@@ -386,7 +381,7 @@ void ControlSession::Tick() {
     if (capture.finished) {
       spdlog::info("control: capture {} is finished here", capture_id.ToString());
       for (Source* source : sources_) source->Forget(capture_id);
-      if (hooks_.on_capture_over) hooks_.on_capture_over(capture_id);
+      observer_.OnCaptureOver(capture_id);
     }
     if (progress || capture.finished) ReportCapture(capture_id, capture, false);
   }
@@ -403,7 +398,7 @@ bool ControlSession::IsFinished(const CaptureId& capture_id, Capture& capture) c
     return source->IsFinished(capture_id);
   });
   if (!sources_finished) return false;
-  if (hooks_.is_delivered && !hooks_.is_delivered(capture_id)) return false;
+  if (!observer_.IsDelivered(capture_id)) return false;
   // A source may have its last receipts before it reports how a worker ended. That is waited for,
   // but not for ever.
   const uint64_t now = clock_.MonotonicNs();

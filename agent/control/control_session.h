@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/control/control_observer.h"
 #include "agent/control/control_stream.h"
 #include "agent/source/source.h"
 #include "lib/base/backoff.h"
@@ -68,36 +69,6 @@ class PendingReports {
 // the agent's sequence; all functions are called there.
 class ControlSession final : public ControlStream::Listener, public SourceListener {
  public:
-  // What other components of the agent have to know. Called on the sequence. Empty hooks are
-  // allowed.
-  struct Hooks {
-    // An aggregator accepted this agent and all of its captures are dealt with; `captures` are
-    // those that continue. Chunks may be uploaded from now on.
-    std::function<void(const std::set<CaptureId>& captures)> on_welcome;
-    std::function<void()> on_lost;  // the connection is gone
-    // Any status but OK means that this is not the aggregator that the agent works for: the call is
-    // ended and tried again later, and nothing of the welcome is carried out.
-    std::function<absl::Status(const std::string& aggregator_id)> check_aggregator;
-    // Returns true if the agent resumed this capture offline at places that the aggregator's
-    // cursors contradict. The capture is then forgotten and begun again.
-    std::function<bool(const CaptureResume&)> was_wrong;
-    // The capture runs on this node from now on; called before the sources get the order.
-    std::function<void(const CaptureId&, const CaptureSpec&)> on_running;
-    // The result of Records() has changed for some capture.
-    std::function<void()> on_recording;
-    // A capture is to end, and the sources have been told.
-    std::function<void()> on_capture_stopping;
-    // The capture is over: everything of it is delivered, or the aggregator no longer wants it.
-    std::function<void(const CaptureId&)> on_capture_over;
-    // Called before the sources learn the cursors of a capture: adds what this node's own spool
-    // holds.
-    std::function<void(CaptureResume&)> on_resume;
-    // Returns true once no chunk of the capture is on its way. If null, the sources' IsFinished
-    // decides alone.
-    std::function<bool(const CaptureId&)> is_delivered;
-    // The aggregator sent its trigger rules, which replace all earlier ones.
-    std::function<void(const std::vector<TriggerRule>& rules, uint64_t version)> on_triggers;
-  };
   struct Counters {
     uint64_t calls = 0;
     uint64_t reports_sent = 0;
@@ -106,9 +77,10 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
     uint64_t workers_refused = 0;      // beyond limits::kWorkersPerAgentMax: not told
   };
 
-  // All references, and what `connector` refers to, outlive the session.
+  // All references, and what `connector` refers to, outlive the session. The observer is called by
+  // neither the constructor nor the destructor.
   ControlSession(AgentInfo info, ControlConnector connector, const Clock& clock, TaskRunner& runner,
-                 Random& random, Hooks hooks);
+                 Random& random, ControlObserver& observer);
   ~ControlSession() override;
 
   // Adds a source that every order goes to. To be called before Start; the source outlives the
@@ -202,7 +174,7 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
   }
   void Connect();
   void Disconnected();
-  // Returns true, and ends the call later, if check_aggregator refuses.
+  // Returns true, and ends the call later, if the observer refuses its aggregator.
   bool Refuses(const Welcome& welcome);
   void StartCapture(const CaptureResume& resume);
   // For a capture of the welcome that was told to stop while this agent was away.
@@ -229,7 +201,7 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
   const ControlConnector connector_;
   const Clock& clock_;
   TaskRunner& runner_;
-  const Hooks hooks_;
+  ControlObserver& observer_;
   Backoff backoff_;
   std::vector<Source*> sources_;
 

@@ -84,10 +84,10 @@ TEST_F(ControlSessionTest, WhatOnlyTheAggregatorCanResumeDoesNotGoOnAlone) {
     session_.GoOn(resume);
   }
   EXPECT_THAT(source_.calls, ElementsAre("continue demo 2", "continue demo 2"));
-  EXPECT_THAT(running_, IsEmpty());
+  EXPECT_THAT(observer_.running, IsEmpty());
   spec_.mode = CaptureMode::kPreview;
   Begin({Resume(false)});
-  EXPECT_THAT(running_, IsEmpty()) << "the next agent is not to go on with it";
+  EXPECT_THAT(observer_.running, IsEmpty()) << "the next agent is not to go on with it";
 }
 
 TEST_F(ControlSessionTest, HowFarCoresAreIsToldAtOnceWhereItIsWaitedFor) {
@@ -105,22 +105,13 @@ TEST_F(ControlSessionTest, HowFarCoresAreIsToldAtOnceWhereItIsWaitedFor) {
 }
 
 TEST_F(ControlSessionTest, TriggersGoDownAndWhatFiredGoesUp) {
-  std::vector<std::string> told;
-  ControlSession::Hooks hooks = Hooks();
-  hooks.on_triggers = [&](const std::vector<TriggerRule>& rules, uint64_t version) {
-    told.push_back(fmt::format("{} {}", rules.at(0).name, version));
-  };
-  FakeAggregator aggregator;
-  ControlSession session(Info(), aggregator.connector(), clock_, runner_, random_, hooks);
-  EXPECT_FALSE(session.ReportTrigger({.rule = "too early"}));
-  session.Start();
-  aggregator.Hear();
-  aggregator.listener().OnWelcome({});
-  aggregator.listener().OnSetTriggers({TriggerRule{.name = "slow"}}, 4);
-  EXPECT_THAT(told, ElementsAre("slow 4"));
-  EXPECT_TRUE(session.ReportTrigger({.rule = "slow"}));
-  EXPECT_TRUE(session.ReportTrigger({.rule = "silent"}));
-  EXPECT_THAT(aggregator.Hear(), ElementsAre("fired slow", "fired silent"));
+  EXPECT_FALSE(session_.ReportTrigger({.rule = "too early"}));
+  Begin();
+  aggregator_.listener().OnSetTriggers({TriggerRule{.name = "slow"}}, 4);
+  EXPECT_THAT(observer_.triggers, ElementsAre("slow 4"));
+  EXPECT_TRUE(session_.ReportTrigger({.rule = "slow"}));
+  EXPECT_TRUE(session_.ReportTrigger({.rule = "silent"}));
+  EXPECT_THAT(aggregator_.Hear(), ElementsAre("fired slow", "fired silent"));
 }
 
 TEST_F(ControlSessionTest, StoppedSessionSaysNothingMore) {

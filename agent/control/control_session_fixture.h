@@ -8,9 +8,11 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "agent/control/control_observer.h"
 #include "agent/control/control_session.h"
 #include "lib/base/fake_task_runner.h"
 #include "lib/trace/limits.h"
@@ -142,6 +144,34 @@ class FakeSource final : public Source {
   std::vector<std::string> calls;
 };
 
+// Records what the session tells it, and answers as the test wants.
+class RecordingObserver final : public ControlObserver {
+ public:
+  void OnWelcome(const std::set<CaptureId>&) override { events.emplace_back("welcome"); }
+  void OnConnectionLost() override { events.emplace_back("lost"); }
+  absl::Status CheckAggregator(const std::string&) override {
+    return is_right_aggregator ? absl::OkStatus() : absl::FailedPreconditionError("another one");
+  }
+  bool WasResumedWrongly(const CaptureResume&) override { return was_resumed_wrongly; }
+  void OnCaptureRunning(const CaptureId&, const CaptureSpec& spec) override {
+    running.push_back(spec.name);
+  }
+  void OnRecordingChanged() override { ++recording_changes; }
+  void OnCaptureStopping() override { ++stopping; }
+  void OnCaptureOver(const CaptureId&) override { events.emplace_back("over"); }
+  void OnTriggers(const std::vector<TriggerRule>& rules, uint64_t version) override {
+    triggers.push_back(fmt::format("{} {}", rules.at(0).name, version));
+  }
+
+  bool is_right_aggregator = true;
+  bool was_resumed_wrongly = false;
+  std::vector<std::string> events;    // of calls and captures
+  std::vector<std::string> running;   // names of captures
+  std::vector<std::string> triggers;  // first rule and version of each message
+  int recording_changes = 0;
+  int stopping = 0;
+};
+
 class ControlSessionTest : public ::testing::Test {
  protected:
   ControlSessionTest() {
@@ -152,21 +182,6 @@ class ControlSessionTest : public ::testing::Test {
     AgentInfo info;
     info.agent_id = "agent-1";
     return info;
-  }
-  ControlSession::Hooks Hooks() {
-    return {.on_welcome = [this](const std::set<CaptureId>&) { hooks_.emplace_back("welcome"); },
-            .on_lost = [this] { hooks_.emplace_back("lost"); },
-            .check_aggregator =
-                [this](const std::string&) {
-                  return right_aggregator_ ? absl::OkStatus()
-                                           : absl::FailedPreconditionError("another one");
-                },
-            .was_wrong = [this](const CaptureResume&) { return was_wrong_; },
-            .on_running = [this](const CaptureId&,
-                                 const CaptureSpec& spec) { running_.push_back(spec.name); },
-            .on_recording = [this] { ++recording_changes_; },
-            .on_capture_stopping = [this] { ++stopping_; },
-            .on_capture_over = [this](const CaptureId&) { hooks_.emplace_back("over"); }};
   }
   // Connects and is welcomed with `captures`; returns what is said after the hello.
   std::vector<std::string> Begin(std::vector<CaptureResume> captures = {}) {
@@ -205,13 +220,8 @@ class ControlSessionTest : public ::testing::Test {
   CaptureSpec spec_;
   FakeAggregator aggregator_;
   FakeSource source_;
-  std::vector<std::string> hooks_;
-  int stopping_ = 0;
-  int recording_changes_ = 0;
-  std::vector<std::string> running_;
-  bool was_wrong_ = false;
-  bool right_aggregator_ = true;
-  ControlSession session_{Info(), aggregator_.connector(), clock_, runner_, random_, Hooks()};
+  RecordingObserver observer_;
+  ControlSession session_{Info(), aggregator_.connector(), clock_, runner_, random_, observer_};
 };
 
 }  // namespace neurontrace

@@ -22,14 +22,14 @@ TEST_F(ControlSessionTest, SaysNothingButHelloBeforeItIsWelcome) {
   runner_.AdvanceNs(3'000 * kMs);
   EXPECT_THAT(aggregator_.Hear(), ElementsAre("hello agent-1"));
   EXPECT_THAT(aggregator_.Hear(), IsEmpty());
-  EXPECT_THAT(hooks_, IsEmpty());
+  EXPECT_THAT(observer_.events, IsEmpty());
 }
 
 TEST_F(ControlSessionTest, TellsItsWorkersAndTheirChanges) {
   TellWorker(1, "old");
   TellWorker(2);
   EXPECT_THAT(Begin(), ElementsAre("worker 1 old", "worker 2 "));
-  EXPECT_THAT(hooks_, ElementsAre("welcome"));
+  EXPECT_THAT(observer_.events, ElementsAre("welcome"));
   TellWorker(1, "new");
   WorkerIdentity gone;
   gone.pid = 2;
@@ -58,10 +58,10 @@ TEST_F(ControlSessionTest, CarriesOutOrdersAndReportsTheEndLast) {
   runner_.AdvanceNs(600 * kMs);
   EXPECT_THAT(aggregator_.Hear(), ElementsAre("status 7 state 2 read 50", "agent 1"));
 
-  EXPECT_EQ(stopping_, 0);
+  EXPECT_EQ(observer_.stopping, 0);
   aggregator_.listener().OnStopCapture(capture_, 0);
   EXPECT_THAT(source_.calls, ElementsAre("start demo 0", "stop"));
-  EXPECT_EQ(stopping_, 1);
+  EXPECT_EQ(observer_.stopping, 1);
   runner_.AdvanceNs(200 * kMs);
   EXPECT_THAT(aggregator_.Hear(), Not(Contains(HasSubstr("finished"))));
   TellStatus(7, CaptureWorkerState::kComplete, 60);
@@ -121,7 +121,7 @@ TEST_F(ControlSessionTest, ReconnectsLaterAndLaterAndTellsAllAgain) {
   aggregator_.listener().OnStartCapture({capture_, spec_});
   TellStatus(1, CaptureWorkerState::kRecording, 3);
   aggregator_.listener().OnClosed(absl::UnavailableError("gone"));
-  EXPECT_THAT(hooks_, ElementsAre("welcome", "lost"));
+  EXPECT_THAT(observer_.events, ElementsAre("welcome", "lost"));
   TellWorker(2);
   runner_.AdvanceNs(70 * kMs);
   EXPECT_EQ(aggregator_.calls, 1);
@@ -150,7 +150,7 @@ TEST_F(ControlSessionTest, CapturesThatAWelcomeDoesNotListAreOver) {
   runner_.AdvanceNs(200 * kMs);
   WelcomeNow();
   EXPECT_THAT(source_.calls, ElementsAre("start demo 0", "forget"));
-  EXPECT_THAT(hooks_, ElementsAre("welcome", "lost", "over", "welcome"));
+  EXPECT_THAT(observer_.events, ElementsAre("welcome", "lost", "over", "welcome"));
   EXPECT_EQ(session_.captures(), 0u);
 }
 
@@ -181,7 +181,7 @@ TEST_F(ControlSessionTest, WhatGoesOnByItselfIsConfirmedStoppedOrForgottenByTheW
   TellStatus(7, CaptureWorkerState::kRecording, 5);
   EXPECT_THAT(Begin({Resume(false)}), Contains("status 7 state 2 read 5"));
   EXPECT_THAT(source_.calls, ElementsAre("continue demo 2", "start demo 2"));
-  EXPECT_THAT(running_, ElementsAre("demo"));
+  EXPECT_THAT(observer_.running, ElementsAre("demo"));
 }
 
 TEST_F(ControlSessionTest, WhatGoesOnByItselfIsNotBegunAnewToBeStopped) {
@@ -195,27 +195,27 @@ TEST_F(ControlSessionTest, WhatGoesOnByItselfAndIsOverIsForgotten) {
   session_.GoOn(Resume(false));
   Begin();
   EXPECT_THAT(source_.calls, ElementsAre("continue demo 2", "forget"));
-  EXPECT_THAT(hooks_, ElementsAre("over", "welcome"));
+  EXPECT_THAT(observer_.events, ElementsAre("over", "welcome"));
 }
 
 TEST_F(ControlSessionTest, WhatWasResumedWronglyIsBegunAgain) {
-  was_wrong_ = true;
+  observer_.was_resumed_wrongly = true;
   session_.GoOn(Resume(false));
   Begin({Resume(false)});
   EXPECT_THAT(source_.calls, ElementsAre("continue demo 2", "forget", "start demo 2"));
 }
 
 TEST_F(ControlSessionTest, AggregatorThatIsAnotherIsLeftAndTriedAgain) {
-  right_aggregator_ = false;
+  observer_.is_right_aggregator = false;
   source_.drained = false;
   session_.GoOn(Resume(false));
   EXPECT_THAT(Begin(), IsEmpty());
   runner_.AdvanceNs(10 * kMs);
   EXPECT_TRUE(aggregator_.ended);
   EXPECT_FALSE(session_.welcomed());
-  EXPECT_THAT(hooks_, IsEmpty());
+  EXPECT_THAT(observer_.events, IsEmpty());
   EXPECT_THAT(source_.calls, ElementsAre("continue demo 2")) << "it is not over because of that";
-  right_aggregator_ = true;
+  observer_.is_right_aggregator = true;
   runner_.AdvanceNs(200 * kMs);
   EXPECT_EQ(aggregator_.calls, 2);
   WelcomeNow({Resume(false)});
@@ -237,20 +237,20 @@ TEST_F(ControlSessionTest, KnowsWhetherAnythingHereRecords) {
   aggregator_.listener().OnStartCapture({capture_, spec_});
   TellStatus(7, CaptureWorkerState::kStarting, 0);
   EXPECT_FALSE(session_.Records(capture_));
-  EXPECT_EQ(recording_changes_, 0);
+  EXPECT_EQ(observer_.recording_changes, 0);
   TellStatus(7, CaptureWorkerState::kRecording, 0);
   TellStatus(8, CaptureWorkerState::kRecording, 0);
   TellStatus(7, CaptureWorkerState::kRecording, 5);
   EXPECT_TRUE(session_.Records(capture_));
-  EXPECT_EQ(recording_changes_, 1);
+  EXPECT_EQ(observer_.recording_changes, 1);
   TellStatus(7, CaptureWorkerState::kComplete, 5);
   EXPECT_TRUE(session_.Records(capture_)) << "the other one does";
   TellStatus(8, CaptureWorkerState::kSuspended, 5);
   EXPECT_FALSE(session_.Records(capture_));
-  EXPECT_EQ(recording_changes_, 2);
+  EXPECT_EQ(observer_.recording_changes, 2);
   TellStatus(8, CaptureWorkerState::kRecording, 5);
   EXPECT_TRUE(session_.Records(capture_));
-  EXPECT_EQ(recording_changes_, 3);
+  EXPECT_EQ(observer_.recording_changes, 3);
 }
 
 TEST_F(ControlSessionTest, ReaderOfTraceFilesRecordsOnceItHasOne) {
@@ -262,11 +262,11 @@ TEST_F(ControlSessionTest, ReaderOfTraceFilesRecordsOnceItHasOne) {
                              .framework = true};
   session_.OnCaptureWorker(status);
   EXPECT_FALSE(session_.Records(capture_));
-  EXPECT_EQ(recording_changes_, 0);
+  EXPECT_EQ(observer_.recording_changes, 0);
   status.streams = 1;
   session_.OnCaptureWorker(status);
   EXPECT_TRUE(session_.Records(capture_));
-  EXPECT_EQ(recording_changes_, 1);
+  EXPECT_EQ(observer_.recording_changes, 1);
 }
 
 TEST_F(ControlSessionTest, HeartbeatsWhileThereIsNothingElse) {

@@ -11,6 +11,7 @@ constexpr uint64_t kSpoolAgainNs = kSimSecond;
 SimAgent::SimAgent(SimWorld& world, SimLedger& ledger, SimNetwork& network, SimHost& host,
                    const Options& options)
     : world_(world),
+      ledger_(ledger),
       host_(host),
       runner_(world.runner),
       disk_runner_(world, host.disk_operation_ns),
@@ -21,31 +22,7 @@ SimAgent::SimAgent(SimWorld& world, SimLedger& ledger, SimNetwork& network, SimH
       uploader_(queue_, network.MakeUploadConnector(host.link, host.info.agent_id), runner_,
                 world.clock, world.random, options.unacked_max),
       control_(host.info, network.MakeControlConnector(host.link), world.clock, runner_,
-               world.random,
-               {.on_welcome =
-                    [this](const std::set<CaptureId>& captures) {
-                      welcomed_ = true;
-                      uploader_.ForgetAllBut(captures);
-                      uploader_.SetEnabled(true);
-                    },
-                .on_lost = [this] { uploader_.SetEnabled(false); },
-                .was_wrong =
-                    [this, &ledger](const CaptureResume& resume) {
-                      const bool wrong = queue_.WasWrong(resume.capture_id, resume.cursors);
-                      if (wrong && !host_.was_read_only)
-                        world_.trace.Violate("{} resumed what was old", host_.info.agent_id);
-                      if (wrong) ledger.OnResumedWrongly(host_.info.instance_id);
-                      return wrong;
-                    },
-                .on_running = [this](const CaptureId& id,
-                                     const CaptureSpec& spec) { queue_.NoteRunning(id, spec); },
-                .on_capture_over = [this](const CaptureId& id) { uploader_.ForgetCapture(id); },
-                .on_resume =
-                    [this](CaptureResume& resume) {
-                      uploader_.TakeCursors(resume.capture_id, resume.cursors);
-                      queue_.MergeCursors(resume.capture_id, resume.cursors);
-                    },
-                .is_delivered = [this](const CaptureId& id) { return !queue_.Holds(id); }}),
+               world.random, *this),
       source_(world,
               {.agent_id = host.info.agent_id,
                .instance_id = host.info.instance_id,
@@ -65,6 +42,36 @@ std::unique_ptr<Spool> SimAgent::MakeSpool(SimWorld& world, SimHost& host, const
   return std::make_unique<Spool>(spool, host.disk, disk_runner_, runner_, world.clock,
                                  world.random);
 }
+
+void SimAgent::OnWelcome(const std::set<CaptureId>& captures) {
+  welcomed_ = true;
+  uploader_.ForgetAllBut(captures);
+  uploader_.SetEnabled(true);
+}
+
+void SimAgent::OnConnectionLost() { uploader_.SetEnabled(false); }
+
+bool SimAgent::WasResumedWrongly(const CaptureResume& resume) {
+  const bool wrong = queue_.WasWrong(resume.capture_id, resume.cursors);
+  if (wrong && !host_.was_read_only) {
+    world_.trace.Violate("{} resumed what was old", host_.info.agent_id);
+  }
+  if (wrong) ledger_.OnResumedWrongly(host_.info.instance_id);
+  return wrong;
+}
+
+void SimAgent::OnCaptureRunning(const CaptureId& capture_id, const CaptureSpec& spec) {
+  queue_.NoteRunning(capture_id, spec);
+}
+
+void SimAgent::OnCaptureOver(const CaptureId& capture_id) { uploader_.ForgetCapture(capture_id); }
+
+void SimAgent::AddSpoolCursors(CaptureResume& resume) {
+  uploader_.TakeCursors(resume.capture_id, resume.cursors);
+  queue_.MergeCursors(resume.capture_id, resume.cursors);
+}
+
+bool SimAgent::IsDelivered(const CaptureId& capture_id) const { return !queue_.Holds(capture_id); }
 
 void SimAgent::BeginToEnd() {
   queue_.Close();

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "agent/control/control_observer.h"
 #include "agent/control/control_session.h"
 #include "agent/source/chunk_sink.h"
 #include "agent/spool/spool.h"
@@ -81,7 +83,7 @@ struct SimHost {
 };
 
 // One life of an agent's process: what Agent builds, on the world's time. Destroying it is kill -9.
-class SimAgent {
+class SimAgent final : private ControlObserver {
  public:
   struct Options {
     bool has_spool = true;
@@ -95,7 +97,7 @@ class SimAgent {
   // All outlive it.
   SimAgent(SimWorld& world, SimLedger& ledger, SimNetwork& network, SimHost& host,
            const Options& options);
-  ~SimAgent();
+  ~SimAgent() override;
 
   // As by SIGTERM: sources are read no further, and what they gave is kept and sent. The process
   // ends when it is destroyed.
@@ -112,7 +114,18 @@ class SimAgent {
   void OpenSpool();
   void ResumeOffline();
 
+  // ControlObserver: what Agent does, but without clocks, triggers, samples of the host and the
+  // check of the aggregator.
+  void OnWelcome(const std::set<CaptureId>& captures) override;
+  void OnConnectionLost() override;
+  bool WasResumedWrongly(const CaptureResume& resume) override;
+  void OnCaptureRunning(const CaptureId& capture_id, const CaptureSpec& spec) override;
+  void OnCaptureOver(const CaptureId& capture_id) override;
+  void AddSpoolCursors(CaptureResume& resume) override;
+  bool IsDelivered(const CaptureId& capture_id) const override;
+
   SimWorld& world_;
+  SimLedger& ledger_;
   SimHost& host_;
   ProcessRunner runner_;
   DiskRunner disk_runner_;

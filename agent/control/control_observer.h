@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "agent/control/control_stream.h"
+#include "lib/trace/capture_spec.h"
+#include "lib/trace/ids.h"
+#include "lib/trace/trigger_rule.h"
+
+namespace neurontrace {
+
+// What other components of the agent have to know of its ControlSession, and what the session asks
+// them. Called on the agent's sequence, from inside the session. The defaults do nothing and object
+// to nothing.
+class ControlObserver {
+ public:
+  virtual ~ControlObserver() = default;
+
+  // An aggregator accepted this agent and all of its captures are dealt with; `captures` are those
+  // that continue. Chunks may be uploaded from now on.
+  virtual void OnWelcome(const std::set<CaptureId>& /*captures*/) {}
+  // The connection to an aggregator that had accepted this agent is gone.
+  virtual void OnConnectionLost() {}
+  // Any status but OK means that this is not the aggregator that the agent works for: the call is
+  // ended and tried again later, and nothing of the welcome is carried out.
+  virtual absl::Status CheckAggregator(const std::string& /*aggregator_id*/) {
+    return absl::OkStatus();
+  }
+  // Returns true if the agent resumed this capture offline at places that the aggregator's cursors
+  // contradict. The capture is then forgotten and begun again.
+  virtual bool WasResumedWrongly(const CaptureResume&) { return false; }
+  // The capture runs on this node from now on; called before the sources get the order. Not called
+  // for captures that cannot continue without the aggregator.
+  virtual void OnCaptureRunning(const CaptureId&, const CaptureSpec&) {}
+  // The result of ControlSession::Records has changed for some capture.
+  virtual void OnRecordingChanged() {}
+  // A capture is to end, and the sources have been told.
+  virtual void OnCaptureStopping() {}
+  // The capture is over: everything of it is delivered, or the aggregator no longer wants it.
+  virtual void OnCaptureOver(const CaptureId&) {}
+  // Called before the sources learn the cursors of a capture that a welcome lists: adds what this
+  // node's own spool holds.
+  virtual void AddSpoolCursors(CaptureResume&) {}
+  // Returns true once no chunk of the capture is on its way. Asked after the sources have finished
+  // it.
+  virtual bool IsDelivered(const CaptureId&) const { return true; }
+  // The aggregator sent its trigger rules, which replace all earlier ones.
+  virtual void OnTriggers(const std::vector<TriggerRule>& /*rules*/, uint64_t /*version*/) {}
+};
+
+}  // namespace neurontrace

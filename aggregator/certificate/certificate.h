@@ -124,7 +124,8 @@ struct WorkerCertificate {
   WorkerIdentity worker;
   bool framework = false;
   std::string agent_id;
-  std::string job;  // empty: not known
+  // Its job key; empty if it is not known.
+  std::string job;
   WorkerPart part = WorkerPart::kUnspecified;
   WorkerAbsence absence = WorkerAbsence::kNone;
   // Why it was refused, if its agent reports it.
@@ -146,7 +147,8 @@ struct WorkerCertificate {
   // Of the stream with the largest sum, because gaps of several streams may coincide.
   uint64_t gaps_sum_ns = 0;
   std::vector<StreamCertificate> streams;
-  std::vector<Remark> remarks;  // of its streams, and of what has no stream, added up by kind
+  // Those of its streams and those without a stream, added up by kind.
+  std::vector<Remark> remarks;
 };
 
 // The outcome of the samples of one host's processors and memory. No other account counts them.
@@ -202,20 +204,22 @@ struct RankDispute {
 // A world size that workers of one job claim.
 struct WorldSizeClaim {
   int64_t world_size = 0;
-  uint64_t cores = 0;  // that name it
+  // Cores that claim it.
+  uint64_t cores = 0;
   // One core of each worker, at most limits::kRankClaimantsNamedMax.
   std::vector<RankClaimant> claimants = {};
 };
 
 // The ranks of one job, compared over all its workers: those of a capture, or those that live.
 struct JobRanks {
-  std::string job;  // its key; empty: its workers name none
+  // Its key; empty if its workers name none.
+  std::string job;
   // Job keys of other workers of the same communicator.
   std::vector<std::string> other_names;
   uint64_t workers = 0;
-  // Cores that claim it.
   uint64_t cores = 0;
-  int64_t world_size = 0;  // the largest that a worker names; 0: none does
+  // The largest that a worker claims; 0 if none claims any.
+  int64_t world_size = 0;
   std::vector<WorldSizeClaim> world_sizes;
   // Distinct ranks, below world_size if that is known.
   int64_t ranks_seen = 0;
@@ -229,7 +233,8 @@ struct JobRanks {
   int64_t never_seen_count = 0;
   std::vector<RankDispute> disputes;  // at most limits::kRankDisputesNamedMax
   uint64_t disputes_count = 0;
-  EventAccount account;  // of a capture
+  // Only for the jobs of a capture.
+  EventAccount account;
   // Cores whose worker, and with it its job, is no longer in the inventory: they may be of several
   // jobs.
   uint64_t cores_forgotten = 0;
@@ -244,7 +249,6 @@ struct JobRanks {
 
 // The ranks that a job must have and that no worker of the capture has.
 struct MissingRanks {
-  // Its job key; empty if it is not known.
   // Its key; empty if its workers name none.
   std::string job;
   int64_t world_size = 0;

@@ -24,10 +24,6 @@ struct RoleQuestion {
   HttpClient& http;
 };
 
-// Each gives nothing where the environment does not name such a role. What is named and cannot be
-// had is an error that says what was asked: UNAVAILABLE for what another try may repair, else
-// FAILED_PRECONDITION. No error has a token or a key in it.
-
 // Each of these three functions returns nothing if the environment does not name such a role, and
 // blocks for up to ten seconds or so. They fail if a role is named but its credentials cannot be
 // obtained: with UNAVAILABLE if another attempt may succeed, else with FAILED_PRECONDITION.

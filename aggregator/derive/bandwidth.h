@@ -69,7 +69,6 @@ class Bandwidth {
   void Finish(std::vector<BandwidthSample>& done);
   // The counts so far.
   const BandwidthCounts& counts() const { return counts_; }
-  // At most so many samples are not given out yet: of each lane one more when it comes to nothing.
 
  private:
   // A transfer that continues after the current bin.

@@ -46,7 +46,8 @@ struct Collective {
   uint32_t communicator = 0;  // index into CollectiveFinder::communicators()
   CollectiveKind kind = CollectiveKind::kDevice;
   uint64_t exec_id = 0;
-  uint64_t op_id = 0;  // of a barrier 0
+  // 0 for a barrier.
+  uint64_t op_id = 0;
   // As KeptName shortens it; empty if the event does not name it.
   std::string algorithm;
   // In the order of arrival; never empty.
@@ -150,7 +151,6 @@ class CollectiveFinder {
   uint64_t communicator_overflow() const { return communicators_.overflow(); }
   // The counts so far.
   CollectiveCounts counts() const;
-  // Not given out yet.
 
  private:
   // What the parts of one operation have in common.
@@ -158,7 +158,6 @@ class CollectiveFinder {
     uint32_t communicator = 0;
     CollectiveKind kind = CollectiveKind::kDevice;
     uint64_t exec_id = 0;
-    // 0 for a barrier.
     uint64_t op_id = 0;
     friend bool operator==(const Key&, const Key&) = default;
     template <typename H>

@@ -133,7 +133,8 @@ enum class LinkRole : uint8_t { kStart, kStep, kEnd };
 
 // A record's part in a chain. A chain may have a single record if what would follow never came.
 struct LinkPoint {
-  uint64_t id = 0;  // of the chain, from 1 on, over all kinds
+  // Of the chain, from 1 on, unique over all kinds.
+  uint64_t id = 0;
   LinkRole role = LinkRole::kStart;
   LinkKind kind = LinkKind::kExecution;
 };
@@ -182,7 +183,6 @@ class FrameworkLinks {
     // A worker for sequences, a stream for executions.
     uint32_t owner = 0;
     LinkKind kind = LinkKind::kExecution;
-    // Of the chain, from 1 on, unique over all kinds.
     uint64_t id = 0;
     friend bool operator==(const Key&, const Key&) = default;
     template <typename H>

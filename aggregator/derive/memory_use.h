@@ -65,7 +65,8 @@ struct HbmIdentity {
 struct HbmSample {
   // Index into HbmUse::memories().
   uint32_t hbm = 0;
-  uint64_t time_ns = 0;  // reference time: the end of the event
+  // Reference time of the end of the event.
+  uint64_t time_ns = 0;
   uint64_t total_bytes = 0;
   std::array<uint64_t, kHbmCategories> category_bytes = {};
 };
@@ -111,7 +112,6 @@ class HbmUse {
   using Place = std::tuple<uint32_t, uint64_t, uint64_t>;  // stream, device, HBM
   // The report of one event, until its end is reached: events come in the order of their starts.
   struct Change {
-    // Reference time of the end of the event.
     uint64_t time_ns = 0;
     uint64_t order = 0;
     uint32_t process = 0;  // index into processes_

@@ -98,7 +98,8 @@ struct DurationRow {
   uint32_t stream = 0;
   // Spans with a known start and stop.
   DurationSketch spans;
-  uint64_t open = 0;  // spans without a stop: not in `spans`
+  // Spans without a stop: not in `spans`.
+  uint64_t open = 0;
   // Spans without a start: not in `spans`.
   uint64_t start_lost = 0;
   // Spans with an impossible length (kOddLength): not in `spans`.
@@ -188,9 +189,9 @@ class BusyShareSums {
   std::vector<Sum> runtime_;
 };
 
-// What a capture holds, in figures: docs/formats/derived.md defines each. Plain values, filled by
-// CaptureSummaryBuilder; `stream` is an index into CaptureSummary::streams. Times are reference
-// time in ns.
+// The following plain values are the figures of a capture, which docs/formats/derived.md defines.
+// CaptureSummaryBuilder fills them in; `stream` is an index into CaptureSummary::streams. Times are
+// reference time in nanoseconds.
 
 // One stream, described for people.
 struct SummaryStream {
@@ -214,7 +215,6 @@ struct ExecutionRow {
   DurationSketch durations;  // end - start; those with an end
   // From the runtime's preparation (kbl_exec_pre) to the start.
   DurationSketch latencies;
-  // Spans without a stop: not in `spans`.
   uint64_t open = 0;
 };
 

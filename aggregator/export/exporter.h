@@ -34,11 +34,11 @@ enum class ExportCompression : uint8_t {
 struct ExportRequest {
   TimelineFilter filter;
   const CaptureClocks* clocks = nullptr;  // nullptr: nothing is known of any clock
-  // Every time as its host stamped it, whatever is known; the filter's window, too, is of those.
   // Exports every time as its host stamped it, whatever is known. The filter's window is then one
   // of such times, too.
   bool raw_clocks = false;
-  bool clock_arguments = false;  // each event with its raw stamp and its bound
+  // Adds the raw stamp and the error bound to each event.
+  bool clock_arguments = false;
   // Names of Grouping::Part; empty for the vendor's default.
   std::vector<std::string> primary_group;
   // The same for the rows of a process.
@@ -74,8 +74,6 @@ struct ExportProgress {
 struct ExportSummary {
   ExportProgress progress;
   TimelineCounts counts;
-  // Those known so far; reading may add some.
-
   std::vector<std::string> warnings;
 };
 
@@ -98,7 +96,8 @@ struct TimelineHeader {
   std::span<const TimelineStream> streams;
   // One for each stream; empty for streams of other kinds.
   std::vector<FrameworkNames> framework_names;
-  std::vector<std::string> warnings;  // known so far
+  // Those known so far; reading may add some.
+  std::vector<std::string> warnings;
   // Roughly the time of the first event. For a window its begin, or the earlier begin of a span
   // that reaches into it.
   uint64_t begin_ns = 0;
@@ -106,7 +105,6 @@ struct TimelineHeader {
   const TimelineFilter* filter = nullptr;
   const CaptureClocks* clocks = nullptr;  // see ExportRequest
   bool raw_clocks = false;
-  // Adds the raw stamp and the error bound to each event.
   bool clock_arguments = false;
   const Certificate* certificate = nullptr;  // see ExportRequest
   std::string_view certificate_json;

@@ -34,7 +34,6 @@ class ResumePrefix {
   uint64_t bytes() const { return bytes_; }
 
  private:
-  // Of all files together.
   uint64_t bytes_ = 0;
   uint64_t left_ = 0;
   std::string sha256_;
@@ -56,7 +55,8 @@ class ResumeState {
 
  private:
   absl::flat_hash_map<std::string, ResumePrefix> files_;
-  uint64_t bytes_ = 0;  // of all together
+  // Of all files together.
+  uint64_t bytes_ = 0;
 };
 
 // Writes the files of an export as replies of a gRPC call, in pieces of limited size, without what

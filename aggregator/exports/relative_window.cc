@@ -55,7 +55,6 @@ bool KnownUntil::Look(const std::vector<StreamRecord>& streams) {
   gave_way_.clear();
   bool is_known = true;
   for (const StreamRecord& stream : streams) {
-    // No window shows its events, wherever they are.
     // No window shows the events of a stream with its own time.
     if (stream.clock_domain == ClockDomain::kOwn) continue;
     for (const Loss& gap : stream.gaps) {

@@ -8,9 +8,6 @@
 
 namespace neurontrace {
 
-// Of events that a device stamped: the runtime moves their time to the host's clock by one
-// synchronisation point, and keeps what the device said as an attribute.
-
 // The runtime moves the time of events that a device stamped to the host's clock by one
 // synchronisation point, and keeps the device's own stamp as an attribute. These functions find
 // such attributes once for each shape. All of them are pure.

@@ -57,7 +57,8 @@ enum class RecordKind : uint8_t {
   kOther,
 };
 
-// Bits of TimelineRecord::flags.
+// The following are bits of TimelineRecord::flags.
+
 // No stop is known: the span ends where its stream ends.
 inline constexpr uint8_t kOpen = 1;
 // Only the stop is known: the record has no length and has the attributes of the stop.

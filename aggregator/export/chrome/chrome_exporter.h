@@ -17,8 +17,6 @@
 
 namespace neurontrace {
 
-// Pieces of trace-event JSON that are not plain JSON: docs/formats/chrome_json.md.
-
 // The following functions append pieces of trace-event JSON that are not plain JSON, see
 // docs/formats/chrome_json.md.
 //

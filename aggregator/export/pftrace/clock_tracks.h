@@ -20,7 +20,6 @@ struct ClockPoint {
   // The value of a bound that is not known.
   static constexpr int64_t kUnknown = -1;
   uint64_t at_ns = 0;
-  // Of a counter's point.
   int64_t value = 0;
   friend bool operator==(const ClockPoint&, const ClockPoint&) = default;
 };
@@ -69,7 +68,8 @@ class ClockTracks {
   struct Item {
     uint64_t at_ns = 0;
     uint32_t track_uuid = 0;
-    int64_t value = 0;  // of a counter
+    // Of a counter's point.
+    int64_t value = 0;
     // Set for a finding.
     const ClockFinding* finding = nullptr;
     // Set for a violation; `check` is then the one that found it.

@@ -42,7 +42,8 @@ struct ShapePlan {
   uint32_t model_id_key = kNone;
   uint32_t exec_id_key = kNone;
 
-  uint64_t generation = 0;  // of the interned numbers that follow
+  // Of the interned numbers that follow; see Interner.
+  uint64_t generation = 0;
   uint32_t name_iid = 0;
   // 0: none.
   uint32_t category_iid = 0;
@@ -83,7 +84,6 @@ class ChunkStrings {
  private:
   // Interned numbers by string, valid for one generation.
   struct Iids {
-    // Of the interned numbers that follow; see Interner.
     uint64_t generation = 0;
     std::vector<uint32_t> iid;  // by string; 0: not yet interned
   };

@@ -50,7 +50,8 @@ struct ExportProcess {
   std::string label;
   // Further text, from framework files.
   std::string labels;
-  uint32_t stream = 0;  // the first stream that the process was made for
+  // The first stream that the process was made for.
+  uint32_t stream = 0;
 };
 
 // A thread of a viewer, or several if its spans overlap: the events of one source on one thread.
@@ -62,7 +63,8 @@ struct ExportRow {
   std::string name;
   // As recorded; nullopt for a row that several threads share.
   std::optional<uint64_t> thread_id;
-  std::optional<uint64_t> core;  // the physical one, of rows that have one
+  // The physical core, for rows of one.
+  std::optional<uint64_t> core;
   // Among the rows of its process.
   uint32_t order = 0;
   Lanes lanes;
@@ -109,12 +111,10 @@ class RowModel {
  private:
   // Identifies a row by what an event has, so that its name is made only once.
   struct Key {
-    // The first stream that the process was made for.
     uint32_t stream = 0;
     uint64_t process_id = 0;  // hash of a framework process's id
     uint64_t thread_id = 0;   // hash of a framework thread's id
     RowSource source = RowSource::kRuntime;
-    // The physical core, for rows of one.
     std::optional<uint64_t> core;
     // Of the row that threads beyond kRowsMax share.
     bool is_shared = false;

@@ -9,12 +9,13 @@
 namespace neurontrace {
 namespace {
 
-// Stamps are those of hosts, whose clocks can be off: so much before the end is in it always.
+// The span of a continuous capture has at least this length before its end, because timestamps are
+// those of hosts, whose clocks can be off.
 constexpr uint64_t kSpanMinNs = 900'000'000'000;
 
 uint64_t BackFrom(uint64_t ns, uint64_t by_ns) { return ns > by_ns ? ns - by_ns : 0; }
 
-// By the machine's own REALTIME, which both its events and its snapshots are stamped with.
+// Compares on the machine's own REALTIME, which is the clock of both its events and its snapshots.
 absl::StatusOr<bool> Reaches(const ClockEvidenceStore& store, const HostBoot& host,
                              uint64_t last_event_ns) {
   ASSIGN_OR_RETURN(const uint64_t last_ns, store.LastMeasuredNs(host));

@@ -13,20 +13,21 @@
 
 namespace neurontrace {
 
-// From when to when there can be events of a capture, by the aggregator's REALTIME: from its start
-// to its end, or to now. Of a continuous one, which can be weeks old, from the oldest that its
-// retention has left: what was measured of clocks before that is not needed any more. Pure.
+// Returns the interval in which events of a capture can lie, by the aggregator's REALTIME: from its
+// start to its end, or to now. A continuous capture can be weeks old; its span begins with the
+// oldest event that retention has left, as earlier clock evidence is no longer needed. Pure.
 RealtimeWindow SpanOf(const CaptureRecord& record, std::span<const StreamRecord> streams,
                       uint64_t now_realtime_ns);
 
-// When each machine of a capture had its last event, by its own REALTIME.
+// The last event of each machine of a capture, by that machine's own REALTIME in ns.
 using LastEvents = std::map<HostBoot, uint64_t>;
+// Reads the stream records of the capture. Fails with the error of the store.
 absl::StatusOr<LastEvents> LastEventsOf(const Store& store, const CaptureRecord& record);
 
-// Whether what is stored about the clocks of a capture's machines reaches as far as its events do:
-// what comes later makes models better, but nothing has to be continued beyond what was seen. Of a
-// machine without any evidence there is nothing to wait for. Reads little of each machine. Errors
-// of the store. Any thread.
+// Returns whether the stored evidence of a capture's machines reaches as far as its events do.
+// Later evidence improves the models, but nothing has to be extrapolated any more. A machine
+// without any evidence is not waited for. Reads little of each machine. Fails with the error of the
+// store. Any thread.
 absl::StatusOr<bool> EvidenceReaches(const ClockEvidenceStore& store, const LastEvents& events);
 
 }  // namespace neurontrace

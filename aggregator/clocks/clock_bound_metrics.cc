@@ -11,7 +11,7 @@
 namespace neurontrace {
 namespace {
 
-// The bounds that are shown: the widest.
+// Returns the widest bounds, as many as are exported.
 std::map<std::string, uint64_t> WidestOf(const std::map<std::string, uint64_t>& bounds) {
   if (bounds.size() <= limits::kClockBoundSeriesMax) return bounds;
   std::vector<std::pair<uint64_t, std::string>> by_width;

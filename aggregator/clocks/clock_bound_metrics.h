@@ -12,15 +12,16 @@
 
 namespace neurontrace {
 
-// How well the clock of each instance is known, as a Prometheus gauge by instance; one that is not
-// known is not there. At most limits::kClockBoundSeriesMax have one: beyond that the best known are
-// left out, and counted, so that what is wide is seen. One thread.
+// Exports how well each instance's clock is known, as a Prometheus gauge by instance; an instance
+// with an unknown clock has no value. At most limits::kClockBoundSeriesMax instances are exported.
+// Beyond that the best known are omitted and counted, so that wide bounds remain visible. One
+// thread.
 class ClockBoundMetrics {
  public:
-  // The registry owns the metrics.
+  // The registry owns the metrics and must outlive this.
   explicit ClockBoundMetrics(prometheus::Registry& registry);
 
-  // Bounds in nanoseconds, by instance.
+  // Replaces the exported values. Bounds in ns, by instance id.
   void Publish(const std::map<std::string, uint64_t>& bounds);
 
  private:

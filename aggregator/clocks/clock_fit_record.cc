@@ -36,6 +36,8 @@ void Add(std::vector<std::string>& to, std::string_view of, const PairFitParamet
   add("reach_s", parameters.reach_s);
 }
 
+// Lists every parameter that changes a model. A parameter that is added to a fit belongs here, or
+// versions made with another value would not be fitted again.
 std::vector<std::string> Parameters(const OrderClasses& order) {
   std::vector<std::string> all;
   const HostFitParameters host;

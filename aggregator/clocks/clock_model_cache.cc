@@ -22,13 +22,13 @@
 namespace neurontrace {
 namespace {
 
-// What the keeper of the reference knew of UTC in a window, out of its own stored evidence. Errors
-// of the store. Any thread.
+// Derives what the reference's keeper knew of UTC in a window from its own stored evidence. Fails
+// with the error of the store. Any thread.
 absl::StatusOr<ReferenceUtc> ReadReferenceUtc(const ClockEvidenceStore& store,
                                               const RealtimeWindow& window) {
   ASSIGN_OR_RETURN(const std::vector<HostBoot> hosts, store.Hosts());
   std::vector<ClockEvidence> own;
-  for (const HostBoot& host : hosts) {  // in order
+  for (const HostBoot& host : hosts) {  // sorted
     if (!IsReferenceKeeper(host)) continue;
     ASSIGN_OR_RETURN(ClockEvidence evidence, store.Read(host, window));
     own.push_back(std::move(evidence));
@@ -36,7 +36,8 @@ absl::StatusOr<ReferenceUtc> ReadReferenceUtc(const ClockEvidenceStore& store,
   return ReferenceUtcOf(own);
 }
 
-// The reference began as REALTIME, and a capture is short, or what is left of it.
+// Uses REALTIME as reference time, which is close enough for a window: the reference began as
+// REALTIME and a capture, or what is left of it, is short.
 ReferenceWindow WindowOf(const CaptureRecord& record, std::span<const StreamRecord> streams,
                          uint64_t now_ns) {
   const RealtimeWindow span = SpanOf(record, streams, now_ns);
@@ -44,11 +45,12 @@ ReferenceWindow WindowOf(const CaptureRecord& record, std::span<const StreamReco
   return {span.begin_ns, HasEnded(record.state) ? span.end_ns : span.begin_ns};
 }
 
-// Whether a stored version is to be given out, rather than one fitted out of what is there now.
+// Returns whether a stored version is to be used instead of a fit from the present evidence.
 bool Holds(const ClockFitRecord& stored, const ClockFitRecord& now) {
+  // Evidence has been pruned, so a new fit would know less.
   if (HasLessEvidence(now, stored)) return true;
   if (!AreFittedAlike(stored, now) || HasMoreOfCapture(now, stored)) return false;
-  // Until it can be final, the version of the first who asked is everybody's.
+  // Until it can be final, the version that the first caller got is everybody's.
   return stored.is_final ? !HasMoreEvidence(now, stored) : !now.is_final;
 }
 
@@ -108,7 +110,7 @@ absl::StatusOr<CaptureClocks> ClockModelCache::OfCapture(const CaptureRecord& re
 
 absl::StatusOr<bool> ClockModelCache::Finalize(const CaptureRecord& record) {
   if (!HasEnded(record.state) || clock_.RealtimeNs() < FinalAtNs(record)) return false;
-  // Whether it could be better still is asked when somebody wants it.
+  // Whether a final version could be improved is only checked when somebody needs it.
   ASSIGN_OR_RETURN(const std::optional<std::string> header,
                    store_.clock_models().NewestHeader(record.id));
   const auto stored = header ? DecodeClockFitRecord(*header) : ClockFitRecord();
@@ -142,7 +144,7 @@ absl::StatusOr<CaptureClocks> ClockModelCache::OfEnded(const CaptureRecord& reco
   }
   ASSIGN_OR_RETURN(CaptureClocks clocks, FitCapture(record, fit));
   ClockModelVersion models{version, {}, EncodeClockRows(clocks)};
-  // Later evidence that changed nothing makes no new version of it.
+  // Later evidence that changed nothing does not make a new version.
   if (*stored && (*stored)->fit.is_final == fit.is_final && (*stored)->models.rows == models.rows) {
     models.version = (*stored)->models.version;
   }
@@ -185,13 +187,13 @@ absl::StatusOr<std::optional<ClockModelCache::Stored>> ClockModelCache::ReadStor
   ASSIGN_OR_RETURN(std::optional<ClockModelVersion> models, store_.clock_models().Newest(id));
   if (!models) return std::nullopt;
   auto fit = DecodeClockFitRecord(models->header);
-  // Of a newer build, or damaged: as if it had been fitted out of nothing.
+  // A record of a newer build, or a damaged one, counts as fitted from nothing.
   return Stored{fit.ok() ? *std::move(fit) : ClockFitRecord(), *std::move(models)};
 }
 
 void ClockModelCache::StoreAs(const CaptureId& id, const ClockFitRecord& fit,
                               ClockModelVersion models, CaptureClocks& clocks) {
-  // Deleted while its clocks were fitted.
+  // The capture was deleted while its clocks were fitted.
   if (absl::IsNotFound(store_.captures().Get(id).status())) return;
   models.header = EncodeClockFitRecord(fit);
   if (const absl::Status status = store_.clock_models().Put(id, models); !status.ok()) {
@@ -229,6 +231,7 @@ absl::StatusOr<ClockFitRecord> ClockModelCache::Survey(std::span<const StreamRec
     fit.chunks += stream.chunks;
   }
   ASSIGN_OR_RETURN(const std::vector<HostBoot> all, store_.clocks().Hosts());
+  // The keeper's evidence determines UTC for every capture.
   std::ranges::copy_if(all, std::inserter(hosts, hosts.end()), IsReferenceKeeper);
   for (const HostBoot& host : hosts) {
     ASSIGN_OR_RETURN(const auto extent, store_.clocks().ExtentOf(host, fit.window));
@@ -284,7 +287,8 @@ absl::StatusOr<CaptureClocks> ClockModelCache::Fit(
   CaptureClocks clocks;
   if (window) clocks.window = *window;
   ASSIGN_OR_RETURN(const ReferenceUtc reference_utc, ReadReferenceUtc(store_.clocks(), fit.window));
-  for (ClockWatermark& mark : fit.evidence) {  // in order
+  // Sorted by host, as CaptureClocks requires.
+  for (ClockWatermark& mark : fit.evidence) {
     if (is_closed_) return absl::Status(absl::StatusCode::kCancelled, "the aggregator is ending");
     const HostBoot& host = mark.host;
     if (IsReferenceKeeper(host)) continue;
@@ -314,7 +318,7 @@ ClockModelCacheMetrics::ClockModelCacheMetrics(prometheus::Registry& registry)
                       "Versions that the store refused, or whose predecessor it could not read")) {}
 
 absl::Status ClockFinalizer::Run() {
-  std::set<CaptureId> done;  // without those that were deleted
+  std::set<CaptureId> done;  // drops captures that were deleted
   absl::Status first_error;
   for (const CaptureId& id : store_.captures().Ids()) {
     if (done_.contains(id)) {

@@ -25,93 +25,96 @@
 
 namespace neurontrace {
 
-// Ends the window of a capture's clocks with the last of its events, and has the clocks say the
-// bounds of that: what comes after, until everybody has told that all is delivered, is nobody's
-// concern, and known worst as long as nothing later was measured. Without an event whose clock is
-// known everything stays as it is.
+// Ends the window of a capture's clocks with its last event and sets their bounds for that window.
+// After the last event nobody needs times, and until later evidence arrives the clocks are known
+// worst there. Changes nothing if no event has a known clock.
 void EndWithEvents(const std::vector<StreamRecord>& streams, CaptureClocks& clocks);
 
-// The outcome of the models of captures' clocks; docs/operator/metrics.md describes them. The
-// registry owns them. Any thread.
+// Counts fits and stored versions, as Prometheus metrics (docs/operator/metrics.md). The registry
+// owns them. Any thread.
 struct ClockModelCacheMetrics {
   explicit ClockModelCacheMetrics(prometheus::Registry& registry);
 
-  prometheus::Counter& fits;  // of captures, running and ended
+  prometheus::Counter& fits;  // of running and ended captures
   prometheus::Counter& fit_seconds;
   prometheus::Counter& versions_stored;
   prometheus::Counter& versions_not_stored;
 };
 
-// The clocks of captures, and of now, out of the evidence that is stored.
+// The clocks of captures, and the current ones, derived from stored evidence.
 //
-// While a capture runs its clocks are fitted each time, and that is version 0. After it they are
-// fitted once and stored: whoever asks again gets the same. When all evidence that helps has had
-// the time to arrive, they are fitted once more, and that version is final: it stays until evidence
-// comes that is later still, or a build that fits otherwise (docs/decisions/0015). The same
-// evidence gives the same clocks, to the bit.
+// While a capture runs, its clocks are fitted for each question; that is version 0. After its end
+// they are fitted once and stored, so that everybody gets the same. When all helpful evidence has
+// had time to arrive they are fitted again, and that version is final. It is only replaced if still
+// later evidence arrives, or by a build that fits differently (docs/decisions/0015). The same
+// evidence gives the same clocks, bit for bit.
 //
-// Any thread; a fit takes some 10 us for each second and machine. Of one capture one caller works
-// at a time, the others wait and get what it made.
+// Any thread; a fit takes about 10 us per second of capture and machine, on the caller's thread.
+// One caller at a time works on a capture; others wait for its result.
 class ClockModelCache {
  public:
-  // Evidence of so long before and after a capture helps to know its clocks.
+  // Evidence from this long before and after a capture is used for its clocks.
   static constexpr uint64_t kMarginNs = 30'000'000'000;
-  // So much later the last of it is stored: agents send theirs every two seconds.
+  // How much later the last of it is stored at the latest: agents send theirs every two seconds.
   static constexpr uint64_t kArrivalNs = 5'000'000'000;
-  // As long is what is said of now.
+  // How much evidence the current clocks are derived from.
   static constexpr uint64_t kNowNs = 120'000'000'000;
 
-  // All but `order` outlive this.
+  // All but `order` must outlive this.
   ClockModelCache(Store& store, const Clock& clock, ClockModelCacheMetrics& metrics,
                   OrderClasses order = {})
       : store_(store), clock_(clock), metrics_(metrics), order_(order) {}
   ClockModelCache(const ClockModelCache&) = delete;
   ClockModelCache& operator=(const ClockModelCache&) = delete;
 
-  // From when on the models of a capture that has ended can be final, by the aggregator's REALTIME.
+  // Returns when the models of an ended capture can become final, by the aggregator's REALTIME.
   static uint64_t FinalAtNs(const CaptureRecord& record);
 
-  // Of the machines that have streams in a capture. Errors of reading streams and evidence;
-  // CANCELLED after Close. Models that cannot be stored are given all the same, as version 0.
+  // Returns the clocks of the machines that have streams in a capture. Fails with the errors of
+  // reading streams and evidence, and with CANCELLED after Close. Models that cannot be stored are
+  // returned nevertheless, as version 0.
   absl::StatusOr<CaptureClocks> OfCapture(const CaptureRecord& record);
-  // Of one that continues, for an export of a part of it alone: fitted out of the evidence and the
+  // Returns the clocks for an export of a part of a running capture, fitted from the evidence and
   // events around the window. Stores nothing.
   absl::StatusOr<CaptureClocks> OfWindow(const CaptureRecord& record,
                                          const RealtimeWindow& window) const;
-  // The same without what events report devices and of order, unless a stored version has it:
-  // reads none of them, and stores nothing. For who only looks.
+  // Returns the clocks without devices and checks of order, unless a stored version has them: reads
+  // no chunk and stores nothing. For callers that only display bounds.
   absl::StatusOr<CaptureClocks> HostsOfCapture(const CaptureRecord& record) const;
-  // Sees to it that a final version is stored, if it is time. False: there is none yet.
+  // Makes sure that a final version is stored if it is time. Returns false if there is none yet.
   absl::StatusOr<bool> Finalize(const CaptureRecord& record);
-  // Of every machine that has told anything in the last minutes, as they are now.
+  // Returns the current clock of every machine with evidence of the last kNowNs.
   absl::StatusOr<CaptureClocks> Now(uint64_t now_realtime_ns) const;
 
-  // What is being fitted ends soon with CANCELLED, and so does what comes after.
+  // Makes fits that are running, and later ones, end soon with CANCELLED. Any thread.
   void Close() { is_closed_ = true; }
   bool is_closed() const { return is_closed_; }
 
  private:
-  // A stored version, with what it was fitted out of.
+  // A stored version with the record of its fit.
   struct Stored {
     ClockFitRecord fit;
     ClockModelVersion models;
   };
-  // While it lives no other caller works on this capture.
+  // While it exists no other caller works on this capture.
   class Turn;
 
+  // Describes what a fit would use now, without fitting.
   absl::StatusOr<ClockFitRecord> Survey(const CaptureRecord& record) const;
   absl::StatusOr<ClockFitRecord> Survey(std::span<const StreamRecord> streams,
                                         const RealtimeWindow& window) const;
+  // Fits hosts only; completes the watermarks of `fit`.
   absl::StatusOr<CaptureClocks> Fit(ClockFitRecord& fit,
                                     const std::optional<ReferenceWindow>& window) const;
   absl::StatusOr<CaptureClocks> FitHosts(const CaptureRecord& record, ClockFitRecord& fit) const;
   absl::StatusOr<CaptureClocks> FitCapture(const CaptureRecord& record, ClockFitRecord& fit) const;
   absl::StatusOr<CaptureClocks> OfEnded(const CaptureRecord& record);
-  // A stored version as it is to be given out; nullopt where a new fit is due.
+  // Returns a stored version if it is still the one to use; nullopt if a new fit is due.
   absl::StatusOr<std::optional<CaptureClocks>> Held(const CaptureRecord& record,
                                                     const Stored& stored,
                                                     const ClockFitRecord& now) const;
   absl::StatusOr<std::optional<Stored>> ReadStored(const CaptureId& id) const;
+  // Stores a version unless the capture was deleted; a failure is only logged and counted.
   void StoreAs(const CaptureId& id, const ClockFitRecord& fit, ClockModelVersion models,
                CaptureClocks& clocks);
   void TellNotStored(const CaptureId& id, const absl::Status& status) const;
@@ -123,24 +126,24 @@ class ClockModelCache {
   std::atomic<bool> is_closed_ = false;
   Mutex mutex_;
   CondVar turn_ended_;
-  std::set<CaptureId> busy_ NT_GUARDED_BY(mutex_);
+  std::set<CaptureId> busy_ NT_GUARDED_BY(mutex_);  // captures that somebody works on
 };
 
-// Sees to it that every capture that has ended gets the final models of its clocks, also if nobody
-// asks for them. One thread at a time.
+// Makes sure that every ended capture gets final models of its clocks even if nobody asks for them.
+// One thread at a time.
 class ClockFinalizer {
  public:
-  // Both outlive this.
+  // Both must outlive this.
   ClockFinalizer(const Store& store, ClockModelCache& book) : store_(store), book_(book) {}
 
-  // Looks at all captures that are not known to be done. The first error; what it left is looked at
-  // the next time.
+  // Handles all captures that are not known to be done. Returns the first error; captures that
+  // failed are tried again by the next call.
   absl::Status Run();
 
  private:
   const Store& store_;
   ClockModelCache& book_;
-  std::set<CaptureId> done_;
+  std::set<CaptureId> done_;  // with a final version; without deleted ones
 };
 
 }  // namespace neurontrace

@@ -12,8 +12,7 @@
 namespace neurontrace {
 namespace {
 
-// A check of order as it is stored among the clocks of a capture (clock_rows.h), behind what every
-// row begins with. Pure functions, any thread.
+// Writes a check of order after the beginning that all rows share (clock_rows.h).
 void WriteOrderCheck(const OrderCheck& check, StoredBytesWriter& out) {
   out.String(check.job);
   out.Int(check.world_size);
@@ -37,7 +36,7 @@ void WriteOrderCheck(const OrderCheck& check, StoredBytesWriter& out) {
   }
 }
 
-// INVALID_ARGUMENT for anything that writing does not give.
+// Fails with INVALID_ARGUMENT for anything that WriteOrderCheck does not write.
 absl::StatusOr<OrderCheck> ReadOrderCheck(StoredBytesReader& in) {
   OrderCheck check;
   check.job = in.String();
@@ -70,10 +69,11 @@ absl::StatusOr<OrderCheck> ReadOrderCheck(StoredBytesReader& in) {
 constexpr uint64_t kRowVersion = 1;
 enum class RowKind : uint8_t { kInstance = 0, kDevice = 1, kOrder = 2 };
 
-// Between two knots no farther, so that no product on the line through them overflows.
+// Knots farther apart could overflow the product on the line through them.
 constexpr uint64_t kKnotsApartMaxNs = uint64_t{1} << 62;
 
-// Differences modulo 2^64 from the value before, of one column.
+// Stores a column as differences modulo 2^64 to the previous value, which are short for times and
+// bounds.
 class Column {
  public:
   void Write(uint64_t value, StoredBytesWriter& out) {
@@ -136,6 +136,7 @@ void WriteSegment(const ClockSegment& segment, StoredBytesWriter& out) {
   Column x, ahead, bound, likely;
   for (const ClockKnot& knot : segment.knots) {
     x.Write(knot.x_ns, out);
+    // The offset of a clock changes slowly, so its differences are small.
     ahead.Write(knot.y_ns - knot.x_ns, out);
     bound.Write(knot.bound_ns, out);
     likely.Write(knot.likely_bound_ns, out);
@@ -191,7 +192,7 @@ void WriteMap(const ClockMap& map, StoredBytesWriter& out) {
   }
 }
 
-// Without pieces where they do not fit; ClockMap::FromPieces refuses that as well.
+// Returns no pieces if they are malformed, which ClockMap::FromPieces refuses.
 std::vector<ClockMap::Piece> ReadPieces(StoredBytesReader& in) {
   std::vector<ClockMap::Piece> pieces;
   Column raw, ahead, rate, bound;
@@ -350,7 +351,7 @@ absl::Status TakeDevice(StoredBytesReader& in, CaptureClocks& clocks) {
   clock.findings = ReadFindings(in);
   if (!in.Finished()) return InvalidArgument("it does not fit");
   RETURN_IF_ERROR(Check(clock.findings));
-  // Physical cores of one logical core are in the order in which its events named them.
+  // Physical cores of one logical core keep the order in which events named them.
   const auto key = [](const DeviceClock& of) { return std::tie(of.worker, of.core.nc_idx); };
   if (!clocks.devices.empty() &&
       (key(clocks.devices.back()) > key(clock) ||

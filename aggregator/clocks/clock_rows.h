@@ -15,12 +15,13 @@
 // any thread.
 namespace neurontrace {
 
-// Of each instance, then of each device, then of each check, in their order. Version and is_final
-// are not in them.
+// Returns a row for each instance, then each device, then each check, in their order. Version and
+// is_final are not included.
 std::vector<std::string> EncodeClockRows(const CaptureClocks& clocks);
 
-// With `maps`. INVALID_ARGUMENT, with the place, for anything that encoding does not write, and for
-// clocks that no fit can have given: such that cannot be read at every time without overflow.
+// Restores the clocks including `maps`. Fails with INVALID_ARGUMENT, and names the row, for
+// anything that encoding does not write and for clocks that no fit can have given, as evaluating
+// those could overflow.
 absl::StatusOr<CaptureClocks> DecodeClockRows(const std::vector<std::string>& rows);
 
 }  // namespace neurontrace

@@ -21,10 +21,11 @@ namespace {
 constexpr uint64_t kHourNs = 3'600'000'000'000;
 constexpr uint64_t kPruneIntervalNs = kHourNs / 6;
 constexpr uint64_t kFinalizeIntervalNs = 5'000'000'000;
-// Agents send what they measured when a capture ends; where one is gone nothing comes.
+// Agents send their measurements when a capture ends. If an agent is gone, nothing comes.
 constexpr uint64_t kLastEvidenceNs = 3'000'000'000;
 constexpr std::chrono::milliseconds kLookAgain(20);
-// Evidence from before and after a capture makes its models better.
+// Evidence from before and after a capture improves its models. Larger than the margin of the
+// cache, so that a later build may use more.
 constexpr uint64_t kCaptureMarginNs = kHourNs / 4;
 
 std::string HostOf(const std::string& address) { return address.substr(0, address.rfind(':')); }
@@ -36,7 +37,7 @@ uint16_t PortOf(const std::string& address) {
   return port;
 }
 
-// The stretch of time whose evidence a capture needs.
+// Returns the interval whose evidence a capture needs.
 absl::StatusOr<RealtimeWindow> WindowOf(const Store& store, const CaptureRecord& capture,
                                         uint64_t now_ns) {
   std::vector<StreamRecord> streams;
@@ -85,7 +86,7 @@ void ReferenceHostClockCollector::Store(ClockEvidence batch) {
     }
     return;
   }
-  // Which reading of raw is which of the reference.
+  // States which reading of raw is which of the reference.
   const uint64_t raw_ns = host_clocks_.RawNs();
   const uint64_t reference_ns = deps_.timescale.FromRaw(raw_ns);
   batch.exchanges.push_back({.send_raw_ns = raw_ns,
@@ -105,6 +106,8 @@ absl::StatusOr<std::unique_ptr<ClockService>> ClockService::Start(const Options&
                                                                   const Deps& deps) {
   const SystemHostClocks clocks;
   const uint64_t now_ns = deps.clock.RealtimeNs();
+  // The timescale starts as REALTIME and is never steered; after a restart within one boot it
+  // continues.
   ASSIGN_OR_RETURN(const ReferenceEpoch epoch,
                    deps.store.clocks().TakeEpoch(RawOrigin(), now_ns - clocks.RawNs(), now_ns));
   std::unique_ptr<ClockService> service(new ClockService(options, deps, epoch));
@@ -135,6 +138,7 @@ ClockService::ClockService(const Options& options, const Deps& deps, const Refer
 }
 
 ClockService::~ClockService() {
+  // First, as the background thread may be fitting.
   book_.Close();
   background_.Quit();
   if (background_thread_.joinable()) background_thread_.join();
@@ -162,6 +166,7 @@ absl::Status ClockService::Listen(const Options& options) {
                                            {host_clocks_, timescale_, keys_, probe_metrics_});
     if (responder.ok()) {
       responder_ = *std::move(responder);
+      // A port that was requested has to work; without a request gRPC is good enough.
     } else if (options.probe_port) {
       return responder.status();
     } else {

@@ -31,27 +31,26 @@
 
 namespace neurontrace {
 
-// The aggregator's own clock evidence: snapshots, events and UTC of the host that keeps the
-// reference, collected as an agent does on its host and stored under ReferenceKeeper. It is what
-// relates the reference to UTC; nobody is worse off without. On a thread of its own, as nothing
-// there may wait for anything.
+// Collects the aggregator's own clock evidence: snapshots, events and UTC of the host that keeps
+// the reference. Works as an agent does on its host and stores the evidence under ReferenceKeeper.
+// It relates the reference to UTC; nothing else depends on it. Has a thread of its own, because
+// nothing on it may wait.
 // thread: own clocks: collects evidence about the clocks of the aggregator's host
 class ReferenceHostClockCollector {
  public:
-  // Batches that are given to the writer and not durable yet. Beyond: a new one is dropped, and
-  // counted.
+  // Batches passed to the writer and not durable yet. Beyond this a new one is dropped and counted.
   static constexpr int kBatchesWaitingMax = 16;
 
-  // What is in `deps` outlives this.
+  // All of them must outlive this.
   struct Deps {
     const ReferenceTimescale& timescale;
     ClockEvidenceWriter& writer;
     ClockMetrics& metrics;
     const Clock& clock;
   };
-  // Begins to work at once. `raw_origin`: what the timescale's raw counts from.
+  // Starts at once. `raw_origin` identifies what the timescale's raw clock counts from.
   ReferenceHostClockCollector(const Deps& deps, std::string raw_origin);
-  // Ends at once; what was collected in the last moments is lost.
+  // Stops at once; what was collected in the last moments is lost.
   ~ReferenceHostClockCollector();
   ReferenceHostClockCollector(const ReferenceHostClockCollector&) = delete;
   ReferenceHostClockCollector& operator=(const ReferenceHostClockCollector&) = delete;
@@ -66,16 +65,16 @@ class ReferenceHostClockCollector {
   SystemHostClocks host_clocks_;
   SystemFileSystem files_;
   SystemRandom random_;
-  std::unique_ptr<ClockCollector> collector_;  // made, used and destroyed on loop_'s sequence
-  // The writer may call back when this is gone.
+  std::unique_ptr<ClockCollector> collector_;  // only used on loop_'s sequence
+  // Shared, because the writer may call back when this no longer exists.
   const std::shared_ptr<std::atomic<int>> waiting_ = std::make_shared<std::atomic<int>>(0);
   bool has_dropped_ = false;  // on loop_'s sequence
   std::thread thread_;
 };
 
-// Everything of an aggregator that is about clocks: the reference timescale, who answers probes
-// with it, what stores the evidence of agents, what collects that of its own host, and what makes
-// models of it. Builds it, connects it and owns it.
+// Everything of an aggregator that concerns clocks: the reference timescale, the responder to
+// probes, storage of agents' evidence, collection of its own host's evidence, and models. Builds,
+// connects and owns these parts.
 // thread: clock models: makes the models of ended captures final, removes old evidence
 class ClockService final : public SessionClocks {
  public:
@@ -85,12 +84,13 @@ class ClockService final : public SessionClocks {
     uint64_t bound_ns = 0;
   };
   struct Options {
-    std::string listen = "127.0.0.1:0";  // HOST:PORT of gRPC, whose host and port probes use, too
-    std::optional<uint16_t> probe_port;  // nullopt: the port of `listen`, or none if it is taken
+    std::string listen = "127.0.0.1:0";  // HOST:PORT of gRPC; probes use the same host
+    std::optional<uint16_t> probe_port;  // nullopt: the port of `listen` if it is free
     bool udp_probes = true;
-    uint32_t evidence_hours = 24;  // how long evidence is kept that no capture needs
+    uint32_t evidence_hours = 24;  // how long to keep evidence that no capture needs
     OrderClasses order_checks;
   };
+  // All of them must outlive this.
   struct Deps {
     Store& store;
     prometheus::Registry& registry;
@@ -99,30 +99,32 @@ class ClockService final : public SessionClocks {
     AdmitCall admit;
   };
 
-  // Answers probes from here on; what is in `deps` outlives this. Errors of the store, and of a UDP
-  // port that was asked for by its number, as they are said to people.
+  // Answers probes from here on. Fails with the errors of the store, and of a UDP port that was
+  // requested by number. If the default port is taken, logs that and continues without UDP.
   static absl::StatusOr<std::unique_ptr<ClockService>> Start(const Options& options,
                                                              const Deps& deps);
   ~ClockService() override;
   ClockService(const ClockService&) = delete;
   ClockService& operator=(const ClockService&) = delete;
 
-  // To be registered with a server, which this outlives.
+  // The gRPC service, to be registered with a server that must end before this.
   ClockGateway& gateway() { return *gateway_; }
-  // Where probes are answered over UDP; 0: nowhere.
+  // The UDP port that answers probes; 0: none.
   uint16_t probe_port() const { return responder_ == nullptr ? 0 : responder_->port(); }
   const ReferenceTimescale& timescale() const { return timescale_; }
+  // Parts for the rest of the aggregator; valid while this exists.
   ClockModelCache& book() { return book_; }
   LiveClocks& live() { return live_; }
-  // What the book says of a capture. Of one that has just ended the last evidence may be on its
-  // way: blocks until it has come, for three seconds from the end at most. Any thread.
+  // Return what the cache has for a capture. Shortly after its end the last evidence may still be
+  // under way: they block until it has arrived, at most until three seconds after the end. Any
+  // thread.
   absl::StatusOr<CaptureClocks> OfCapture(const CaptureRecord& record);
   absl::StatusOr<CaptureClocks> HostsOfCapture(const CaptureRecord& record) const;
-  // How well the clocks of a capture's hosts are known now; without those that are not known. Any
+  // Returns how well the clocks of a capture's hosts are currently known; omits unknown ones. Any
   // thread.
   std::vector<HostBound> BoundsOf(const CaptureRecord& record) const;
 
-  // SessionClocks. ReferenceNs may be called from any thread: it is what maps of clocks lead to.
+  // SessionClocks. ReferenceNs may be called on any thread.
   uint64_t ReferenceNs() const override { return timescale_.NowNs(); }
   std::optional<MomentOnHost> MomentOn(const AgentInfo& agent,
                                        uint64_t reference_ns) const override {
@@ -130,11 +132,12 @@ class ClockService final : public SessionClocks {
   }
   void RefreshSoon() override { live_.Refresh(); }
 
-  // Removes evidence that is older than the configuration says and that no capture needs. May take
-  // as long as reading it does. Any thread.
+  // Removes evidence that is older than configured and that no capture needs. Can take as long as
+  // reading that evidence. Any thread.
   absl::Status Prune();
 
  private:
+  // See OfCapture.
   absl::Status AwaitEvidence(const CaptureRecord& record) const;
   ClockService(const Options& options, const Deps& deps, const ReferenceEpoch& epoch);
   absl::Status Listen(const Options& options);

@@ -12,7 +12,8 @@
 namespace neurontrace {
 namespace {
 
-// How far a stored offset may be from what it is, as NTP slews the clock.
+// How far the stored offset may differ from the actual one, which changes while NTP slews the
+// clock.
 constexpr int64_t kSavedWithinNs = 1'000'000'000;
 
 std::string StepText(int64_t step_ns) {
@@ -41,6 +42,7 @@ std::string ClockSteps::Begin(bool is_recording) {
     SPDLOG_WARN("whether the clock was set is not known: {}",
                 std::string(stored.status().message()));
   }
+  // An offset to CLOCK_BOOTTIME means nothing after another boot.
   const bool is_same_boot = !boot_.empty() && record_.boot == boot_;
   clock_.SetOffset(is_same_boot ? std::optional(record_.offset_ns) : std::nullopt);
   const int64_t step_ns = clock_.StepNs();

@@ -17,23 +17,24 @@
 namespace neurontrace {
 
 // Keeps an aggregator's SteadyClock over restarts, and reports when somebody sets the machine's
-// clock. The time before a step is continued, also by later processes until the machine restarts,
-// as long as captures are recorded whose stamps began in it; a process that starts without one
-// takes over the new time, and from then on ForwardSince says how much later older stamps expire. A
-// step while the machine is off cannot be noticed. One thread, but for ForwardSince.
+// clock.
+//
+// The time before a step continues, also in later processes of the same boot, while captures are
+// recorded whose timestamps began in it. A process that starts without such a capture adopts the
+// new time; ForwardSince then returns how much later older timestamps expire. A step while the
+// machine is off cannot be noticed. One thread, except for ForwardSince.
 class ClockSteps {
  public:
-  // `boot` identifies the machine's start, as RawOrigin; empty: not known. All outlive this.
+  // `boot` identifies the machine's boot, as RawOrigin does; empty: unknown. All must outlive this.
   ClockSteps(Store& store, SteadyClock& clock, std::string boot, prometheus::Registry& registry);
 
-  // Before anything is stamped. `is_recording`: a capture of an earlier process has not ended.
-  // Returns what a person should know; empty: nothing.
+  // Called before anything is stamped. `is_recording`: a capture of an earlier process has not
+  // ended. Returns a message for the log; empty: none.
   std::string Begin(bool is_recording);
-  // About once a second: whether somebody has set the clock since the last call, as text; nothing
-  // where not.
+  // Called about once a second. Returns a message if the clock was set since the last call.
   std::optional<std::string> Check();
-  // How much later than by its stamp alone something of `stamp_ns` is to expire. Any thread, after
-  // Begin.
+  // Returns by how many ns the expiry of something with this timestamp is delayed. Any thread,
+  // after Begin.
   uint64_t ForwardSince(uint64_t stamp_ns) const { return record_.ForwardSince(stamp_ns); }
 
  private:
@@ -44,10 +45,10 @@ class ClockSteps {
   const std::string boot_;
   prometheus::Gauge& step_seconds_;
   prometheus::Counter& steps_;
-  ClockRecord record_;  // as it is stored; its steps do not change after Begin
+  ClockRecord record_;  // as stored; its steps are constant after Begin
   int64_t told_step_ns_ = 0;
   uint64_t told_steps_ = 0;
-  bool was_saved_ = true;  // the last time; logged once
+  bool was_saved_ = true;  // the last write; failures are logged once
 };
 
 }  // namespace neurontrace

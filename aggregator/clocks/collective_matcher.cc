@@ -7,7 +7,7 @@
 namespace neurontrace {
 namespace {
 
-// Everything after the first three makes the order of a sort the same on every machine.
+// The keys after the first three make the order of a sort the same on every machine.
 auto CollectiveKey(const CollectiveEvent& event) {
   return std::tuple(event.group, event.sequence, event.member, event.enter_ns, event.exit_ns,
                     event.clock);
@@ -30,7 +30,8 @@ bool GoesBack(const CollectiveEvent& before, const CollectiveEvent& event) {
   return event.clock == before.clock && event.enter_ns < before.enter_ns;
 }
 
-// Removes members whose times on one clock do not ascend with their numbers.
+// Removes members whose times on one clock do not ascend with their numbers: their numbering is
+// wrong.
 void EraseUnordered(std::vector<CollectiveEvent>& events) {
   std::ranges::sort(events, {}, MemberKey);
   auto kept = events.begin();
@@ -46,7 +47,7 @@ void EraseUnordered(std::vector<CollectiveEvent>& events) {
   events.erase(kept, events.end());
 }
 
-// `members` ascend by member.
+// Requires members sorted by member.
 bool CanBeCompared(std::span<const CollectiveEvent> members) {
   bool one_clock = true;
   for (size_t i = 0; i < members.size(); ++i) {
@@ -77,7 +78,7 @@ std::vector<std::span<const CollectiveEvent>> MatchCollectives(
 }
 
 std::optional<EarlyExit> FindEarlyExit(std::span<const CollectiveEvent> members) {
-  // The last to enter, and the last on another clock than that one.
+  // The last member to enter, and the last on any other clock than that one's.
   const CollectiveEvent* last = nullptr;
   const CollectiveEvent* other = nullptr;
   for (const CollectiveEvent& member : members) {

@@ -42,19 +42,20 @@ struct CollectiveEvent {
   uint64_t exit_ns = 0;
 };
 
-// Times beyond this one are not compared: differences of times up to it fit into 64 bits.
+// Later times are not compared: differences of times up to this fit into 64 bits.
 inline constexpr uint64_t kCollectiveTimeMaxNs = uint64_t{1} << 62;
 
-// Returns the collectives that members on several clocks took part in, ordered by group and
-// sequence number. Reorders `events`; the spans refer to it. A collective with missing members is
-// returned with those that are there. Leaves out events that end before they begin, members whose
-// sequence numbers do not ascend with their own time, and collectives in which a member stands
-// twice, that are on one clock only, or that have a time beyond kCollectiveTimeMaxNs.
-// Pure; the order of `events` makes no difference.
+// Returns the collectives in which members on several clocks took part, ordered by group and
+// sequence number. Reorders `events`, to which the spans refer. A collective with missing members
+// is returned with those that exist.
+//
+// Omits events that end before they begin and members whose sequence numbers do not ascend with
+// their own time. Omits collectives that list a member twice, are on one clock only, or have a time
+// beyond kCollectiveTimeMaxNs. Pure; the order of `events` makes no difference.
 std::vector<std::span<const CollectiveEvent>> MatchCollectives(
     std::vector<CollectiveEvent>& events);
 
-// A member that is shown to leave before a member on another clock has entered.
+// A member appears to leave before a member on another clock has entered.
 struct EarlyExit {
   CollectiveEvent entered;  // the last to enter
   CollectiveEvent left;     // the first to leave
@@ -65,8 +66,8 @@ struct EarlyExit {
   }
 };
 
-// Returns the widest early exit of a collective. Times of one clock are not compared with each
-// other. nullopt: everybody left after everybody had entered.
+// Returns the widest early exit of a collective, comparing only times of different clocks; nullopt
+// if everybody left after everybody had entered.
 std::optional<EarlyExit> FindEarlyExit(std::span<const CollectiveEvent> members);
 
 }  // namespace neurontrace

@@ -21,14 +21,14 @@
 namespace neurontrace {
 namespace {
 
-// The chunks of a stream, in the order in which they were recorded, which is that of its ring:
-// times are what is in question. Holds one chunk, and a number for each. One thread at a time.
+// Reads the chunks of a stream in the order of recording, which is that of its ring, because times
+// are what is being examined. Holds one chunk, and a number for each. One thread at a time.
 class CoreChunks {
  public:
   explicit CoreChunks(const CaptureReader& reader) : reader_(reader) {}
 
-  // Those with events in a stretch of their host's REALTIME, both ends included. Chunks that are
-  // damaged, or expire at this moment, are passed over. Errors of the store.
+  // Visits the chunks with events within a window of their host's REALTIME, ends included. Skips
+  // chunks that are damaged or expire meanwhile. Fails with the error of the store.
   absl::Status ForEach(uint32_t stream, const RealtimeWindow& window,
                        const std::function<void(const DecodedChunk&)>& visit);
 
@@ -52,6 +52,7 @@ absl::Status CoreChunks::ForEach(uint32_t stream, const RealtimeWindow& window,
     if (it.entry().first_timestamp_ns <= window.end_ns) sequences_.push_back(it.entry().sequence);
   }
   RETURN_IF_ERROR(it.status());
+  // The index is ordered by time.
   std::sort(sequences_.begin(), sequences_.end());
   for (const uint64_t sequence : sequences_) {
     absl::Status read = chunks.ReadChunk(sequence, stored_);
@@ -69,7 +70,7 @@ absl::Status CoreChunks::ForEach(uint32_t stream, const RealtimeWindow& window,
 
 using LogicalCore = std::pair<WorkerIdentity, uint32_t>;  // and its nc_idx
 
-// Of one logical core: all that its chunks tell.
+// Everything that the chunks of one logical core contribute.
 class CoreEvidence {
  public:
   explicit CoreEvidence(const OrderChecker& order)
@@ -78,8 +79,8 @@ class CoreEvidence {
   void Add(const DecodedChunk& chunk) {
     const std::vector<DeviceEvent> events = DeviceEventsOf(chunk);
     if (events.empty()) return;
-    // The numbers of a ring ascend. It can restart when the process closes the runtime and
-    // opens it again: then nothing tells on which side of that an event is.
+    // Numbers of a ring ascend. It restarts when the process closes the runtime and opens it again,
+    // and then nothing shows to which of the two an event belongs.
     began_anew_ = began_anew_ || events.back().sequence < last_sequence_;
     last_sequence_ = std::max(last_sequence_, events.back().sequence);
     reader_.Add(events);
@@ -97,8 +98,8 @@ class CoreEvidence {
   bool began_anew_ = false;
 };
 
-// The largest bounds from the first evidence of each run to its last: beyond, they are of times at
-// which nothing has happened.
+// Determines the largest bounds between the first and last evidence of each run. Beyond, bounds are
+// those of times at which nothing happened.
 void FindWorst(const DeviceClockModel& model, DeviceClock& clock) {
   const auto add = [&clock](uint64_t bound_ns, uint64_t likely_bound_ns) {
     clock.bound_ns = std::max(clock.bound_ns, bound_ns);
@@ -133,7 +134,7 @@ DeviceClock FitCore(const LogicalCore& core, const DeviceCoreEvidence& found, bo
   DeviceClockModel model = FitDeviceClock(found.evidence, {});
   clock.map = DeviceMapOf(model);
   clock.findings = std::move(model.clock.findings);
-  // A counter that starts again goes back: what it says behind that is no end of what was before.
+  // A counter that restarts goes back, so a finding could end before it begins.
   for (ClockFinding& finding : clock.findings) {
     finding.x_end_ns = std::max(finding.x_begin_ns, finding.x_end_ns);
   }
@@ -153,7 +154,7 @@ ClockFinding UnreadChunks(uint64_t chunks) {
 absl::Status AddEventClocks(const CaptureReader& reader, const std::vector<StreamRecord>& streams,
                             const OrderClasses& order, CaptureClocks& clocks,
                             const RealtimeWindow& window) {
-  // A core has two streams where another agent took over from the first.
+  // A core has two streams if another agent took over from the first.
   std::map<LogicalCore, std::vector<const StreamRecord*>> cores;
   for (const StreamRecord& stream : streams) {
     if (!stream.identity.has_core() || stream.events == 0) continue;

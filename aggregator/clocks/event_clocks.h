@@ -12,19 +12,19 @@
 
 namespace neurontrace {
 
-// What the events of a capture report its clocks.
+// Adds the clocks that the events of a capture reveal.
 //
-// The clocks of its devices: one for each physical core that any
-// event names, or for a logical core none of whose events names one. Put to clocks.devices and
-// clocks.maps, also where nothing can be said of a core, which its findings then tell.
+// Adds the clocks of its devices to clocks.devices and clocks.maps: one for each physical core that
+// any event names, or for a logical core whose events name none. A core about which nothing is
+// known gets an entry, too, with a finding that says so.
 //
-// Reads every chunk of the cores once, and holds no more than one chunk and the evidence of one
-// logical core at a time: some 10 MB for each of its physical cores at most
-// (lib/trace/clock_limits.h). What a fit finds does not depend on the host's clocks.
+// Reads every chunk of the cores once. Holds one chunk and the evidence of one logical core at a
+// time, at most about 10 MB for each of its physical cores (lib/trace/clock_limits.h). Device
+// clocks are fitted against the host's REALTIME and do not depend on the hosts' models.
 //
-// And whether collectives and barriers of several instances, whose clocks are in clocks.instances
-// already, are shown in an order that they can have had: put to clocks.order. Some 100 MB at
-// most. Only of chunks with events in `window`, by the reference. Errors of the store.
+// Adds to clocks.order whether collectives and barriers of several instances appear in a possible
+// order; the instances' clocks have to be in clocks.instances already. Uses about 100 MB at most.
+// Only reads chunks with events in `window`, in reference time. Fails with the error of the store.
 absl::Status AddEventClocks(const CaptureReader& reader, const std::vector<StreamRecord>& streams,
                             const OrderClasses& order, CaptureClocks& clocks,
                             const RealtimeWindow& window = {});

@@ -13,7 +13,7 @@
 namespace neurontrace {
 namespace {
 
-// Two clocks of at most 200 ppm between them: each step leaves a five-thousandth of the error.
+// Two clocks differ by at most 200 ppm, so each step leaves a five-thousandth of the error.
 constexpr int kInversionSteps = 4;
 
 }  // namespace
@@ -50,7 +50,7 @@ void LiveClocks::RefreshNow() {
   for (const HostBoot& host : *hosts) {
     if (IsReferenceKeeper(host)) continue;
     const auto evidence = evidence_.Read(host, window);
-    // What cannot be read is found and told by those who need it for good.
+    // Damage is reported by those who need the evidence for a capture.
     if (!evidence.ok() || evidence->exchanges.empty()) continue;
     ClockModel model = FitHostClock(*evidence, {});
     if (!model.segments.empty()) models->emplace(host, std::move(model));
@@ -85,7 +85,7 @@ std::map<std::string, uint64_t> LiveClocks::BoundsAt(uint64_t reference_ns) cons
 
 std::optional<MomentOnHost> LiveClocks::MomentBy(const ClockModel& model, uint64_t reference_ns) {
   const ClockSegment& segment = model.segments.back();
-  // Where the reference says `reference_ns`: by how much it is missed, raw is missed too, almost.
+  // Inverts the model by iteration: the error in reference time is nearly the error in raw.
   uint64_t raw_ns = segment.knots.back().x_ns + (reference_ns - segment.knots.back().y_ns);
   ClockEstimate estimate = EvaluateSegment(segment, raw_ns);
   for (int i = 0; i < kInversionSteps; ++i) {

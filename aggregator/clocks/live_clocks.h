@@ -17,33 +17,33 @@
 
 namespace neurontrace {
 
-// How each host's CLOCK_MONOTONIC_RAW goes by the reference now, for who has to tell hosts of a
-// moment: fitted out of the newest evidence on a thread of its own, so that asking costs nothing.
+// The current relation between each host's CLOCK_MONOTONIC_RAW and the reference, for orders that
+// name a moment. Fitted from the newest evidence on a thread of its own, so that queries only read.
 // Any thread.
 // thread: live clocks: fits the models that express a moment on each host's clock
 class LiveClocks {
  public:
-  // Fitted again so often by itself.
+  // How often models are fitted without a request.
   static constexpr uint64_t kRefreshNs = 10'000'000'000;
-  // Out of the evidence of so long: 0.2 ms of work for each host.
+  // How much evidence is used: about 0.2 ms of work per host.
   static constexpr uint64_t kEvidenceNs = 20'000'000'000;
 
-  // Both outlive this.
+  // Both must outlive this.
   LiveClocks(const ClockEvidenceStore& evidence, const Clock& clock);
   ~LiveClocks();
   LiveClocks(const LiveClocks&) = delete;
   LiveClocks& operator=(const LiveClocks&) = delete;
 
-  // Fits them soon, besides.
+  // Requests an additional fit; does not wait.
   void Refresh();
-  // Fits them before it returns.
+  // Fits all models before it returns; used by the thread and by tests.
   void RefreshNow();
 
-  // A moment of the reference on a host's raw; nothing where there is no evidence of the last
-  // seconds.
+  // Converts a moment of the reference to a host's raw; nullopt without recent evidence. The bound
+  // grows with the distance from the evidence.
   std::optional<MomentOnHost> MomentOn(const HostBoot& host, uint64_t reference_ns) const;
-  // The bounds of a moment on all hosts of which there is evidence, by instance; of one that was
-  // booted meanwhile the narrower.
+  // Returns the bounds of a moment on all hosts with evidence, by instance; the narrower one if a
+  // host was booted in between.
   std::map<std::string, uint64_t> BoundsAt(uint64_t reference_ns) const;
 
  private:

@@ -18,8 +18,8 @@ std::string_view NameOf(DeviceEventType type) {
 
 double Microseconds(int64_t ns) { return static_cast<double>(ns) / 1e3; }
 
-// More than one in a hundred cannot be as it is shown, whatever the clocks: then these are not the
-// same collectives, or do not have to wait for each other.
+// If more than one in a hundred is impossible whatever the clocks are, these are not the same
+// collectives or need not wait for each other. A few in a small number are tolerated.
 bool BelongTogether(const OrderCheck& check) {
   if (check.beyond_bounds * 100 <= check.instances) return true;
   return check.beyond_bounds <= 10 && check.beyond_bounds * 2 <= check.instances;
@@ -61,7 +61,7 @@ void CollectiveReader::Add(std::span<const DeviceEvent> events) {
 
 void CollectiveReader::Start(const DeviceEvent& event) {
   const bool is_barrier = event.type == DeviceEventType::kBarrier;
-  // What is between two alone is no barrier of all.
+  // A barrier between two peers alone is no barrier of all.
   if (!event.exec_id || event.operation.has_value() == is_barrier) {
     ++left_out_;
     return;
@@ -84,7 +84,7 @@ void CollectiveReader::Start(const DeviceEvent& event) {
 
 void CollectiveReader::Stop(const DeviceEvent& event) {
   const auto at = open_.find(SpanKey{event.type, event.tracking_id});
-  if (at == open_.end()) return;  // its start was left out, or lost
+  if (at == open_.end()) return;  // its start was omitted or lost
   CollectivePart part = at->second;
   open_.erase(at);
   if (part.exec_id % stride_ != 0) return;
@@ -94,7 +94,7 @@ void CollectiveReader::Stop(const DeviceEvent& event) {
   while (parts_.size() > parts_max_) {
     stride_ *= 2;
     std::erase_if(parts_, [this](const CollectivePart& p) { return p.exec_id % stride_ != 0; });
-    // All of one execution: there is nothing to choose by.
+    // All are of one execution, so a stride cannot select among them.
     if (stride_ > parts_max_ && parts_.size() > parts_max_) {
       left_out_ += parts_.size() - parts_max_;
       parts_.resize(parts_max_);
@@ -102,7 +102,7 @@ void CollectiveReader::Stop(const DeviceEvent& event) {
   }
 }
 
-// From a core's stamps to the reference.
+// Converts a core's timestamps to the reference.
 struct OrderChecker::Times {
   DeviceTimes devices;
   ClockMapCursor realtime;
@@ -213,7 +213,7 @@ void OrderChecker::Compare(Group& group, OrderCheck& check) const {
                      .operation = exit->left.group,
                      .entered_by = clocks_.instances[exit->entered.clock].instance_id,
                      .left_by = clocks_.instances[exit->left.clock].instance_id});
-    std::push_heap(worst.begin(), worst.end(), is_worse);  // the least on top
+    std::push_heap(worst.begin(), worst.end(), is_worse);  // the smallest on top
     if (worst.size() <= limits::kOrderViolationsShownMax) continue;
     std::pop_heap(worst.begin(), worst.end(), is_worse);
     worst.pop_back();

@@ -20,31 +20,33 @@
 
 namespace neurontrace {
 
-// A core's part in a collective or barrier, as its events have it.
+// A core's part in a collective or barrier, from its events.
 struct CollectivePart {
   DeviceEventType type = DeviceEventType::kCollective;  // or kBarrier
   uint64_t exec_id = 0;
   uint64_t operation = 0;
-  uint64_t sequence = 0;  // of its start
+  uint64_t sequence = 0;  // of its start in the ring
   std::optional<uint64_t> physical = {};
-  std::optional<uint64_t> enter_counter_ns = {};  // a barrier, on the host, has none
+  std::optional<uint64_t> enter_counter_ns = {};  // none for a barrier, which is on the host
   std::optional<uint64_t> exit_counter_ns = {};
-  uint64_t enter_ns = 0;  // as the runtime stamped it
+  uint64_t enter_ns = 0;  // the runtime's timestamp
   uint64_t exit_ns = 0;
 };
 
-// Finds the parts in collectives in the events of one logical core, which are added in the order of
-// its ring. One thread at a time.
+// Finds the parts in collectives among the events of one logical core, which are added in the order
+// of its ring. Memory is bounded by keeping every second, every fourth ... execution. One thread at
+// a time.
 class CollectiveReader {
  public:
-  // Of executions whose number is no multiple of `stride` nothing is kept.
+  // Keeps only executions whose number is a multiple of `stride`, so that all cores keep the same
+  // ones.
   CollectiveReader(uint64_t stride, size_t parts_max) : stride_(stride), parts_max_(parts_max) {}
 
   void Add(std::span<const DeviceEvent> events);
   std::vector<CollectivePart> Take() { return std::move(parts_); }
-  // Larger than at first where there were too many.
+  // Larger than at the beginning if there were too many parts.
   uint64_t stride() const { return stride_; }
-  // Parts that tell nothing: without their end, or without a number.
+  // Parts without an end or without a number.
   uint64_t left_out() const { return left_out_ + open_.size(); }
 
  private:
@@ -61,20 +63,20 @@ class CollectiveReader {
   uint64_t left_out_ = 0;
 };
 
-// Compares the times of what several instances did together, by their clocks, with the order in
-// which it can have been. It moves nothing. Cores of one job belong together, as far as each is
-// another rank of it. `clocks` outlives the checker. One thread at a time.
+// Compares the times of joint operations of several instances, by their clocks, with the order in
+// which they can have happened. Moves no clock (docs/decisions/0037). Cores of one job belong
+// together if each is another rank. `clocks` must outlive the checker. One thread at a time.
 class OrderChecker {
  public:
   OrderChecker(const CaptureClocks& clocks, OrderClasses classes)
       : clocks_(clocks), classes_(classes) {}
 
   bool is_needed() const { return classes_.any() && clocks_.instances.size() > 1; }
-  // For the next core: as many parts more are kept, of these executions.
+  // Returns a reader for the next core, with the current stride.
   CollectiveReader ReaderForCore() const;
-  // All parts of a core of which the clocks are known by now.
+  // Adds all parts of a core whose clocks are known by now.
   void AddCore(const StreamRecord& stream, CollectiveReader& reader);
-  // By job, size, event type.
+  // Returns the checks by job, world size and event type.
   std::vector<OrderCheck> Finish();
 
  private:
@@ -84,10 +86,11 @@ class OrderChecker {
     uint64_t seen = 0;
     uint64_t left_out = 0;
     std::map<int64_t, uint64_t> core_of;  // by rank
-    bool is_ambiguous = false;            // two cores are one rank
+    bool is_ambiguous = false;            // two cores claim one rank
   };
   struct Times;
 
+  // Drops executions that are no multiple of the stride.
   void Thin(uint64_t stride);
   bool TakePart(const CollectivePart& part, Times& times, CollectiveEvent& event) const;
   OrderCheck Check(const Key& key, Group& group) const;

@@ -5,8 +5,8 @@
 
 namespace neurontrace {
 
-// Which things that several instances do together have their order compared. A class that is off
-// costs nothing. A plain value.
+// Which joint operations of several instances are checked for their order. A disabled class costs
+// nothing. A plain value.
 struct OrderClasses {
   bool collectives = true;  // cc_running
   bool barriers = true;     // enc_barrier

@@ -41,6 +41,7 @@ void AgentConnections::Supersede(ConnectionId connection) {
 }
 
 void AgentConnections::EndAll() {
+  // A copy: a call that ends may remove itself.
   std::map<ConnectionId, std::weak_ptr<ControlExchange>> calls;
   {
     const MutexLock lock(mutex_);

@@ -14,19 +14,22 @@ namespace neurontrace {
 
 class ControlExchange;
 
-// The open Control calls by their connection, through which orders reach their agents. Any thread.
+// The open Control calls by their connection, through which orders reach agents. Any thread. Holds
+// calls weakly: gRPC decides how long they live.
 class AgentConnections : public OrderSender {
  public:
+  // Registers a call under a new id, which is never reused.
   ConnectionId Add(std::weak_ptr<ControlExchange> call);
   void Remove(ConnectionId connection);
 
   void SendOrder(const std::string& agent_id, ConnectionId connection,
                  const CaptureOrder& order) override;
-  // Drops the order if the connection is gone: an agent that returns is told again.
+  // Drops the order if the connection is gone: an agent that returns gets it again. Does not wait
+  // for the agent.
   void Send(ConnectionId connection, v1::AgentOrder order);
-  // Ends a call whose agent has connected again.
+  // Ends a call with ABORTED because its agent has connected again.
   void Supersede(ConnectionId connection);
-  // The aggregator is about to end: agents need not wait for the connection to break.
+  // Ends all calls with UNAVAILABLE when the aggregator shuts down, so that agents notice at once.
   void EndAll();
 
  private:

@@ -14,8 +14,8 @@
 
 namespace neurontrace {
 
-// The service that agents dial: each call is an object of its own. Everything given outlives the
-// server that this is registered with.
+// The gRPC service that agents dial; each call is an object of its own. gRPC calls it on its
+// threads. Everything passed in must outlive the server that this is registered with.
 class AgentGateway final : public v1::AgentGateway::CallbackService {
  public:
   AgentGateway(const ControlDeps& control, const UploadDeps& upload, AdmitCall admit)
@@ -35,6 +35,7 @@ class AgentGateway final : public v1::AgentGateway::CallbackService {
   }
 
  private:
+  // Returns the agent's id from the metadata; empty if there is none.
   static std::string AgentIdOf(const grpc::CallbackServerContext& context) {
     const auto it = context.client_metadata().find(kAgentIdKey);
     if (it == context.client_metadata().end()) return "";

@@ -57,6 +57,7 @@ absl::StatusOr<v1::AgentOrder> AgentReports::Connect(const v1::AgentReport& repo
     superseded = known->connection;
   }
   ASSIGN_OR_RETURN(const std::vector<ResumedCapture> resumed, coordinator_.Connect(agent, from));
+  // After the new connection counts, so that the end of the old one changes nothing.
   if (superseded) connections_.Supersede(*superseded);
   agent_id = agent.agent_id;
   v1::AgentOrder order;
@@ -72,6 +73,7 @@ absl::StatusOr<v1::AgentOrder> AgentReports::Connect(const v1::AgentReport& repo
                      chunks_.Cursors(capture.start.capture_id, agent_id));
     for (const StreamCursor& cursor : cursors) ToProto(cursor, resume.add_cursors());
     for (const WorkerIdentity& worker : capture.workers) {
+      // Tells the agent that nothing of this worker is stored: it starts from the beginning.
       if (HasStream(cursors, worker)) continue;
       const StreamIdentity stream{.agent_id = agent_id,
                                   .worker = worker,
@@ -120,7 +122,7 @@ absl::Status AgentReports::Handle(const v1::AgentReport& report, const std::stri
       return absl::OkStatus();
     }
     case v1::AgentReport::kHeartbeat:
-    case v1::AgentReport::REPORT_NOT_SET:  // of a newer agent: a sign of life all the same
+    case v1::AgentReport::REPORT_NOT_SET:  // from a newer agent: still a sign of life
       return coordinator_.OnHeartbeat(agent_id, from);
   }
   return absl::OkStatus();

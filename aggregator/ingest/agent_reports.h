@@ -16,11 +16,11 @@
 
 namespace neurontrace {
 
-// Between the messages of a Control call and the coordinator: checks what agents say, and says in
-// messages what they are told. On the coordinator's sequence.
+// Translates between the messages of a Control call and the coordinator: validates what agents
+// send, and turns answers into messages. On the coordinator's sequence.
 class AgentReports {
  public:
-  // `aggregator_id` is what agents are welcomed with. The others outlive it; without `triggers`
+  // Agents are welcomed with `aggregator_id`. The references must outlive this. Without `triggers`
   // agents get no rules.
   AgentReports(Coordinator& coordinator, ChunkStore& chunks, AgentConnections& connections,
                std::string aggregator_id, TriggerReportHandler* triggers = nullptr)
@@ -30,14 +30,14 @@ class AgentReports {
         aggregator_id_(std::move(aggregator_id)),
         triggers_(triggers) {}
 
-  // The agent's first report: connects it, ends the call that it had before, and answers with the
-  // order to send first. INVALID_ARGUMENT
-  // when it is no hello, and see Coordinator::Connect. `agent_id` is then the agent's.
+  // Handles an agent's first report: connects it, ends the call that it had before, and returns the
+  // order to send first. Sets `agent_id`. Fails with INVALID_ARGUMENT if the report is no valid
+  // hello, and as Coordinator::Connect does.
   absl::StatusOr<v1::AgentOrder> Connect(const v1::AgentReport& report, ConnectionId from,
                                          std::string& agent_id);
-  // What is said right after the welcome; nothing: nothing is.
+  // Returns what to send right after the welcome; nullopt: nothing.
   std::optional<v1::AgentOrder> AfterWelcome() const;
-  // Any later one. An error ends the call.
+  // Handles any later report. An error ends the call.
   absl::Status Handle(const v1::AgentReport& report, const std::string& agent_id,
                       ConnectionId from);
   void Disconnect(const std::string& agent_id, ConnectionId from) {
@@ -52,6 +52,7 @@ class AgentReports {
   TriggerReportHandler* const triggers_;  // may be null
 };
 
+// Converts an order to its message. Pure.
 v1::AgentOrder ToOrder(const CaptureOrder& order);
 
 }  // namespace neurontrace

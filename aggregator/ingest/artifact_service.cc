@@ -43,7 +43,7 @@ v1::ArtifactAnswer AnswerWith(v1::ArtifactOutcome outcome, std::string detail = 
   return answer;
 }
 
-// Of an offer or a note.
+// Checks the fields that offers and notes have in common.
 template <typename Message>
 absl::Status CheckWhose(const Message& message) {
   if (message.agent_id().empty()) return InvalidArgument("artifact.agent_id is empty");
@@ -134,6 +134,7 @@ absl::StatusOr<v1::ArtifactAnswer> ArtifactService::Refer(const ArtifactReferenc
       break;
   }
   v1::ArtifactAnswer answer = AnswerWith(v1::ARTIFACT_OUTCOME_SEND);
+  // An interrupted upload continues where it ended.
   answer.set_offset(store_.files().Received(reference.sha256));
   return answer;
 }
@@ -152,6 +153,7 @@ grpc::Status ArtifactService::Offer(grpc::ServerContext* context, const v1::Arti
 absl::Status ArtifactService::TakeParts(grpc::ServerContext& context,
                                         grpc::ServerReader<v1::ArtifactPart>& reader,
                                         v1::ArtifactPart& part, ArtifactFiles::Upload& upload) {
+  // A call that sends nothing, or a byte at a time, would keep one of few places.
   StallWatch watch(runner_,
                    {.period_ns = limits::kArtifactStallNs, .least = limits::kArtifactStallBytes},
                    [&context] { context.TryCancel(); });
@@ -174,7 +176,8 @@ absl::StatusOr<v1::ArtifactAnswer> ArtifactService::Receive(
   v1::ArtifactPart part;
   if (!reader.Read(&part)) return InvalidArgument("artifact: a call without a part");
   ASSIGN_OR_RETURN(const ArtifactReference reference, FromProto(part.offer()));
-  // It may have come meanwhile, and what is asked of an offer is asked here, too.
+  // The content may have arrived since the offer, and everything that applies to an offer applies
+  // here.
   ASSIGN_OR_RETURN(v1::ArtifactAnswer before, Refer(reference));
   if (before.outcome() != v1::ARTIFACT_OUTCOME_SEND) return before;
   auto upload = store_.files().Receive(reference.sha256, reference.bytes);
@@ -192,6 +195,7 @@ absl::StatusOr<v1::ArtifactAnswer> ArtifactService::Receive(
   }
   RETURN_IF_ERROR(finished);
   metrics_.received.Increment();
+  // The content is stored now, so this stores the reference, unless the capture is gone.
   return Refer(reference);
 }
 

@@ -17,8 +17,7 @@
 
 namespace neurontrace {
 
-// What the artifact service counts; docs/operator/metrics.md describes them. The registry owns
-// them.
+// Counts offers and uploads of artifacts (docs/operator/metrics.md). The registry owns the metrics.
 struct ArtifactMetrics {
   explicit ArtifactMetrics(prometheus::Registry& registry);
   void CountRefused(v1::ArtifactOutcome outcome);
@@ -26,20 +25,24 @@ struct ArtifactMetrics {
   prometheus::Counter& references;
   prometheus::Counter& received;
   prometheus::Counter& bytes_received;
-  prometheus::Counter& known;  // content that was here already
+  prometheus::Counter& known;  // contents that were stored already
   prometheus::Counter& stalled;
   prometheus::Counter& forgone;
   prometheus::Family<prometheus::Counter>& refused;
 };
 
-// Everything that an offer says, checked: sizes, hash and place. INVALID_ARGUMENT with the place.
+// Checks every field of an offer: sizes, hash and place. Fails with INVALID_ARGUMENT, and names the
+// field.
 absl::StatusOr<ArtifactReference> FromProto(const v1::ArtifactOffer& offer);
-// The same; its reason as clean text.
+// The same for a note; its reason becomes clean text.
 absl::StatusOr<ArtifactForgone> FromProto(const v1::ArtifactForgone& forgone);
 
-// The door for artifacts. Calls come on gRPC's threads, as many at once as there are agents that
-// send; only limits::kArtifactUploadsMax of them receive content, and one that stalls loses its
-// place. The store and the runner, on which stalled calls are ended, outlive the service.
+// The gRPC service for artifacts. Each call has one of gRPC's threads, as many at once as agents
+// send. Only limits::kArtifactUploadsMax of them receive content, and one that stalls is cancelled.
+// Store and runner, on which stalls are noticed, must outlive the service.
+//
+// Refusals are outcomes of the answer, so that agents can tell them apart; gRPC errors mean that
+// the call itself was wrong or the store failed.
 class ArtifactService final : public v1::ArtifactGateway::Service {
  public:
   ArtifactService(ArtifactStore& store, TaskRunner& runner, prometheus::Registry& registry,
@@ -54,6 +57,8 @@ class ArtifactService final : public v1::ArtifactGateway::Service {
                      v1::ArtifactAnswer* reply) override;
 
  private:
+  // Refer stores a reference, or asks for the content; Receive takes a Put call; TakeParts its
+  // parts.
   absl::StatusOr<v1::ArtifactAnswer> Refer(const ArtifactReference& reference);
   absl::StatusOr<v1::ArtifactAnswer> Receive(grpc::ServerContext& context,
                                              grpc::ServerReader<v1::ArtifactPart>& reader);

@@ -12,21 +12,23 @@
 
 namespace neurontrace {
 
-// What is said in one bidirectional call, without the call: what to do next follows from a state
-// that changes under a lock, and is done without the lock. Any thread.
+// The conversation of one bidirectional call, without the call, so that tests need no gRPC. The
+// next action follows from a state that changes under a lock and is carried out without it, because
+// gRPC may call back from within. Any thread.
 template <typename In, typename Out>
 class BidiExchange {
  public:
   using Incoming = In;
   using Outgoing = Out;
-  // The call: each begins one thing, whose end comes by the method named; one of each at a time.
-  // Not used any more once `finish` was called.
+  // The call: each function starts one operation, whose completion calls the method named. At most
+  // one of each is active. Not used any more after `finish`.
   struct Transport {
     std::function<void(In*)> read;                    // OnReadDone
     std::function<void(const Out*)> write;            // OnWriteDone
     std::function<void(const grpc::Status&)> finish;  // OnDone
   };
 
+  // Called by the transport. A failed write means that the peer is gone.
   void OnWriteDone(bool ok) {
     Change([this, ok]() NT_REQUIRES(mutex_) {
       assert(writing_);
@@ -39,18 +41,19 @@ class BidiExchange {
   }
 
  protected:
+  // What to start.
   struct Next {
     bool read = false;  // BeginRead
     bool write = false;
     bool finish = false;
-    grpc::Status status;  // to finish with; NextStep sets it
+    grpc::Status status;  // to finish with; set by NextStep
   };
 
   explicit BidiExchange(Transport transport) : transport_(std::move(transport)) {}
   virtual ~BidiExchange() = default;
 
-  // Runs `change` with the lock, and begins what follows from it. Not analysed: `change` says that
-  // it requires mutex_, which is not the name of the mutex in here.
+  // Runs `change` under the lock, then starts what follows from it. Not analysed for thread safety:
+  // `change` requires mutex_, which the analysis does not recognise here.
   template <typename Function>
   void Change(Function change) NT_NO_THREAD_SAFETY_ANALYSIS {
     Next next;
@@ -74,8 +77,8 @@ class BidiExchange {
   }
 
   const Transport transport_;
-  In incoming_;   // the transport's while reading_
-  Out outgoing_;  // the transport's while writing_
+  In incoming_;   // belongs to the transport while reading_
+  Out outgoing_;  // belongs to the transport while writing_
 
   Mutex mutex_;
   bool reading_ NT_GUARDED_BY(mutex_) = false;
@@ -85,17 +88,18 @@ class BidiExchange {
   grpc::Status status_ NT_GUARDED_BY(mutex_);  // to finish with
 
  private:
-  // Decides what to begin, and sets the flags of the state by it.
+  // Decides what to start and sets the state's flags accordingly.
   virtual Next Plan() NT_REQUIRES(mutex_) = 0;
   virtual void BeginRead() = 0;
 };
 
-// A call of gRPC that carries the messages of an exchange. Deletes itself when gRPC says OnDone.
+// A gRPC call that carries the messages of an exchange. Deletes itself in OnDone, the last callback
+// of gRPC. The exchange may live longer, until the writer has answered everything.
 template <typename Exchange>
 class ExchangeCall final
     : public grpc::ServerBidiReactor<typename Exchange::Incoming, typename Exchange::Outgoing> {
  public:
-  // `arguments` are those of the exchange before its transport.
+  // `arguments` are those of the exchange's constructor before the transport.
   template <typename... Arguments>
   static ExchangeCall* Begin(Arguments&&... arguments) {
     auto* const call = new ExchangeCall(std::forward<Arguments>(arguments)...);

@@ -15,7 +15,7 @@ struct ChunkAdmission::Workspace {
   ForeignStopFinder stops;
 };
 
-// A workspace for as long as it lives.
+// Holds a workspace and returns it at its end.
 class ChunkAdmission::Lease {
  public:
   explicit Lease(ChunkAdmission& door) : door_(door) {
@@ -64,6 +64,7 @@ absl::StatusOr<ReceivedChunk> ChunkAdmission::Take(v1::ChunkEnvelope& envelope,
   if (chunk.header.event_count > 0) {
     chunk.foreign_stops = workspace->stops.Find(workspace->validator.chunk());
   }
+  // Only now, as a refusal must leave the envelope readable.
   chunk.crc32c = envelope.crc32c();
   chunk.header_bytes = std::move(*envelope.mutable_header());
   chunk.columns = std::move(*envelope.mutable_columns());

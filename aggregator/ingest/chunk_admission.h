@@ -13,9 +13,9 @@
 
 namespace neurontrace {
 
-// Turns an envelope from an agent into a chunk that is safe to store: the one validator of wire/,
-// whose chunk it is, and where its foreign stops are. Any thread; the working memory, which is
-// large, is shared by as many threads as come at once.
+// Turns an envelope from an agent into a chunk that is safe to store. Runs the validator of
+// lib/wire/, checks whose chunk it is, and finds its foreign stops. Any thread; each call uses one
+// of a set of large workspaces, which grows to the number of concurrent calls.
 class ChunkAdmission {
  public:
   ChunkAdmission();
@@ -23,25 +23,25 @@ class ChunkAdmission {
   ChunkAdmission(const ChunkAdmission&) = delete;
   ChunkAdmission& operator=(const ChunkAdmission&) = delete;
 
-  // Takes the bytes out of the envelope. INVALID_ARGUMENT, with the envelope untouched, for what
-  // may never be stored, also for a chunk of another agent's stream.
+  // Moves the bytes out of the envelope. Fails with INVALID_ARGUMENT, and leaves the envelope
+  // untouched, for a chunk that may never be stored, including one of another agent's stream.
   absl::StatusOr<ReceivedChunk> Admit(v1::ChunkEnvelope& envelope, const std::string& agent_id);
-  // The same for any agent's chunk, as when one that is stored is looked at again.
+  // The same for any agent's chunk, for checking stored ones again.
   absl::StatusOr<ReceivedChunk> Examine(v1::ChunkEnvelope& envelope);
 
  private:
   struct Workspace;
   class Lease;
 
-  // `agent_id` may be null: anybody's.
+  // `agent_id` null: any agent's.
   absl::StatusOr<ReceivedChunk> Take(v1::ChunkEnvelope& envelope, const std::string* agent_id);
 
   Mutex mutex_;
   std::vector<std::unique_ptr<Workspace>> idle_ NT_GUARDED_BY(mutex_);
 };
 
-// Looks at stored chunks as `door`, which outlives it, looks at those that come. One thread at a
-// time.
+// Returns a function that checks stored chunks as `door` checks received ones. `door` must outlive
+// it. One thread at a time.
 ExamineChunk ExamineThrough(ChunkAdmission& door);
 
 }  // namespace neurontrace

@@ -31,7 +31,7 @@ void CanaryAges::OnStored(const ChunkHeader& header, uint64_t realtime_ns, uint6
     ++streams_;
     return;
   }
-  // A clock that is ahead of ours is not believed.
+  // A host's clock ahead of ours would give a negative time; such a canary counts as just sent.
   const uint64_t under_way_ns =
       realtime_ns > header.canary_realtime_ns ? realtime_ns - header.canary_realtime_ns : 0;
   const uint64_t sent_ns = monotonic_ns - std::min(monotonic_ns, under_way_ns);
@@ -102,12 +102,13 @@ void ChunkCommitter::Commit(Group& group) {
   metrics_.commit_seconds.Observe(static_cast<double>(end_ns - begin_ns) * 1e-9);
   metrics_.commit_chunks.Observe(static_cast<double>(group.chunks.size()));
   if (!results.ok()) metrics_.store_errors.Increment();
-  // Where all of it was a duplicate or came too early, nothing was written, and nothing is known.
+  // If every chunk was a duplicate or came too early, nothing was written and the store's health is
+  // unknown.
   const bool wrote = results.ok() && std::any_of(results->begin(), results->end(), [](auto& each) {
                        return each.outcome == PutOutcome::kStored;
                      });
   if (wrote || !results.ok()) NoteHealth(results.status());
-  std::map<std::string_view, size_t> bytes;  // by agent; in an order that a run repeats
+  std::map<std::string_view, size_t> bytes;  // by agent; ordered, so that runs are reproducible
   for (size_t i = 0; i < group.chunks.size(); ++i) {
     const ReceivedChunk& chunk = group.chunks[i];
     bytes[chunk.header.stream.agent_id] += chunk.bytes();
@@ -127,6 +128,7 @@ void ChunkCommitter::Commit(Group& group) {
       group.dones[i](results.status());
     }
   }
+  // After all answers: releasing lets calls continue on this thread.
   for (const auto& [agent_id, sum] : bytes) budget_.Release(std::string(agent_id), sum);
 }
 
@@ -142,8 +144,8 @@ void ChunkCommitter::NoteConflict(const ChunkHeader& header) {
   if (on_conflict_) on_conflict_(header.capture_id, what);
 }
 
-// A full disk fails many times a second: only the changes are said. From a full disk, which passes,
-// to one that fails, which does not, is a change too.
+// A full disk fails many times a second, so only changes are reported. A change from a full disk,
+// which passes, to a failing one, which does not, counts.
 void ChunkCommitter::NoteHealth(const absl::Status& status) {
   if (status.code() == health_) return;
   health_ = status.code();

@@ -22,62 +22,63 @@
 
 namespace neurontrace {
 
-// When the last canary of each live stream was sent that is stored here: what says that data flows,
-// seen from this end. A stream is live from its first chunk to its last; before its first canary it
-// counts as if one had been sent with that chunk. A stream of an agent that is away for long is not
-// watched until its next chunk, beyond limits::kCanaryStreamsMax none is. Any thread.
+// Knows when the last stored canary of each live stream was sent, which shows from this end whether
+// data flows. A stream is live from its first chunk to its last. Before its first canary, its first
+// chunk counts. A stream of an agent that is away for long is not watched until its next chunk.
+// Beyond limits::kCanaryStreamsMax further streams are not watched. Any thread.
 class CanaryAges {
  public:
-  // A chunk is durable. Both times are now.
+  // Called for each durable chunk with the current times.
   void OnStored(const ChunkHeader& header, uint64_t realtime_ns, uint64_t monotonic_ns);
-  // Lets go of captures that do not continue: of their streams nothing is due any more.
+  // Forgets captures that do not continue, as nothing is due from their streams.
   void KeepOnly(const std::function<bool(const CaptureId&)>& goes_on);
-  // Lets go of the streams of agents that are lost, of whom nothing is due either: of those streams
-  // whose last canary is older than `older_than_ns`. Their next chunk has them watched again.
+  // Forgets streams of lost agents whose last canary is older than `older_than_ns`. Their next
+  // chunk makes them watched again.
   void ForgetLost(uint64_t older_than_ns, uint64_t monotonic_ns,
                   const std::function<bool(const std::string& agent_id)>& is_lost);
 
-  // The age of the last canary of the stream that is worst off, by the clock of its instance when
-  // it was sent and by ours since it came; nothing without live streams.
+  // Returns the age in ns of the oldest last canary: its instance's clock determines when it was
+  // sent, ours how long ago it arrived. Returns nullopt without live streams.
   std::optional<uint64_t> OldestNs(uint64_t monotonic_ns) const;
   size_t streams() const;
 
  private:
-  using Streams = absl::flat_hash_map<StreamIdentity, uint64_t>;  // sent, on our monotonic clock
+  using Streams =
+      absl::flat_hash_map<StreamIdentity, uint64_t>;  // when sent, on our monotonic clock
 
   mutable Mutex mutex_;
   std::map<CaptureId, Streams> captures_ NT_GUARDED_BY(mutex_);
   size_t streams_ NT_GUARDED_BY(mutex_) = 0;
 };
 
-// Writes groups of chunks, answers each, and says whether the store takes them. One thread at a
-// time.
+// Writes groups of chunks, answers each chunk, and reports whether the store accepts writes. One
+// thread at a time.
 class ChunkCommitter {
  public:
-  // The result of ChunkStore::PutBatch for this chunk; the error of its whole group otherwise.
+  // Receives the result of ChunkStore::PutBatch for this chunk, or the error of its whole group.
   using Done = std::function<void(const absl::StatusOr<PutResult>&)>;
-  // Told when writing begins to fail, begins to fail in another way, and works again.
+  // Called when writing starts to fail, fails in another way, or works again.
   using OnHealth = std::function<void(const absl::Status&)>;
 
-  // Called for a chunk that came again with other contents than what is stored; once in a row for
-  // each stream. `what` says so to people.
+  // Called for a chunk that was sent again with other contents than what is stored, once for
+  // consecutive ones of a stream. `what` describes it for people.
   using OnConflict = std::function<void(const CaptureId& capture, const std::string& what)>;
 
   struct Group {
     std::vector<ReceivedChunk> chunks;
-    std::vector<Done> dones;  // one a chunk; must be quick
+    std::vector<Done> dones;  // one for each chunk; must be quick
   };
 
-  // All but the functions outlive it. `on_conflict` may be empty.
+  // All but the functions must outlive this. `on_conflict` may be empty.
   ChunkCommitter(ChunkStore& store, IngestBudget& budget, IngestMetrics& metrics,
                  const Clock& clock, OnHealth on_health, OnConflict on_conflict = nullptr);
   ChunkCommitter(const ChunkCommitter&) = delete;
   ChunkCommitter& operator=(const ChunkCommitter&) = delete;
 
-  // One durable write; then the chunks' bytes are given back to the budget.
+  // Performs one durable write, calls each `done`, and returns the chunks' bytes to the budget.
   void Commit(Group& group);
 
-  // Of what was committed; any thread.
+  // Of committed chunks. Any thread.
   CanaryAges& canary_ages() { return canary_ages_; }
 
  private:

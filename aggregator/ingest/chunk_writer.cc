@@ -8,8 +8,8 @@
 namespace neurontrace {
 namespace {
 
-// Groups begin at least this far apart: under a steady load one sync then serves several chunks,
-// and a chunk that comes alone waits for nothing.
+// Groups start at least this far apart. Under a steady load one sync then serves several chunks,
+// and a chunk that comes alone does not wait.
 constexpr std::chrono::milliseconds kGroupInterval{2};
 
 }  // namespace

@@ -8,23 +8,23 @@
 
 namespace neurontrace {
 
-// The one thread that writes chunks. What gathers while one group is being synced becomes the next
-// group, so that one sync is paid for many chunks and a lone chunk waits for nothing but its own.
+// The only thread that writes chunks. Chunks that arrive while one group is synced form the next
+// group, so that one sync serves many chunks and a lone chunk only waits for its own.
 // thread: chunks: writes and syncs chunks in groups
 class ChunkWriter {
  public:
   using Done = ChunkCommitter::Done;
 
-  // Uses the committer, which outlives it, on its own thread alone.
+  // The committer must outlive this, and is used on its thread only.
   explicit ChunkWriter(ChunkCommitter& committer);
-  // Writes what was submitted, then ends.
+  // Writes what was submitted, then ends the thread.
   ~ChunkWriter();
   ChunkWriter(const ChunkWriter&) = delete;
   ChunkWriter& operator=(const ChunkWriter&) = delete;
 
-  // Any thread. Chunks are stored in the order of their submission; their bytes, which the caller
-  // took from the budget, are released once they are durable. `done` is called on the writer's
-  // thread and must be quick.
+  // Chunks are stored in the order of submission. The caller has taken their bytes from the budget;
+  // they are released once the chunks are durable. `done` is called on the writer's thread and must
+  // be quick. Does not wait. Any thread.
   void Submit(ReceivedChunk chunk, Done done);
 
  private:

@@ -15,8 +15,8 @@
 
 namespace neurontrace {
 
-// Counts clock evidence by its outcome; docs/operator/metrics.md describes the metrics, which the
-// registry owns. Any thread.
+// Counts clock evidence by its outcome (docs/operator/metrics.md). The registry owns the metrics.
+// Any thread.
 struct ClockMetrics {
   explicit ClockMetrics(prometheus::Registry& registry);
 
@@ -32,22 +32,23 @@ struct ClockMetrics {
   prometheus::Gauge& reference_epoch;
 };
 
-// The one thread that writes clock evidence. What gathers for a tenth of a second is one write, so
-// that thousands of agents cost few syncs. Bounded by its callers: each waits for its batch.
+// The only thread that writes clock evidence. Everything that arrives within a tenth of a second is
+// one write, so that thousands of agents cause few syncs. Its queue is bounded by its callers, each
+// of which waits for its batch.
 // thread: clock evidence: writes the clock evidence of agents in groups
 class ClockEvidenceWriter {
  public:
   using Done = std::function<void(const absl::Status&)>;
 
-  // Both outlive this.
+  // Both must outlive this.
   ClockEvidenceWriter(ClockEvidenceStore& store, ClockMetrics& metrics);
-  // Writes what was submitted, then ends.
+  // Writes what was submitted, then ends the thread.
   ~ClockEvidenceWriter();
   ClockEvidenceWriter(const ClockEvidenceWriter&) = delete;
   ClockEvidenceWriter& operator=(const ClockEvidenceWriter&) = delete;
 
-  // Any thread. `done` is called on the writer's, once the batch is durable or could not be
-  // written, and must be quick.
+  // Calls `done` on the writer's thread once the batch is durable or has failed; `done` must be
+  // quick. Does not wait. Any thread.
   void Submit(ClockEvidenceBatch batch, Done done);
 
  private:

@@ -17,7 +17,7 @@
 namespace neurontrace {
 namespace {
 
-// A look at all of them while there is no place for another.
+// How often all entries are searched for an unused one while the table is full.
 constexpr uint64_t kSweepIntervalNs = 10 * kNsPerSecond;
 constexpr uint64_t kByteNs = 3'600 * kNsPerSecond / limits::kClockHostBytesPerHourMax;
 constexpr uint64_t kWholeNs = limits::kClockHostBytesAtOnceMax * kByteNs;
@@ -32,6 +32,7 @@ absl::Status EvidenceAllowance::Take(const std::string& instance_id, size_t byte
     return ResourceExhausted("clock evidence of {} other instances is being stored",
                              due_ns_.size());
   }
+  // The allowance is a time in the future: each byte moves it further, and the clock catches up.
   const uint64_t from_ns = known == due_ns_.end() ? now_ns : std::max(known->second, now_ns);
   const bool fits =
       bytes <= limits::kClockHostBytesAtOnceMax && from_ns + bytes * kByteNs <= now_ns + kWholeNs;
@@ -72,13 +73,14 @@ void ClockReportCall::OnReadDone(bool ok) {
   }
   if (report_.has_evidence()) return OnBatch(report_.evidence());
   if (report_.has_hello()) return End(InvalidArgument("a second hello in one call"));
-  StartRead(&report_);  // of a newer agent
+  StartRead(&report_);  // from a newer agent
 }
 
 void ClockReportCall::OnHello(const v1::ClockHello& hello) {
   auto identity = FromProto(hello);
   if (!identity.ok()) return End(identity.status());
   host_ = {std::move(identity->instance_id), std::move(identity->boot_id)};
+  // The key lets the agent probe over UDP while this call is open.
   const std::optional<ProbeKeys::Given> given = deps_.keys.Give();
   if (!given) return End(ResourceExhausted("no probe keys available"));
   key_id_ = given->key_id;
@@ -97,6 +99,7 @@ void ClockReportCall::OnBatch(const v1::ClockEvidenceBatch& message) {
   const absl::Status allowed =
       deps_.allowance.Take(host_.instance_id, bytes, deps_.clock.MonotonicNs());
   if (!allowed.ok()) return LetGo(batch->number, allowed, deps_.metrics.batches_over_limit);
+  // By age, as the agent's clock may be wrong.
   const uint64_t now_ns = deps_.clock.RealtimeNs();
   deps_.writer.Submit(
       {host_, now_ns - std::min(now_ns, batch->age_ns), std::move(batch->observations)},
@@ -107,6 +110,7 @@ void ClockReportCall::LetGo(uint64_t number, const absl::Status& why,
                             prometheus::Counter& counter) {
   counter.Increment();
   SPDLOG_WARN("clock evidence of {}: {}", host_.instance_id, std::string(why.message()));
+  // The number could not be read, so no receipt is possible.
   if (number == 0) return End(why);
   OnStored(number, absl::OkStatus());
 }

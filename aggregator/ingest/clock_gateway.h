@@ -21,38 +21,37 @@
 
 namespace neurontrace {
 
-// How much clock evidence may still be stored of each instance: an agent that makes up more than
-// there can be must not fill the store. Any thread.
+// Limits how much clock evidence is stored of each instance, so that an agent that invents evidence
+// cannot fill the store. A token bucket for each instance. Any thread.
 class EvidenceAllowance {
  public:
-  // Takes a row of so many bytes at `now_ns`, which is monotonic. Fails with RESOURCE_EXHAUSTED,
-  // and takes nothing, beyond limits::kClockHostBytesPerHourMax, kClockHostBytesAtOnceMax or, for
-  // new instances, limits::kClockHostsMax.
+  // Takes `bytes` at `now_ns`, which is monotonic. Fails with RESOURCE_EXHAUSTED, and takes
+  // nothing, beyond limits::kClockHostBytesPerHourMax or kClockHostBytesAtOnceMax, or for a new
+  // instance beyond limits::kClockHostsMax.
   absl::Status Take(const std::string& instance_id, size_t bytes, uint64_t now_ns);
 
  private:
   bool HasPlace(uint64_t now_ns) NT_REQUIRES(mutex_);
 
   Mutex mutex_;
-  // When all of its allowance is there again.
+  // When an instance's whole allowance is available again.
   absl::flat_hash_map<std::string, uint64_t> due_ns_ NT_GUARDED_BY(mutex_);
   uint64_t next_sweep_ns_ NT_GUARDED_BY(mutex_) = 0;
 };
 
-// What every call of the ClockGateway uses; outlives them all.
+// What every call of the ClockGateway uses; must outlive them all.
 struct ClockDeps {
   ProbeKeys& keys;
-  uint16_t probe_port = 0;  // UDP; 0: there is none
+  uint16_t probe_port = 0;  // UDP; 0: none
   ClockEvidenceWriter& writer;
   EvidenceAllowance& allowance;
   ClockMetrics& metrics;
   const Clock& clock;
-  std::atomic<size_t>& calls;  // how many there are
+  std::atomic<size_t>& calls;  // number of open report calls
 };
 
-// One agent's report about its clocks. One thing after the other: a batch is read when the last one
-// is durable, so that a call holds one at most, and there is no lock. Deletes itself when gRPC says
-// OnDone.
+// One agent's report about its clocks. Strictly sequential: a batch is read once the previous one
+// is durable, so a call holds one batch at most and needs no lock. Deletes itself in OnDone.
 class ClockReportCall final : public grpc::ServerBidiReactor<v1::ClockReport, v1::ClockOrder> {
  public:
   explicit ClockReportCall(const ClockDeps& deps);
@@ -64,7 +63,7 @@ class ClockReportCall final : public grpc::ServerBidiReactor<v1::ClockReport, v1
  private:
   void OnHello(const v1::ClockHello& hello);
   void OnBatch(const v1::ClockEvidenceBatch& batch);
-  // The receipt of what is not stored, as it will never be better, has the agent let go of it.
+  // Drops a batch that will never be acceptable. The receipt makes the agent drop it, too.
   void LetGo(uint64_t number, const absl::Status& why, prometheus::Counter& counter);
   void OnStored(uint64_t number, const absl::Status& status);
   void End(const absl::Status& status);
@@ -78,9 +77,8 @@ class ClockReportCall final : public grpc::ServerBidiReactor<v1::ClockReport, v1
   bool has_key_ = false;
 };
 
-// Answers questions for the time, one at a time, with the reference timescale. gRPC tells one thing
-// after the other here, as each step begins the next one; there is no lock. Deletes itself when
-// gRPC says OnDone.
+// Answers requests for the time, one at a time, with the reference timescale. Each step starts the
+// next, so gRPC's callbacks are sequential and no lock is needed. Deletes itself in OnDone.
 class ClockAskCall final : public grpc::ServerBidiReactor<v1::ClockQuestion, v1::ClockAnswer> {
  public:
   ClockAskCall(const ReferenceTimescale& timescale, ClockMetrics& metrics)
@@ -111,8 +109,8 @@ class ClockAskCall final : public grpc::ServerBidiReactor<v1::ClockQuestion, v1:
   v1::ClockAnswer answer_;
 };
 
-// The service for clocks: each call is an object of its own. Everything given outlives the server
-// that this is registered with.
+// The gRPC service for clocks; each call is an object of its own. Everything passed in must outlive
+// the server that this is registered with.
 class ClockGateway final : public v1::ClockGateway::CallbackService {
  public:
   struct Deps {

@@ -71,8 +71,7 @@ void ControlExchange::End(const grpc::Status& status) {
   });
 }
 
-// A call that ends sends what it still has to say, but reads nothing more. A read under way is
-// ended by the finish itself.
+// An ending call sends what is queued but reads nothing more; finishing ends a read that is active.
 ControlExchange::Next ControlExchange::Plan() {
   Next next;
   if (!ending_ && !cancelled_ && !reading_ && !handling_) reading_ = next.read = true;
@@ -87,6 +86,7 @@ ControlExchange::Next ControlExchange::Plan() {
 
 void ControlExchange::OnDone() {
   deps_.connections.Remove(connection_);
+  // On the sequence, after any report that is still being handled there.
   deps_.sequence.PostTask([self = shared_from_this()] {
     if (self->agent_id_.empty()) return;
     SPDLOG_INFO("agent {} disconnected", self->agent_id_);

@@ -16,41 +16,43 @@
 
 namespace neurontrace {
 
-// What every Control call uses; outlives them all. `reports` is used on `sequence` only.
+// What every Control call uses; must outlive them all. `reports` is used on `sequence` only.
 struct ControlDeps {
   TaskRunner& sequence;
   AgentReports& reports;
   AgentConnections& connections;
 };
 
-// What is said in one agent's Control call, without the call: reports go to the coordinator's
-// sequence one after the other, the next one is read when the last was dealt with. Any thread; the
-// transport is used without the lock.
+// The conversation of one agent's Control call, without the call. Reports are handled on the
+// coordinator's sequence one at a time, and the next one is read once the last is handled, so a
+// busy coordinator slows its agents down. Any thread.
 class ControlExchange final : public BidiExchange<v1::AgentReport, v1::AgentOrder>,
                               public std::enable_shared_from_this<ControlExchange> {
  public:
   ControlExchange(const ControlDeps& deps, Transport transport)
       : BidiExchange(std::move(transport)), deps_(deps) {}
+  // Registers the connection and starts to read.
   void Begin();
 
-  // An agent that lets limits::kAgentOrdersMax orders lie is disconnected.
+  // Queues an order. An agent that leaves limits::kAgentOrdersMax orders unread is disconnected.
   void Send(v1::AgentOrder order);
+  // Ends the call with this status after sending what is queued.
   void End(const grpc::Status& status);
 
   void OnReadDone(bool ok);
   void OnDone();
 
  private:
-  void Handle();  // `incoming_`, on the sequence
+  void Handle();  // processes incoming_, on the sequence
   Next Plan() NT_REQUIRES(mutex_) override;
   void BeginRead() override { transport_.read(&incoming_); }
 
   const ControlDeps deps_;
   ConnectionId connection_ = 0;
-  std::string agent_id_;  // only on the sequence; empty until the hello
+  std::string agent_id_;  // on the sequence only; empty until the hello
 
   std::deque<v1::AgentOrder> orders_ NT_GUARDED_BY(mutex_);
-  bool handling_ NT_GUARDED_BY(mutex_) = false;  // incoming_ is the sequence's
+  bool handling_ NT_GUARDED_BY(mutex_) = false;  // incoming_ belongs to the sequence
   bool ending_ NT_GUARDED_BY(mutex_) = false;
 };
 

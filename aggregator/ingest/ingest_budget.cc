@@ -9,12 +9,13 @@
 namespace neurontrace {
 namespace {
 
-// What one that continues is likely to bring.
+// What a call that continues is likely to bring.
 constexpr size_t kMessageBytes = limits::kChunkBytesTarget;
 
 }  // namespace
 
-// Nothing is here: nobody would let those go on that wait now, as those that go may bring nothing.
+// With nothing here there is always room: nobody would release anything and let the waiting
+// continue, as calls that were let go may bring nothing.
 bool IngestBudget::HasRoom(size_t agent_bytes, size_t coming) const {
   if (bytes_ == 0) return true;
   return bytes_ + coming < bytes_max_ && agent_bytes < bytes_max_ / (agents_.size() + 1);
@@ -25,7 +26,7 @@ void IngestBudget::DropIdle(const std::string& agent_id) {
   if (it != agents_.end() && it->second.bytes == 0 && it->second.waiting.empty()) agents_.erase(it);
 }
 
-// Under the lock, so that what is told last is what is.
+// Under the lock, so that the last update shows the latest state.
 void IngestBudget::Tell() const {
   if (metrics_ == nullptr) return;
   metrics_->bytes_in_flight.Set(static_cast<double>(bytes_));
@@ -53,12 +54,14 @@ void IngestBudget::Release(const std::string& agent_id, size_t bytes) {
     waiting_ -= ready.size();
     Tell();
   }
+  // Without the lock, as they may call back.
   for (const auto& go_on : ready) go_on();
 }
 
-// One call of each agent in turn, until nobody who waits has room. The first has it whatever its
-// message may bring: otherwise a budget smaller than a message would let nobody go on. Who still
-// waits then is let go by what is here; who may go and has nothing to send, or is gone, is not.
+// Takes one call of each agent in turn until no waiting agent has room. The first one has room
+// whatever its message brings; otherwise a budget smaller than a message would let nobody continue.
+// The remaining calls continue when something here is released. They cannot rely on the calls
+// taken, which may have nothing to send or be gone.
 std::vector<std::function<void()>> IngestBudget::TakeReady() {
   std::vector<std::function<void()>> ready;
   absl::flat_hash_map<std::string, size_t> of_agent;  // what it is likely to bring

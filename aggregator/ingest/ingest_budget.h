@@ -13,25 +13,26 @@
 
 namespace neurontrace {
 
-// How many bytes of chunks may be received and not yet durable: over all agents, and for each of
-// them, so that a loud one cannot keep a quiet one waiting. An agent's share is what all of it
-// gives when it is cut among the agents that have bytes here or wait, and one more: there is room
-// for the next one to come at any time. Who is over their share is not read from, which HTTP/2 flow
-// control makes the agent feel; each call exceeds it by at most the one message that it was
-// reading. Any thread.
+// Limits the bytes of chunks that are received and not yet durable, in total and per agent, so that
+// a busy agent cannot keep a quiet one waiting. An agent's share is the total divided by the number
+// of agents that have bytes here or wait, plus one; so there is always room for a new one.
+//
+// A call whose agent exceeds its share is not read from, which HTTP/2 flow control makes the agent
+// feel. Each call exceeds the share by at most the one message that it was reading. Any thread.
 class IngestBudget {
  public:
-  // `metrics` says what is here and who waits, as it changes; null: nobody is told. Outlives this.
+  // `metrics` shows bytes and waiting calls as they change; may be null, and must outlive this.
   explicit IngestBudget(size_t bytes_max, IngestMetrics* metrics = nullptr)
       : bytes_max_(bytes_max), metrics_(metrics) {}
 
+  // Adds bytes that have arrived; never refuses.
   void Take(const std::string& agent_id, size_t bytes);
-  // Lets those go on that wait for room, on this thread: one call of each agent in turn, no more
-  // than the room is likely to be for; all of them when nothing is left here.
+  // Removes bytes and lets waiting calls continue, on this thread: one call of each agent in turn,
+  // as many as there is likely room for, and all of them if nothing is left here.
   void Release(const std::string& agent_id, size_t bytes);
 
-  // Runs `go_on` now if there is room for the agent, else when there is, in the order of the
-  // agent's asking. It must be quick.
+  // Runs `go_on` now if there is room for the agent, otherwise later, in the order of the agent's
+  // requests. `go_on` must be quick.
   void WhenRoom(const std::string& agent_id, std::function<void()> go_on);
 
   size_t bytes() const;
@@ -39,7 +40,7 @@ class IngestBudget {
  private:
   struct Agent {
     size_t bytes = 0;
-    std::deque<std::function<void()>> waiting;  // at most one a call
+    std::deque<std::function<void()>> waiting;  // at most one per call
   };
 
   bool HasRoom(size_t agent_bytes, size_t coming) const NT_REQUIRES(mutex_);
@@ -53,7 +54,7 @@ class IngestBudget {
   size_t bytes_ NT_GUARDED_BY(mutex_) = 0;
   size_t waiting_ NT_GUARDED_BY(mutex_) = 0;                              // over all agents
   absl::flat_hash_map<std::string, Agent> agents_ NT_GUARDED_BY(mutex_);  // with bytes or waiting
-  std::deque<std::string> turns_ NT_GUARDED_BY(mutex_);  // agents that wait, each once, in order
+  std::deque<std::string> turns_ NT_GUARDED_BY(mutex_);  // waiting agents, each once, in order
 };
 
 }  // namespace neurontrace

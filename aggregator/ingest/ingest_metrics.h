@@ -8,8 +8,8 @@
 
 namespace neurontrace {
 
-// Counts what chunk admission decides; docs/operator/metrics.md describes it. The registry owns
-// them. Any thread.
+// Counts the results of chunk admission (docs/operator/metrics.md). The registry owns the metrics.
+// Any thread.
 struct IngestMetrics {
   explicit IngestMetrics(prometheus::Registry& registry);
 

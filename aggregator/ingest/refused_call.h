@@ -11,15 +11,15 @@
 
 namespace neurontrace {
 
-// Whether a call from this address, as gRPC says it, may begin; the error says when to try again.
-// Any thread. Empty: all may.
+// Returns whether a call from this address, as gRPC names it, may start; the error says when to try
+// again. Any thread. Empty: every call may.
 using AdmitCall = std::function<absl::Status(const std::string& peer)>;
 
 inline absl::Status Admitted(const AdmitCall& admit, const grpc::ServerContextBase& context) {
   return admit ? admit(context.peer()) : absl::OkStatus();
 }
 
-// A call that ends with an error before it has begun. Deletes itself when gRPC says OnDone.
+// A call that ends with an error before it starts. Deletes itself in OnDone.
 template <typename Request, typename Response>
 class RefusedCall final : public grpc::ServerBidiReactor<Request, Response> {
  public:

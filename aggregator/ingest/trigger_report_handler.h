@@ -9,7 +9,8 @@
 
 namespace neurontrace {
 
-// Takes what agents report about triggers. All on the coordinator's sequence.
+// Receives what agents report about triggers, on the coordinator's sequence. An interface because
+// aggregator/triggers depends on this folder.
 class TriggerReportHandler {
  public:
   virtual ~TriggerReportHandler() = default;
@@ -17,7 +18,7 @@ class TriggerReportHandler {
   // Returns the rules, as an order for an agent that has just been welcomed.
   virtual v1::AgentOrder RulesOrder() const = 0;
   virtual void OnFired(const std::string& agent_id, const TriggerFired& fired) = 0;
-  // The status of a worker in a capture, whatever the coordinator makes of it.
+  // Receives the status of a worker in a capture, even if the coordinator ignores it.
   virtual void OnWorkerStatus(const std::string& agent_id, const CaptureWorkerStatus& status) = 0;
 };
 

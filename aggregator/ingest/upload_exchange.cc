@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint32_t kRetryDelayMs = 1'000;
 
-// Messages of one call that are being validated, or wait for one before them.
+// Messages of one call that are being validated, or wait for an earlier one.
 constexpr size_t kArrivalsMax = 4;
 
 }  // namespace
@@ -34,7 +34,7 @@ void UploadAcks::OnResult(uint32_t stream_ref, uint64_t sequence,
   Stream& stream = streams_[stream_ref];
   stream.expected = std::max(stream.expected, sequence + 1);
   if (!result.ok()) {
-    // One that comes again and fails again is told again: without an answer its agent would wait.
+    // A chunk that is sent again and fails again is refused again: its agent waits for an answer.
     if (stream.going_back_to == stream.durable && stream.failed != sequence) return;
     stream.going_back_to = stream.durable;
     stream.failed = sequence;
@@ -51,6 +51,7 @@ void UploadAcks::OnResult(uint32_t stream_ref, uint64_t sequence,
       return;
     case PutOutcome::kGap:
       stream.durable = result->next_sequence;
+      // One refusal makes the agent go back; the chunks that were already under way need none.
       if (stream.going_back_to == stream.durable) return;
       stream.going_back_to = stream.durable;
       Refuse(stream_ref, sequence, v1::REFUSAL_CODE_GAP, "a chunk before this one is missing");
@@ -74,7 +75,6 @@ void UploadAcks::OnResult(uint32_t stream_ref, uint64_t sequence,
 void UploadAcks::OnRefused(uint32_t stream_ref, std::optional<uint64_t> sequence,
                            v1::RefusalCode code, const std::string& reason) {
   Stream& stream = streams_[stream_ref];
-  // What follows has to be told apart again from what was under way before.
   stream.going_back_to.reset();
   Refuse(stream_ref, sequence.value_or(stream.expected), code, reason);
 }
@@ -123,7 +123,6 @@ void UploadExchange::Begin() {
 
 void UploadExchange::OnReadDone(bool ok) {
   Arrival* arrival = nullptr;
-  // The next message may come while this one is looked at.
   Change([&]() NT_REQUIRES(mutex_) {
     reading_ = false;
     if (!ok || cancelled_) {
@@ -156,8 +155,8 @@ void UploadExchange::Judge(Arrival& arrival) {
   HandOver();
 }
 
-// Gives the writer, in order, whatever is ready. The thread that finds another one at it leaves its
-// arrival to that one.
+// Passes everything that is ready to the writer, in order. If another thread is doing so already,
+// it also takes what this one has added.
 void UploadExchange::HandOver() {
   MutexLock lock(mutex_);
   if (handing_over_) return;
@@ -170,6 +169,7 @@ void UploadExchange::HandOver() {
       deps_.metrics.refused_malformed.Increment();
       acks_.OnRefused(stream_ref, arrival->sequence, v1::REFUSAL_CODE_MALFORMED,
                       std::string(arrival->verdict->status().message()));
+      // Neither the budget nor the writer is called with the lock, as both may call back.
       lock.Unlock();
       deps_.budget.Release(agent_id_, arrival->bytes);
       lock.Lock();
@@ -230,6 +230,7 @@ UploadExchange::Next UploadExchange::Plan() {
     outgoing_ = acks_.Take();
     next.write = true;
   }
+  // Everything that was received gets an answer before the call finishes.
   const bool is_answered = arrivals_.empty() && at_writer_ == 0 && acks_.pending() == 0;
   if ((cancelled_ || (all_read_ && is_answered)) && !reading_ && !writing_) {
     finished_ = true;

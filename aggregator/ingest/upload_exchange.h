@@ -22,35 +22,37 @@
 
 namespace neurontrace {
 
-// What one Upload call has to tell its agent. Acknowledgements are cumulative: several of one
-// stream that wait become one. A stream that has to go back is told once; the chunks that were
-// under way behind the gap are passed over in silence until the stream continues or another refusal
-// comes. A plain value; the owner keeps it on one thread at a time.
+// Collects the answers of one Upload call. Acknowledgements are cumulative: several waiting ones of
+// a stream become one. A stream that has to go back is told so once. The chunks that were under way
+// behind the gap get no answer until the stream continues or another refusal is due. A plain value,
+// used by one thread at a time.
 class UploadAcks {
  public:
-  // Registers the number that the agent uses; false when there are too many.
+  // Registers the number that the agent uses for a stream. Returns false beyond
+  // limits::kUploadStreamsMax.
   bool Know(uint32_t stream_ref);
 
-  // The outcome of a chunk: an error means that nothing was stored and that it may be sent again.
+  // Takes the result of a chunk. An error means that nothing was stored and it may be sent again.
   void OnResult(uint32_t stream_ref, uint64_t sequence, const absl::StatusOr<PutResult>& result);
 
-  // A chunk that will never be stored. Without a `sequence`, because the header cannot be read, it
-  // is taken for the one that was expected.
+  // Refuses a chunk that will never be stored. Without a `sequence`, because its header is
+  // unreadable, it is assumed to be the expected one.
   void OnRefused(uint32_t stream_ref, std::optional<uint64_t> sequence, v1::RefusalCode code,
                  const std::string& reason);
 
   size_t pending() const { return refusals_.size() + moved_.size(); }
-  // The next one to send: acknowledgements first, as they free the agent's window. Not when empty.
+  // Returns the next answer: acknowledgements first, as they free the agent's window. Requires a
+  // pending one.
   v1::UploadAck Take();
 
  private:
   struct Stream {
-    uint64_t durable = 0;   // everything below it is
-    uint64_t expected = 0;  // behind the highest sequence seen
-    bool moved = false;     // in moved_
-    // Told to go back to this sequence, and not continued since.
+    uint64_t durable = 0;   // everything below it is durable
+    uint64_t expected = 0;  // one above the highest sequence seen
+    bool moved = false;     // is in moved_
+    // The sequence that the agent was told to go back to and has not continued from.
     std::optional<uint64_t> going_back_to;
-    std::optional<uint64_t> failed;  // the chunk whose failure was told last
+    std::optional<uint64_t> failed;  // the chunk whose failure was reported last
   };
   void Refuse(uint32_t stream_ref, uint64_t sequence, v1::RefusalCode code,
               const std::string& reason, uint32_t retry_delay_ms = 0);
@@ -60,22 +62,22 @@ class UploadAcks {
   std::deque<v1::UploadAck> refusals_;
 };
 
-// What every Upload call uses; outlives them all.
+// What every Upload call uses; must outlive them all.
 struct UploadDeps {
   ChunkAdmission& door;
-  // Takes chunks for the store, in order; see ChunkWriter::Submit.
+  // Passes chunks to the store in order; see ChunkWriter::Submit.
   std::function<void(ReceivedChunk, ChunkWriter::Done)> submit;
   IngestBudget& budget;
   IngestMetrics& metrics;
 };
 
-// The metadata that names the agent of an Upload call.
+// The metadata key with the agent's id of an Upload call.
 inline constexpr char kAgentIdKey[] = "neurontrace-agent-id";
 
-// What is said in one agent's Upload call, without the call. Messages are validated on the threads
-// that bring them, several at once, and handed to the writer in the order they came; answers go
-// back as the writer gives results. Any thread; the transport is used without the lock. Lives until
-// the transport lets go of it and the writer has answered everything.
+// The conversation of one agent's Upload call, without the call. Messages are validated on the
+// threads that deliver them, several at once, and passed to the writer in the order of arrival.
+// Answers are sent as the writer produces results. Any thread. Lives until the transport releases
+// it and the writer has answered everything.
 class UploadExchange final : public BidiExchange<v1::ChunkEnvelope, v1::UploadAck>,
                              public std::enable_shared_from_this<UploadExchange> {
  public:
@@ -86,21 +88,23 @@ class UploadExchange final : public BidiExchange<v1::ChunkEnvelope, v1::UploadAc
   void OnDone();
 
  private:
-  // A message from its arrival until all before it have gone to the writer.
+  // A message from its arrival until all before it have been passed to the writer.
   struct Arrival {
     v1::ChunkEnvelope envelope;
     std::optional<absl::StatusOr<ReceivedChunk>> verdict;
-    std::optional<uint64_t> sequence;  // where the header of a refused one can be read
+    std::optional<uint64_t> sequence;  // of a refused one, if its header is readable
     size_t bytes = 0;
   };
 
+  // Judge validates a message; HandOver passes on what is ready; OnRoom continues a read that
+  // waited.
   void Judge(Arrival& arrival);
   void OnRoom();
   void HandOver();
   void OnResult(uint32_t stream_ref, uint64_t sequence, const absl::StatusOr<PutResult>& result);
   void CountRefusal(const absl::StatusOr<PutResult>& result);
   Next Plan() NT_REQUIRES(mutex_) override;
-  void BeginRead() override;  // once there is room for it
+  void BeginRead() override;  // waits for room in the budget
 
   const UploadDeps deps_;
   const std::string agent_id_;
@@ -110,7 +114,7 @@ class UploadExchange final : public BidiExchange<v1::ChunkEnvelope, v1::UploadAc
   size_t at_writer_ NT_GUARDED_BY(mutex_) = 0;
   bool handing_over_ NT_GUARDED_BY(mutex_) =
       false;                                     // one thread at a time, so that the order stays
-  bool asking_ NT_GUARDED_BY(mutex_) = false;    // for room in the budget
+  bool asking_ NT_GUARDED_BY(mutex_) = false;    // waits for room in the budget
   bool all_read_ NT_GUARDED_BY(mutex_) = false;  // the agent has ended its side, or is gone
 };
 

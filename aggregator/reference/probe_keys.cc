@@ -6,7 +6,7 @@
 namespace neurontrace {
 namespace {
 
-// While an agent connects again it has two.
+// An agent that reconnects has two keys for a while.
 constexpr size_t kKeysMax = 2 * size_t{limits::kAgentsMax};
 
 }  // namespace
@@ -32,7 +32,8 @@ ProbeKeys::Verdict ProbeKeys::Check(std::string_view packet, uint64_t now_ns,
   const MutexLock lock(mutex_);
   const auto known = keys_.find(*key_id);
   if (known == keys_.end()) return Verdict::kUnknownKey;
-  // By the key and not by the address, which is anybody's to write on a packet.
+  // Limited by key and not by address, as anybody can write any address on a packet. Checked before
+  // the cryptography, which is the expensive part.
   if (!known->second.failures.HasSome(now_ns)) return Verdict::kTooMany;
   const Verdict verdict = Judge(known->second, packet, now_ns, question);
   if (verdict != Verdict::kGenuine) known->second.failures.Take(now_ns);
@@ -43,6 +44,7 @@ ProbeKeys::Verdict ProbeKeys::Judge(Known& known, std::string_view packet, uint6
                                     ProbeQuestion& question) {
   const auto genuine = known.cipher.DecodeQuestion(packet);
   if (!genuine) return Verdict::kForged;
+  // Only authentic packets enter the window; others could make it reject genuine ones.
   if (!known.window.TakeNew(genuine->sequence)) return Verdict::kReplayed;
   if (!known.answers.HasSome(now_ns)) return Verdict::kTooMany;
   known.answers.Take(now_ns);

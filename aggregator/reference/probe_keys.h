@@ -14,38 +14,42 @@
 
 namespace neurontrace {
 
-// The keys of the agents that are connected, one for each control call, and what they were used
-// for. Any thread.
+// The keys of connected agents, one for each clock report call, with the limits on their use.
+// Probes are packets that anybody can send, so only authentic ones are answered
+// (docs/formats/probe.md). Any thread.
 class ProbeKeys {
  public:
+  // A new key.
   struct Given {
     uint64_t key_id = 0;
     ProbeKey key{};
   };
+  // The result of checking a packet.
   enum class Verdict : uint8_t {
     kGenuine,
-    kMalformed,   // no question
-    kUnknownKey,  // of nobody who is connected
-    kForged,      // the code is not the key's
-    kReplayed,    // it was here before, or is too old to know
-    kTooMany,     // more than limits::kProbesPerSecondMax, or too many that were none
+    kMalformed,   // not a question
+    kUnknownKey,  // of no connected agent
+    kForged,      // its authentication code does not match the key
+    kReplayed,    // seen before, or too old to tell
+    kTooMany,     // above limits::kProbesPerSecondMax, or too many invalid ones
   };
 
-  // `random` outlives this; calls may come from any thread.
+  // `random` must outlive this.
   explicit ProbeKeys(Random& random) : random_(random) {}
 
-  // A new key; nullopt when there are as many as there may be.
+  // Returns a new key; nullopt at the limit.
   std::optional<Given> Give();
+  // Forgets a key when its call ends.
   void TakeBack(uint64_t key_id);
 
-  // Judges a packet that came at `now_ns`, which does not go back; kGenuine once for each question,
-  // which is then in `question`.
+  // Judges a packet that arrived at `now_ns`, which must not go back. Returns kGenuine once for
+  // each question and then sets `question`.
   Verdict Check(std::string_view packet, uint64_t now_ns, ProbeQuestion& question);
-  // nullopt when the key was taken back meanwhile.
+  // Authenticates an answer; nullopt if the key was taken back in between.
   std::optional<ProbePacket> Encode(const ProbeAnswer& answer);
 
  private:
-  // So many a second on average, and so many at once.
+  // A token bucket: kPerSecond on average, kAtOnce in a burst.
   template <uint32_t kPerSecond, uint32_t kAtOnce>
   class Allowance {
    public:
@@ -54,7 +58,7 @@ class ProbeKeys {
 
    private:
     static constexpr uint64_t kEachNs = 1'000'000'000 / kPerSecond;
-    uint64_t due_ns_ = 0;  // when all of it is there again
+    uint64_t due_ns_ = 0;  // when all of it is available again
   };
   struct Known {
     ProbeCipher cipher;

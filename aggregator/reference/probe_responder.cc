@@ -24,14 +24,15 @@ prometheus::Counter& MakeRefused(prometheus::Registry& registry, const std::stri
                      "Probe packets dropped without an answer", {{"reason", reason}});
 }
 
+// Packets per system call.
 constexpr size_t kAtOnceMax = 64;
 constexpr int kLookIntervalMs = 1'000;
-// One more than a packet has, so that a longer one shows.
+// One more than a valid packet, so that a longer one is noticed.
 constexpr size_t kPacketBytesMax = kProbePacketBytes + 1;
-// Agents ask twice a second, each at a time of its own, but all of them again when this starts.
+// Agents ask twice a second at different times, but all of them at once when this starts.
 constexpr int kReceiveBufferBytes = 4 << 20;
 
-// Of one received packet: all that recvmmsg fills, and what goes back.
+// Everything of one received packet that recvmmsg fills.
 struct Slot {
   char packet[kPacketBytesMax];
   sockaddr_storage from;
@@ -39,7 +40,8 @@ struct Slot {
   alignas(cmsghdr) char control[256];
 };
 
-// The address that the packet went to, as control data for the answer; its length in `to`.
+// Copies the address that the packet was sent to as control data for the answer; returns its
+// length. Without it, a host with several addresses may answer from another one than was asked.
 size_t CopyDestination(const msghdr& message, char (&to)[64]) {
   for (cmsghdr* control = CMSG_FIRSTHDR(&message); control != nullptr;
        control = CMSG_NXTHDR(const_cast<msghdr*>(&message), control)) {
@@ -49,7 +51,7 @@ size_t CopyDestination(const msghdr& message, char (&to)[64]) {
     const size_t bytes = CMSG_ALIGN(control->cmsg_len);
     if (bytes > sizeof(to)) return 0;
     memcpy(to, control, control->cmsg_len);
-    // Which way the answer takes is the routing table's business.
+    // The interface is left to the routing table.
     if (is_v4) {
       auto* const info = reinterpret_cast<in_pktinfo*>(CMSG_DATA(reinterpret_cast<cmsghdr*>(to)));
       info->ipi_ifindex = 0;
@@ -62,6 +64,7 @@ size_t CopyDestination(const msghdr& message, char (&to)[64]) {
   return 0;
 }
 
+// Receives and answers packets on the responder's thread.
 class Receiver {
  public:
   Receiver(int socket, const ProbeResponder::Deps& deps)
@@ -69,10 +72,10 @@ class Receiver {
     Look();
   }
 
-  // So that what the next packet's stamp is compared with is not old.
+  // Keeps the comparison between kernel stamps and raw recent for the next packet.
   void Look() { stamps_.Look(); }
 
-  // Takes what is there and answers it.
+  // Receives what is available and answers it.
   void Work() {
     for (size_t i = 0; i < kAtOnceMax; ++i) {
       slots_[i].buffer = {.iov_base = slots_[i].packet, .iov_len = kPacketBytesMax};
@@ -148,7 +151,7 @@ class Receiver {
   const int socket_;
   const ProbeResponder::Deps& deps_;
   ReceiveStamps stamps_;
-  uint64_t now_ns_ = 0;  // raw; of the packets at hand
+  uint64_t now_ns_ = 0;  // raw time of the current packets
   std::array<Slot, kAtOnceMax> slots_;
   std::array<mmsghdr, kAtOnceMax> messages_;
 };
@@ -168,12 +171,12 @@ absl::StatusOr<UniqueFd> Bind(const addrinfo& address) {
   if (bind(fd.get(), address.ai_addr, address.ai_addrlen) != 0) {
     return Unavailable("bind: {}", strerror(errno));
   }
-  // Without the kernel's stamps probes are answered all the same, with wider ones.
+  // Without the kernel's stamps probes are answered with wider bounds.
   EnableReceiveStamps(fd.get()).IgnoreError();
   return fd;
 }
 
-// NOT_FOUND where it is not an address of this machine.
+// Fails with NOT_FOUND if `name` is not an address of this machine.
 absl::StatusOr<UniqueFd> BindTo(const std::string& name, uint16_t port) {
   addrinfo hints{};
   hints.ai_flags = AI_PASSIVE;
@@ -217,7 +220,7 @@ absl::StatusOr<std::unique_ptr<ProbeResponder>> ProbeResponder::Start(const std:
                                                                       const Deps& deps) {
   std::string name = host;
   if (name.starts_with('[') && name.ends_with(']')) name = name.substr(1, name.size() - 2);
-  // gRPC listens to both families where it listens to every address, and agents use either.
+  // gRPC listens on both families when it listens on every address, and agents use either.
   absl::StatusOr<UniqueFd> socket = absl::UnavailableError("no IPv6");
   if (name == "0.0.0.0") socket = BindTo("::", port);
   if (!socket.ok()) socket = BindTo(name, port);
@@ -244,7 +247,7 @@ ProbeResponder::ProbeResponder(const Deps& deps, UniqueFd socket, UniqueFd stop,
 
 ProbeResponder::~ProbeResponder() {
   const uint64_t one = 1;
-  // An eventfd that is full is readable, which is all that is wanted.
+  // A full eventfd is readable, too, which suffices.
   [[maybe_unused]] const ssize_t written = write(stop_.get(), &one, sizeof(one));
   if (thread_.joinable()) thread_.join();
 }

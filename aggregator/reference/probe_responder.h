@@ -17,8 +17,7 @@
 
 namespace neurontrace {
 
-// What the responder counts; docs/operator/metrics.md describes it. The registry owns them. Any
-// thread.
+// Counts probes (docs/operator/metrics.md). The registry owns the metrics. Any thread.
 struct ProbeMetrics {
   explicit ProbeMetrics(prometheus::Registry& registry);
 
@@ -32,12 +31,13 @@ struct ProbeMetrics {
   prometheus::Counter& send_errors;
 };
 
-// Answers clock probes over UDP, on a thread of its own from Start to its end. A question is
-// received when the kernel received it; an answer is sent to where its question came from, from the
-// address that the question went to.
+// Answers clock probes over UDP on a thread of its own, from Start until its destruction. A
+// question counts as received when the kernel received it. The answer goes to where the question
+// came from, from the address that the question was sent to.
 // thread: probes: answers clock probes over UDP, and does nothing else
 class ProbeResponder {
  public:
+  // All of them must outlive this.
   struct Deps {
     const HostClocks& clocks;
     const ReferenceTimescale& timescale;
@@ -45,14 +45,15 @@ class ProbeResponder {
     ProbeMetrics& metrics;
   };
 
-  // `host` as in HOST:PORT (an IPv6 address may be in brackets), port 0: any free one. What is
-  // in `deps` outlives this. FAILED_PRECONDITION, with what to do, where nothing can be bound.
+  // `host` as in HOST:PORT, an IPv6 address possibly in brackets; port 0: any free one. Fails with
+  // FAILED_PRECONDITION, and says what to do, if it cannot bind.
   static absl::StatusOr<std::unique_ptr<ProbeResponder>> Start(const std::string& host,
                                                                uint16_t port, const Deps& deps);
   ~ProbeResponder();
   ProbeResponder(const ProbeResponder&) = delete;
   ProbeResponder& operator=(const ProbeResponder&) = delete;
 
+  // The port that is bound.
   uint16_t port() const { return port_; }
 
  private:
@@ -61,7 +62,7 @@ class ProbeResponder {
 
   const Deps deps_;
   const UniqueFd socket_;
-  const UniqueFd stop_;  // readable when it is time to end
+  const UniqueFd stop_;  // an eventfd, readable when it is time to end
   const uint16_t port_;
   std::thread thread_;
 };

@@ -8,9 +8,9 @@
 
 namespace neurontrace {
 
-// The timescale of an aggregator: its host's CLOCK_MONOTONIC_RAW and an offset that was chosen
-// once, so that it looked like time since the Unix epoch then. It is never steered; what it is to
-// UTC is for others to find out. Any thread.
+// The timescale of an aggregator: its host's CLOCK_MONOTONIC_RAW plus an offset that was chosen
+// once, so that it looked like time since the Unix epoch at that moment. It is never steered, and
+// its relation to UTC is determined from evidence. Any thread. `clocks` must outlive it.
 class ReferenceTimescale {
  public:
   ReferenceTimescale(const HostClocks& clocks, uint32_t epoch, uint64_t offset_ns)
@@ -18,7 +18,7 @@ class ReferenceTimescale {
 
   uint64_t NowNs() const { return FromRaw(clocks_.RawNs()); }
   uint64_t FromRaw(uint64_t raw_ns) const { return raw_ns + offset_ns_; }
-  // Names it: the same number, the same offset and the same boot of the host.
+  // Names the timescale: the same number means the same offset and the same boot of the host.
   uint32_t epoch() const { return epoch_; }
 
  private:
@@ -27,8 +27,8 @@ class ReferenceTimescale {
   const uint64_t offset_ns_;
 };
 
-// Names what this host's raw counts from: the boot, and where this process lives in a time
-// namespace (time_namespaces(7)) the shift that it sees. Empty where the kernel does not say.
+// Identifies what this host's raw clock counts from: the boot, and the offset that a process in a
+// time namespace sees (time_namespaces(7)). Empty if the kernel does not tell.
 std::string RawOrigin();
 
 }  // namespace neurontrace

@@ -15,6 +15,7 @@
 namespace neurontrace {
 namespace {
 
+// Ticks carry out moments of captures, which are announced at least 60 ms ahead.
 constexpr uint64_t kTickNs = 20'000'000;       // while a capture runs
 constexpr uint64_t kIdleTickNs = 200'000'000;  // otherwise
 constexpr uint64_t kPublishIntervalNs = 1'000'000'000;
@@ -40,7 +41,8 @@ bool Maintenance::ReleaseForDeletion(const CaptureId& capture) {
     deps_.coordinator.Forget(capture);
     return deps_.coordinator.FindRunning(capture) == nullptr;
   });
-  return is_free.value_or(false);  // it is asked for again
+  // A sequence that does not answer counts as using the capture; retention asks again.
+  return is_free.value_or(false);
 }
 
 void Maintenance::OnExpired(const Expired& expired) {
@@ -54,6 +56,7 @@ void Maintenance::OnExpired(const Expired& expired) {
 
 void Maintenance::RunDiskChores() {
   Storage& storage = deps_.storage;
+  // First, because the rest fails anyway if the store cannot be written.
   storage.CheckHealth();
   for (const CaptureId& id : deps_.previews.Reap()) {
     deps_.sequence.PostTask([this, id] { deps_.coordinator.Forget(id); });
@@ -75,6 +78,8 @@ void Maintenance::Tick() {
     CheckMachineClock();
     PublishMetrics();
   }
+  // Nothing is due in milliseconds without a running capture, and an idle aggregator should cost
+  // little.
   const bool is_idle = deps_.coordinator.running() == 0;
   deps_.sequence.PostDelayedTask([this] { Tick(); }, is_idle ? kIdleTickNs : kTickNs);
 }
@@ -106,7 +111,7 @@ void Maintenance::PublishMetrics() {
   CanaryAges& canaries = deps_.canaries;
   canaries.KeepOnly(
       [&coordinator](const CaptureId& id) { return coordinator.FindRunning(id) != nullptr; });
-  // No canary is due from an agent that is lost: captures continue with the others.
+  // No canary is due from a lost agent: captures continue with the others.
   const uint64_t now_ns = deps_.clock.RealtimeNs();
   canaries.ForgetLost(limits::kAgentLostForNs, published_monotonic_ns_,
                       [&](const std::string& agent_id) {

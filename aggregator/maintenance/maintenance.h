@@ -26,12 +26,12 @@
 
 namespace neurontrace {
 
-// Runs what an aggregator does periodically: on the coordinator's sequence its ticks, metrics, and
-// a watch over the machine's clock; on the thread of retention deletions and whatever else waits
+// Runs the aggregator's periodic work. On the coordinator's sequence: ticks, metrics and a watch
+// over the machine's clock. On the thread of retention: deletions and everything else that waits
 // for the disk. Works from its construction until End.
 class Maintenance final : public RetentionOwner {
  public:
-  // All outlive it.
+  // All of them must outlive this.
   struct Deps {
     TaskRunner& sequence;
     LoopWatchdog& turns;  // of the sequence
@@ -55,8 +55,8 @@ class Maintenance final : public RetentionOwner {
   Maintenance(const Maintenance&) = delete;
   Maintenance& operator=(const Maintenance&) = delete;
 
-  // Ends the thread of retention, while the sequence still runs. Ticks last as long as the
-  // sequence, which must have ended when this is destroyed.
+  // Ends the thread of retention while the sequence still runs, because retention asks the
+  // sequence. Ticks continue as long as the sequence, which must have ended when this is destroyed.
   void End() { retention_.End(); }
 
  private:
@@ -73,7 +73,7 @@ class Maintenance final : public RetentionOwner {
   const Deps deps_;
   ClockBoundMetrics clock_bounds_;       // on the thread of retention
   uint64_t published_monotonic_ns_ = 0;  // on the sequence
-  RetentionService retention_;           // last: its thread uses this
+  RetentionService retention_;           // last: its thread uses this object
 };
 
 }  // namespace neurontrace

@@ -14,11 +14,11 @@
 namespace neurontrace {
 namespace {
 
-// Of a capture that is over its size, the oldest so much of its time goes at once from all streams.
+// A capture above its size loses time slices from all streams, each this fraction of its excess.
 constexpr uint64_t kSlicesPerExcess = 2;
 constexpr uint64_t kSliceMinNs = 1'000'000;
 constexpr int kSlicesMax = 64;
-// How often the log says what a running capture has lost to its retention.
+// How often the log reports what a running capture has lost to its retention.
 constexpr uint64_t kSayIntervalNs = 600'000'000'000;
 
 bool IsTrimmed(const CaptureRecord& record) {
@@ -29,7 +29,7 @@ bool IsTrimmed(const CaptureRecord& record) {
 // When an ended capture is to be deleted, by the aggregator's clock.
 uint64_t DeleteAtNs(const CaptureRecord& record,
                     const std::function<uint64_t(uint64_t stamp_ns)>& set_forward_since) {
-  // Of a continuous one the retention is how much of it is kept, and not for how long after it.
+  // The retention of a continuous capture is how much of it is kept, not how long after its end.
   if (record.spec.retention.duration_ns == 0 || record.spec.mode == CaptureMode::kContinuous) {
     return UINT64_MAX;
   }
@@ -74,13 +74,15 @@ void StreamAge::Note(const StreamRecord& record, const ClockMap& map, const Rete
   next_sequence_ = record.next_sequence;
   first_timestamp_ns_ = record.first_timestamp_ns;
   events_ = record.events;
+  // Marks of chunks that have expired are useless.
   while (marks_.size() > 1 && marks_[1].next_sequence <= first_sequence_) marks_.pop_front();
   if (has_more &&
       (marks_.empty() || now.monotonic_ns >= marks_.back().monotonic_ns + mark_spacing_ns_)) {
     marks_.push_back({now.monotonic_ns, record.next_sequence});
   }
   if (marks_.size() > kMarksMax) {
-    // Every second one, also of those to come: what came is then taken for younger than it is.
+    // Keeps every second mark, and spaces later ones accordingly. Chunks then count as younger than
+    // they are, which is the safe direction.
     mark_spacing_ns_ *= 2;
     for (size_t i = 1; i < marks_.size() - 1; ++i) marks_.erase(marks_.begin() + i);
   }
@@ -90,6 +92,7 @@ void StreamAge::Note(const StreamRecord& record, const ClockMap& map, const Rete
   } else if (map.is_identity()) {
     by_receipt_ =
         record.last_timestamp_ns > now.realtime_ns + kAheadMaxNs ||
+        // Only new chunks show whether timestamps are plausibly recent; old ones are old.
         (has_more ? record.last_timestamp_ns < SubtractSaturating(now.realtime_ns, behind_max_ns_)
                   : by_receipt_);
   } else {
@@ -97,7 +100,7 @@ void StreamAge::Note(const StreamRecord& record, const ClockMap& map, const Rete
   }
 }
 
-// All before the newest mark that is so old had come by then.
+// Returns the sequence below which everything had arrived `age_ns` ago.
 uint64_t StreamAge::ReceivedBefore(uint64_t age_ns) const {
   uint64_t sequence = 0;
   for (const Mark& mark : marks_) {
@@ -167,8 +170,8 @@ class CaptureRetention::Pass {
                            .first->second;
       age.Note(stream, map, now);
       by_receipt += age.is_by_receipt() ? 1 : 0;
-      // Samples of hosts go with what is equally old, and do not say how much goes at once: their
-      // chunks are long and small.
+      // Host samples expire with events of the same age, but do not determine the size of a slice:
+      // their chunks are long and small.
       if (stream.identity.kind == StreamKind::kHost) continue;
       span_max_ns_ = std::max(span_max_ns_, stream.chunk_span_max_ns);
       oldest_ns_ = std::max(oldest_ns_, age.OldestNs());
@@ -177,7 +180,7 @@ class CaptureRetention::Pass {
     return absl::OkStatus();
   }
 
-  // From the oldest on, until so many bytes are gone.
+  // Deletes from the oldest stream on until `bytes_max` bytes are gone.
   absl::Status OlderThan(uint64_t age_ns, uint64_t bytes_max) {
     std::vector<std::pair<uint64_t, uint32_t>> oldest;
     for (const auto& [number, age] : running_.ages) oldest.emplace_back(age.OldestNs(), number);
@@ -189,7 +192,8 @@ class CaptureRetention::Pass {
       while (trimmed_bytes_ < bytes_max && !deps_.is_ending()) {
         request.bytes_max = bytes_max - trimmed_bytes_;
         const absl::StatusOr<bool> may_go_on = Step(number, request);
-        first_error.Update(may_go_on.status());  // the others are to go all the same
+        // One failing stream must not keep the others.
+        first_error.Update(may_go_on.status());
         if (!may_go_on.value_or(false)) break;
       }
     }
@@ -215,7 +219,7 @@ class CaptureRetention::Pass {
     return trimmed.may_go_on;
   }
 
-  // Slice by slice of time from the oldest event on, so that streams lose what is equally old.
+  // Deletes slices of time from the oldest event on, so that all streams lose the same period.
   absl::Status BeyondBytes() {
     for (int i = 0; i < kSlicesMax && !deps_.is_ending(); ++i) {
       ASSIGN_OR_RETURN(const uint64_t bytes, deps_.store.chunks().BytesOf(record_.id));
@@ -225,7 +229,7 @@ class CaptureRetention::Pass {
       const double share = static_cast<double>(excess) / static_cast<double>(bytes);
       const auto slice_ns =
           static_cast<uint64_t>(static_cast<double>(oldest_ns_) * share) / kSlicesPerExcess;
-      // At least the oldest chunk as a whole.
+      // At least one whole oldest chunk, or nothing would be deleted.
       const uint64_t step_ns = std::max(slice_ns, kSliceMinNs) + span_max_ns_;
       RETURN_IF_ERROR(OlderThan(oldest_ns_ > step_ns ? oldest_ns_ - step_ns : 0, excess));
     }
@@ -236,8 +240,8 @@ class CaptureRetention::Pass {
   const Deps& deps_;
   const CaptureRecord& record_;
   Running& running_;
-  uint64_t span_max_ns_ = 0;  // of the chunks of workers
-  uint64_t oldest_ns_ = 0;    // the same, now
+  uint64_t span_max_ns_ = 0;  // the longest chunk of a worker
+  uint64_t oldest_ns_ = 0;    // age of the oldest event of a worker
   uint64_t trimmed_bytes_ = 0;
 };
 
@@ -256,7 +260,7 @@ absl::Status CaptureRetention::Run() {
     const absl::Status status = Look(id);
     if (!status.ok()) deps_.metrics.errors.Increment();
     first_error.Update(status);
-    // Those that were deleted meanwhile are not carried on.
+    // Captures that were deleted in between are not carried over.
     if (auto node = running_.extract(id)) running.insert(std::move(node));
     if (auto node = delete_at_.extract(id)) delete_at.insert(std::move(node));
   }
@@ -278,7 +282,7 @@ absl::Status CaptureRetention::Look(const CaptureId& id) {
     return absl::OkStatus();
   }
   const auto record = deps_.store.captures().Get(id);
-  if (absl::IsNotFound(record.status())) return absl::OkStatus();  // deleted at this moment
+  if (absl::IsNotFound(record.status())) return absl::OkStatus();  // just deleted
   RETURN_IF_ERROR(record.status());
   if (IsTrimmed(*record)) return TrimCapture(*record, running_[id]);
   if (at != running_.end()) {
@@ -297,7 +301,7 @@ absl::Status CaptureRetention::TrimCapture(const CaptureRecord& record, Running&
       now_ns + (retention_ns == 0
                     ? kPassIntervalMinNs
                     : std::clamp(retention_ns / 8, kPassIntervalMinNs, kPassIntervalMaxNs));
-  // Stamps are all there is where the clocks cannot be read.
+  // Without the clocks the timestamps themselves have to do.
   if (const absl::Status status = RefreshMaps(); !status.ok()) {
     SPDLOG_WARN("retention uses the hosts' own clocks: {}", std::string(status.message()));
   }
@@ -323,7 +327,7 @@ void CaptureRetention::LogExpiredTotals(const CaptureRecord& record, Running& ru
 
 CaptureRetention::~CaptureRetention() {
   for (auto& [id, running] : running_) {
-    // One whose record cannot be read now was deleted, or the store has failed and says so.
+    // A record that cannot be read was deleted, or the store has failed and reports that itself.
     if (const auto record = deps_.store.captures().Get(id); record.ok())
       LogExpiredTotals(*record, running);
   }
@@ -335,7 +339,7 @@ absl::Status CaptureRetention::RefreshMaps() {
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(ClockMaps maps, deps_.clock_maps());
-  // Ages refer to the maps, and are told again before they are used.
+  // Ages refer to the maps; Note sets them again before they are used.
   maps_ = std::move(maps);
   maps_monotonic_ns_ = now_ns;
   return absl::OkStatus();
@@ -343,7 +347,7 @@ absl::Status CaptureRetention::RefreshMaps() {
 
 absl::Status CaptureRetention::DeleteCapture(const CaptureRecord& record) {
   const ExportLeases::Claim claim = deps_.leases.ClaimForDeletion(record.id);
-  if (claim == nullptr || !deps_.let_go(record.id)) return absl::OkStatus();  // the next time
+  if (claim == nullptr || !deps_.let_go(record.id)) return absl::OkStatus();  // retried later
   ASSIGN_OR_RETURN(const ChunkStore::Deleted deleted, deps_.store.DeleteCapture(record.id));
   deps_.metrics.captures_deleted.Increment();
   SPDLOG_INFO(

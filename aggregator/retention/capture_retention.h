@@ -27,8 +27,7 @@
 
 namespace neurontrace {
 
-// Metrics of retention; docs/operator/metrics.md describes them. The registry owns them.
-// Any thread.
+// Metrics of retention (docs/operator/metrics.md). The registry owns them. Any thread.
 struct RetentionMetrics {
   explicit RetentionMetrics(prometheus::Registry& registry);
 
@@ -42,36 +41,38 @@ struct RetentionMetrics {
   prometheus::Gauge& streams_by_receipt;
 };
 
-// Now, by the clocks that stamps are compared with.
+// The current time on the clocks that timestamps are compared with.
 struct RetentionTime {
   uint64_t reference_ns = 0;  // what clock maps lead to
-  uint64_t realtime_ns = 0;   // of the aggregator: for stamps of hosts without a map
-  uint64_t monotonic_ns = 0;  // for when chunks came
+  uint64_t realtime_ns = 0;   // the aggregator's, for hosts without a map
+  uint64_t monotonic_ns = 0;  // for the arrival of chunks
 };
 
-// How old the chunks of one stream are: by the stamps of their events as long as these make sense,
-// else (and in a stream with a time of its own) by when they came, which is noted from pass to
-// pass. Of what came before the first pass of this process it is known only that it came by then.
-// One thread at a time.
+// How old the chunks of one stream are. Ages come from the timestamps of their events while these
+// are plausible. Otherwise, and in a stream with a time of its own, they come from the arrival of
+// chunks, which is noted from pass to pass. Of chunks from before the first pass of this process it
+// is only known that they had arrived by then. One thread at a time.
 class StreamAge {
  public:
-  // Of these, more are thinned out: so many moments of receipt are remembered of a stream.
+  // Moments of arrival that are remembered of a stream; more are thinned out.
   static constexpr size_t kMarksMax = 64;
   static constexpr uint64_t kMarkSpacingNs = 1'000'000'000;
-  // Stamps that lie so far in the future make no sense. Nor do those that lie so far in the past,
-  // or half of what is kept, as they come, of a host whose clock nobody knows.
+  // Timestamps this far in the future are implausible. So are those this far in the past, or half
+  // of the retention, on arrival, if nothing is known of the host's clock.
   static constexpr uint64_t kAheadMaxNs = 10'000'000'000;
   static constexpr uint64_t kBehindMaxNs = 60'000'000'000;
 
+  // `retention_ns` 0: limited by bytes only.
   explicit StreamAge(uint64_t retention_ns = 0);  // 0: by bytes alone
 
-  // What is stored of the stream now. `map` leads from its host's REALTIME to the reference, and is
-  // the identity where nothing is known of that.
+  // Takes what is stored of the stream now. `map` leads from its host's REALTIME to the reference,
+  // and is the identity if nothing is known; it must exist until the next call.
   void Note(const StreamRecord& record, const ClockMap& map, const RetentionTime& now);
 
-  // What is older than `age_ns`. Whatever the stamps say, what came twice as long ago goes, too.
+  // Returns which chunks are older than `age_ns`. Whatever the timestamps are, what arrived twice
+  // as long ago expires, too: a host with a wrong clock must not fill the store.
   TrimRequest OlderThan(uint64_t age_ns) const;
-  // How old the oldest event is; 0 without one.
+  // Returns the age of the oldest event in ns; 0 without one.
   uint64_t OldestNs() const;
   bool is_by_receipt() const { return by_receipt_; }
 
@@ -96,71 +97,71 @@ class StreamAge {
   bool by_receipt_ = false;
 };
 
-// What retention has deleted.
+// A report about deletions.
 struct Expired {
   CaptureId capture;
   std::string job;
-  bool is_whole = false;  // the capture; else the oldest of one that continues
-  uint64_t events = 0;    // of these
+  bool is_whole = false;  // the whole capture, else the oldest part of a running one
+  uint64_t events = 0;    // of a running one
   uint64_t chunks = 0;    // of a whole one
   uint64_t bytes = 0;
 };
 
-// What makes captures no older and no larger than they are to be: deletes the oldest chunks of
-// continuous ones that go on, and whole captures that have ended, when their spec says so. Has no
-// thread of its own; one at a time.
+// Keeps captures within the age and size of their specs: deletes the oldest chunks of running
+// continuous captures, and whole captures whose time after their end is over. Has no thread of its
+// own; one thread at a time. Why chunk by chunk: docs/decisions/0018.
 class CaptureRetention {
  public:
-  // A capture's oldest go in the eighth part of its retention, within these.
+  // A capture is trimmed every eighth of its retention, within these limits.
   static constexpr uint64_t kPassIntervalMinNs = 1'000'000'000;
   static constexpr uint64_t kPassIntervalMaxNs = 15'000'000'000;
-  // The clocks of hosts are asked for again after so long.
+  // How long maps of hosts' clocks are used before they are read again.
   static constexpr uint64_t kMapsMaxAgeNs = 60'000'000'000;
 
-  // All outlive this.
+  // All of them must outlive this.
   struct Deps {
     Store& store;
     const Clock& clock;
     ExportLeases& leases;
     RetentionMetrics& metrics;
-    // Somebody set the clock forward after a stamp: by how much its captures expire later. May be
-    // null: by nothing.
+    // Returns by how much later something with this timestamp expires, because the clock was set
+    // forward since. May be empty: not at all.
     std::function<uint64_t(uint64_t stamp_ns)> set_forward_since;
-    // Now, of the timescale that clock maps lead to.
+    // Returns the current time of the timescale that clock maps lead to.
     std::function<uint64_t()> reference_now_ns;
-    // Of the hosts that are there, from their REALTIME.
+    // Returns maps from the REALTIME of the present hosts.
     std::function<absl::StatusOr<ClockMaps>()> clock_maps;
-    // Nobody else is to do anything with this ended capture any more; false: somebody will.
+    // Makes everybody else forget this ended capture; returns false if it is still in use.
     std::function<bool(const CaptureId&)> let_go;
-    // Called after a step that took so long, that others have their turn.
+    // Called after a step that took this long, so that writers get their turn.
     std::function<void(uint64_t step_ns)> pause;
-    // True: what is under way ends soon, and the rest waits for the next start.
+    // Returns true once the current work should end soon; the rest waits for the next start.
     std::function<bool()> is_ending;
-    // IS told about every deletion: of a capture that continues in sums, now and then and at its
-    // end.
+    // Called for every deletion; for a running capture with sums, every few minutes and at its end.
     std::function<void(const Expired&)> on_expired;
   };
   explicit CaptureRetention(Deps deps) : deps_(std::move(deps)) {}
-  ~CaptureRetention();  // says what has not been said yet
+  ~CaptureRetention();  // reports what has not been reported yet
   CaptureRetention(const CaptureRetention&) = delete;
   CaptureRetention& operator=(const CaptureRetention&) = delete;
 
-  // Looks at everything that is due. Call it every second. The first error; whatever it left is
-  // looked at again.
+  // Handles everything that is due. Called every second. Returns the first error; what failed is
+  // tried again by later calls.
   absl::Status Run();
 
  private:
-  // A continuous capture that continues.
+  // A continuous capture that is running.
   struct Running {
     uint64_t due_monotonic_ns = 0;
     std::map<uint32_t, StreamAge> ages;
-    uint64_t events_expired = 0;  // since the last line in the log
+    uint64_t events_expired = 0;  // since the last report
     uint64_t bytes_expired = 0;
     uint64_t said_monotonic_ns = 0;
-    size_t by_receipt = 0;  // of its streams
+    size_t by_receipt = 0;  // number of its streams that are aged by arrival
   };
   class Pass;
 
+  // Handles one capture.
   absl::Status Look(const CaptureId& id);
   absl::Status TrimCapture(const CaptureRecord& record, Running& running);
   absl::Status DeleteCapture(const CaptureRecord& record);
@@ -170,7 +171,7 @@ class CaptureRetention {
 
   const Deps deps_;
   std::map<CaptureId, Running> running_;
-  std::map<CaptureId, uint64_t> delete_at_;  // realtime; UINT64_MAX: nothing is to be done ever
+  std::map<CaptureId, uint64_t> delete_at_;  // realtime; UINT64_MAX: never
   ClockMaps maps_;
   uint64_t maps_monotonic_ns_ = 0;  // when they were read; 0: never
 };

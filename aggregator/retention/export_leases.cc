@@ -12,7 +12,7 @@ struct ExportLeases::State {
   static constexpr int kClaimed = -1;
 
   Mutex mutex;
-  std::map<CaptureId, int> held NT_GUARDED_BY(mutex);  // leases, or kClaimed
+  std::map<CaptureId, int> held NT_GUARDED_BY(mutex);  // number of leases, or kClaimed
 };
 
 std::shared_ptr<ExportLeases::State> ExportLeases::MakeState() { return std::make_shared<State>(); }
@@ -22,6 +22,7 @@ ExportLeases::Lease ExportLeases::Take(const CaptureId& id) {
   const auto it = state_->held.try_emplace(id, 0).first;
   if (it->second == State::kClaimed) return nullptr;
   ++it->second;
+  // The pointer is only a value that is not null; what matters is the deleter.
   return {it->first.bytes().data(), [state = state_, id](const void*) {
             const MutexLock lock(state->mutex);
             const auto it = state->held.find(id);

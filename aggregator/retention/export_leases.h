@@ -7,14 +7,17 @@
 
 namespace neurontrace {
 
-// Which captures are being exported, so that none is deleted meanwhile. Any thread.
+// Knows which captures are being exported, so that none is deleted meanwhile. Any thread; never
+// waits.
 class ExportLeases {
  public:
-  // The capture is being exported as long as this lives; null if it is being deleted.
+  // The capture counts as being exported while this exists. Take returns null if it is being
+  // deleted.
   using Lease = std::shared_ptr<const void>;
   Lease Take(const CaptureId& id);
 
-  // While it lives, no lease of the capture is given; null if there is one already.
+  // While this exists no lease of the capture is given. ClaimForDeletion returns null if there is a
+  // lease or another claim.
   using Claim = std::shared_ptr<const void>;
   Claim ClaimForDeletion(const CaptureId& id);
 

@@ -19,7 +19,7 @@ std::vector<CaptureId> PreviewReaper::Reap() {
       if (clock_.MonotonicNs() >= due_ns) reaped.push_back(id);
     }
   }
-  // A store that refuses is tried again.
+  // Without the lock: deleting takes long, and the sequence must not wait for it.
   std::erase_if(reaped, [this](const CaptureId& id) {
     const auto deleted = store_.DeleteCapture(id);
     const bool is_gone = deleted.ok() || absl::IsNotFound(deleted.status());

@@ -14,17 +14,18 @@
 
 namespace neurontrace {
 
-// Deletes previews that have ended and that nobody has asked about for a minute: they hold nothing
-// but their result, and the command that shows one deletes it at once. Any thread; Reap waits for
-// the disk, and nothing waits for Reap.
+// Deletes ended previews about which nobody has asked for a minute. They contain nothing but their
+// result, and the command that shows one deletes it at once. OnCaptureEnded comes on the
+// coordinator's sequence; Reap waits for the disk and is called on another thread.
 class PreviewReaper final : public CaptureObserver {
  public:
-  // Both outlive this.
+  // Both must outlive this.
   PreviewReaper(Store& store, const Clock& clock) : store_(store), clock_(clock) {}
 
-  // Remembers the record if it is a preview that has ended.
+  // Remembers the record if it is an ended preview.
   void OnCaptureEnded(const CaptureRecord& record) override;
-  // Deletes the previews that are due, and returns which.
+  // Deletes the previews that are due, and returns their ids. One that cannot be deleted is tried
+  // again.
   std::vector<CaptureId> Reap();
 
  private:

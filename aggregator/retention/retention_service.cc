@@ -14,7 +14,7 @@ namespace neurontrace {
 namespace {
 
 constexpr uint64_t kIntervalNs = 1'000'000'000;
-// Writers have at least as long as a step took, and steps go on soon.
+// Writers get at least as much time as a step took, within these limits.
 constexpr uint64_t kPauseMinNs = 200'000;
 constexpr uint64_t kPauseMaxNs = 50'000'000;
 

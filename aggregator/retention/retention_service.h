@@ -16,7 +16,7 @@
 
 namespace neurontrace {
 
-// What RetentionService asks of the aggregator around it.
+// What RetentionService needs from the aggregator around it.
 class RetentionOwner {
  public:
   virtual ~RetentionOwner() = default;
@@ -27,16 +27,16 @@ class RetentionOwner {
   // Receives every deletion, as CaptureRetention::Deps::on_expired does. Called on the thread of
   // retention, and on the thread that destroys RetentionService.
   virtual void OnExpired(const Expired& expired) = 0;
-  // Does what else waits for the disk. Called on the thread of retention once a second.
+  // Performs other work that waits for the disk. Called on the thread of retention once a second.
   virtual void RunDiskChores() = 0;
 };
 
-// Retention with its thread: deletions wait for the disk, which the coordinator's sequence must
-// not. Works from its construction until End.
+// Retention with its own thread, because deletions wait for the disk and the coordinator's sequence
+// must not. Works from its construction until End.
 // thread: retention: deletes what has expired, which waits for the disk
 class RetentionService {
  public:
-  // All outlive it.
+  // All of them must outlive this.
   struct Deps {
     Store& store;
     prometheus::Registry& registry;
@@ -51,7 +51,7 @@ class RetentionService {
   RetentionService(const RetentionService&) = delete;
   RetentionService& operator=(const RetentionService&) = delete;
 
-  // Ends the thread after the step at hand. It does not start again.
+  // Ends the thread after the current step, for good.
   void End();
 
  private:

@@ -18,7 +18,7 @@ std::string ReadEnvironment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// Returns null if the tokens of Kubernetes are not accepted.
+// Returns null if Kubernetes tokens are not accepted.
 absl::StatusOr<std::unique_ptr<TokenReviews>> OpenTokenReviews(
     const AccessControl::Options& options, const AccessControl::Deps& deps,
     const AccessPolicyStore& policy) {
@@ -44,6 +44,8 @@ absl::StatusOr<std::unique_ptr<TokenReviews>> OpenTokenReviews(
 
 absl::StatusOr<std::unique_ptr<AccessControl>> AccessControl::Open(const Options& options,
                                                                    const Deps& deps) {
+  // Certificates and tokens expire by the machine's clock, which may differ from the clock of
+  // stored timestamps after a step.
   auto policy = std::make_unique<AccessPolicyStore>(options.policy_file, deps.machine_clock);
   RETURN_IF_ERROR(policy->Load());
   ASSIGN_OR_RETURN(std::unique_ptr<AuditLog> audit,

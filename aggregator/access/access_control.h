@@ -25,7 +25,7 @@
 
 namespace neurontrace {
 
-// Decides who may call the aggregator, and records what callers did: owns the access policy, the
+// Decides who may call the aggregator and records what callers did. Owns the access policy, the
 // authenticator, the call limits and the audit log. Complete after Open. Any thread, unless a
 // method says otherwise.
 class AccessControl {
@@ -37,9 +37,9 @@ class AccessControl {
     bool has_tls = false;  // without TLS every caller is an administrator
     bool kubernetes_tokens = false;  // accepted in addition to those of `policy_file`
     std::string kubernetes_token_audience;
-    uint32_t calls_per_second = 0;  // of each caller that is no agent
+    uint32_t calls_per_second = 0;  // of each caller except agents
   };
-  // All outlive it.
+  // All of them must outlive this.
   struct Deps {
     prometheus::Registry& registry;
     const Clock& clock;
@@ -54,22 +54,22 @@ class AccessControl {
   AccessControl& operator=(const AccessControl&) = delete;
 
   AuditLog& audit() { return *audit_; }
+  // Returns whether callers are identified, which needs TLS; otherwise all are equal.
   bool identifies_callers() const { return authenticator_.has_value(); }
-  // Returns who makes the call. Fails with UNAUTHENTICATED or PERMISSION_DENIED as
-  // Authenticator::Find. In plain text every caller is an administrator: the port is loopback-only,
-  // or the operator opted in.
+  // Returns who makes the call. Fails as Authenticator::Find does. Without TLS every caller is an
+  // administrator: the port is loopback-only, or the operator opted in.
   absl::StatusOr<Caller> CallerOf(const grpc::ServerContext& context) const;
   // Fails with RESOURCE_EXHAUSTED if this address, as gRPC names it, calls too often.
   absl::Status AdmitAgent(const std::string& peer) { return call_limits_.AdmitAgent(peer); }
-  // Writes a call of an operator to the audit log, and counts one that is not permitted.
+  // Writes a call of an operator to the audit log, and counts it if it was not permitted.
   void RecordCall(const AuditEntry& entry);
-  // Returns the processors that judge every call, one for each slot; empty without TLS. They must
-  // not outlive this.
+  // Returns the processors that judge every call, one for each slot of the port; empty without TLS.
+  // They must not outlive this.
   std::vector<std::shared_ptr<grpc::AuthMetadataProcessor>> MakeInterceptors(
       const std::shared_ptr<PeerSlots>& slots);
 
-  // Called once a second on the main thread: reads a changed policy file, or any (`force`), which
-  // also opens the audit log again.
+  // Called once a second on the main thread. Reads the policy file if it has changed, or in any
+  // case with `force`, which also opens the audit log again.
   void ReloadChangedFiles(bool force);
   // Called once a second on one thread.
   void PublishMetrics();
@@ -85,8 +85,8 @@ class AccessControl {
   OptionalGauge policy_file_good_;
   const std::unique_ptr<AccessPolicyStore> policy_;
   const std::unique_ptr<AuditLog> audit_;
-  const std::unique_ptr<TokenReviews> token_reviews_;  // null: their tokens are not accepted
-  std::optional<Authenticator> authenticator_;         // empty: plain text; never changes
+  const std::unique_ptr<TokenReviews> token_reviews_;  // null: Kubernetes tokens are not accepted
+  std::optional<Authenticator> authenticator_;         // empty without TLS; constant
 };
 
 }  // namespace neurontrace

@@ -13,24 +13,25 @@
 
 namespace neurontrace {
 
-// The rules of access in force. Where a new version of their file is not good, or it is gone, the
-// rules before stay, and the log says what is wrong, once. Load and Look by one thread, which they
-// keep waiting for the disk; rules() by any.
+// The access rules in force. If a new version of their file is invalid, or the file is gone, the
+// previous rules stay in force and the log says once what is wrong. Load and Look are called by one
+// thread and wait for the disk; rules() by any thread.
 class AccessPolicyStore {
  public:
-  // An empty path: the rules of AccessRules() for ever. `clock` outlives it.
+  // With an empty path the rules are those of AccessRules() for ever. `clock` must outlive this.
   AccessPolicyStore(std::string path, const Clock& clock)
       : file_(std::move(path), ReadAccessFile, clock) {}
 
-  // For the first time; see ReadAccessFile for errors.
+  // Reads the file for the first time; fails as ReadAccessFile does.
   absl::Status Load();
-  // Reloads the file if it has changed, or in any case.
+  // Reads the file again if it has changed, or in any case with `anyway`.
   void Look(bool anyway);
 
+  // Returns the rules in force; they stay valid for the caller when they are replaced.
   std::shared_ptr<const AccessRules> rules() const;
 
   bool has_file() const { return !file_.path().empty(); }
-  // Whether the rules in force are those of the file. By the thread of Look.
+  // Returns whether the rules in force are those of the file. On the thread of Look.
   bool is_good() const { return file_.problem().empty(); }
 
  private:

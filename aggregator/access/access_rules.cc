@@ -22,13 +22,13 @@ bool AnyMatches(const std::vector<std::string>& patterns, std::string_view text)
                      [&](const std::string& pattern) { return MatchesPattern(pattern, text); });
 }
 
-// Without a file: the role is in a URI, the name wherever there is one.
+// Without a file: the role is in a URI of the certificate, the name in any other field.
 std::optional<Caller> CallerInCertificate(const std::vector<std::string>& identities) {
   std::optional<Caller> caller;
   for (const std::string& identity : identities) {
     if (!identity.starts_with(kRoleUri)) continue;
     const auto role = RoleOf(std::string_view(identity).substr(kRoleUri.size()));
-    // Two roles in one certificate are a mistake: the lesser one is the safer.
+    // Two roles in one certificate are a mistake; the lesser one is safer.
     if (role && (!caller || *role < caller->role)) caller = Caller{.role = *role};
   }
   if (!caller) return std::nullopt;
@@ -54,7 +54,7 @@ std::string CheckHash(std::string_view hash) {
   const bool good = hash.size() == kHashDigits &&
                     hash.find_first_not_of("0123456789abcdef") == std::string_view::npos;
   if (!good) return "must be 64 hexadecimal digits, as printed by `printf %s TOKEN | sha256sum`";
-  // Whoever makes it of a variable that is not set would let in who shows nothing.
+  // A hash made from an unset variable would admit everybody who presents nothing.
   static const std::string kNothing = Sha256HexOf("");
   static const std::string kNewline = Sha256HexOf("\n");
   if (hash == kNothing || hash == kNewline) {
@@ -78,7 +78,7 @@ std::string CheckNamespacePattern(std::string_view pattern) {
   return pattern == "*" ? "of * means all namespaces; omit the key" : "";
 }
 
-// As the kernel's numbers are written: "07" would be nobody's.
+// Must be written as the kernel's numbers are: "07" would match nobody.
 std::string CheckUid(std::string_view uid) {
   const bool good = !uid.empty() && uid.size() <= 10 && (uid == "0" || uid[0] != '0') &&
                     uid.find_first_not_of("0123456789") == std::string_view::npos;
@@ -105,7 +105,7 @@ TomlKey ListKey(std::string_view name, std::vector<std::string>& values,
     values.push_back(text);
     return "";
   };
-  // Somebody may have taken a token for its hash.
+  // A token may have been entered instead of its hash, so problems must not quote the value.
   return {.name = name, .take = take, .is_list = true, .is_secret = check == CheckHash};
 }
 
@@ -118,7 +118,7 @@ std::string CheckName(const std::string& name) {
                      limits::kAccessNameBytesMax);
 }
 
-// What the rule as a whole lacks; empty: nothing.
+// Returns what the rule as a whole lacks; empty: nothing.
 std::string CheckRule(const AccessRule& rule, bool has_role) {
   if (!has_role) return "has no role; set agent, viewer, operator or admin";
   if (rule.certificates.empty() && rule.token_hashes.empty() && rule.service_accounts.empty()) {
@@ -174,7 +174,7 @@ std::optional<Caller> AccessRules::ByCertificate(const std::vector<std::string>&
 
 std::optional<Caller> AccessRules::ByToken(std::string_view token) const {
   if (token.empty()) return std::nullopt;
-  // Compared are hashes: the time it takes says nothing about a token.
+  // Only hashes are compared, so the time that this takes reveals nothing about a token.
   const std::string hash = Sha256HexOf(token);
   for (const AccessRule& rule : rules_) {
     const auto& hashes = rule.token_hashes;

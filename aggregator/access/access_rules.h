@@ -14,7 +14,8 @@
 // is good or bad as a whole.
 namespace neurontrace {
 
-// One section: any of its credentials is enough. Patterns may end with *.
+// One section of the file: a caller, and the credentials that identify it. Any one is enough.
+// Patterns may end with *.
 struct AccessRule {
   Caller caller;
   std::vector<std::string> certificates;      // "dns:NAME", "uri:URI", "cn:NAME"
@@ -24,20 +25,21 @@ struct AccessRule {
   friend bool operator==(const AccessRule&, const AccessRule&) = default;
 };
 
-// Immutable once made, so for any thread. The first rule that fits counts.
+// An immutable list of rules, usable by any thread. The first matching rule applies.
 class AccessRules {
  public:
-  // Without a file: a certificate's role is in it, as a URI "neurontrace:operator".
+  // Without a file: a certificate states its role itself, as the URI "neurontrace:operator".
   AccessRules() = default;
   explicit AccessRules(std::vector<AccessRule> rules) : rules_(std::move(rules)), by_file_(true) {}
 
-  // By a name in the certificate: "dns:NAME", "uri:URI", "cn:NAME".
+  // Return the caller of the first rule that matches; nullopt if none does. Identities of a
+  // certificate are "dns:NAME", "uri:URI" or "cn:NAME".
   std::optional<Caller> ByCertificate(const std::vector<std::string>& identities) const;
   std::optional<Caller> ByToken(std::string_view token) const;
-  // "NAMESPACE/NAME", as the API server says it.
+  // `account` is "NAMESPACE/NAME" as confirmed by the API server.
   std::optional<Caller> ByServiceAccount(std::string_view account) const;
   bool has_service_accounts() const;
-  // Whether any agent could connect.
+  // Returns whether any agent could connect.
   bool has_agents() const;
 
   size_t size() const { return rules_.size(); }
@@ -49,10 +51,11 @@ class AccessRules {
   bool by_file_ = false;
 };
 
-// Fails with INVALID_ARGUMENT, a line "PATH:LINE:COLUMN: [NAME]: WORDS" for each problem; `text`
-// may be anything.
+// Parses the text of the file, which may be anything. Fails with INVALID_ARGUMENT and a line
+// "PATH:LINE:COLUMN: [NAME]: PROBLEM" for each problem. Pure.
 absl::StatusOr<AccessRules> ParseAccessFile(std::string_view text, const std::string& path);
-// The same, and ReadSmallFile's errors.
+// Reads and parses the file; also fails as ReadSmallFile does, and with FAILED_PRECONDITION if it
+// has no rule.
 absl::StatusOr<AccessRules> ReadAccessFile(const std::string& path);
 
 }  // namespace neurontrace

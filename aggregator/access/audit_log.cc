@@ -60,9 +60,10 @@ absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(const std::string& path
   return log;
 }
 
-// Keeps the file that is open unless another one could be opened.
+// Keeps the open file unless another one could be opened.
 absl::Status AuditLog::OpenFile() {
-  // Not through a link that somebody else has put there.
+  // O_NOFOLLOW: never through a link that somebody else has put there. O_NONBLOCK: a FIFO must not
+  // block.
   UniqueFd file(open(path_.c_str(),
                      O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
   struct stat about = {};
@@ -89,7 +90,7 @@ void AuditLog::CloseToOthers(unsigned mode) {
   if (is_closed) is_open_to_others_ = false;
 }
 
-// A line that is written into a file without a name, or under another name, would be missed.
+// A line written into a removed or renamed file would be missed.
 absl::Status AuditLog::FollowRotation() {
   struct stat here = {};
   struct stat about = {};
@@ -112,7 +113,7 @@ absl::Status AuditLog::Append(const std::string& line) {
     }
     status = OpenFile();
   }
-  // At once and whole: with O_APPEND lines of several writers do not mix.
+  // One write per line: with O_APPEND lines of several writers do not mix.
   const ssize_t wrote = write(file_.get(), line.data(), line.size());
   if (wrote == static_cast<ssize_t>(line.size())) return status;
   return FailedPrecondition("the audit log {} cannot be written: {}", path_,

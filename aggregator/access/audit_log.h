@@ -15,7 +15,7 @@
 
 namespace neurontrace {
 
-// A call that was refused before it began.
+// The action of a call that was refused before it started.
 inline constexpr std::string_view kCallAction = "call";
 
 // One line of the audit log. Texts are cleaned and cut to limits::kAuditTextBytesMax.
@@ -23,34 +23,35 @@ struct AuditEntry {
   std::string_view action;  // "capture.start", "capture.stop", "capture.delete", "export", …
   std::string caller;
   std::string role;
-  std::string from;  // the address of the other end, as gRPC says it; empty: not known
+  std::string from;  // the peer's address as gRPC names it; empty: unknown
   std::string capture;
   std::string job;
-  std::string detail;  // what was asked for, or why it was refused
+  std::string detail;  // what was requested, or why it was refused
   absl::Status outcome;
 };
 
-// Records who did what: a JSON object a line, appended at once. When the file reaches
-// limits::kAuditLogBytesMax it is renamed to NAME.1, which replaces the one before. If another
-// program renames or removes the file (logrotate), the next line goes into a new one. The file is
-// for its owner, and for a group that somebody gave permission to; permissions of others are taken
-// away. Any thread; a call writes a line and waits for the kernel, not for the disk.
+// Records who did what, as one JSON object per line, appended immediately. At
+// limits::kAuditLogBytesMax the file is renamed to NAME.1, which replaces an earlier one. If
+// another program renames or removes the file (logrotate), the next line goes into a new one.
+//
+// Only the owner can read the file, and a group that somebody has given permission; permissions of
+// others are removed. Any thread; a call waits for the kernel, not for the disk.
 class AuditLog {
  public:
-  // Creates the file, with mode 0600, if it does not exist. Fails with FAILED_PRECONDITION if it
-  // cannot be written. `clock` outlives the log.
+  // Creates the file with mode 0600 if it does not exist. Fails with FAILED_PRECONDITION if it
+  // cannot be written. `clock` must outlive the log.
   static absl::StatusOr<std::unique_ptr<AuditLog>> Open(
       const std::string& path, const Clock& clock, uint64_t bytes_max = limits::kAuditLogBytesMax);
 
-  // Logs and counts a line that cannot be written, and lets the action continue: a full disk is no
-  // reason to leave a job unseen.
+  // Writes a line. If that fails, logs and counts it and lets the action continue: a full disk is
+  // no reason to leave a job untraced.
   void Write(const AuditEntry& entry);
 
-  // Opens the file again, as after SIGHUP.
+  // Opens the file again, for example after SIGHUP.
   void Reopen();
 
-  // Lines that could not be written, or that went into a renamed file because no new one could be
-  // created.
+  // Returns the number of lines that could not be written, or that went into a renamed file because
+  // no new one could be created.
   uint64_t failed() const;
 
  private:
@@ -70,7 +71,7 @@ class AuditLog {
   uint64_t bytes_ NT_GUARDED_BY(mutex_) = 0;
   uint64_t failed_ NT_GUARDED_BY(mutex_) = 0;
   bool was_bad_ NT_GUARDED_BY(mutex_) = false;
-  bool is_open_to_others_ NT_GUARDED_BY(mutex_) = false;  // and cannot be closed; logged once
+  bool is_open_to_others_ NT_GUARDED_BY(mutex_) = false;  // and cannot be changed; logged once
 };
 
 }  // namespace neurontrace

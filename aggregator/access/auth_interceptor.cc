@@ -46,8 +46,8 @@ absl::Status AuthInterceptor::Judge(const Metadata& metadata, const grpc::AuthCo
   entry.caller = caller.name;
   entry.role = WordOf(caller.role);
   const absl::Status may = CheckCall(caller, call);
-  // Agents share one name, and are counted by their addresses where calls have one. But what is
-  // none of an agent's calls has its price, whoever makes it.
+  // Agents may share one name and are limited by address in their own services. Calls that are not
+  // an agent's count for everybody.
   if (caller.role == Role::kAgent && may.ok()) return may;
   RETURN_IF_ERROR(deps_.limits.AdmitCaller(caller.name));
   if (caller.role != Role::kAgent && IsCheckedByItsHandler(call)) return absl::OkStatus();

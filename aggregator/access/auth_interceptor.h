@@ -20,13 +20,13 @@
 
 namespace neurontrace {
 
-// Judges every call of every service on connections with TLS: a caller who is nobody, may not, or
-// calls too often is refused before a byte of the call's message is looked at. Calls that
-// IsCheckedByItsHandler names pass whatever role their caller has, as only their handler can say
-// for the audit log which capture they were about. Any thread.
+// Judges every call of every service on connections with TLS. A caller that is unknown, not
+// permitted or too frequent is refused before the call's message is read. Calls that
+// IsCheckedByItsHandler names pass whatever role their caller has, because only their handler knows
+// which capture to name in the audit log. Any thread.
 class AuthInterceptor final {
  public:
-  // All outlive it.
+  // All of them must outlive this.
   struct Deps {
     const Authenticator& callers;
     AuditLog& audit;
@@ -37,10 +37,11 @@ class AuthInterceptor final {
   explicit AuthInterceptor(const Deps& deps);
 
   using Metadata = grpc::AuthMetadataProcessor::InputMetadata;
+  // Returns whether Process can wait for the API server.
   bool may_wait() const { return deps_.callers.may_wait(); }
-  // `from` says whose connection it is, for the audit log; called for a refusal. gRPC shares
-  // `context` among all calls of a connection, so that nothing of one call is put into it: who
-  // needs the caller later asks Authenticator again.
+  // `from` returns the peer's address for the audit log and is only called for a refusal. gRPC
+  // shares `context` among all calls of a connection, so nothing about one call is stored in it;
+  // handlers ask Authenticator again.
   grpc::Status Process(const Metadata& metadata, const grpc::AuthContext& context,
                        const std::function<std::string()>& from);
 
@@ -48,7 +49,7 @@ class AuthInterceptor final {
   absl::Status Judge(const Metadata& metadata, const grpc::AuthContext& context,
                      AuditEntry& entry) const;
   prometheus::Counter& CounterOf(const absl::Status& refusal);
-  // Of refusals only so many a second are written down: they must not push out what was done.
+  // Limits how many refusals per second are written: they must not displace what was done.
   bool MayWrite();
 
   const Deps deps_;
@@ -61,7 +62,7 @@ class AuthInterceptor final {
   uint32_t written_in_second_ NT_GUARDED_BY(mutex_) = 0;
 };
 
-// A AuthInterceptor for the connections of one slot of a port (see lib/wire/peer_slots.h).
+// An AuthInterceptor for the connections of one slot of a port (see lib/wire/peer_slots.h).
 class SlotGuard final : public grpc::AuthMetadataProcessor {
  public:
   SlotGuard(std::shared_ptr<AuthInterceptor> guard, std::function<std::string()> from)

@@ -25,7 +25,7 @@ constexpr std::string_view kBearer = "Bearer ";
 
 std::string_view ViewOf(grpc::string_ref text) { return {text.data(), text.size()}; }
 
-// What the certificate of a connection says of its owner, in the text of access files.
+// Returns the identities in the certificate, as access files write them.
 std::vector<std::string> IdentitiesOf(const grpc::AuthContext& context) {
   constexpr std::pair<const char*, const char*> kKinds[] = {
       {"peer_uri", "uri:"}, {"peer_dns", "dns:"}, {"x509_common_name", "cn:"}};
@@ -47,6 +47,7 @@ absl::Status CertificateEnds::Check(std::string_view pem) {
   MutexLock lock(mutex_);
   auto known = ends_.find(hash);
   if (known == ends_.end()) {
+    // Parsing takes long; two threads may parse the same certificate.
     lock.Unlock();
     const absl::StatusOr<int64_t> end = EndOfCertificate(pem);
     if (!end.ok()) {
@@ -87,7 +88,7 @@ absl::StatusOr<Caller> Authenticator::Find(const grpc::AuthContext& context,
   ASSIGN_OR_RETURN(const Caller by_token, ByToken(std::string(value.substr(kBearer.size()))));
   if (identities.empty()) return by_token;
   const auto by_certificate = ByCertificate(context, identities);
-  // A certificate that no rule fits identifies a connection and limits nobody.
+  // A certificate that no rule matches identifies a connection and limits nobody.
   if (absl::IsPermissionDenied(by_certificate.status())) return by_token;
   RETURN_IF_ERROR(by_certificate.status());
   return Intersect(*by_certificate, by_token);
@@ -113,7 +114,7 @@ absl::StatusOr<Caller> Authenticator::ByToken(const std::string& token) const {
   }
   std::optional<Caller> caller = book_.rules()->ByToken(token);
   if (caller) return *std::move(caller);
-  // Two dots: what Kubernetes makes, and what people choose seldom has.
+  // Tokens of Kubernetes are JWTs, which have two dots; chosen tokens rarely do.
   if (tokens_ != nullptr && std::count(token.begin(), token.end(), '.') == 2) {
     return ByServiceAccount(token);
   }
@@ -127,7 +128,7 @@ absl::StatusOr<Caller> Authenticator::ByServiceAccount(const std::string& token)
                    tokens_->AccountOf(token, [&rules](std::string_view claimed) {
                      return rules->ByServiceAccount(claimed).has_value();
                    }));
-  // It is who the server says that it is, whatever it claims.
+  // Decided by the account that the server confirmed, not by the one that the token claims.
   std::optional<Caller> caller = rules->ByServiceAccount(account);
   if (caller) return *std::move(caller);
   return MakeStatus(absl::StatusCode::kPermissionDenied,

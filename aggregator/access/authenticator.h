@@ -22,16 +22,16 @@
 
 namespace neurontrace {
 
-// Whether certificates of connections have ended: gRPC looks at them when a connection is made, and
-// never again. Remembers the ends of limits::kCertificateEndsKnownMax, as reading one takes longer
-// than most calls. Any thread.
+// Checks whether the certificate of a connection has expired: gRPC only checks when the connection
+// is made. Caches the expiry of limits::kCertificateEndsKnownMax certificates, as parsing one takes
+// longer than most calls. Any thread.
 class CertificateEnds {
  public:
-  // `clock` outlives it.
+  // `clock` must outlive this.
   explicit CertificateEnds(const Clock& clock, size_t known_max = limits::kCertificateEndsKnownMax)
       : clock_(clock), known_max_(known_max) {}
 
-  // UNAUTHENTICATED where the certificate is over, with its end, or cannot be read.
+  // Fails with UNAUTHENTICATED if the certificate has expired, stating when, or cannot be read.
   absl::Status Check(std::string_view pem);
 
   size_t known() const;
@@ -40,25 +40,26 @@ class CertificateEnds {
   const Clock& clock_;
   const size_t known_max_;
   mutable Mutex mutex_;
-  std::unordered_map<std::string, int64_t> ends_ NT_GUARDED_BY(mutex_);  // by SHA-256
+  // Seconds since 1970, by the certificate's SHA-256.
+  std::unordered_map<std::string, int64_t> ends_ NT_GUARDED_BY(mutex_);
 };
 
-// From what a connection and a call show to who calls. Any thread.
+// Determines who calls from what a connection and a call present. Any thread.
 class Authenticator {
  public:
   using Metadata = std::multimap<grpc::string_ref, grpc::string_ref>;
 
-  // All outlive it. `tokens` null: none of Kubernetes' are taken.
+  // All must outlive this. `tokens` null: Kubernetes tokens are not accepted.
   Authenticator(const AccessPolicyStore& book, const Clock& clock, TokenReviews* tokens = nullptr)
       : book_(book), ends_(clock), tokens_(tokens) {}
 
-  // Whether Find can wait for somebody: for the API server, for some seconds.
+  // Returns whether Find can wait, for some seconds, for the API server.
   bool may_wait() const { return tokens_ != nullptr; }
 
-  // Returns the owner of the token or of the certificate; of a call that shows both, a caller that
-  // may do only what both may (see Intersect). Fails with UNAUTHENTICATED, also if the certificate
-  // has ended since the connection was made, with PERMISSION_DENIED and the way out if no rule
-  // fits, and with UNAVAILABLE if a token cannot be verified now.
+  // Returns the owner of the token or of the certificate. If a call presents both, returns a caller
+  // that may do only what both may (see Intersect). Fails with UNAUTHENTICATED for invalid
+  // credentials or an expired certificate, with PERMISSION_DENIED and advice if no rule matches,
+  // and with UNAVAILABLE if a token cannot be verified now.
   absl::StatusOr<Caller> Find(const grpc::AuthContext& context, const Metadata& metadata) const;
 
  private:

@@ -69,7 +69,7 @@ CallLimits::CallLimits(const Clock& clock, prometheus::Registry& registry,
               "of the agents of one address", forgotten_) {}
 
 absl::Status CallLimits::AdmitAgent(const std::string& peer) {
-  // Without the port: one agent makes several connections.
+  // Without the port, because one agent makes several connections.
   absl::Status admitted = agents_.Take(peer.substr(0, peer.rfind(':')));
   if (!admitted.ok()) refused_.Increment();
   return admitted;

@@ -17,30 +17,31 @@
 
 namespace neurontrace {
 
-// How often each caller may call: `per_second` on average, `burst` at once. A call that is refused
-// counts for nothing. Of limits::kCallersCountedMax callers that is remembered; beyond, who has not
-// called for the longest time is forgotten, and counted where their calls were not all forgiven
-// yet: they may call a burst again. Any thread.
+// Limits how often each caller may call: `per_second` on average and `burst` at once, a token
+// bucket per caller. Refused calls do not count. Remembers limits::kCallersCountedMax callers.
+// Beyond that the one that has not called for the longest time is forgotten and may use a burst
+// again; this is counted if its allowance was not full. Any thread.
 class CallRates {
  public:
   struct Rate {
     uint32_t per_second = 1;
     uint32_t burst = 1;
   };
-  // What is given by reference outlives it. `whose`: the words for the limit, as
-  // "--calls-per-second of the aggregator". `forgotten` counts who was before their time.
+  // Everything passed by reference must outlive this. `whose` describes the limit in messages, such
+  // as "--calls-per-second of the aggregator". `forgotten` counts callers that were forgotten
+  // early.
   CallRates(const Clock& clock, Rate rate, std::string whose, prometheus::Counter& forgotten,
             size_t callers_max = limits::kCallersCountedMax);
 
-  // RESOURCE_EXHAUSTED says when to try again.
+  // Fails with RESOURCE_EXHAUSTED and says when to try again.
   absl::Status Take(const std::string& caller);
 
  private:
   struct Account {
     std::string caller;
-    uint64_t due_ns = 0;  // monotonic; when all of its calls are forgiven
+    uint64_t due_ns = 0;  // monotonic; when the whole allowance is available again
   };
-  using Accounts = std::list<Account>;  // who called last first
+  using Accounts = std::list<Account>;  // most recent caller first
 
   Account& AccountOf(const std::string& caller, uint64_t now_ns) NT_REQUIRES(mutex_);
 
@@ -48,23 +49,23 @@ class CallRates {
   const Rate rate_;
   const std::string whose_;
   const size_t callers_max_;
-  const uint64_t call_ns_;   // that one call takes to be forgiven
-  const uint64_t burst_ns_;  // that all of a burst take
+  const uint64_t call_ns_;   // time that one call costs
+  const uint64_t burst_ns_;  // time that a whole burst costs
   prometheus::Counter& forgotten_;
   Mutex mutex_;
   Accounts accounts_ NT_GUARDED_BY(mutex_);
   std::unordered_map<std::string, Accounts::iterator> by_caller_ NT_GUARDED_BY(mutex_);
 };
 
-// The rates of one aggregator: of operators and the like by their names, of agents by the addresses
-// that they call from, as they may all show one certificate. Any thread.
+// The limits of one aggregator: operators are counted by name, agents by address, as all agents may
+// use one certificate. Any thread.
 class CallLimits {
  public:
-  // What is given by reference outlives it.
+  // Everything passed by reference must outlive this.
   CallLimits(const Clock& clock, prometheus::Registry& registry, uint32_t calls_per_second);
 
   absl::Status AdmitCaller(const std::string& name) { return callers_.Take(name); }
-  // `peer` as gRPC says it; one that is refused is counted.
+  // `peer` as gRPC names it. Counts a refusal.
   absl::Status AdmitAgent(const std::string& peer);
 
  private:
@@ -74,7 +75,7 @@ class CallLimits {
   CallRates agents_;
 };
 
-// neurontrace_aggregator_calls_refused_total, for one reason.
+// Returns neurontrace_aggregator_calls_refused_total for one reason.
 prometheus::Counter& RefusedCalls(prometheus::Registry& registry, const char* reason);
 
 }  // namespace neurontrace

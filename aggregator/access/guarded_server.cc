@@ -20,7 +20,7 @@
 namespace neurontrace {
 namespace {
 
-// For calls to end by themselves. What is not acknowledged by then is sent again.
+// Time for calls to end by themselves. What is not acknowledged by then is sent again.
 constexpr std::chrono::milliseconds kShutdownPatience{500};
 
 prometheus::Counter& RefusedConnections(prometheus::Registry& registry, const char* reason) {
@@ -100,7 +100,7 @@ GuardedServer::GuardedServer(std::unique_ptr<ConnectionLog> log, std::unique_ptr
       port_(std::move(port)),
       server_(std::move(server)),
       address_(std::move(address)) {
-  // Connections wait until the port starts, so that no handshake fails before.
+  // Connections wait until the port starts, so no handshake can fail before the listener is set.
   SetHandshakeListener([this](std::string_view reason) {
     log_->CountFailedHandshake();
     port_->ReportHandshakeFailure(std::string(reason));
@@ -112,6 +112,7 @@ GuardedServer::GuardedServer(std::unique_ptr<ConnectionLog> log, std::unique_ptr
 void GuardedServer::AnnounceShutdown() { server_->GetHealthCheckService()->Shutdown(); }
 
 GuardedServer::~GuardedServer() {
+  // First, because the listener uses the port and the log.
   SetHandshakeListener(nullptr);
   port_.reset();
   server_->Shutdown(std::chrono::system_clock::now() + kShutdownPatience);

@@ -18,16 +18,17 @@
 
 namespace neurontrace {
 
-// The aggregator's gRPC server, which serves only calls that AccessControl lets pass. Serves from
-// Start to its end. One in a process at a time, as gRPC has one listener of failed handshakes.
+// The aggregator's gRPC server, which serves only calls that AccessControl admits. Serves from
+// Start until its destruction. At most one exists in a process, because gRPC has one listener for
+// failed handshakes.
 class GuardedServer {
  public:
   struct Options {
     std::string listen;  // HOST:PORT; port 0 picks a free one
     ChannelSecurity security;
-    bool takes_tokens = false;  // or may after the policy file has changed
+    bool takes_tokens = false;  // now, or possibly after the policy file has changed
   };
-  // All outlive it.
+  // All of them must outlive this.
   struct Deps {
     AccessControl& access;
     prometheus::Registry& registry;
@@ -35,28 +36,29 @@ class GuardedServer {
     std::vector<grpc::Service*> services;
   };
 
-  // Fails if the address cannot be listened on, or if gRPC does not start.
+  // Fails if the address cannot be listened on or gRPC does not start.
   static absl::StatusOr<std::unique_ptr<GuardedServer>> Start(const Options& options,
                                                               const Deps& deps);
-  // Lets calls finish for half a second.
+  // Gives calls half a second to finish.
   ~GuardedServer();
   GuardedServer(const GuardedServer&) = delete;
   GuardedServer& operator=(const GuardedServer&) = delete;
 
-  // HOST:PORT, with the real port.
+  // HOST:PORT with the actual port.
   const std::string& address() const { return address_; }
-  // Makes health checks answer that this server does not serve. Before its destruction.
+  // Makes health checks report that this server stops serving. Called before its destruction.
   void AnnounceShutdown();
 
  private:
-  // Counts refused connections and failed handshakes. Called by the port, on its thread, and by
-  // gRPC on any.
+  // Counts refused connections and failed handshakes. Called by the port on its thread, and by gRPC
+  // on any thread.
   class ConnectionLog {
    public:
     explicit ConnectionLog(const Deps& deps);
     void CountRefused(ServerPort::Refusal why);
     void CountFailedHandshake() { handshakes_failed_.Increment(); }
-    // Writes at most limits::kRefusalsWrittenPerSecond to the audit log. On the port's thread.
+    // Writes at most limits::kRefusalsWrittenPerSecond lines per second to the audit log. On the
+    // port's thread.
     void RecordFailedHandshake(const std::string& peer, const std::string& reason);
 
    private:
@@ -65,7 +67,7 @@ class GuardedServer {
     prometheus::Counter& handshakes_failed_;
     prometheus::Counter& refused_descriptors_;
     prometheus::Counter& refused_address_;
-    uint64_t second_ = 0;  // on the port's thread, as the next
+    uint64_t second_ = 0;  // this and the next: on the port's thread
     uint32_t written_in_second_ = 0;
   };
 

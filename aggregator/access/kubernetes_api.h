@@ -9,28 +9,30 @@
 
 namespace neurontrace {
 
-// The API server of the cluster in which this runs, as pods know it.
+// How to reach the API server of the cluster that this pod runs in.
 struct KubernetesPod {
   std::string url;          // https://HOST:PORT
-  std::string credentials;  // the directory with `token` and `ca.crt`
+  std::string credentials;  // directory with `token` and `ca.crt`
 
-  // From KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT, and the directory that Kubernetes
-  // mounts, or NEURONTRACE_KUBERNETES_CREDENTIALS where that is set. FAILED_PRECONDITION outside of
-  // a pod, or in one without a token.
+  // Reads KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT, and uses the directory that
+  // Kubernetes mounts or NEURONTRACE_KUBERNETES_CREDENTIALS. Fails with FAILED_PRECONDITION outside
+  // of a pod or without a token.
   static absl::StatusOr<KubernetesPod> Find(
       const std::function<std::string(const char* name)>& environment);
 };
 
-// Asks the API server who a token is (TokenReview), over TLS that its certificate authority has to
-// vouch for. The aggregator's own token is read for each question, as it is exchanged every hour.
-// Any thread; blocks for limits::kTokenReviewMsMax at most.
+// Asks the API server to whom a token belongs (TokenReview, authentication.k8s.io/v1). The server's
+// TLS certificate must be signed by the cluster's authority. The aggregator's own token is read for
+// each request, because Kubernetes replaces it every hour. Any thread; blocks for at most
+// limits::kTokenReviewMsMax.
 class KubernetesApi {
  public:
   KubernetesApi(KubernetesPod pod, std::string audience)
       : pod_(std::move(pod)), audience_(std::move(audience)) {}
 
-  // "NAMESPACE/NAME" of a service account; nothing: the token is nobody's. UNAVAILABLE, with what
-  // to do, for everything else: none of it says who the token is. No error has a token in it.
+  // Returns "NAMESPACE/NAME" of a service account, or nullopt if the token belongs to nobody. Fails
+  // with UNAVAILABLE and advice for everything else, since none of that says whose the token is. No
+  // error contains a token.
   absl::StatusOr<std::optional<std::string>> Review(const std::string& token) const;
 
  private:

@@ -25,7 +25,7 @@ struct CallRule {
   Role role;
 };
 
-// The first that fits counts. What is new and not listed is an admin's until somebody decides.
+// The first match applies. A new call that is not listed needs an admin until somebody decides.
 constexpr CallRule kCalls[] = {
     {"/neurontrace.v1.AgentGateway/", Role::kAgent},
     {"/neurontrace.v1.ArtifactGateway/", Role::kAgent},
@@ -69,7 +69,7 @@ std::array<OwnerLimit, 2> LimitsOf(const Caller& caller) {
   return {{{"namespace", "namespaces", caller.namespaces}, {"uid", "users", caller.uids}}};
 }
 
-// A worker has one value of it, so that of several any would do.
+// A worker has one value of each fact, so any of several entries serves.
 const KeyValue* FindFact(const CaptureSpec& spec, std::string_view key) {
   const auto found = std::find_if(spec.selection.job_facts.begin(), spec.selection.job_facts.end(),
                                   [key](const KeyValue& fact) { return fact.key == key; });
@@ -129,7 +129,7 @@ absl::Status CheckCall(const Caller& caller, std::string_view path) {
     return path.starts_with(each.prefix);
   });
   const Role needed = rule == std::end(kCalls) ? Role::kAdmin : rule->role;
-  // Agents are apart: what they deliver nobody else may, and they may not look.
+  // Agents are separate: only they deliver, and they may not read.
   const bool may = needed == Role::kAgent || caller.role == Role::kAgent ? needed == caller.role
                                                                          : caller.role >= needed;
   if (may) return absl::OkStatus();

@@ -13,20 +13,22 @@
 // Who calls, and what they may do. Pure.
 namespace neurontrace {
 
-// An agent delivers, and may do nothing else. Of the others each may do what the one before may: a
-// viewer looks and exports, an operator starts and stops captures and has exports written, an admin
-// deletes.
+// What a caller may do. An agent delivers data and may do nothing else. Each of the others may do
+// what the previous one may: a viewer reads and exports, an operator starts and stops captures and
+// has exports written, an admin deletes.
 enum class Role : uint8_t { kAgent, kViewer, kOperator, kAdmin };
 
+// Convert between a role and its name in access files; nullopt for any other text.
 std::string_view WordOf(Role role);
 std::optional<Role> RoleOf(std::string_view word);
 
+// A caller with its role and limits. A plain value.
 struct Caller {
   std::string name;          // for people: of the rule in the access file, or in the certificate
-  Role role = Role::kAgent;  // which may look at nothing and begin nothing
-  // Names of jobs, each whole or with a * for any ending; empty: all, and what belongs to none.
+  Role role = Role::kAgent;  // the default may read and start nothing
+  // Job names, each whole or with a final *; empty: all jobs, and captures of no job.
   std::vector<std::string> jobs;
-  // Also Kubernetes namespaces, and users by their numbers.
+  // Kubernetes namespaces in the same form, and user ids.
   std::vector<std::string> namespaces;
   std::vector<std::string> uids;
 
@@ -35,25 +37,25 @@ struct Caller {
   friend bool operator==(const Caller&, const Caller&) = default;
 };
 
-// Whether `text` is what `pattern` says: the same, or with its beginning where it ends with *.
+// Returns whether `text` equals `pattern`, or begins with it if it ends with *.
 bool MatchesPattern(std::string_view pattern, std::string_view text);
 
-// The capture that a caller asks for, with what goes without saying: where there is one namespace,
-// or one user, whose captures alone they may have, it is selected.
+// Returns the requested spec with the caller's only namespace or user selected, if it is limited to
+// one and has not selected any.
 CaptureSpec WithOwner(const Caller& caller, CaptureSpec spec);
 
-// PERMISSION_DENIED, with the way out, where the caller may do nothing with a capture of this spec:
-// it could hold workers of jobs, namespaces or users that are not theirs. Agents record no worker
-// that does not have all that the spec selects, whenever it joins.
+// Fails with PERMISSION_DENIED and advice if a capture of this spec could contain workers of jobs,
+// namespaces or users that are not the caller's. Agents record only workers with everything that
+// the spec selects, whenever those join.
 absl::Status CheckOwner(const Caller& caller, const CaptureSpec& spec);
 
-// Whether a role may make the call of this HTTP/2 path, as
-// "/neurontrace.v1.OperatorService/Export". PERMISSION_DENIED names the role that may; one that
-// nobody knows here is for admins.
+// Fails with PERMISSION_DENIED, naming the required role, unless the caller's role may make the
+// call with this HTTP/2 path, such as "/neurontrace.v1.OperatorService/Export". Unknown calls need
+// an admin.
 absl::Status CheckCall(const Caller& caller, std::string_view path);
 
-// Whether the handler of this call checks the role of whoever is no agent, and writes a refusal
-// into the audit log with the capture and the address that it knows.
+// Returns whether the handler of this call checks the role of callers other than agents, and writes
+// a refusal with the capture and address that it knows to the audit log.
 bool IsCheckedByItsHandler(std::string_view path);
 
 }  // namespace neurontrace

@@ -16,12 +16,12 @@
 // it do so. Pure.
 namespace neurontrace {
 
-// "rule NAME" began the capture, or could not.
+// Describes that "rule NAME" started the capture, or could not.
 AuditEntry BegunByRule(const std::string& rule, const CaptureSpec& spec,
                        const absl::StatusOr<CaptureRecord>& begun);
-// "quota" stopped it.
+// Describes that "quota" stopped the capture.
 AuditEntry StoppedByQuota(const CaptureRecord& record, const std::string& why);
-// It is over, whoever began it.
+// Describes the end of a capture, whoever started it.
 AuditEntry EndedCapture(const CaptureRecord& record);
 
 // Data of a capture that retention deleted.
@@ -33,7 +33,7 @@ struct DeletedData {
   uint64_t chunks = 0;    // if the whole capture
   uint64_t bytes = 0;
 };
-// "retention" deleted a capture, or its oldest events.
+// Describes that "retention" deleted a capture or its oldest events.
 AuditEntry DeletedByRetention(const DeletedData& deleted);
 
 // One step of a standing export.
@@ -41,10 +41,10 @@ struct StandingExportStep {
   std::string_view action;  // "export.begin", or "export" at the end
   std::string rule;
   CaptureId capture;
-  std::string where;  // the destination asked for, or the path that was written
+  std::string where;  // the requested destination, or the written path
   absl::Status outcome;
 };
-// "standing export NAME" begins, or has ended.
+// Describes that "standing export NAME" starts or has ended.
 AuditEntry ExportedByRule(const StandingExportStep& step);
 
 }  // namespace neurontrace

@@ -18,7 +18,7 @@ constexpr std::string_view kUserPrefix = "system:serviceaccount:";
 constexpr size_t kDepthMax = 16;
 constexpr size_t kNameBytesMax = 253;  // of a service account; of a namespace it is 63
 
-// Whole, with nothing behind it, and not deeper than anything that is asked for here.
+// Accepts only a complete document that is no deeper than anything needed here.
 bool ParseJson(simdjson::dom::parser& parser, const std::string& text, element& root) {
   if (text.empty() || text.size() > limits::kTokenReviewBytesMax) return false;
   if (parser.allocate(limits::kTokenReviewBytesMax, kDepthMax) != simdjson::SUCCESS) return false;
@@ -30,7 +30,7 @@ bool IsNameOfKubernetes(std::string_view name) {
          name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") == std::string_view::npos;
 }
 
-// A text, or one of a list of texts.
+// Returns whether `list` is the text, or a list that contains it.
 bool Holds(element list, std::string_view text) {
   std::string_view one;
   if (list.get(one) == simdjson::SUCCESS) return one == text;
@@ -79,7 +79,7 @@ std::optional<TokenClaims> ReadTokenClaims(std::string_view token, std::string_v
   element expires;
   if (root["exp"].get(expires) == simdjson::SUCCESS) {
     uint64_t seconds = 0;
-    // A time that is none is over.
+    // An invalid expiry counts as expired.
     const bool is_time = expires.get(seconds) == simdjson::SUCCESS;
     claims.expires_realtime_ns = !is_time                              ? 0
                                  : seconds > UINT64_MAX / kNsPerSecond ? UINT64_MAX
@@ -107,13 +107,14 @@ absl::StatusOr<std::optional<std::string>> ReadTokenReview(std::string_view answ
     return Unavailable("the API server's answer is not a TokenReview");
   }
   bool authenticated = false;
-  // It leaves out what is false.
+  // The server omits fields that are false.
   if (status["authenticated"].get(authenticated) != simdjson::SUCCESS || !authenticated) {
     return std::optional<std::string>();
   }
   element audiences;
   std::string_view user;
-  // A server that knows no audiences names none: then the token is for the server, and not for us.
+  // A server that does not know audiences names none; the token is then for the server and not for
+  // us.
   if (status["audiences"].get(audiences) != simdjson::SUCCESS || !Holds(audiences, audience) ||
       status["user"]["username"].get(user) != simdjson::SUCCESS) {
     return std::optional<std::string>();

@@ -13,24 +13,24 @@
 // answer is in any error.
 namespace neurontrace {
 
-// What a token claims. Anybody can write such a thing: it is good for refusing a token without
-// asking, and for nothing else.
+// What a token claims. Anybody can write such claims: they serve to refuse a token without asking,
+// and for nothing else.
 struct TokenClaims {
   std::string service_account;       // "NAMESPACE/NAME"
-  uint64_t expires_realtime_ns = 0;  // UINT64_MAX: it does not say
+  uint64_t expires_realtime_ns = 0;  // UINT64_MAX: no expiry stated
   bool is_for_audience = false;
 };
-// Nothing for what is no JWT of a service account.
+// Returns nullopt if the token is no JWT of a service account. Does not check its signature.
 std::optional<TokenClaims> ReadTokenClaims(std::string_view token, std::string_view audience);
 
-// "NAMESPACE/NAME" of "system:serviceaccount:NAMESPACE:NAME"; nothing for other users.
+// Converts "system:serviceaccount:NAMESPACE:NAME" to "NAMESPACE/NAME"; nullopt for other users.
 std::optional<std::string> ServiceAccountOfUser(std::string_view user);
 
-// The body of the question.
+// Returns the JSON body of the request.
 std::string TokenReviewRequest(std::string_view token, std::string_view audience);
 
-// Who the token is, as "NAMESPACE/NAME", by the server's answer; nothing: nobody, or not for this
-// audience, or no service account. UNAVAILABLE for what is no answer.
+// Returns "NAMESPACE/NAME" from the server's answer; nullopt if the token is nobody's, for another
+// audience, or of no service account. Fails with UNAVAILABLE if it is no answer.
 absl::StatusOr<std::optional<std::string>> ReadTokenReview(std::string_view answer,
                                                            std::string_view audience);
 

@@ -67,7 +67,7 @@ absl::StatusOr<std::string> TokenReviews::AccountOf(
   if (clock_.RealtimeNs() >= claims->expires_realtime_ns) {
     return NotKnown("the token of {} has expired", claims->service_account);
   }
-  // What would be refused anyway is no question for the API server.
+  // A token that would be refused anyway is no question for the API server.
   if (!may_pass(claims->service_account)) {
     return NotKnown(
         "the token belongs to {}, but no rule of the aggregator's --access file has this "
@@ -103,6 +103,7 @@ absl::StatusOr<std::string> TokenReviews::Review(const std::string& token) {
   if (known == nullptr) known = &Add(hash);
   known->is_asked = true;
   ++asking_[kind];
+  // Not under the lock: a request takes up to seconds. The entry cannot be removed while is_asked.
   lock.Unlock();
   Answer answer = ask_(token);
   lock.Lock();
@@ -125,7 +126,7 @@ TokenReviews::Known* TokenReviews::Find(const std::string& hash) {
 }
 
 TokenReviews::Known& TokenReviews::Add(const std::string& hash) {
-  // Of those that somebody is about there are fewer than there is room for.
+  // Entries that are in use are fewer than the table holds, so one can be removed.
   for (auto oldest = tokens_.end(); tokens_.size() >= tokens_max_ && oldest != tokens_.begin();) {
     --oldest;
     if (oldest->is_asked || oldest->waiting > 0) continue;
@@ -149,7 +150,7 @@ void TokenReviews::Keep(Known& known, Answer answer) {
     failed_.Increment();
     if (!is_failing_) SPDLOG_ERROR("tokens: {}", std::string(answer.status().message()));
     is_failing_ = true;
-    // Who calls is nobody so far, and is told nothing of the cluster.
+    // The caller is unknown so far and must learn nothing about the cluster.
     answer = Unavailable(
         "cannot verify the token because the API server does not answer; try again, and see the "
         "aggregator's log");

@@ -23,25 +23,26 @@
 
 namespace neurontrace {
 
-// Which service account a token of Kubernetes is, by an API server, which is asked as seldom as can
-// be: answers are kept for a while, by the token's SHA-256, and count no longer than the token says
-// that it is good; one question is asked for all calls that show the same token; so many questions
-// are under way, and are begun a second, and calls beyond are refused at once. Tokens that were
-// good before have places of their own, so that a flood of others does not lock them out. Any
-// thread; callers wait for an answer.
+// Determines which service account a Kubernetes token belongs to, asking the API server as rarely
+// as possible. Answers are cached by the token's SHA-256, no longer than the token states that it
+// is valid. Calls with the same token share one request. Concurrent requests, requests per second
+// and waiting calls are limited, and calls beyond are refused at once.
+//
+// Tokens that were good before have their own share, so that a flood of others cannot lock them
+// out. Any thread; callers wait for an answer.
 class TokenReviews {
  public:
-  // "NAMESPACE/NAME"; nothing: the server says that the token is nobody's. UNAVAILABLE where it
-  // says nothing. Called from several threads; ends by itself within seconds.
+  // Asks the server: "NAMESPACE/NAME", nullopt if the token is nobody's, UNAVAILABLE without an
+  // answer. Called on several threads; returns within seconds.
   using Ask = std::function<absl::StatusOr<std::optional<std::string>>(const std::string& token)>;
 
-  // `clock` outlives it.
+  // `clock` must outlive this.
   TokenReviews(std::string audience, Ask ask, const Clock& clock, prometheus::Registry& registry,
                size_t tokens_max = limits::kTokensKnownMax);
 
-  // "NAMESPACE/NAME". `may_pass`: of the account that the token claims to be; where nobody would
-  // let that one pass, nobody is asked. UNAUTHENTICATED for one that is none, UNAVAILABLE where
-  // that cannot be found out now.
+  // Returns "NAMESPACE/NAME". `may_pass` is asked about the account that the token claims; if no
+  // rule would admit it, the server is not asked. Fails with UNAUTHENTICATED for an invalid token,
+  // and with UNAVAILABLE if that cannot be determined now.
   absl::StatusOr<std::string> AccountOf(const std::string& token,
                                         const std::function<bool(std::string_view)>& may_pass);
 
@@ -52,10 +53,10 @@ class TokenReviews {
     Answer answer = std::optional<std::string>();
     uint64_t until_ns = 0;  // monotonic
     bool was_good = false;
-    bool is_asked = false;  // somebody is about it, and the answer is of before
-    size_t waiting = 0;     // calls, for that
+    bool is_asked = false;  // a request is under way; the answer is the previous one
+    size_t waiting = 0;     // calls that wait for it
   };
-  using KnownTokens = std::list<Known>;  // who called last first
+  using KnownTokens = std::list<Known>;  // most recent first
   enum Kind : size_t { kNew, kGoodBefore, kKinds };
 
   absl::StatusOr<std::string> Review(const std::string& token);
@@ -80,8 +81,8 @@ class TokenReviews {
   KnownTokens tokens_ NT_GUARDED_BY(mutex_);
   std::unordered_map<std::string, KnownTokens::iterator> by_hash_ NT_GUARDED_BY(mutex_);
   std::array<size_t, kKinds> asking_ NT_GUARDED_BY(mutex_){};
-  size_t waiting_ NT_GUARDED_BY(mutex_) = 0;       // for what others ask
-  bool is_failing_ NT_GUARDED_BY(mutex_) = false;  // the last question had no answer
+  size_t waiting_ NT_GUARDED_BY(mutex_) = 0;       // calls that wait for a request of another call
+  bool is_failing_ NT_GUARDED_BY(mutex_) = false;  // the last request had no answer
 };
 
 }  // namespace neurontrace

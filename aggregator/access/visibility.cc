@@ -35,7 +35,8 @@ bool HasFactLike(const WorkerInfo& worker, std::string_view key, const Patterns&
 
 bool IsIdCharacter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
-// The patterns for what both admit; nothing where no text can match both. An empty list admits all.
+// Returns patterns for what both lists admit; nullopt if no text matches both. An empty list admits
+// all.
 std::optional<Patterns> IntersectPatterns(const Patterns& a, const Patterns& b) {
   if (a.empty() || b.empty()) return a.empty() ? b : a;
   Patterns both;
@@ -44,7 +45,7 @@ std::optional<Patterns> IntersectPatterns(const Patterns& a, const Patterns& b) 
       const std::string_view one_stem(one.data(), one.size() - (one.ends_with('*') ? 1 : 0));
       const std::string_view other_stem(other.data(),
                                         other.size() - (other.ends_with('*') ? 1 : 0));
-      // Of two that admit a common text one admits all that the other does.
+      // If two patterns admit a common text, one of them admits everything that the other does.
       const bool one_is_narrower =
           MatchesPattern(other, one_stem) && (other.ends_with('*') || !one.ends_with('*'));
       const bool other_is_narrower =

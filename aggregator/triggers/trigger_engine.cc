@@ -14,7 +14,7 @@ namespace neurontrace {
 namespace {
 
 constexpr int64_t kHourNs = 3'600'000'000'000;
-// Rules of stored captures that are kept until rules say that they are still there.
+// Rules of stored captures that are kept until the rule file shows whether they still exist.
 constexpr size_t kRestoredRulesMax = 4 * limits::kTriggerRulesMax;
 
 // Whole seconds, rounded up.
@@ -22,7 +22,7 @@ std::string SecondsWords(uint64_t ns) {
   return DescribeDuration((ns + kNsPerSecond - 1) / kNsPerSecond * kNsPerSecond);
 }
 
-// "what came before is in continuous capture … for 10m", or that this has all of it.
+// Says which continuous capture has the earlier events, or all of them, and for how long.
 std::string BeforeWords(const TriggerWorld::Continuous& continuous, bool before) {
   std::string words =
       before ? fmt::format("earlier events are in continuous capture {}", continuous.id.ToString())
@@ -51,7 +51,7 @@ std::string_view WordOf(TriggerSuppression reason) {
 TriggerEngine::TriggerEngine(const Clock& clock, TaskRunner& runner, TriggerWorld world)
     : clock_(clock), runner_(runner), world_(std::move(world)) {}
 
-// A stamp of the future is of a clock that was set back since: as if it had been now.
+// A timestamp in the future comes from a clock that was set back since and counts as now.
 void TriggerEngine::Restore(const CaptureRecord& record) {
   const auto& labels = record.spec.labels;
   const auto label = std::find_if(labels.begin(), labels.end(),
@@ -94,7 +94,7 @@ void TriggerEngine::SetRules(const std::vector<TriggerRule>& rules) {
     }
     state.status.rule = rule;
   }
-  // A rule that is taken out and put in again cools down all the same.
+  // Removing a rule and adding it again must not end its cool-down.
   for (auto& [name, state] : states_) {
     if (next.contains(name) || restored_.size() >= kRestoredRulesMax) continue;
     for (auto& [job_name, job] : state.jobs) job.gathering = false;
@@ -200,7 +200,7 @@ void TriggerEngine::OnFired(const TriggerFired& fired) {
   job->incident.emplace(fired);
   job->gathering = true;
   runner_.PostDelayedTask(weak_tasks_.Wrap([this, rule = fired.rule, job_name] {
-    // Rules may have come and gone meanwhile.
+    // Rules may have changed since.
     const auto still = states_.find(rule);
     if (still == states_.end()) return;
     const auto entry = still->second.jobs.find(job_name);
@@ -242,7 +242,7 @@ TriggerEngine::Answer TriggerEngine::Fire(const TriggerFired& fired) {
 void TriggerEngine::Start(State& state, Job& job, const std::string& job_name, Answer& answer) {
   job.gathering = false;
   const TriggerRule& rule = state.status.rule;
-  // Others may have begun while it gathered.
+  // Other jobs of the rule may have fired while this one gathered.
   if (IsHourFull(state, answer)) return Suppress(state, answer);
   CaptureSpec spec;
   spec.name = rule.name;
@@ -287,7 +287,7 @@ void TriggerEngine::Start(State& state, Job& job, const std::string& job_name, A
   state.status.last_problem.clear();
 }
 
-// The past, where it is held; else what comes.
+// Takes a snapshot of the past if a flight recorder holds it, otherwise streams what follows.
 absl::StatusOr<CaptureId> TriggerEngine::StartCapture(const TriggerRule& rule,
                                                       const CaptureSpec& base, Job& job) {
   absl::Status why = FailedPrecondition(
@@ -333,9 +333,9 @@ void TriggerEngine::OnNotBegun(const CaptureRecord& record, const std::string& w
     const auto entry = state.jobs.find(record.spec.selection.job);
     if (entry == state.jobs.end() || entry->second.capture != record.id) continue;
     Job& job = entry->second;
-    job.capture = CaptureId();  // it may be said again
+    job.capture = CaptureId();  // the same capture can be reported again
     if (!job.stream) return TakeBack(state, job, record.id, why);
-    // It has fired all the same.
+    // Keeps others from starting one until the posted task runs; the firing still counts.
     job.gathering = true;
     auto start = [this, rule = name, job_name = record.spec.selection.job, id = record.id,
                   stream = *std::exchange(job.stream, std::nullopt), why] {

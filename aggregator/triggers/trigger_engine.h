@@ -24,38 +24,40 @@
 
 namespace neurontrace {
 
-// Why a rule that fired made no capture of its own.
+// Why a rule that fired did not make a capture of its own.
 enum class TriggerSuppression : uint8_t {
   kNone = 0,
-  kSameIncident,  // counted into the capture that another one makes
+  kSameIncident,  // counted as part of the incident of a running capture
   kCoolDown,
   kPerHour,
   kRecorded,    // another capture records it
-  kRefused,     // the capture could not be begun
+  kRefused,     // the capture could not be started
   kTooManyJobs  // beyond limits::kTriggerJobsMax
 };
 inline constexpr size_t kTriggerSuppressions = 7;
-// "cool_down", as metrics have it.
+// Returns the label value in metrics, such as "cool_down".
 std::string_view WordOf(TriggerSuppression reason);
 
-// What the engine asks and does, on its sequence. All have to be there.
+// What the engine needs from its surroundings, called on its sequence. All functions must be set.
 struct TriggerWorld {
-  // Begins a capture; errors as Coordinator::StartCapture.
+  // Starts a capture; fails as Coordinator::StartCapture does.
   std::function<absl::StatusOr<CaptureId>(const CaptureSpec&)> start;
-  // True until the capture has ended.
+  // Returns true until the capture has ended.
   std::function<bool(const CaptureId&)> goes_on;
-  // The flight recorder that holds what a capture of this spec would select; empty: none.
+  // Returns the flight recorder that holds what a capture of this spec would select; empty: none.
   std::function<CaptureId(const CaptureSpec&)> flight_recorder;
-  // The capture that streams it and gives way to no other; empty: none.
+  // Returns the capture that streams it and does not give way to another; empty: none.
   std::function<CaptureId(const CaptureSpec&)> recorded_by;
-  // The continuous capture that records all of it; empty: none. It gives way to the trigger's.
+  // The continuous capture that records all of it and gives way to the trigger's capture; empty:
+  // none.
   struct Continuous {
     CaptureId id;
-    uint64_t retention_ns = 0;  // 0: it keeps by size alone
+    uint64_t retention_ns = 0;  // 0: limited by size alone
   };
   std::function<Continuous(const CaptureSpec&)> continuous;
 };
 
+// A rule with its history, for operators.
 struct TriggerStatus {
   TriggerRule rule;
   uint64_t fired = 0;
@@ -63,44 +65,44 @@ struct TriggerStatus {
   uint64_t last_fired_realtime_ns = 0;
   std::string last_cause;
   CaptureId last_capture;
-  std::string last_problem;  // why the last one made no capture; empty: it did
+  std::string last_problem;  // why the last firing made no capture; empty: it did
 };
 
-// Makes captures of what rules say: one for an incident, however many ranks report it; none within
-// the rule's cool-down for the same job, none beyond its number an hour, one at a time. What is
-// remembered from before a restart is read off the captures that were stored: each has the label
-// kLabel. On one sequence.
+// Makes captures of fired rules: one for each incident, however many ranks report it. None is made
+// within the rule's cool-down for the same job or beyond its number per hour, and only one runs at
+// a time for a job. What happened before a restart is derived from stored captures, which carry the
+// label kLabel. On the coordinator's sequence.
 class TriggerEngine {
  public:
   static constexpr std::string_view kLabel = kTriggerTag;
-  // How long others are waited for after the first, so that the cause can count them.
+  // How long to wait for further reports after the first, so that the cause can count them.
   static constexpr uint64_t kGatherNs = 100'000'000;
-  // How long it cools down at most after a capture that could not be begun.
+  // The longest cool-down after a capture that could not be started.
   static constexpr uint64_t kRefusedRestNs = 10'000'000'000;
 
-  // All outlive the engine.
+  // All must outlive the engine.
   TriggerEngine(const Clock& clock, TaskRunner& runner, TriggerWorld world);
   TriggerEngine(const TriggerEngine&) = delete;
   TriggerEngine& operator=(const TriggerEngine&) = delete;
 
-  // A capture of an earlier run of the aggregator; before the first rules.
+  // Takes a capture of an earlier run of the aggregator. Called before the first SetRules.
   void Restore(const CaptureRecord& record);
-  // These take the place of those before; of one that keeps its name, all that is known stays.
+  // Replaces the rules; a rule that keeps its name keeps its history.
   void SetRules(const std::vector<TriggerRule>& rules);
 
-  // An agent says that a rule fires. One that is not there (any more) is counted and nothing else.
+  // Handles an agent's report that a rule fires. An unknown rule is only counted.
   void OnFired(const TriggerFired& fired);
 
-  // A capture has ended without having begun, and `why`. It counts for nothing: the rule may fire
-  // again soon, and where it was a snapshot it is streamed instead. Of captures that are none of
-  // this nothing is done. May be called from within the coordinator: begins nothing itself.
+  // Handles a capture that ended without having begun. It does not count: the rule may fire again
+  // soon, and a snapshot is replaced by a stream. Ignores captures of other origin. May be called
+  // from within the coordinator, so it starts nothing itself.
   void OnNotBegun(const CaptureRecord& record, const std::string& why);
 
-  // Somebody asks for it by name: nothing is waited for. `retry_ns`: when it may be tried again,
-  // with kCoolDown and kPerHour.
+  // The result of Fire, which does not wait for further reports. `retry_ns`: when to try again, for
+  // kCoolDown and kPerHour.
   struct Answer {
     bool is_known = false;
-    CaptureId capture;  // also of the one under way
+    CaptureId capture;  // the new one, or the one already running
     TriggerSuppression suppression = TriggerSuppression::kNone;
     std::string problem;  // why there is no new one
     uint64_t retry_ns = 0;
@@ -113,28 +115,28 @@ class TriggerEngine {
   struct Counters {
     uint64_t fired = 0;
     std::array<uint64_t, kTriggerSuppressions> suppressed{};
-    uint64_t unknown = 0;  // rules that are not there
+    uint64_t unknown = 0;  // reports of rules that do not exist
   };
   const Counters& counters() const { return counters_; }
 
  private:
   struct Job {
-    int64_t fired_ns = 0;                     // monotonic; below 0: before the machine's start
-    bool has_fired = false;                   // else fired_ns says nothing
-    uint64_t rest_ns = 0;                     // it cools down for so long at most
-    CaptureId capture;                        // the last; perhaps under way
+    int64_t fired_ns = 0;                     // monotonic; negative: before the machine started
+    bool has_fired = false;                   // otherwise fired_ns has no meaning
+    uint64_t rest_ns = 0;                     // upper limit of its cool-down
+    CaptureId capture;                        // the last one, possibly running
     std::optional<TriggerIncident> incident;  // of that, or gathering
     bool gathering = false;
-    std::optional<CaptureSpec> stream;  // to be begun instead of a snapshot that does not begin
+    std::optional<CaptureSpec> stream;  // to start if the snapshot does not begin
   };
   struct State {
     TriggerStatus status;
-    std::deque<int64_t> hour;  // when it fired in the last hour, monotonic
+    std::deque<int64_t> hour;  // monotonic times of the last hour
     std::map<std::string, Job> jobs;
   };
 
   int64_t NowNs() const { return static_cast<int64_t>(clock_.MonotonicNs()); }
-  // Nothing stands against it, or what does.
+  // Returns what prevents a capture, or kNone.
   Answer Judge(State& state, Job& job, const TriggerFired& fired);
   bool IsHourFull(State& state, Answer& answer);
   void TakeBack(State& state, Job& job, const CaptureId& capture, const std::string& why);
@@ -149,7 +151,7 @@ class TriggerEngine {
   const TriggerWorld world_;
   std::map<std::string, State> states_;  // by name
   std::vector<std::string> order_;
-  std::map<std::string, State> restored_;  // of rules that are not there, from stored captures
+  std::map<std::string, State> restored_;  // of rules that do not exist now
   Counters counters_;
   WeakTasks weak_tasks_;
 };

@@ -9,7 +9,7 @@
 namespace neurontrace {
 namespace {
 
-// So that the number of the others fits behind it.
+// Leaves room for the number of others.
 constexpr size_t kFirstBytesMax = limits::kDetailBytesMax - 64;
 
 }  // namespace

@@ -14,20 +14,20 @@
 
 namespace neurontrace {
 
-// Words from outside, clean and at most `bytes_max` long; what had to be cut ends in "…".
+// Returns external text cleaned and cut to `bytes_max` bytes; a cut text ends in "…".
 std::string CutCause(std::string_view text, size_t bytes_max);
 
-// What one capture is made of: who was the first to say that a rule fires, and how many others said
-// so too, until the capture is over. A plain value.
+// One incident: who reported first that a rule fires, and how many others did until its capture
+// ended. A plain value.
 class TriggerIncident {
  public:
   explicit TriggerIncident(const TriggerFired& first);
 
-  // Another one. Those of a worker that is counted already count once.
+  // Adds a report; a worker counts once.
   void Add(const TriggerFired& fired);
 
   const std::string& job() const { return job_; }
-  // For people: what the first said, and how many others there are.
+  // Describes, for people, the first report and the number of others.
   std::string Cause() const;
 
  private:
@@ -37,10 +37,9 @@ class TriggerIncident {
   bool has_more_ = false;  // beyond limits::kTriggerIncidentWorkersMax
 };
 
-// Adds to an agent's report of a rule what its aggregator knows: the job is that of the agent's
-// own worker, whatever the agent says it is, and of a rule that watches no worker the rule's.
-// False: it says something of a worker that it does not have, or that is of no concern to the rule
-// (or there is no such rule any more). `workers` are the agent's.
+// Sets the job of an agent's report from the inventory: that of the agent's own worker, whatever
+// the report states, or the rule's for a rule that watches no worker. Returns false if the agent
+// has no such worker, the rule does not concern it, or `rule` is null. `workers` are the agent's.
 bool TakeJobFromInventory(const std::map<WorkerIdentity, WorkerInfo>& workers,
                           const TriggerRule* rule, TriggerFired& fired);
 

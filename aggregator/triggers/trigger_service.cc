@@ -23,7 +23,7 @@ namespace neurontrace {
 namespace {
 
 constexpr uint64_t kJudgeIntervalNs = 500'000'000;
-// Agents report every half a second what has changed, and every two that they are there.
+// Agents report changes every half second, and that they are alive every two.
 constexpr uint64_t kHeardLatelyNs = 5'000'000'000;
 constexpr std::chrono::milliseconds kPostPatience{5'000};
 
@@ -154,7 +154,7 @@ void TriggerService::Tick() {
 void TriggerService::JudgeSilence(uint64_t now_ns) {
   silence_.KeepOnly(
       [this](const CaptureId& id) { return deps_.coordinator.FindRunning(id) != nullptr; });
-  // Looked up for every worker: agents by their instances, once.
+  // An index by instance, because every worker is looked up.
   std::map<std::string_view, const KnownAgent*> heard;
   const uint64_t realtime_ns = deps_.clock.RealtimeNs();
   for (const auto& [agent_id, agent] : deps_.coordinator.registry().agents()) {
@@ -193,7 +193,7 @@ void TriggerService::OnFired(const std::string& agent_id, const TriggerFired& re
   TriggerFired fired = reported;
   const KnownAgent* const agent = deps_.coordinator.registry().Find(agent_id);
   if (agent == nullptr) return;
-  // Of another instance, and of another job than its workers have, it can say nothing.
+  // An agent can report only about its own instance, and about the jobs of its own workers.
   fired.worker.instance_id = agent->info.instance_id;
   const TriggerRule* const rule = engine_.Find(fired.rule);
   if (rule != nullptr && !TakeJobFromInventory(agent->workers, rule, fired)) {
@@ -215,7 +215,8 @@ void TriggerService::OnWorkerStatus(const std::string& agent_id,
 
 // --- Captures that there are ---------------------------------------------------------------------
 
-// A continuous capture keeps flight recorders off the rings; which of several is meant is unknown.
+// A continuous capture keeps flight recorders from using the rings. If several recorders match, it
+// is unknown which one is meant.
 CaptureId TriggerService::FlightRecorderOf(const CaptureSpec& spec) const {
   CaptureId found;
   for (const CaptureRecord& record : deps_.coordinator.Running()) {
@@ -228,7 +229,7 @@ CaptureId TriggerService::FlightRecorderOf(const CaptureSpec& spec) const {
   return found;
 }
 
-// One that is asked for by a person continues, and another would be refused by every worker of it.
+// A capture that a person requested continues, and every worker in it would refuse another one.
 CaptureId TriggerService::RecorderOf(const CaptureSpec& spec) const {
   for (const CaptureRecord& record : deps_.coordinator.Running()) {
     const bool is_snapshot = record.spec.mode == CaptureMode::kSnapshot;

@@ -32,14 +32,14 @@
 
 namespace neurontrace {
 
-// Everything about triggers in one aggregator: reads the rule file and sends the rules to agents,
-// hears of what fires, begins the captures, and answers who asks. All but LookAtFile and
-// MakePostPage's function on the coordinator's sequence.
+// Everything about triggers in one aggregator: reads the rule file, sends rules to agents, receives
+// what fires, starts captures and answers operators. On the coordinator's sequence, except for
+// LookAtFile and the function of MakePostPage.
 class TriggerService final : public TriggerReportHandler, public CaptureObserver {
  public:
-  // The rule file, as it was read last.
+  // The rule file as last read.
   using RuleFile = ReloadedFile<std::vector<TriggerRule>>;
-  // All outlive the service.
+  // All of them must outlive the service.
   struct Deps {
     const Clock& clock;
     TaskRunner& sequence;
@@ -49,35 +49,34 @@ class TriggerService final : public TriggerReportHandler, public CaptureObserver
     AuditLog& audit;
   };
 
-  // Reads the rule file. Returns null for an empty path: there are no rules. Fails with the
-  // errors of the file, as people read them.
+  // Reads the rule file. Returns null for an empty path: there are no rules. Fails with the errors
+  // of the file.
   static absl::StatusOr<std::unique_ptr<RuleFile>> OpenRules(const std::string& path,
                                                              const Clock& clock);
-  // `rules` may be null. `posts`: from where POST requests may fire a rule.
+  // `rules` may be null. `posts` says from where POST requests may fire a rule.
   TriggerService(std::unique_ptr<RuleFile> rules, TriggerPosts posts, const Deps& deps);
 
-  // A stored capture; all of them before Begin, which puts the rules into force.
+  // Takes a stored capture. All are passed before Begin, which puts the rules into force.
   void Restore(const CaptureRecord& record) { engine_.Restore(record); }
   void Begin() { Apply(std::move(rules_)); }
-  // A few times a second.
+  // Called several times a second.
   void Tick();
-  // Reads the file again if it has changed, or in any case. On one thread that is not the sequence,
-  // as file systems hang; after Begin.
+  // Reads the file again if it has changed, or in any case with `force`. Called after Begin on one
+  // thread other than the sequence, because file systems can hang.
   void LookAtFile(bool force);
   void OnCaptureChanged(const CaptureRecord& record) override;
 
-  // Agents: the order for one that has just been welcomed, what they say, and what they report of
-  // workers anyway.
+  // TriggerReportHandler: for agents.
   v1::AgentOrder RulesOrder() const override;
   void OnFired(const std::string& agent_id, const TriggerFired& fired) override;
   void OnWorkerStatus(const std::string& agent_id, const CaptureWorkerStatus& status) override;
 
-  // Operators.
+  // For operators.
   v1::ListTriggersReply List() const;
   v1::FireTriggerReply Fire(const v1::FireTriggerRequest& request);
 
-  // POST /triggers/NAME. Its function is for any other thread, while the sequence runs or has
-  // ended.
+  // Returns the page POST /triggers/NAME. Its function is called on other threads and waits for the
+  // sequence.
   PostPage MakePostPage();
 
  private:
@@ -87,7 +86,7 @@ class TriggerService final : public TriggerReportHandler, public CaptureObserver
   CaptureId FlightRecorderOf(const CaptureSpec& spec) const;
   CaptureId RecorderOf(const CaptureSpec& spec) const;
   TriggerWorld::Continuous ContinuousOf(const CaptureSpec& spec) const;
-  // Why the rule cannot fire as things are; empty: it can.
+  // Returns why the rule cannot fire at present; empty: it can.
   std::string WhyCannotFire(const TriggerRule& rule) const;
   void JudgeSilence(uint64_t now_ns);
   PostAnswer Post(const PostRequest& request);
@@ -95,14 +94,14 @@ class TriggerService final : public TriggerReportHandler, public CaptureObserver
 
   const Deps deps_;
   const bool posts_from_anywhere_;
-  std::string file_problem_;  // of the file as it is now
+  std::string file_problem_;  // of the current file
   std::vector<TriggerRule> rules_;
   uint64_t version_ = 0;
   TriggerEngine engine_;
   WorkerSilence silence_;
   uint64_t judged_ns_ = 0;   // monotonic
-  uint64_t judging_ns_ = 0;  // spent on it
-  uint64_t foreign_ = 0;     // said by agents of workers that they do not have
+  uint64_t judging_ns_ = 0;  // total time spent on judging
+  uint64_t foreign_ = 0;     // reports by agents about workers that they do not have
 
   struct Metrics {
     explicit Metrics(prometheus::Registry& registry);

@@ -10,7 +10,7 @@
 namespace neurontrace {
 namespace {
 
-// An aggregator that stood still for longer has not heard what was said meanwhile.
+// An aggregator that was stopped for longer has missed reports, so that time does not count.
 constexpr uint64_t kStoodStillNs = 2'000'000'000;
 
 }  // namespace
@@ -68,7 +68,8 @@ std::vector<TriggerFired> WorkerSilence::Judge(
       const uint64_t silent_ns = now_ns - worker.changed_ns;
       if (silent_ns < rule.silent_ns || worker.told.contains(rule.name)) continue;
       if (!rule.job.empty() && rule.job != worker.job) continue;
-      // It is not the newest itself, as it has been silent for longer.
+      // The whole group is quiet. The worker itself cannot be the newest, as it has been silent for
+      // longer.
       if (now_ns - newest_ns.at(GroupOf(key, worker)) >= rule.silent_ns / 2) continue;
       worker.told.insert(rule.name);
       fired.push_back(

@@ -17,43 +17,43 @@
 
 namespace neurontrace {
 
-// Rules of kSilentCore across machines: a worker none of whose cores has events while other workers
-// of its job have some. An agent judges single cores by the others that it has itself; where all of
-// a machine's cores are silent only the aggregator can see it. It is told by how many events a
-// capture's workers have read, which agents report anyway, twice a second. On one sequence.
+// Evaluates kSilentCore rules across machines: a worker is silent if none of its cores has events
+// while other workers of its job have. An agent compares single cores with its others; only the
+// aggregator can notice that all cores of a machine are silent. Uses the number of events read,
+// which agents report twice a second for the workers of captures. On the coordinator's sequence.
 class WorkerSilence {
  public:
   void SetRules(const std::vector<TriggerRule>& rules);
 
-  // A report about a worker of a capture, and the worker's job.
+  // Takes a report about a worker of a capture, with the worker's job.
   void OnStatus(const CaptureWorkerStatus& status, const std::string& job, uint64_t now_ns);
-  // Of captures that are over.
+  // Forgets captures that have ended.
   void KeepOnly(const std::function<bool(const CaptureId&)>& goes_on);
 
-  // Those that are silent now and were not said to be. `is_heard`: the worker's agent is connected,
-  // and has just reported; of one that is not, nothing is known. Times are monotonic.
+  // Returns the workers that are newly silent. `is_heard`: the worker's agent is connected and has
+  // reported recently; otherwise nothing is known. Times are monotonic.
   std::vector<TriggerFired> Judge(uint64_t now_ns,
                                   const std::function<bool(const WorkerIdentity&)>& is_heard);
 
   bool has_rules() const { return !rules_.empty(); }
   size_t watched() const { return workers_.size(); }
-  uint64_t not_watched() const { return not_watched_; }  // statuses beyond the limit
+  uint64_t not_watched() const { return not_watched_; }  // reports beyond the limit
 
  private:
   struct Worker {
     std::string job;
     uint64_t events_read = 0;
-    uint64_t changed_ns = 0;     // when it read some last
-    std::set<std::string> told;  // rules that have fired of this silence
+    uint64_t changed_ns = 0;     // when events_read last changed
+    std::set<std::string> told;  // rules that have fired for this silence
   };
   using Key = std::pair<CaptureId, WorkerIdentity>;
 
-  // Those who are peers: the job, or, where that is not known, the capture.
+  // Workers that are compared: of one job, or of one capture if the job is unknown.
   using Group = std::pair<std::string, CaptureId>;
   static Group GroupOf(const Key& key, const Worker& worker);
 
   std::vector<TriggerRule> rules_;  // of kSilentCore
-  std::map<Key, Worker> workers_;   // that record, and have read events
+  std::map<Key, Worker> workers_;   // that record and have read events
   uint64_t not_watched_ = 0;
   uint64_t judged_ns_ = 0;
 };

@@ -97,7 +97,7 @@ ConfigReload::Hooks ReloadHooks(const Aggregator::Process& process, Storage& sto
       });
 }
 
-// In plain text nobody has a name: there all are one caller.
+// Without TLS callers have no names, so all count as one caller.
 StreamingCallLimiter::Options WatchLimits(const Clock& clock, const AggregatorMetrics& metrics,
                                           bool has_tls) {
   return {.clock = clock,
@@ -110,11 +110,11 @@ StreamingCallLimiter::Options WatchLimits(const Clock& clock, const AggregatorMe
 
 }  // namespace
 
-// What everything else stands on.
+// What everything else is built on.
 struct Aggregator::World {
-  // The machine's: for certificates, tokens, the audit log, and claims that others look at.
+  // The machine's: for certificates, tokens, the audit log, and claims that other machines compare.
   SystemClock machine_clock;
-  SteadyClock clock{machine_clock};  // for stamps that are stored and compared
+  SteadyClock clock{machine_clock};  // for timestamps that are stored and compared
   SystemRandom random;
   const std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
   HealthState health;
@@ -122,13 +122,13 @@ struct Aggregator::World {
   LoopWatchdog turns{clock};
 };
 
-// What can fail to open. Each uses only those before it.
+// Parts that can fail to open. Each uses only those before it.
 struct Aggregator::Owners {
   std::unique_ptr<Storage> storage;
   std::unique_ptr<AccessControl> access;
   StoredSessions sessions;  // of earlier runs
   std::unique_ptr<ClockSteps> clock_steps;
-  std::unique_ptr<TriggerService::RuleFile> trigger_rules;  // null: there are none
+  std::unique_ptr<TriggerService::RuleFile> trigger_rules;  // null: no rules
   std::unique_ptr<ClockService> clocks;
   std::unique_ptr<ExportService> exports;
 
@@ -183,8 +183,8 @@ absl::StatusOr<Aggregator::Owners> Aggregator::Owners::Open(const AggregatorConf
   return owners;
 }
 
-// All of an aggregator but its gRPC server: complete, with its sequence running, after its
-// construction.
+// Everything of an aggregator except its gRPC server. Complete, with its sequence running, after
+// its construction.
 class Aggregator::Core {
  public:
   Core(std::unique_ptr<World> world, Owners owners, const AggregatorConfig& config,
@@ -194,7 +194,7 @@ class Aggregator::Core {
   // Fails if the HTTP address cannot be listened on.
   absl::Status StartPages(const AggregatorConfig& config);
   absl::StatusOr<std::unique_ptr<GuardedServer>> StartServer(const AggregatorConfig& config);
-  // Before the server ends: nothing waits for long any more.
+  // Called before the server ends, so that nothing waits for long any more.
   void BeginShutdown();
   void EndAgents() { connections_.EndAll(); }
   void ReloadChangedFiles(bool force);
@@ -212,7 +212,7 @@ class Aggregator::Core {
   void Restore();
   std::vector<StatusTable> StatusTables();
 
-  // In the order in which they are built.
+  // Members are built in this order and destroyed in reverse; each may use those above it.
   const std::unique_ptr<World> world_;
   Owners owners_;
   const ChannelSecurity security_;
@@ -231,7 +231,7 @@ class Aggregator::Core {
   AgentReports reports_;
   IngestBudget budget_;
   ChunkAdmission door_;
-  ChunkCommitter committer_;  // used by the writer alone
+  ChunkCommitter committer_;  // used by writer_ only
   ChunkWriter writer_;
   AgentGateway gateway_;
   ArtifactService artifact_service_;
@@ -307,14 +307,14 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
                        [this] { return world_->turns.DescribeStuck(); });
   process_.DeclareCertificates();
   AddObservers();
-  Restore();
+  Restore();  // before the sequence runs: until then this thread may use the coordinator
   sequence_thread_ = std::thread([this] { world_->sequence.Run(); });
   owners_.exports->standing().Begin();
 }
 
 Aggregator::Core::~Core() {
   BeginShutdown();
-  maintenance_.End();  // asks the sequence
+  maintenance_.End();  // while the sequence runs, which it asks
   world_->sequence.Quit();
   sequence_thread_.join();
   process_.StopPages();
@@ -329,7 +329,8 @@ void Aggregator::Core::AddObservers() {
   coordinator_.AddObserver(capture_metrics_);
 }
 
-// The clocks are there, which planned orders need.
+// Orders for a moment need the clocks, which exist by now. Triggers and previews learn of captures
+// before anything can happen to them.
 void Aggregator::Core::Restore() {
   for (const CaptureRecord& capture : owners_.sessions.captures) {
     previews_.OnCaptureEnded(capture);
@@ -348,7 +349,7 @@ absl::Status Aggregator::Core::StartPages(const AggregatorConfig& config) {
 
 absl::StatusOr<std::unique_ptr<GuardedServer>> Aggregator::Core::StartServer(
     const AggregatorConfig& config) {
-  // A policy file may get tokens at any time.
+  // A policy file can get tokens at any time, so gRPC is set up for them.
   ASSIGN_OR_RETURN(std::unique_ptr<GuardedServer> server,
                    GuardedServer::Start({.listen = config.listen,
                                          .security = config.security,
@@ -413,6 +414,8 @@ Aggregator::Aggregator(std::unique_ptr<Core> core, std::unique_ptr<GuardedServer
     : core_(std::move(core)), server_(std::move(server)) {}
 
 Aggregator::~Aggregator() {
+  // In this order: long waits end, load balancers and agents are told, and then calls get their
+  // time.
   core_->BeginShutdown();
   server_->AnnounceShutdown();
   core_->EndAgents();

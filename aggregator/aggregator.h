@@ -13,36 +13,37 @@
 
 namespace neurontrace {
 
-// The composition root: builds everything of one aggregator, connects it and owns it. Serves from
-// Start to its end; the destructor lets calls finish for a moment, writes what was received, and
-// closes the store. Not thread-safe.
+// The composition root: builds, connects and owns everything of one aggregator. Serves from Start
+// until its destruction, which lets calls finish for a moment, writes what was received, and closes
+// the store. Not thread-safe.
 // thread: main: waits for signals and reads changed configuration files
 // thread: sequence: the sessions: captures, agents and workers as state machines
 class Aggregator {
  public:
   // The process that it runs in.
   struct Process {
-    ProgramLog& log;  // outlives the aggregator
-    // Reads the configuration again, as the command line and the files are now.
+    ProgramLog& log;  // must outlive the aggregator
+    // Reads the current configuration from command line, environment and files.
     std::function<absl::StatusOr<AggregatorConfig>()> read_config;
   };
-  // Fails with the errors of the store, of files of the configuration and of the addresses, as
-  // people read them.
+  // Fails with the errors of the store, of the configuration's files and of the addresses, ready to
+  // be shown to people.
   static absl::StatusOr<std::unique_ptr<Aggregator>> Start(const AggregatorConfig& config,
                                                            const Process& process);
   ~Aggregator();
   Aggregator(const Aggregator&) = delete;
   Aggregator& operator=(const Aggregator&) = delete;
 
-  // HOST:PORT, with the real port.
+  // HOST:PORT with the actual port.
   const std::string& address() const { return server_->address(); }
+  // The port of the HTTP pages.
   int health_port() const;
-  // The UDP port of clock probes; 0: there is none.
+  // The UDP port of clock probes; 0: none.
   uint16_t probe_port() const;
   // See Storage::must_restart.
   bool must_restart() const;
-  // Called about once a second by the thread that started it: reads files of the configuration that
-  // have changed, or all of them (`force`).
+  // Called about once a second by the thread that started it. Reads configuration files that have
+  // changed, or all of them with `force`.
   void ReloadChangedFiles(bool force);
 
  private:
@@ -52,7 +53,7 @@ class Aggregator {
   Aggregator(std::unique_ptr<Core> core, std::unique_ptr<GuardedServer> server);
 
   const std::unique_ptr<Core> core_;       // everything but the server
-  std::unique_ptr<GuardedServer> server_;  // null only within the destructor
+  std::unique_ptr<GuardedServer> server_;  // null only in the destructor
 };
 
 }  // namespace neurontrace

@@ -13,8 +13,8 @@
 
 namespace neurontrace {
 
-// Metrics of the aggregator as a whole; docs/operator/metrics.md describes them. The
-// registry owns them. Any thread.
+// Metrics of the aggregator as a whole (docs/operator/metrics.md). The registry owns them. Any
+// thread, except for the two functions.
 struct AggregatorMetrics {
   explicit AggregatorMetrics(prometheus::Registry& registry);
 
@@ -29,9 +29,9 @@ struct AggregatorMetrics {
   prometheus::Counter& watches_unread;
   prometheus::Gauge& secret_files_open;
 
-  // Nothing: the gauge is not there. One thread.
+  // nullopt removes the gauge. One thread.
   void SetCanaryAge(std::optional<uint64_t> age_ns);
-  // In seconds since 1970; the same. One thread.
+  // Sets expiry times, in seconds since 1970; unknown ones remove their gauge. One thread.
   void SetSecurityEnds(const SecurityEnds& ends);
 
  private:

@@ -162,7 +162,7 @@ void AddAccessOptions(CLI::App& app, AggregatorConfig& config) {
       ->capture_default_str();
 }
 
-// Throws where `none` is not alone.
+// Throws CLI::ValidationError if `none` is combined with other values.
 OrderClasses OrderClassesOf(const std::vector<std::string>& names) {
   const auto has = [&](std::string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();
@@ -173,7 +173,7 @@ OrderClasses OrderClassesOf(const std::vector<std::string>& names) {
   return {.collectives = has("collectives"), .barriers = has("barriers")};
 }
 
-// Throws CLI::ParseError.
+// Throws CLI::ParseError, as CLI11 does; callers turn it into an exit code or a status.
 AggregatorConfig Parse(CLI::App& app, int argc, char** argv) {
   AggregatorConfig config;
   app.set_version_flag("--version",

@@ -23,54 +23,55 @@
 
 namespace neurontrace {
 
-// What the command line of neurontrace-aggregator says.
+// The options of neurontrace-aggregator, as parsed from command line, environment and file.
+// docs/operator/configuration.md describes each. A plain value.
 struct AggregatorConfig {
   std::string listen = "127.0.0.1:9400";          // gRPC, HOST:PORT; port 0 picks a free one
-  std::string health_address = "127.0.0.1:9402";  // HTTP, also
-  std::vector<std::string> health_names;          // by which it may be asked; see HealthServer
+  std::string health_address = "127.0.0.1:9402";  // HTTP, HOST:PORT
+  std::vector<std::string> health_names;          // accepted host names; see HealthServer
   std::string store = "/var/lib/neurontrace/aggregator";
-  // UDP, for clock probes; nullopt: the number of the gRPC port, or, where that is taken, none.
+  // UDP port of clock probes; nullopt: the number of the gRPC port, or none if that is taken.
   std::optional<uint16_t> probe_port;
   bool udp_probes = true;
-  uint32_t clock_evidence_hours = 24;  // how long it is kept where no capture needs it
+  uint32_t clock_evidence_hours = 24;  // how long to keep evidence that no capture needs
   OrderClasses order_checks;           // of exports and certificates
   Durability durability = Durability::kSynced;
   CaptureQuotas quotas;
   uint64_t artifact_bytes = limits::kArtifactStoreBytesDefault;  // of all contents together
-  std::string triggers;                                          // file of rules; empty: none
+  std::string triggers;                                          // rule file; empty: none
   TriggerPosts trigger_posts = TriggerPosts::kThisMachine;
   ChannelSecurity security;
-  std::string access;  // file of who may do what; empty: it is in certificates
-  uint32_t calls_per_second = limits::kCallsPerSecondDefault;  // of each caller but agents
-  bool kubernetes_tokens = false;                              // taken, beside those of `access`
+  std::string access;  // access policy file; empty: roles are in certificates
+  uint32_t calls_per_second = limits::kCallsPerSecondDefault;  // of each caller except agents
+  bool kubernetes_tokens = false;                              // accepted in addition to `access`
   std::string kubernetes_token_audience = "neurontrace";
   std::string audit_log;                      // empty: in the store's directory
   std::vector<ExportRoot> export_roots;       // where exports may be written; empty: nowhere
   S3Service s3;                               // for roots in buckets
   std::vector<std::string> standing_exports;  // rules, see docs/operator/export_to_volumes.md
-  bool store_check = false;                   // verify the store and end
+  bool store_check = false;                   // verify the store and exit
   bool json = false;                          // what store_check prints
   std::string log_level = "info";
   LogFormat log_format = LogFormat::kText;
-  std::string config_file;       // where options stand that may change; empty: nowhere
-  bool validate_config = false;  // say whether all of this is good, and end
+  std::string config_file;       // file with options that may change; empty: none
+  bool validate_config = false;  // check all of this and exit
   EffectiveOptions options;      // all of this, as texts
 };
 
-// Options that an aggregator takes from a changed file without a restart.
+// Returns the options that take effect from a changed file without a restart.
 std::set<std::string> AggregatorOptionsAtOnce();
 
-// Reads the command line. Nothing when the program is to end at once, with `exit_code`: help and
-// version were printed (0), or what is wrong (2).
+// Parses the command line. Returns nullopt if the program is to exit with `exit_code`: 0 after
+// printing help or version, 2 after printing an error.
 std::optional<AggregatorConfig> ParseAggregatorConfig(int argc, char** argv, int& exit_code);
 
-// The same command line, with the environment and the file as they are now: INVALID_ARGUMENT says
-// what is wrong.
+// Parses the same command line with the current environment and file. Fails with INVALID_ARGUMENT
+// and the problem.
 absl::StatusOr<AggregatorConfig> ReadAggregatorConfig(int argc, char** argv);
 
-// Whether what the configuration names is there and fits together, as far as can be seen without
-// opening the store or listening: certificates, rules, who may do what, standing exports.
-// INVALID_ARGUMENT, NOT_FOUND or FAILED_PRECONDITION name the place, and what to do.
+// Checks that what the configuration names exists and fits together, as far as possible without
+// opening the store or listening: certificates, rules, access policy, standing exports. Fails with
+// INVALID_ARGUMENT, NOT_FOUND or FAILED_PRECONDITION; the message names the place and what to do.
 absl::Status CheckAggregatorConfig(const AggregatorConfig& config);
 
 }  // namespace neurontrace

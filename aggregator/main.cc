@@ -16,6 +16,7 @@ namespace {
 
 using neurontrace::AggregatorConfig;
 
+// Printed before the log exists: with such a file an aggregator would start and receive nothing.
 void WarnOfAccess(const AggregatorConfig& config) {
   if (config.access.empty()) return;
   const auto rules = neurontrace::ReadAccessFile(config.access);
@@ -31,9 +32,11 @@ std::optional<int> RunStoreCheckIfAsked(const AggregatorConfig& config) {
   return neurontrace::RunStoreCheck({.store = config.store, .json = config.json}, stdout, stderr);
 }
 
+// Runs until a signal ends it. Returns the exit code; 1 asks the supervisor for a restart.
 absl::StatusOr<int> Work(const neurontrace::RunningDaemon<AggregatorConfig>& daemon) {
   ASSIGN_OR_RETURN(const auto aggregator,
                    neurontrace::Aggregator::Start(daemon.config, {daemon.log, daemon.read_config}));
+  // Scripts and tests wait for these lines.
   std::printf("health on port %d\nlistening on %s\n", aggregator->health_port(),
               aggregator->address().c_str());
   std::fflush(stdout);

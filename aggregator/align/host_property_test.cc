@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: what has to hold of a host's model whatever the network does. Method: random hosts of which
-// the truth is known, by seeds that a failure prints.
+// Goal: what must be true of a host's model whatever the network does. Method: random hosts whose
+// truth is known, by seeds that a failure prints.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: UTC helps where it tells the truth, and does no harm where it does not. Method: hosts and a
-// keeper of the reference of which the truth is known, by seeds that a failure prints.
+// Goal: UTC helps where it is right, and does no harm where it is wrong. Method: hosts and a
+// keeper of the reference, simulated so that the truth is known, by seeds that a failure prints.
 #include "aggregator/align/utc/host_utc.h"
 
 #include <gmock/gmock.h>
@@ -39,7 +39,7 @@ struct UtcWorld {
     return reference_ns + 2'500'000'000 + static_cast<uint64_t>(since / 1'000'000 * 12);
   }
 
-  // What a source says when UTC is this. `lie_ns`: by which it is beyond what it promises.
+  // A source's reading at this UTC. `lie_ns`: how far it is beyond the error that it promises.
   UtcReading Reading(UtcSource source, uint64_t raw_ns, uint64_t utc_ns, double lie_ns = 0) {
     const double off =
         std::uniform_real_distribution<double>(-bound_ns / 2, bound_ns / 2)(random) + lie_ns;

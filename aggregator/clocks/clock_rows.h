@@ -9,10 +9,10 @@
 #include "absl/status/statusor.h"
 #include "aggregator/align/core/capture_clocks.h"
 
-// The clocks of a capture as bytes, a row a machine, a device core and a check of order, as stored;
-// docs/formats/store.md has the layout. They stand here because the store knows no clocks and align
-// no store. What is given comes back to the letter; equal clocks give equal bytes. Pure functions,
-// any thread.
+// Encodes the clocks of a capture as the rows that are stored: one for each machine, device core
+// and check of order (docs/formats/store.md). Decoding returns exactly what was encoded, and equal
+// clocks give equal bytes. This is here because the store knows no clocks and align knows no store.
+// Pure functions, any thread.
 namespace neurontrace {
 
 // Returns a row for each instance, then each device, then each check, in their order. Version and

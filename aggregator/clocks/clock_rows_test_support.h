@@ -52,7 +52,7 @@ inline CaptureClocks OneOfEach() {
   device.sync_points = 4;
   device.findings = {{ClockFindingKind::kBreak, 3, 4, 5, "reset"}};
   clocks.devices.push_back(device);
-  // Of which nothing is known.
+  // A device about which nothing is known.
   clocks.devices.push_back({.worker = device.worker, .core = {.nc_idx = 18}, .map = {}});
   clocks.order.push_back({.job = "slurm 7",
                           .world_size = 8,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: the map is what its pieces say, never runs backwards, and inverts.
+// Goal: the map agrees with its pieces, never runs backwards, and inverts.
 #include "aggregator/align/core/clock_map.h"
 
 #include <gmock/gmock.h>

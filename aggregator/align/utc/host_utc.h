@@ -51,10 +51,9 @@ struct HostUtcJudgement {
   std::vector<ClockFinding> findings;  // rejected readings, and unequal directions
 };
 
-// Judges the readings (ascending) of one stretch by what its probes say. Readings that contradict
-// what probes prove are rejected. So are those that contradict a more trusted source or most
-// readings of their own source. `of_reference` are the sources behind the reference's own UTC.
-// Pure.
+// Judges the readings (ascending) of one stretch by its probes. Readings that contradict what
+// probes prove are rejected. So are those that contradict a more trusted source or most readings of
+// their own source. `of_reference` are the sources behind the reference's own UTC. Pure.
 HostUtcJudgement JudgeUtc(std::span<const HostUtcReading> readings, const ClockSegment& by_probes,
                           std::span<const UtcSource> of_reference);
 

@@ -60,6 +60,7 @@ class DiskRoom {
 
   const std::string directory_;
   TaskRunner& io_;
+  // Shared with the task, which may outlive this.
   const std::shared_ptr<Answer> answer_ = std::make_shared<Answer>();
 };
 
@@ -100,6 +101,7 @@ class DeliveryMetrics {
   void Publish();
 
  private:
+  // Copy what has changed since the last call.
   void PublishLosses();
   void PublishAckTimes();
 
@@ -150,6 +152,7 @@ class AgentMetrics {
   using Read = std::function<double()>;
   void AddCounter(const char* name, const char* help, Read read);
   void AddGauge(const char* name, const char* help, Read read);
+  // Register the metrics of one area each.
   void AddSourceCounters();
   void AddHostCounters();
   void AddDeliveryMetrics();
@@ -161,6 +164,7 @@ class AgentMetrics {
   void PublishHeadroom();
   void PublishCanaries();
 
+  // Makes a gauge that exists only while its value is known.
   OptionalGauge MakeOptionalGauge(const char* name, const char* help);
 
   template <typename Metric>

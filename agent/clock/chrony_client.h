@@ -38,10 +38,12 @@ class ChronyClient {
   uint64_t refused() const { return refused_; }  // packets that were no answer
 
  private:
+  // Open a socket, by the way that is to be tried next; return false if that is impossible.
   bool Connect();
   bool ConnectUnix();
   bool ConnectUdp();
   void Disconnect();
+  // Reads the packets that have arrived, and reports the answer to the current question.
   void OnReadable();
 
   const ChronyPaths paths_;

@@ -60,9 +60,11 @@ class UtcSources {
   const Counters& counters() const { return counters_; }
 
  private:
+  // Each asks one source and appends its reading, if there is one.
   void AskPhc();
   void AskClockBound(std::optional<uint64_t> disruption_marker);
   void OnChrony(const ChronyTracking& tracking);
+  // Counts a reading and appends it to the evidence; counts an absent one as refused.
   void Take(const std::optional<UtcReading>& reading, uint64_t& counter);
 
   const Deps deps_;
@@ -90,6 +92,7 @@ class ClockCollector {
   static constexpr uint64_t kBatchNs = 2'000'000'000;
   static constexpr size_t kBatchEntriesMax = 1'000;
 
+  // Since construction; only grow.
   struct Counters {
     uint64_t batches = 0;
     uint64_t snapshots = 0;  // kept
@@ -143,8 +146,10 @@ class ClockCollector {
   // A timerfd watched by the runner.
   class KernelTimer;
 
+  // Fails with UNAVAILABLE if the kernel gives no timer, as the next function does.
   absl::Status StartBeat();
   absl::Status WatchRealtime();
+  // CLOCK_REALTIME was set: records the step.
   void OnRealtimeSet();
   // Compare the vmclock's marker and the kernel's clock source with what they were, and record a
   // break since the last look if they differ.

@@ -47,6 +47,7 @@ class StreamProber {
   const Counters& counters() const { return counters_; }
 
  private:
+  // Sends the next question, unless one is being written or unanswered.
   void Pump();
   void OnReply(const ProbeReply& reply);
   void OnClosed();
@@ -140,6 +141,7 @@ class ClockProber {
   bool uses_stream() const { return welcomed_ && use_stream_; }
 
  private:
+  // Changes the way if UDP has started or stopped to be answered.
   void Choose();
 
   const ProbeMode mode_;

@@ -31,6 +31,7 @@ class EvidenceLink {
     std::function<void(const std::optional<ProbeAccess>&)> on_access;
     std::function<void()> on_lost;  // of the aggregator that gave access
   };
+  // Since construction; only grow.
   struct Counters {
     uint64_t calls = 0;
     uint64_t batches_sent = 0;
@@ -39,6 +40,7 @@ class EvidenceLink {
     uint64_t batches_dropped = 0;
   };
 
+  // `connector` starts a call each time; `clocks` gives the age of a batch when it is sent.
   EvidenceLink(EvidenceConnector connector, const HostClocks& clocks, TaskRunner& runner,
                Random& random, Hooks hooks);
   ~EvidenceLink();
@@ -55,6 +57,7 @@ class EvidenceLink {
   const Counters& counters() const { return counters_; }
 
  private:
+  // A batch that has no receipt yet.
   struct Kept {
     uint64_t number = 0;
     uint64_t raw_ns = 0;  // of the last entry
@@ -62,8 +65,11 @@ class EvidenceLink {
   };
   void Connect();
   void OnAccess(const std::optional<ProbeAccess>& access);
+  // Every batch up to `number` is stored: forgets them. Ignored if nothing with that number was
+  // sent.
   void OnReceipt(uint64_t number);
   void OnClosed(const absl::Status& status);
+  // Sends the next batch, if the stream takes one and few enough are unanswered.
   void Pump();
 
   const EvidenceConnector connector_;

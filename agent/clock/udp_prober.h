@@ -56,6 +56,7 @@ class UdpProber {
   uint64_t without_kernel_stamp() const { return stamps_.without_kernel(); }
 
  private:
+  // An open question, at the place of its sequence number modulo kQuestionsMax.
   struct Question {
     uint64_t sequence = 0;  // 0: answered, or never asked
     uint64_t send_raw_ns = 0;
@@ -64,7 +65,9 @@ class UdpProber {
   // ProbeSchedule sends in a second.
   static constexpr size_t kQuestionsMax = 256;
 
+  // Reads what has arrived, in batches with a limit.
   void OnReadable();
+  // Checks one packet, and reports the exchange if it answers an open question.
   void OnPacket(std::string_view packet, uint64_t receive_raw_ns);
 
   const HostClocks& clocks_;

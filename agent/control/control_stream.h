@@ -24,14 +24,17 @@ namespace neurontrace {
 struct WorkerGone {
   WorkerIdentity worker;
 };
+// How far this agent as a whole has come with a capture.
 struct CaptureAgentStatus {
   CaptureId capture_id;
   uint32_t matched_workers = 0;
   bool finished = false;  // stopped, and every chunk has its receipt
 };
+// Shows that the agent lives, with its clock; every two seconds.
 struct Heartbeat {
   uint64_t host_realtime_ns = 0;
 };
+// AgentInfo is the first report on each call.
 using AgentReport = std::variant<AgentInfo, WorkerInfo, WorkerGone, CaptureWorkerStatus,
                                  CaptureAgentStatus, Heartbeat, TriggerFired>;
 
@@ -45,6 +48,7 @@ struct CaptureResume {
   bool arm = false;                        // begin nothing before OnBeginCapture
   std::optional<CaptureBegin> begin = {};  // of one that has begun
 };
+// The aggregator's first message: it accepts the agent, and lists the captures that continue.
 struct Welcome {
   std::string aggregator_id;
   std::string aggregator_version;
@@ -62,10 +66,13 @@ class ControlStream {
     virtual ~Listener() = default;
     virtual void OnWritten() = 0;  // the next Send may follow
     virtual void OnWelcome(const Welcome& welcome) = 0;
+    // A capture starts, or is armed if `capture.arm`.
     virtual void OnStartCapture(const CaptureResume& capture) = 0;
+    // A capture that is armed begins, at the moment of `begin`.
     virtual void OnBeginCapture(const CaptureId& capture_id, const CaptureBegin& begin) = 0;
     // On the host's CLOCK_MONOTONIC_RAW; 0: at once.
     virtual void OnStopCapture(const CaptureId& capture_id, uint64_t host_raw_ns) = 0;
+    // These rules replace all earlier ones.
     virtual void OnSetTriggers(const std::vector<TriggerRule>& rules, uint64_t version) = 0;
     virtual void OnClosed(const absl::Status& status) = 0;  // the last event
   };

@@ -152,12 +152,14 @@ class Spool {
 
  private:
   absl::Status Read(const SpoolRecovery::Visitor& visitor);
+  // One segment file in the books.
   struct Segment {
     CaptureId capture_id;
     uint64_t bytes = 0;
     uint64_t salt = 0;
     uint64_t chunks = 0;  // not released
   };
+  // One directory in the books.
   struct Capture {
     std::set<uint64_t> segments;
     uint64_t active = 0;  // the one that is written to; 0: none
@@ -165,6 +167,7 @@ class Spool {
     bool cursor_dirty = false;
     bool in_job = false;  // the job at hand has a batch for it
   };
+  // A chunk that waits to be written. Held weakly: its user may settle it otherwise meanwhile.
   struct Pending {
     CaptureId capture_id;
     SpoolTicket ticket;
@@ -179,12 +182,15 @@ class Spool {
   std::string DirectoryOf(const CaptureId& capture_id) const;
   // Starts a job if there is work and none is running.
   void Kick();
+  // Calls Kick after a while; calls that are already scheduled are not repeated.
   void KickLater(uint64_t delay_ns);
   // Collects everything that is due into one job.
   SpoolJob MakeJob();
+  // Adds the waiting chunks to the job, within one batch.
   void TakePending(SpoolJob& job);
   enum class Taken { kOne, kNoMoreOfCapture, kNoMore };
   Taken TakeOne(const CaptureId& capture_id, std::deque<Pending>& pending, SpoolJob& job);
+  // Whether a chunk that replaces lost ones waits; it goes before everything else.
   bool StandInWaits() const;
   bool Put(const Pending& pending, const std::shared_ptr<const v1::ChunkEnvelope>& chunk,
            SpoolJob& job);
@@ -193,10 +199,13 @@ class Spool {
   Room MakeRoom(const CaptureId& capture_id, uint64_t bytes);
   bool RemoveIdle(const CaptureId& capture_id, bool any_capture);
   Capture* Victim(const CaptureId& wanting, bool over_share);
+  // Drops a segment to make room, and tells the listener.
   void DropSegment(uint64_t segment);
   // Removes the segment from the books; its file is removed by a later job.
   void Retire(uint64_t segment, bool given_up);
+  // Adds what can wait: removals, cursors, and the `running` file.
   void TidyInto(SpoolJob& job);
+  // Adds the cursor file of a capture.
   void PutCursor(const CaptureId& capture_id, bool create, SpoolJob& job);
   bool WaitsToBeRecorded() const;
   void PutRunningLeft(SpoolJob& job);
@@ -204,9 +213,11 @@ class Spool {
   void TakeRunning(const SpoolJobResult& result);
   // Takes the result of a job, and starts the next one.
   void OnDone(const SpoolJobResult& result);
+  // Reports the chunks of the job as kept, or puts them back if the write failed.
   void TakeAppended(bool well);
   void TakeCapacity(const FileSystem::Capacity& capacity);
   bool IsShortOfDisk() const { return disk_bytes_max_ < options_.bytes_max; }
+  // Logs and reports a change.
   void SetHealth(absl::Status health);
 
   const Options options_;

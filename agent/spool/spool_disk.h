@@ -31,14 +31,18 @@ class SpoolDisk {
                                 const std::vector<SpoolPlace>& places);
 
  private:
+  // Writes and removes a small file, to find out whether the disk works again.
   absl::Status Probe();
+  // Replaces a file atomically: after a crash it has the old contents or the new.
   absl::Status Replace(const std::string& directory, const std::string& name,
                        const std::string& bytes);
   void DropRunning(SpoolJobResult& result);
+  // Removes the spool's files from a directory, and the directory if nothing is left.
   absl::Status Empty(const SpoolJob::Directory& directory);
   // Writes and syncs all batches of the job. An error means that none counts as kept.
   absl::Status AppendAll(const SpoolJob& job);
   absl::Status Write(const SpoolJob::Append& append, FileSystem::File& file);
+  // Writes a refused chunk to the quarantine; an error is only logged.
   void SetAside(const SpoolJob::Aside& aside);
   absl::Status WriteCursor(const SpoolJob::Cursor& cursor);
   // Removes those of the job's segments that may go, given the result of the rest.

@@ -37,6 +37,7 @@ struct SpoolJob {
     std::string path;
     std::set<std::string> keep;  // names in it that stay, whatever they are
   };
+  // The chunks are written one after the other from `offset` on, and synced once.
   struct Append {  // a batch for one segment
     std::string directory;
     SegmentHeader segment;
@@ -77,6 +78,7 @@ struct SpoolJob {
   std::optional<std::string> running;
   std::optional<std::string> aggregator;  // the file of that name
 
+  // True if there is nothing to do.
   bool empty() const {
     return !probe && !look && !running_left && !running && !aggregator && directories.empty() &&
            appends.empty() && aside.empty() && cursors.empty() && removals.empty();

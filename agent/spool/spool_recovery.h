@@ -22,11 +22,13 @@ namespace neurontrace {
 // another agent stays where it is. Blocking; used by one thread, once for each attempt.
 class SpoolRecovery {
  public:
+  // A segment that this agent owns and can read.
   struct FoundSegment {
     CaptureId capture_id;
     uint64_t bytes = 0;
     uint64_t records = 0;
   };
+  // What was found on the disk.
   struct Summary {
     uint64_t chunks = 0;
     uint64_t bytes = 0;
@@ -49,6 +51,7 @@ class SpoolRecovery {
     // Names in the directories of captures that have to stay.
     std::map<CaptureId, std::set<std::string>> left_alone;
   };
+  // Receives what is found, while Run reads.
   struct Visitor {
     // Called before the chunks of a capture; `cursor` is empty if there is none.
     std::function<void(const CaptureId&, const SpoolCursor& cursor)> on_capture;
@@ -76,7 +79,9 @@ class SpoolRecovery {
                            const Visitor& visitor, Summary& summary);
   // Reads a whole file. Fails with NOT_FOUND if it does not exist.
   absl::StatusOr<std::string> ReadWhole(const std::string& path, size_t bytes_max);
+  // Whether a file with this error is to be skipped now.
   bool IsPassedOver(const absl::Status& status) const;
+  // Read the files of the spool as a whole.
   absl::Status ReadRunning(Summary& summary);
   absl::Status ReadAggregator(Summary& summary);
   absl::StatusOr<SpoolCursor> ReadCursor(const CaptureId& capture_id, const std::string& directory,
@@ -84,6 +89,7 @@ class SpoolRecovery {
   // Reads one segment; `cursor` is set for the last segment of its capture, whose end may be torn.
   absl::Status ReadOne(const CaptureId& capture_id, const std::string& path, uint64_t segment,
                        const SpoolCursor* cursor, const Visitor& visitor, Summary& summary);
+  // Moves a segment that cannot be used to the quarantine, or removes it if that is full.
   void SetAside(const FileSystem::Entry& entry, const CaptureId& capture_id,
                 const absl::Status& why, Summary& summary);
 

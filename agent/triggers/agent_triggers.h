@@ -127,6 +127,7 @@ std::vector<SilentCore> FindSilentCores(std::map<WorkerIdentity, WatchedWorker>&
 // nothing, and without rules about events it costs nothing for an event. On the agent's sequence.
 class AgentTriggers final : public WorkerWatch {
  public:
+  // Since construction; only grow.
   struct Counters {
     uint64_t events = 0;         // looked at
     uint64_t stale = 0;          // documents not judged, because they were fetched long ago
@@ -173,11 +174,13 @@ class AgentTriggers final : public WorkerWatch {
   }
   // Takes the start or stop of an execution, and fires rules about slow ones.
   void TakeExecution(const NrtEvent& event, const EventInterest& interest, WatchedCore& core);
+  // Reports an execution that took too long, or has not ended.
   void TellSlow(const TriggerRule& rule, const WorkerIdentity& worker, const std::string& job,
                 uint32_t nc_idx, int64_t worker_gid, const ExecutionMedians::Taken& taken,
                 bool has_ended);
   // Evaluates the rules that depend on time, every 250 ms while there are any.
   void Tick();
+  // Fire rules about cores without events, and about executions that do not end.
   void LookForSilence(const TriggerRule& rule, uint64_t now_ns);
   void LookForUnended(const TriggerRule& rule, uint32_t teller, uint64_t now_ns);
   void ScheduleTick();

@@ -45,7 +45,10 @@ class ArtifactUploader final : public ArtifactSink {
 
   // These functions run on the thread.
   Outcome Send(const CaptureId& capture_id, const FoundArtifact& artifact);
+  // Returns the SHA-256 of the file, remembered or read. Fails with the disk's errors, and with
+  // CANCELLED once this is being destroyed.
   absl::StatusOr<std::string> HashOf(const ArtifactFile& file, const FoundArtifact& artifact);
+  // Reports a file that will not be kept.
   Outcome SendForgone(const v1::ArtifactForgone& forgone);
   // Sends the content from `offset` on, which the aggregator named.
   Outcome Put(const ArtifactFile& file, const FoundArtifact& artifact,

@@ -52,6 +52,7 @@ Chunk MakeLossChunk(ChunkHeader header, LossPlace place, LossReason reason, std:
 // Lives on the agent's sequence. Blocks only in Recover.
 class DeliveryQueue final : public ChunkSink, public Spool::Listener {
  public:
+  // Since construction; only grow. docs/operator/metrics.md describes them.
   struct Counters {
     uint64_t chunks_taken = 0;
     uint64_t chunks_kept = 0;  // of these, durable on this node before they were sent
@@ -182,6 +183,7 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
 
  private:
   using StreamKey = std::tuple<CaptureId, StreamIdentity>;
+  // One queue. `entries` are in order of their sequence, possibly with gaps.
   struct Stream {
     StreamKey key;
     std::deque<Entry> entries;
@@ -192,28 +194,38 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
     uint64_t stored_before = 0;
   };
 
+  // Returns the number of the chunk's stream, a new one if the stream is not known.
   StreamNumber NumberOf(const ChunkHeader& header);
+  // Appends a chunk to its queue and to the spool, there before all others with `first`.
   void Add(StreamNumber number, Entry entry, Chunk chunk, bool first);
+  // Set or drop the chunk in memory, and keep the sums of bytes right.
   void SetEnvelope(StreamNumber number, Entry& entry, Chunk chunk);
   void DropEnvelope(Entry& entry);
+  // Announces the chunks that may be sent by now.
   void MakeReady(StreamNumber number, Stream& stream);
+  // Takes over a chunk that the spool held at the start.
   void TakeFound(const SpoolCursor& cursor, const ChunkHeader& header, const SpoolPlace& place);
   void TakeLoaded(StreamNumber number, const std::vector<uint64_t>& sequences,
                   const std::vector<LoadedChunk>& loaded);
   // Returns false if it is to be tried again.
   bool TakeOneLoaded(StreamNumber number, uint64_t sequence, const LoadedChunk& loaded);
+  // Gives up a chunk whose header cannot be read either.
   void LoseUnreadable(StreamNumber number, size_t index, const absl::Status& why);
   // Records where a stream certainly continues.
   void Learn(const CaptureId& capture_id, const StreamCursor& cursor);
   void LearnFrom(Stream& stream);
+  // Adds an empty chunk to a stream that has lost its last one.
   void StandInForLast(StreamNumber number, const PrecedingGap& gone);
   // Adds a chunk that reports an unknown loss of the stream.
   void TellUnknown(const CaptureId& capture_id, StreamCursor& cursor);
+  // Calls the source back, if it is there: chunks of an earlier run have none.
   void GiveReceipt(Entry& entry, const Receipt& receipt);
   void TakeOut(Entry& entry);  // of the sums
+  // Removes the stream with its number, after recording where it continues.
   void Forget(StreamNumber number);
   void CountCore(const ChunkHeader& header);
   void CountLost(LossPlace place, LossReason reason, uint64_t events);
+  // Whether chunks wait for the disk before they are sent.
   bool keeps() const { return spool_ != nullptr && spool_->health().ok(); }
 
   Spool* const spool_;

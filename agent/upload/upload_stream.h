@@ -19,6 +19,7 @@ class UploadStream {
    public:
     virtual ~Listener() = default;
     virtual void OnWritten() = 0;  // the next Write may follow
+    // An answer about one stream, as the aggregator sent it.
     virtual void OnAck(const v1::UploadAck& ack) = 0;
     virtual void OnClosed(const absl::Status& status) = 0;  // the last event
   };

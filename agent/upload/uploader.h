@@ -30,6 +30,7 @@ namespace neurontrace {
 // Lives on the agent's sequence.
 class Uploader final : public UploadStream::Listener, public DeliveryQueue::Listener {
  public:
+  // Since construction; only grow. docs/operator/metrics.md describes them.
   struct Counters {
     uint64_t chunks_sent = 0;  // every time
     uint64_t bytes_sent = 0;
@@ -56,7 +57,9 @@ class Uploader final : public UploadStream::Listener, public DeliveryQueue::List
   void ForgetCapture(const CaptureId& capture_id);
   void ForgetAllBut(const std::set<CaptureId>& captures);
 
+  // True while a call is open, whether or not the aggregator answers.
   bool connected() const { return stream_ != nullptr; }
+  // Chunks sent and not acknowledged.
   size_t unacked() const { return window_.in_flight(); }
   const Counters& counters() const { return counters_; }
   // Times from when a chunk was first sent in the current call to its acknowledgement.
@@ -81,18 +84,24 @@ class Uploader final : public UploadStream::Listener, public DeliveryQueue::List
     uint32_t first_refused = 0;  // how often the first chunk, which says what is gone, was refused
   };
 
+  // Starts a call, unless one is open; everything without an acknowledgement is sent again.
   void Connect();
   // Restarts a call that gets no acknowledgement although chunks are under way.
   void WatchForSilence(uint64_t answers_before);
   // Sends what the window allows, one chunk at a time.
   void Pump();
+  // Writes one chunk, with the gap before it if there is one.
   void Send(StreamNumber stream, DeliveryQueue::Entry& entry);
   void NoteAckTime(const DeliveryQueue::Entry& entry);
+  // Settles the chunks before `next_sequence`, which the aggregator has stored.
   void TakeStored(StreamNumber stream, uint64_t next_sequence);
+  // Handles a refusal by its code; what a code means is in proto/neurontrace/v1.
   void TakeRefusal(StreamNumber stream, const v1::UploadAck& ack);
+  // Replaces a chunk that is refused permanently by one that reports the loss.
   void Replace(StreamNumber stream, const v1::UploadAck& ack);
   // The aggregator lacks earlier chunks of the stream.
   void TakeGap(StreamNumber stream, const v1::UploadAck& ack);
+  // Sends the stream again from `sequence` on.
   void GoBack(StreamNumber stream, uint64_t sequence);
   // Sends nothing of the stream for about this long.
   void PauseFor(StreamNumber stream, uint32_t delay_ms);

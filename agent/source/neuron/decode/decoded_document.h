@@ -12,6 +12,7 @@ namespace neurontrace {
 // For tests: copies everything that a decoder hands over, so that it can be examined afterwards.
 class DecodedDocument final : public NrtEventSink {
  public:
+  // An attribute with its key.
   struct Value {
     std::string key;
     ValueType type = ValueType::kNull;
@@ -20,6 +21,7 @@ class DecodedDocument final : public NrtEventSink {
     std::string text;
     friend bool operator==(const Value&, const Value&) = default;
   };
+  // One event, with everything copied.
   struct Event {
     uint32_t nc_idx = 0;
     std::string type;
@@ -30,14 +32,17 @@ class DecodedDocument final : public NrtEventSink {
     std::vector<Value> values;
   };
 
+  // The time of the fetch, which events without a time get.
   static constexpr uint64_t kFetchedNs = 1'700'000'000'000'000'007;
 
+  // Decodes one document with a decoder of its own.
   explicit DecodedDocument(std::string_view json) {
     NrtEventDecoder decoder;
     Decode(decoder, json);
   }
   DecodedDocument() = default;
 
+  // Decodes with a decoder that a test reuses; adds to what is here.
   void Decode(NrtEventDecoder& decoder, std::string_view json) {
     std::string padded(json);
     padded.append(NrtEventDecoder::kPaddingBytes, '\0');

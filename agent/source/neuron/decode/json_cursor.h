@@ -33,6 +33,7 @@ class JsonCursor {
   bool at_end() const { return token_ == end_; }
   void Skip() { ++token_; }
   void GoBackOne() { --token_; }
+  // Takes the token if it begins with this character.
   bool TakeIf(char c) {
     if (peek() != c) return false;
     ++token_;
@@ -57,6 +58,7 @@ class JsonCursor {
   // as it is.
   bool DecodeKey(std::string_view& key);
 
+  // Sets the fault at the current token, and returns false.
   bool Fail(std::string_view what);
   const JsonIndex::Fault& fault() const { return fault_; }
 
@@ -66,7 +68,9 @@ class JsonCursor {
   bool TakeString(ValueType& type, AttributeValue& value);
   bool TakeNumber(ValueType& type, AttributeValue& value);
   bool TakeLiteral(ValueType& type, AttributeValue& value);
+  // Takes an object or array as raw text, after checking its grammar.
   bool TakeNested(std::string_view& raw);
+  // Check and skip one scalar, or one key with its colon.
   bool SkipScalar();
   bool SkipKey();
 

@@ -71,11 +71,13 @@ class NrtEventDecoder {
   bool TakeEnvelope(JsonCursor& cursor, NrtEventSink& sink);
   bool TakeEvents(JsonCursor& cursor, NrtEventSink& sink);
   bool TakeEvent(JsonCursor& cursor, NrtEventSink& sink);
+  // Takes a member of an event: a field, the "data" object, or a top-level attribute.
   bool TakeTopMember(JsonCursor& cursor, std::string_view key);
   bool TakeData(JsonCursor& cursor);
   bool TakeCore(JsonCursor& cursor, std::string_view key);
   bool TakePhase(JsonCursor& cursor, std::string_view key);
   bool TakeEventType(JsonCursor& cursor, std::string_view key);
+  // Take one field each; anything but the field's canonical form becomes an attribute.
   bool TakeUnsigned(JsonCursor& cursor, std::string_view key, Field field,
                     uint64_t EventFields::*member);
   bool TakeWorkerGid(JsonCursor& cursor, std::string_view key);
@@ -84,6 +86,7 @@ class NrtEventDecoder {
   void AddAttribute(std::string_view key, KeyScope scope, ValueType type,
                     const AttributeValue& value);
   void BeginEvent();
+  // Passes the event, or the reason why it is unfit, to the sink.
   void EmitEvent(NrtEventSink& sink);
 
   JsonIndex index_;

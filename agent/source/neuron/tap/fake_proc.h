@@ -15,6 +15,7 @@ namespace neurontrace {
 // For tests: a proc file system in a temporary folder, with the processes that a test adds.
 class FakeProc {
  public:
+  // What a test may choose about a process; the defaults are an ordinary Python program.
   struct Process {
     uint32_t pid = 0;
     uint32_t parent = 1;
@@ -34,6 +35,7 @@ class FakeProc {
 
   const std::string& root() const { return root_; }
 
+  // Adds a process, or replaces one of the same pid.
   void Put(const Process& process) {
     const std::string directory = fmt::format("{}/{}", root_, process.pid);
     std::filesystem::create_directories(directory);
@@ -68,6 +70,7 @@ class FakeProc {
       table << "0000000000000000: 00000002 00000000 00010000 0005 01 19012 " << path << "\n";
     }
   }
+  // The process ends.
   void Remove(uint32_t pid) { std::filesystem::remove_all(fmt::format("{}/{}", root_, pid)); }
 
   static constexpr const char* kRuntime = "/opt/aws/neuron/lib/libnrt.so.2.31.24.0";

@@ -28,6 +28,7 @@ class FakeTap {
 
   // Makes a connection, sends HELLO on it and returns the agent's end.
   UniqueFd Connect(const CaptureId& running = CaptureId());
+  // Closes the connection, as a process that ends.
   void HangUp();
   bool connected() const { return socket_.valid(); }
 
@@ -41,12 +42,14 @@ class FakeTap {
   };
   // Returns the agent's next command, if there is one.
   std::optional<Command> ReadCommand();
+  // Sends a STATUS; with TapResult::kNone it answers no command.
   void Answer(TapMessageType command, TapResult result, const CaptureId& capture_id,
               std::string_view detail = "");
   void SendRaw(std::string_view message);
   // Sends one packet with at least one descriptor over any packet socket.
   static constexpr size_t kDescriptorsMax = 8;
   static void SendPacket(int socket, std::string_view bytes, std::span<const int> descriptors);
+  // Returns whether the agent has asked to be woken, and clears the request.
   bool TakeWakeRequest();
 
   // Write records. Each returns the record's position.
@@ -57,6 +60,7 @@ class FakeTap {
   uint64_t WriteStarted(const CaptureId& capture_id, uint16_t flags = 0);
   uint64_t WriteStopped(const CaptureId& capture_id, TapStopReason reason, bool drained = true);
 
+  // Writes the facts as a tap does, with a new generation.
   void SetFacts(const std::map<std::string, std::string>& facts);
   void SetState(TapState state) { header().state.store(static_cast<uint32_t>(state)); }
   TapBufferHeader& header() { return *reinterpret_cast<TapBufferHeader*>(memory_); }

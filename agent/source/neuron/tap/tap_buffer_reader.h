@@ -100,8 +100,11 @@ class TapBufferReader {
 
  private:
   TapBufferReader(uint8_t* base, size_t bytes, bool mapped);
+  // Reads the constant fields once, and checks them.
   absl::Status CheckHeader();
+  // Fails with DATA_LOSS for a position that moves back or beyond the ring.
   absl::Status CheckWritePosition(uint64_t write_position);
+  // Copies bytes of the ring, which may wrap around.
   void CopyOut(uint64_t position, char* to, size_t bytes) const;
   TapBufferHeader& header() const { return *reinterpret_cast<TapBufferHeader*>(base_); }
 

@@ -56,6 +56,7 @@ struct TapStartOrder {
 // sequence.
 class TapSession {
  public:
+  // Receives what the tap sends, on the agent's sequence.
   class Listener {
    public:
     virtual ~Listener() = default;
@@ -95,11 +96,15 @@ class TapSession {
 
  private:
   void OnReadable();
+  // Reads and handles one message; returns false if there is none. Fails with UNAVAILABLE if the
+  // tap has closed the connection, and with INVALID_ARGUMENT for an invalid message.
   absl::StatusOr<bool> ReadMessage();
   absl::Status TakeMessage(const char* data, size_t size, std::vector<PeerFd> descriptors);
   absl::Status TakeGreeting(const char* data, size_t size, std::vector<PeerFd> descriptors);
   absl::Status TakeReport(const char* data, size_t size);
+  // Limits the rate of messages; returns false if there are too many.
   bool TakeToken();
+  // Sends one packet without blocking.
   absl::Status Send(const std::string& message);
 
   PeerFd socket_;

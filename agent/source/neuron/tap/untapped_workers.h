@@ -59,12 +59,17 @@ class UntappedWorkers final : public Source {
   using ProcessKey = std::pair<uint32_t, uint64_t>;  // pid, start time
 
   void After(uint64_t delay_ns);
+  // One step of a round.
   void Look();
+  // Compares what a round found with what was reported, and reports the changes.
   void TakeRound();
+  // Whether the process is to be reported: it has no tap, or its tap has had time to connect.
   bool IsListed(const RuntimeProcesses::Process& process) const;
   // Whether its tap looks for another socket than this agent's, so that it need not be waited for.
   bool LooksElsewhere(uint32_t pid) const;
+  // Whether another agent is responsible for the process.
   bool IsAnotherAgents(const RuntimeProcesses::Process& process, std::string_view socket) const;
+  // Returns the report about a process; nothing if it is another agent's.
   std::optional<WorkerInfo> Describe(const RuntimeProcesses::Process& process) const;
   // Explain why the tap of this process has not connected, or is not loaded: the values that were
   // found, and what to do.
@@ -72,6 +77,7 @@ class UntappedWorkers final : public Source {
   std::string ExplainNoTap(const ProcessWords& words, uint32_t pid) const;
   // Returns the nearest of its ancestors whose LD_PRELOAD names the tap; 0 if there is none.
   uint32_t AncestorWithTap(uint32_t pid, std::string& preload) const;
+  // Reports the worker as refused in a capture that selects it.
   void Refuse(const CaptureId& capture_id, const CaptureSpec& spec, const WorkerInfo& worker);
 
   const Options options_;

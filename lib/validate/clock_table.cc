@@ -11,6 +11,7 @@ namespace {
 
 namespace clocks = perfetto_read::clocks;
 
+// Clocks 64 to 127 belong to a packet sequence (ClockSnapshot in Perfetto's clock_snapshot.proto).
 bool IsPrivate(uint64_t clock) {
   return clock >= clocks::kSequenceScopedFirst && clock <= clocks::kSequenceScopedLast;
 }
@@ -26,6 +27,7 @@ ClockTable::Clock* ClockTable::Find(const Key& key) {
   return found == clocks_.end() ? nullptr : &found->second;
 }
 
+// A new clock is alone on a line of its own, until a snapshot relates it to others.
 ClockTable::Clock* ClockTable::Ensure(const Key& key) {
   if (Clock* const known = Find(key); known != nullptr) return known;
   if (clocks_.size() >= validate_limits::kClocksMax) {
@@ -43,6 +45,7 @@ bool ClockTable::IsRelated(const Key& key) {
   return clock != nullptr && trace != nullptr && clock->line == trace->line;
 }
 
+// Linear in the number of clocks, which is limited, and rare: lines are joined once.
 void ClockTable::Join(uint64_t a, uint64_t a_ns, uint64_t b, uint64_t b_ns) {
   if (a == b) return;
   for (auto& [key, clock] : clocks_) {
@@ -52,7 +55,7 @@ void ClockTable::Join(uint64_t a, uint64_t a_ns, uint64_t b, uint64_t b_ns) {
   }
 }
 
-// Checks one reading against what is known of its clock; false: it does not count.
+// Checks one reading against earlier ones of its clock. Returns false if it does not count.
 bool ClockTable::IsSound(const Reading& reading, uint32_t sequence) {
   const Key key = KeyOf(reading.id, sequence);
   const bool is_private = IsPrivate(reading.id);
@@ -118,6 +121,8 @@ void ClockTable::ChooseTraceClock(uint64_t primary) {
   }
   if (primary == 0) return;
   default_clock_ = primary;
+  // Perfetto fixes the trace's clock at the first conversion; later choices only change the default
+  // of packets.
   if (has_converted_ || trace_clock_ == Key{primary, 0}) return;
   trace_clock_ = {primary, 0};
   trace_clock_now_ns_ = 0;
@@ -133,7 +138,7 @@ void ClockTable::CheckTraceClock() {
   trace_clock_now_ns_ = std::max(trace_clock_now_ns_, own->timestamp);
 }
 
-// Returns the reading that tells when the snapshot was taken: the trace's clock, else one that is
+// Returns the reading that shows when the snapshot was taken: the trace's clock, else one that is
 // related to it, else one that was read before, else any.
 const ClockTable::Reading* ClockTable::BestKnown(uint32_t sequence) {
   const Reading* best = nullptr;
@@ -158,6 +163,7 @@ void ClockTable::TakeSnapshot(std::string_view snapshot, uint32_t sequence) {
   const uint64_t at_ns = best->ns() + at.offset_ns;  // on the line of `at`
   for (const Reading& reading : readings_) {
     Clock& clock = *Find(KeyOf(reading.id, sequence));
+    // A clock that was read before brings the clocks of its line along.
     if (clock.is_placed) Join(at.line, at_ns, clock.line, reading.ns() + clock.offset_ns);
     clock = {.line = at.line,
              .offset_ns = at_ns - reading.ns(),
@@ -168,7 +174,7 @@ void ClockTable::TakeSnapshot(std::string_view snapshot, uint32_t sequence) {
   }
 }
 
-// Perfetto takes BOOTTIME for a clock of every file: when the first time is converted it has to be
+// Perfetto assumes that every file has BOOTTIME: when the first time is converted, it has to be
 // related to the trace's clock. In a file without snapshots the two are one.
 void ClockTable::RelateBoottime() {
   const Key boottime = {clocks::kBoottime, 0};
@@ -205,10 +211,13 @@ std::optional<uint64_t> ClockTable::ToTraceTime(uint64_t timestamp, uint64_t clo
     }
     if (key != trace_clock_) {
       Clock& own = *Find(key);
+      // An incremental clock counts from its previous packet, so a packet that is skipped would
+      // shift all later ones.
       if (own.is_incremental) timestamp = own.now += timestamp;
       time_ns = timestamp * own.multiplier_ns + own.offset_ns - Find(trace_clock_)->offset_ns;
     }
   }
+  // Perfetto's times are signed.
   if (time_ns > uint64_t{INT64_MAX}) {
     log_.Add(TraceCheck::kTimestampRange, "The packet's time, {} ns, is over 2^63.", time_ns);
     return std::nullopt;

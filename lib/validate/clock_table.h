@@ -18,15 +18,19 @@ namespace neurontrace {
 // sequence. One thread at a time.
 class ClockTable {
  public:
+  // `log` must outlive this.
   explicit ClockTable(TraceFindingLog& log) : log_(log) {}
 
-  // Takes a ClockSnapshot in a packet of this sequence; 0: of none. Throws protozero::exception.
+  // Reads a ClockSnapshot in a packet of this sequence (0: of none), and logs what is wrong with
+  // it. Throws protozero::exception.
   void TakeSnapshot(std::string_view snapshot, uint32_t sequence);
 
-  // Returns the time of a packet; nullopt if Perfetto cannot know it, which is logged. `clock` 0:
-  // the file's default.
+  // Returns the time of a packet in ns of the trace's clock; nullopt if Perfetto cannot determine
+  // it, which is logged. `clock` 0: the file's default. Called once for each packet in the order of
+  // the file, as incremental clocks advance.
   std::optional<uint64_t> ToTraceTime(uint64_t timestamp, uint64_t clock, uint32_t sequence);
 
+  // Returns whether times are ns since the Unix epoch.
   bool is_realtime() const { return trace_clock_.first == perfetto_read::clocks::kRealtime; }
 
  private:
@@ -35,11 +39,12 @@ class ClockTable {
   struct Clock {
     uint64_t line = 0;
     uint64_t offset_ns = 0;
-    bool is_placed = false;  // some snapshot has read it; else it is alone on its line
+    bool is_placed = false;  // some snapshot has read it; otherwise it is alone on its line
     bool is_incremental = false;
     uint64_t multiplier_ns = 1;
     uint64_t now = 0;  // of an incremental one, in its own unit
   };
+  // A clock's value in a snapshot, in its own unit.
   struct Reading {
     uint64_t id = 0;
     uint64_t timestamp = 0;
@@ -68,7 +73,7 @@ class ClockTable {
   std::vector<Reading> readings_;  // of the snapshot at hand
   Key trace_clock_ = {perfetto_read::clocks::kTraceFile, 0};
   uint64_t trace_clock_now_ns_ = 0;
-  uint64_t default_clock_ = 0;  // of times that name none; 0: they are the trace's
+  uint64_t default_clock_ = 0;  // of times that name no clock; 0: they are of the trace's clock
   bool has_converted_ = false;  // from then on snapshots no longer choose the trace's clock
 };
 

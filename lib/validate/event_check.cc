@@ -16,11 +16,13 @@
 namespace neurontrace {
 namespace {
 
+// The kind is stored in the low bits of the offset, as up to kFlowPointsMax points are held.
 constexpr uint32_t kKindBits = 2;
 
 namespace event = perfetto_read::event;
 namespace legacy = perfetto_read::legacy;
 
+// Names beyond this are not remembered: a finding about such a slice has no name.
 constexpr size_t kNamesMax = 65'536;
 
 std::string ShownName(std::string_view name) {
@@ -40,6 +42,7 @@ void FlowPoints::Take(uint64_t id, uint64_t time_ns, Kind kind) {
   points_.push_back({id, time_ns, at.packet, at.offset << kKindBits | static_cast<uint64_t>(kind)});
 }
 
+// A flow ends at its terminating point; a later point with the same id begins another one.
 void FlowPoints::Follow(const Point* begin, const Point* end) {
   size_t drawn = 0;  // points since the flow began
   for (const Point* point = begin; point != end; ++point) {
@@ -54,13 +57,15 @@ void FlowPoints::Follow(const Point* begin, const Point* end) {
     if (drawn > 0) ++summary_.flow_arrows;
     drawn = kind == Kind::kTerminating ? 0 : drawn + 1;
   }
-  if (drawn == 1) ++summary_.lone_flow_points;  // nothing continues it
+  // No further point continues it.
+  if (drawn == 1) ++summary_.lone_flow_points;
 }
 
 void FlowPoints::Finish() {
   const auto key = [](const Point& point) {
     return std::tie(point.id, point.time_ns, point.packet, point.offset_and_kind);
   };
+  // Points of one time keep the order of the file.
   std::sort(points_.begin(), points_.end(),
             [&](const Point& a, const Point& b) { return key(a) < key(b); });
   const Point* const end = points_.data() + points_.size();
@@ -75,6 +80,7 @@ void FlowPoints::Finish() {
 bool EventCheck::IsUnchecked(const TraceSequence& sequence, uint64_t uuid) {
   const uint64_t type = event_.Number(event::kType, 0);
   legacy_.Parse(event_.Text(event::kLegacy));
+  // LegacyEvents have phases and rules of their own, which neurontrace never writes.
   if (event_.Has(event::kLegacy) && (type == 0 || legacy_.Has(legacy::kPhase))) {
     log_.AddUnchecked("events of a phase, not a type (LegacyEvent), and slices of their tracks");
     if (Track* const track = uuid == 0 ? nullptr : tracks_.ForEvent(uuid)) StopFollowing(*track);
@@ -96,6 +102,7 @@ const InternedText* EventCheck::Resolve(const TraceSequence& sequence, uint32_t 
                                         std::string_view what) {
   const auto found = sequence.texts.find({table, iid});
   if (found != sequence.texts.end()) return &found->second;
+  // If texts of the sequence exceeded the limit, a missing one may be valid.
   if (!sequence.is_cut) {
     log_.Add(TraceCheck::kInternedMissing, "The event's {} has number {}, which is not interned.",
              what, iid);
@@ -116,8 +123,9 @@ EventCheck::Names EventCheck::NamesOf(const TraceSequence& sequence) {
   return names;
 }
 
-// Joins the categories as Perfetto does: with commas, interned ones first, one that was not
-// interned left out unless it is alone. Compares the beginnings that are kept of them.
+// Joins the categories as Perfetto does: with commas, interned ones first; one that was not
+// interned is omitted unless it is alone. Compares only the beginnings of categories, which are
+// kept.
 uint64_t EventCheck::CategoryOf(const TraceSequence& sequence) {
   joined_.clear();
   size_t count = 0;
@@ -151,6 +159,7 @@ uint64_t EventCheck::CategoryOf(const TraceSequence& sequence) {
 
 EventCheck::Said EventCheck::ReadArguments(const TraceSequence& sequence) {
   namespace annotation = perfetto_read::annotation;
+  // Arguments that neurontrace's exporter writes: they are compared with the events themselves.
   static const uint64_t kDuration = HashText("duration");
   static const uint64_t kSqueezed = HashText("squeezed");
   static const uint64_t kEvents = HashText("events");
@@ -185,6 +194,7 @@ void EventCheck::StopFollowing(Track& track) {
 void EventCheck::Settle(Track& track, uint64_t time_ns) {
   const size_t before = track.open.size();
   const TracePosition here = log_.position();
+  // Each cut slice is reported at the place of its own end.
   while (const auto cut = track.open.Settle(time_ns)) {
     log_.MoveTo(cut->slice.at);
     log_.Add(
@@ -200,6 +210,8 @@ void EventCheck::Settle(Track& track, uint64_t time_ns) {
 
 bool EventCheck::IsInOrder(Track& track, uint64_t time_ns) {
   if (track.is_unfollowed) return false;
+  // Perfetto sorts events by time. Following them in another order would report errors that it does
+  // not have.
   if (time_ns < track.last_ns) {
     log_.Add(TraceCheck::kOrder,
              "Time runs backwards by {} ns on track {} ('{}'): how its slices nest is not checked "
@@ -217,6 +229,7 @@ void EventCheck::TakeBegin(Track& track, const Names& names, const Said& said, u
   ++summary_.slices;
   ++track.track.slices;
   if (!IsInOrder(track, time_ns)) return;
+  // Perfetto drops the slice, so ends after it would be matched wrongly.
   if (track.open.size() >= validate_limits::kDepthMax) {
     log_.Add(TraceCheck::kDepth,
              "Slice '{}' on track {} ('{}') is nested deeper than {}: it is dropped.",
@@ -230,6 +243,7 @@ void EventCheck::TakeBegin(Track& track, const Names& names, const Said& said, u
     return StopFollowing(track);
   }
   ++open_slices_;
+  // SliceStack keeps hashes only.
   if (names_.size() < kNamesMax && !names_.contains(names.name)) {
     names_.emplace(names.name, ShownName(names.shown));
   }
@@ -246,6 +260,7 @@ bool EventCheck::TakeEnd(Track& track, const Names& names, const Said& said, uin
   const auto slice = track.open.End(names.name, names.category, time_ns, log_.position());
   open_slices_ -= before - track.open.size();
   if (!slice) {
+    // Perfetto counts an error on tracks of threads only.
     const bool is_thread = track.track.kind == TrackKind::kThread;
     const std::string of =
         names.shown.empty() ? "" : fmt::format(" of '{}'", ShownName(names.shown));
@@ -296,6 +311,7 @@ void EventCheck::CheckExtraCounters(uint32_t value_tag, uint32_t uuid_tag, uint6
   }
   for (const TraceMessage::Field& field : event_) {
     if (field.tag != uuid_tag) continue;
+    // May move all tracks, so pointers to others are invalid afterwards.
     Track* const track = tracks_.ForEvent(field.number);
     if (track == nullptr) return;
     ++summary_.counter_values;
@@ -321,6 +337,7 @@ void EventCheck::TakeFlows(const Track& track, uint64_t time_ns, bool has_slice)
     return field.tag == event::kFlowId || field.tag == event::kTerminatingFlowId;
   };
   const auto bind_id = legacy_.Number(legacy::kBindId);
+  // Perfetto binds flows to slices and instants.
   if (!has_slice) {
     const auto count =
         std::count_if(event_.begin(), event_.end(), is_flow) + (bind_id.has_value() ? 1 : 0);
@@ -413,8 +430,9 @@ void EventCheck::Take(std::string_view bytes, const TraceSequence& sequence,
     log_.AddUnchecked("extensions of TrackEvent (fields 1000 to 9999)");
     break;
   }
+  // Flows refer to the slice that the event begins or ends.
   TakeFlows(*track, *time_ns, TakeByType(*track, type, sequence, *time_ns));
-  // Last: it may move the track.
+  // Last, as it may move the track.
   TakeExtraCounters(sequence);
 }
 

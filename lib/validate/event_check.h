@@ -17,31 +17,34 @@
 
 namespace neurontrace {
 
-// The arrows of a trace: an id is drawn from each point that has it to the next in time, until one
-// ends it. Perfetto sorts events by time before it follows their flows, so that points are held
+// The arrows of a trace: an arrow leads from each point of an id to the next in time, until one
+// ends the flow. Perfetto sorts events by time before it follows their flows, so points are held
 // until the end of the file. One thread at a time.
 class FlowPoints {
  public:
+  // Both must outlive this.
   FlowPoints(TraceFindingLog& log, TraceSummary& summary) : log_(log), summary_(summary) {}
 
-  // In the order in which those of one event count.
+  // In the order in which Perfetto applies those of one event.
   enum class Kind : uint8_t {
-    kBoundIn,  // a LegacyEvent's bind_id with direction in: ends here, and may end elsewhere, too
+    kBoundIn,  // a LegacyEvent's bind_id with direction in: ends here, and may end elsewhere too
     kStep,     // begins or continues
     kTerminating,
   };
 
+  // Adds a point at the log's position.
   void Take(uint64_t id, uint64_t time_ns, Kind kind);
+  // Follows all flows. Called once, after the last event.
   void Finish();
 
  private:
   struct Point {
     uint64_t id = 0;
     uint64_t time_ns = 0;
-    uint64_t packet = 0;  // orders those of one time
+    uint64_t packet = 0;  // orders points of one time
     uint64_t offset_and_kind = 0;
   };
-  // Follows the points of one id.
+  // Follows the points of one id, sorted by time.
   void Follow(const Point* begin, const Point* end);
 
   TraceFindingLog& log_;
@@ -50,53 +53,59 @@ class FlowPoints {
 };
 
 // Checks the events of a trace in the order of the file: that slices nest, that ends have begins,
-// that counters have values, that flows are on slices, that what events refer to is there. One
-// thread at a time.
+// that counters have values, that flows are on slices, and that references resolve. One thread at a
+// time.
 class EventCheck {
  public:
+  // All of them must outlive this.
   EventCheck(TraceFindingLog& log, TraceSummary& summary, TrackList& tracks)
       : log_(log), summary_(summary), tracks_(tracks), flows_(log, summary) {}
 
-  // The file says that neurontrace wrote it: also checks what its arguments say.
+  // Called if the file claims to be written by neurontrace: its arguments are checked too.
   void TrustArguments() { are_arguments_known_ = true; }
 
-  // Takes a TrackEvent. Without a time it is dropped. Throws protozero::exception.
+  // Checks a TrackEvent. Without a time it is dropped, which is logged. Throws
+  // protozero::exception.
   void Take(std::string_view event, const TraceSequence& sequence, std::optional<uint64_t> time_ns);
   void Finish();
 
  private:
   using Track = TrackList::State;
-  // What the arguments of an event say.
+  // The values of arguments that neurontrace writes.
   struct Said {
     std::optional<uint64_t> duration_ns;
     std::optional<uint64_t> events;
     bool is_squeezed = false;
   };
+  // The name and category of an event.
   struct Names {
     uint64_t name = 0;  // hashes
     uint64_t category = 0;
     std::string_view shown;  // as the file has it
   };
 
-  // True: the event's track or time is told in a way that is not checked, which is logged.
+  // Returns true if the event's track or time is given in a way that is not checked, which is
+  // logged.
   bool IsUnchecked(const TraceSequence& sequence, uint64_t uuid);
+  // Returns an interned text, or nullptr, which is logged.
   const InternedText* Resolve(const TraceSequence& sequence, uint32_t table, uint64_t iid,
                               std::string_view what);
   Names NamesOf(const TraceSequence& sequence);
   uint64_t CategoryOf(const TraceSequence& sequence);
   Said ReadArguments(const TraceSequence& sequence);
-  // Returns false if there is no slice or instant that a flow could be on.
+  // Returns false if there is no slice or instant to which a flow could be bound.
   bool TakeByType(Track& track, uint64_t type, const TraceSequence& sequence, uint64_t time_ns);
   void TakeBegin(Track& track, const Names& names, const Said& said, uint64_t time_ns);
   // Returns false if it ends nothing.
   bool TakeEnd(Track& track, const Names& names, const Said& said, uint64_t time_ns);
   void TakeCounter(Track& track);
-  // The values that any event may have besides. May move all tracks.
+  // Checks the counter values that any event may have in addition. May move all tracks.
   void TakeExtraCounters(const TraceSequence& sequence);
   void CheckExtraCounters(uint32_t value_tag, uint32_t uuid_tag, uint64_t default_uuids);
   void TakeFlows(const Track& track, uint64_t time_ns, bool has_slice);
-  // Returns false if the track's slices are no longer followed; else settles those that ended.
+  // Returns false if the track's slices are no longer followed; otherwise settles those that ended.
   bool IsInOrder(Track& track, uint64_t time_ns);
+  // Gives up checking how the track's slices nest.
   void StopFollowing(Track& track);
   void Settle(Track& track, uint64_t time_ns);
   void ReportOpen(const Track& track, const SliceStack::Slice& slice);
@@ -105,8 +114,8 @@ class EventCheck {
   TraceSummary& summary_;
   TrackList& tracks_;
   FlowPoints flows_;
-  TraceMessage event_, legacy_, argument_;  // at hand
-  std::string joined_;                      // categories
+  TraceMessage event_, legacy_, argument_;  // the current ones; reused to save memory allocations
+  std::string joined_;                      // categories of the current event
   // By their hashes, so that slices that never end can be named: the first kNamesMax.
   absl::flat_hash_map<uint64_t, std::string> names_;
   size_t open_slices_ = 0;  // on all tracks

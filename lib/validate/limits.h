@@ -4,12 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 
-// What a trace may make the validator hold in memory, whatever the file's size. Beyond a limit the
-// file is still read, what no longer fits is not checked, and a finding of TraceCheck::kLimit says
-// so.
+// The memory that a trace may make the validator hold, whatever the size of the file. Beyond a
+// limit the file is still read, further content is not checked, and a finding of TraceCheck::kLimit
+// reports it.
 namespace neurontrace::validate_limits {
 
-inline constexpr size_t kPacketBytesMax = size_t{64} << 20;    // larger ones are passed over
+inline constexpr size_t kPacketBytesMax = size_t{64} << 20;    // larger ones are skipped
 inline constexpr size_t kInflatedBytesMax = size_t{64} << 20;  // of one packet of packets
 inline constexpr size_t kFieldsMax = size_t{1} << 20;          // of one message
 inline constexpr size_t kTracksMax = size_t{1} << 20;
@@ -23,7 +23,7 @@ inline constexpr size_t kCategoriesBytesMax = size_t{64} << 10;  // of one event
 inline constexpr size_t kFindingsPerCheckMax = 10;  // kept; all are counted
 inline constexpr size_t kNameBytesMax = 200;        // kept of the name of a track, slice or text
 
-// Perfetto's own.
+// Limits of Perfetto itself (docs/formats/validate.md).
 inline constexpr size_t kFormatPacketBytesMax = (size_t{1} << 28) - 1;  // of protozero's writers
 inline constexpr size_t kDepthMax = 512;
 inline constexpr size_t kAncestorsMax = 100;

@@ -13,10 +13,11 @@ namespace {
 
 constexpr uint32_t kPacketTag = perfetto_read::Bytes(1);
 constexpr size_t kHeaderBytesMax = 15;  // a tag and a length
+// Skipping in pieces keeps the buffer small for packets of any size.
 constexpr size_t kBytesPassedOverAtOnce = size_t{1} << 20;
 constexpr std::string_view kZstd = "\x28\xb5\x2f\xfd";
 
-// Takes a varint from the front of `bytes`; false if there is none.
+// Removes a varint from the front of `bytes`. Returns false if there is none.
 bool TakeVarint(std::string_view& bytes, uint64_t& value) {
   value = 0;
   for (size_t i = 0; i < std::min<size_t>(bytes.size(), 10); ++i) {
@@ -39,6 +40,7 @@ absl::StatusOr<bool> PacketStream::Next(std::string_view& packet) {
   is_inner_ = NextInner(packet);
   if (is_inner_ || NextOuter(packet)) return true;
   const absl::Status& status = bytes_.status();
+  // Damaged compression is a fault of the file; other errors are of the reader.
   if (status.code() != absl::StatusCode::kDataLoss) {
     RETURN_IF_ERROR(status);
   } else {
@@ -47,7 +49,7 @@ absl::StatusOr<bool> PacketStream::Next(std::string_view& packet) {
   return false;
 }
 
-// Tells by the first bytes a file that has no packets.
+// Recognises by the first bytes files of other formats that people pass by mistake.
 bool PacketStream::IsOtherFormat(std::string_view beginning) {
   if (beginning.empty()) {
     log_.Add(TraceCheck::kFraming, "The file is empty.");
@@ -62,6 +64,7 @@ bool PacketStream::IsOtherFormat(std::string_view beginning) {
 }
 
 bool PacketStream::NextOuter(std::string_view& packet) {
+  // The bytes of the packet before were valid until now.
   bytes_.Skip(std::exchange(skip_, 0));
   while (true) {
     log_.MoveTo({packets_ + 1, bytes_.offset()});
@@ -73,6 +76,7 @@ bool PacketStream::NextOuter(std::string_view& packet) {
     uint64_t tag = 0;
     uint64_t length = 0;
     const bool has_tag = TakeVarint(rest, tag);
+    // Perfetto's tokenizer skips other fields of the Trace message too.
     if (has_tag && tag != kPacketTag && tag <= UINT32_MAX && (tag >> 3) != 0) {
       log_.Add(TraceCheck::kFraming,
                "Here is field {} of wire type {}, not a packet: it is skipped.", tag >> 3, tag & 7);
@@ -83,6 +87,7 @@ bool PacketStream::NextOuter(std::string_view& packet) {
       log_.Add(TraceCheck::kFraming, "Here is no packet: nothing is read from here on.");
       return false;
     }
+    // No writer makes such a packet, so the framing is lost.
     if (length > validate_limits::kFormatPacketBytesMax) {
       log_.Add(TraceCheck::kFraming,
                "The packet says that it has {} bytes, over {}: nothing is read from here on.",
@@ -95,7 +100,7 @@ bool PacketStream::NextOuter(std::string_view& packet) {
   }
 }
 
-// Skips the rest of a field that is no packet.
+// Skips the rest of a field that is not a packet. Returns false if that is impossible.
 bool PacketStream::SkipField(uint64_t wire_type, size_t tag_bytes) {
   bytes_.Skip(tag_bytes);
   std::string_view rest = bytes_.Peek(kHeaderBytesMax);
@@ -141,6 +146,7 @@ bool PacketStream::TakePacket(size_t header, size_t length, std::string_view& pa
 }
 
 void PacketStream::Open(std::string_view compressed) {
+  // Also protects against compression bombs that nest.
   if (is_inner_) {
     log_.Add(TraceCheck::kCompression, "Compressed packets hold compressed packets.");
     return;
@@ -151,6 +157,7 @@ void PacketStream::Open(std::string_view compressed) {
              "The packet holds {} bytes of compressed packets; Perfetto advises at most {}.",
              compressed.size(), validate_limits::kCompressedBytesAdvised);
   }
+  // inflated_ keeps its memory from packet to packet.
   inflater_.Reset();
   is_inner_cut_ = false;
   size_t size = 0;
@@ -193,7 +200,7 @@ bool PacketStream::NextInner(std::string_view& packet) {
   uint64_t length = 0;
   if (!TakeVarint(rest, tag) || tag != kPacketTag || !TakeVarint(rest, length) ||
       length > rest.size()) {
-    // What was uncompressed may end in the midst of a packet if it was cut.
+    // Uncompressed bytes that were cut may end in the middle of a packet.
     if (!is_inner_cut_) {
       log_.Add(TraceCheck::kCompression,
                "Among the compressed packets is something that is no whole packet.");

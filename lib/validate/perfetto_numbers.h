@@ -4,8 +4,9 @@
 #include <cstdint>
 #include <protozero/types.hpp>
 
-// The fields that are checked, by number and wire type. Not shared with the exporter, so that a
-// wrong number there shows here. docs/formats/pftrace.md describes the format.
+// The fields that are checked, by number and wire type, from Perfetto's protos/perfetto/trace. Not
+// shared with the exporter, so that a wrong number there is found here. docs/formats/pftrace.md
+// describes the format.
 namespace neurontrace::perfetto_read {
 
 constexpr uint32_t Varint(uint32_t number) {
@@ -25,9 +26,9 @@ inline constexpr uint32_t kSequenceId = Varint(10);
 inline constexpr uint32_t kTrackEvent = Bytes(11);
 inline constexpr uint32_t kInternedData = Bytes(12);
 inline constexpr uint32_t kSequenceFlags = Varint(13);
-inline constexpr uint32_t kStateCleared = Varint(41);  // of before flags
+inline constexpr uint32_t kStateCleared = Varint(41);  // older than the flags
 inline constexpr uint32_t kPreviousPacketDropped = Varint(42);
-inline constexpr uint32_t kThreadDescriptor = Bytes(44);  // of before tracks
+inline constexpr uint32_t kThreadDescriptor = Bytes(44);  // older than tracks
 inline constexpr uint32_t kCompressed = Bytes(50);
 inline constexpr uint32_t kTimestampClockId = Varint(58);
 inline constexpr uint32_t kDefaults = Bytes(59);
@@ -45,13 +46,13 @@ inline constexpr uint32_t kTimestampClockId = Varint(58);
 namespace clocks {
 inline constexpr uint32_t kClock = Bytes(1);
 inline constexpr uint32_t kPrimaryTraceClock = Varint(2);
-inline constexpr uint32_t kClockId = Varint(1);  // of a Clock, like those that follow
+inline constexpr uint32_t kClockId = Varint(1);  // of a Clock, like the following ones
 inline constexpr uint32_t kTimestamp = Varint(2);
 inline constexpr uint32_t kIsIncremental = Varint(3);
 inline constexpr uint32_t kMultiplierNs = Varint(4);
 inline constexpr uint32_t kRealtime = 1;
 inline constexpr uint32_t kBoottime = 6;
-inline constexpr uint32_t kTraceFile = 11;  // what a file without snapshots is by
+inline constexpr uint32_t kTraceFile = 11;  // the clock of a file without snapshots
 inline constexpr uint32_t kSequenceScopedFirst = 64;
 inline constexpr uint32_t kSequenceScopedLast = 127;
 }  // namespace clocks

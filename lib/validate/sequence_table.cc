@@ -8,6 +8,7 @@
 namespace neurontrace {
 
 uint64_t HashText(std::string_view text) {
+  // The offset basis and prime of the 64-bit FNV-1a hash.
   uint64_t hash = 0xcbf29ce484222325u;
   for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3u;
   return hash == 0 ? 1 : hash;
@@ -24,6 +25,7 @@ TraceSequence* SequenceTable::Of(uint32_t id) {
   return &sequences_[id];
 }
 
+// As Perfetto does at SEQ_INCREMENTAL_STATE_CLEARED: nothing told before is valid any more.
 void SequenceTable::Clear(TraceSequence& sequence) {
   texts_ -= sequence.texts.size();
   sequence = TraceSequence{.has_state = true, .was_cleared = true};
@@ -62,6 +64,7 @@ void SequenceTable::TakeInterned(std::string_view bytes, TraceSequence& sequence
     const uint64_t hash = HashText(text);
     const auto known = sequence.texts.find({field.tag, iid});
     if (known != sequence.texts.end()) {
+      // Repeating a text is allowed.
       if (known->second.hash == hash) continue;
       log_.Add(TraceCheck::kInterned, "Number {} is interned as '{}' and then as '{}'.", iid,
                known->second.beginning, CleanText(text, validate_limits::kNameBytesMax));
@@ -70,6 +73,7 @@ void SequenceTable::TakeInterned(std::string_view bytes, TraceSequence& sequence
     if (texts_ >= validate_limits::kTextsMax) {
       log_.Add(TraceCheck::kLimit, "More than {} texts are interned: further ones are not kept.",
                validate_limits::kTextsMax);
+      // From now on a missing text is no finding.
       sequence.is_cut = true;
       continue;
     }

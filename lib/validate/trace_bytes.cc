@@ -11,7 +11,8 @@
 namespace neurontrace {
 namespace {
 
-constexpr int kAnyHeader = 32 + 15;  // zlib's or gzip's, as Perfetto asks for it
+// Detects the header of zlib or gzip, as Perfetto does; 15 is the largest window.
+constexpr int kAnyHeader = 32 + 15;
 constexpr size_t kBytesAtOnce = std::numeric_limits<uInt>::max();
 
 constexpr size_t kReadBytes = 256u << 10;
@@ -19,7 +20,7 @@ constexpr std::string_view kGzip = "\x1f\x8b";
 
 }  // namespace
 
-// zlib fails here for lack of memory alone; Inflate then says that there is no stream.
+// zlib fails here only without memory; Inflate then reports that there is no stream.
 Inflater::Inflater() { inflateInit2(&stream_, kAnyHeader); }
 
 Inflater::~Inflater() { inflateEnd(&stream_); }
@@ -33,6 +34,7 @@ absl::StatusOr<size_t> Inflater::Inflate(std::string_view& in, char* out, size_t
   size_t written = 0;
   while (written < out_bytes) {
     if (is_at_end_ && in.empty()) break;
+    // Another member of a gzip file follows.
     if (is_at_end_) Reset();
     const auto in_bytes = static_cast<uInt>(std::min(in.size(), kBytesAtOnce));
     const auto room = static_cast<uInt>(std::min(out_bytes - written, kBytesAtOnce));
@@ -44,9 +46,12 @@ absl::StatusOr<size_t> Inflater::Inflate(std::string_view& in, char* out, size_t
     in.remove_prefix(in_bytes - stream_.avail_in);
     written += room - stream_.avail_out;
     is_at_end_ = result == Z_STREAM_END;
-    if (result == Z_BUF_ERROR) break;  // needs more input
+    // More input is needed.
+    if (result == Z_BUF_ERROR) break;
     if (result != Z_OK && result != Z_STREAM_END) {
-      if (written > 0) break;  // zlib says it again
+      // The bytes before the damage are returned first; zlib reports the error again at the next
+      // call.
+      if (written > 0) break;
       return DataLoss("{}", stream_.msg == nullptr ? "no zlib or gzip stream" : stream_.msg);
     }
   }
@@ -59,6 +64,7 @@ absl::Status TraceBytes::LookAtBeginning() {
   has_begun_ = true;
   compressed_.resize(kReadBytes);
   size_t bytes = 0;
+  // A reader of a pipe may return a single byte.
   while (bytes < kGzip.size()) {
     ASSIGN_OR_RETURN(const size_t count, read_(compressed_.data() + bytes, kReadBytes - bytes));
     if (count == 0) break;
@@ -88,7 +94,8 @@ absl::StatusOr<size_t> TraceBytes::FillCompressed(char* out, size_t bytes_max) {
 absl::StatusOr<size_t> TraceBytes::ReadMore(char* out, size_t bytes_max) {
   if (!has_begun_) RETURN_IF_ERROR(LookAtBeginning());
   if (is_gzip_) return FillCompressed(out, bytes_max);
-  if (!compressed_left_.empty()) {  // what was looked at to know that it is not gzip
+  // Bytes that were read to recognise gzip.
+  if (!compressed_left_.empty()) {
     const size_t count = std::min(bytes_max, compressed_left_.size());
     std::memcpy(out, compressed_left_.data(), count);
     compressed_left_.remove_prefix(count);
@@ -105,6 +112,7 @@ void TraceBytes::Fill(size_t bytes) {
     if (end_ > begin_) std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
     end_ -= begin_;
     begin_ = 0;
+    // The caller has limited `bytes`.
     if (buffer_.size() < bytes) buffer_.resize(std::max(2 * kReadBytes, bytes + kReadBytes));
   }
   while (end_ - begin_ < bytes && !is_at_end_) {

@@ -14,8 +14,8 @@
 
 namespace neurontrace {
 
-// A zlib or gzip stream (RFC 1950, 1952), piece by piece; members of a gzip file that follow each
-// other are one. One thread at a time.
+// Uncompresses a zlib or gzip stream (RFC 1950, 1952) piece by piece; consecutive members of a gzip
+// file are one stream. One thread at a time.
 class Inflater {
  public:
   Inflater();
@@ -25,10 +25,11 @@ class Inflater {
 
   // Begins a new stream.
   void Reset();
-  // Takes from the front of `in` and fills `out`; returns the bytes written there. 0 with `in`
-  // empty: more is needed, or the stream has ended. DATA_LOSS where the bytes are no such stream.
+  // Consumes bytes from the front of `in`, fills `out` and returns the number of bytes written.
+  // Returns 0 with `in` empty if more input is needed or the stream has ended. Fails with DATA_LOSS
+  // if the bytes are not such a stream.
   absl::StatusOr<size_t> Inflate(std::string_view& in, char* out, size_t out_bytes);
-  // A stream has ended and no other has begun.
+  // Returns whether a stream has ended and no other has begun.
   bool is_at_end() const { return is_at_end_; }
 
  private:
@@ -36,24 +37,27 @@ class Inflater {
   bool is_at_end_ = false;
 };
 
-// Reads the next bytes of a file into a buffer and returns how many; 0 at its end. What a file, a
-// pipe or a test has.
+// Reads the next bytes of a file, a pipe or a test into a buffer and returns how many; 0 at the
+// end.
 using ReadBytes = std::function<absl::StatusOr<size_t>(char* out, size_t bytes_max)>;
 
-// The bytes of a trace in order, uncompressed where the file is gzipped. One thread at a time.
+// The bytes of a trace in order, uncompressed if the file is gzipped. Holds as much as Peek asks
+// for. One thread at a time.
 class TraceBytes {
  public:
   explicit TraceBytes(ReadBytes read);
 
-  // At least `bytes` of what comes next, fewer only at the end; valid until the next call. The
+  // Returns at least the next `bytes` bytes, fewer only at the end; valid until the next call. The
   // caller limits `bytes`.
   std::string_view Peek(size_t bytes);
-  void Skip(size_t bytes);  // of what Peek returned
-  // Why there is no more: OK at the end of the file, DATA_LOSS where a gzip file is damaged, and
-  // errors of the reader.
+  // Moves past bytes that Peek has returned.
+  void Skip(size_t bytes);
+  // Returns why there are no more bytes: OK at the end of the file, DATA_LOSS if a gzip file is
+  // damaged, or the reader's error.
   const absl::Status& status() const { return status_; }
 
-  uint64_t offset() const { return offset_; }  // of what comes next, uncompressed
+  uint64_t offset() const { return offset_; }  // of the next byte, uncompressed
+  // Returns the bytes read from the file, before uncompressing.
   uint64_t file_bytes() const { return file_bytes_; }
   bool is_gzip() const { return is_gzip_; }
 
@@ -72,7 +76,7 @@ class TraceBytes {
   uint64_t offset_ = 0;
   uint64_t file_bytes_ = 0;
   std::vector<char> buffer_;
-  size_t begin_ = 0;  // of what was not skipped, in the buffer
+  size_t begin_ = 0;  // of the bytes in the buffer that were not skipped
   size_t end_ = 0;
   std::vector<char> compressed_;
   std::string_view compressed_left_;

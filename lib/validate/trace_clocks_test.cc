@@ -75,7 +75,7 @@ TEST_F(TraceClocks, ATraceClockThatDoesNotCountNanoseconds) {
   EXPECT_THAT(Checks(), ElementsAre("clock_snapshot"));
 }
 
-// Of which the first two alone say nothing of the trace's clock.
+// The first two of these alone do not determine the trace's clock.
 TEST_F(TraceClocks, SnapshotsThatAreRelatedLater) {
   ClocksAre({{64, 1'000, true}, {kMonotonic, 20}}, kRealtime);
   ClocksAre({{kMonotonic, 30}, {5, 300}}, kRealtime);

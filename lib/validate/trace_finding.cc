@@ -7,6 +7,8 @@
 
 namespace neurontrace {
 
+// The statistic is the name in Perfetto's src/trace_processor/storage/stats.h, by which a finding
+// can be confirmed there.
 const TraceCheckInfo& InfoOf(TraceCheck check) {
   using enum TraceCheck;
   using enum TraceSeverity;
@@ -68,6 +70,7 @@ std::string DescribeCount(uint64_t count, std::string_view what) {
 void TraceFindingLog::AddUnchecked(std::string_view what) {
   const std::string words = fmt::format("Not checked: {}.", what);
   for (const TraceFinding& finding : findings_) {
+    // At most a few kinds exist, so that a search is cheap.
     if (finding.check == TraceCheck::kUnchecked && finding.words == words) return;
   }
   Add(TraceCheck::kUnchecked, "{}", words);

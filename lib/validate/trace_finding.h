@@ -13,12 +13,11 @@
 
 namespace neurontrace {
 
-// Errors are what makes Perfetto drop or misread something; warnings are what it tolerates, or what
-// the validator does not check.
+// Errors make Perfetto drop or misread content. Warnings are tolerated by it, or not checked by the
+// validator.
 enum class TraceSeverity : uint8_t { kWarning, kError };
 
-// What is checked. The table in trace_finding.cc names the checks, docs/formats/validate.md
-// explains them.
+// The checks. The table in trace_finding.cc names them, docs/formats/validate.md explains them.
 enum class TraceCheck : uint8_t {
   kFraming,
   kPacket,
@@ -65,54 +64,60 @@ enum class TraceCheck : uint8_t {
   kCount,
 };
 
+// The fixed properties of a check.
 struct TraceCheckInfo {
   TraceCheck check;
   std::string_view name;  // for scripts; never changes
   TraceSeverity severity;
   std::string_view statistic;  // the row of Perfetto's table `stats` that counts it; may be empty
 };
+// Returns the properties of a check.
 const TraceCheckInfo& InfoOf(TraceCheck check);
 
-// Where in the file: the packet's number from 1 on, and the offset of its first byte, after gzip.
-// Packets in a packet of packets have its offset, and numbers of their own.
+// A place in the file: the packet's number from 1 on, and the offset of its first byte after
+// uncompressing gzip. Packets inside a compressed packet have its offset, and numbers of their own.
 struct TracePosition {
   uint64_t packet = 0;
   uint64_t offset = 0;
 };
 
+// One finding of a check.
 struct TraceFinding {
   TraceCheck check = TraceCheck::kFraming;
   TracePosition at;
   std::string words;  // a sentence
 };
 
-// `1 slice`, `2 slices`.
+// Returns a count with its noun: `1 slice`, `2 slices`.
 std::string DescribeCount(uint64_t count, std::string_view what);
 
-// Keeps the first findings of each check and counts all of them. One thread at a time.
+// Keeps the first validate_limits::kFindingsPerCheckMax findings of each check and counts all of
+// them. One thread at a time.
 class TraceFindingLog {
  public:
-  // Sets the place of the findings that follow.
+  // Sets the place of the following findings.
   void MoveTo(TracePosition position) { position_ = position; }
   const TracePosition& position() const { return position_; }
 
+  // Adds a finding at the current place. The text is formatted only if it is kept.
   template <typename... Args>
   void Add(TraceCheck check, fmt::format_string<Args...> format, Args&&... args) {
     if (!Count(check)) return;
     findings_.push_back({check, position_, fmt::format(format, std::forward<Args>(args)...)});
   }
 
-  // Adds, once for each `what`, that the file has something that no check looks into.
+  // Reports, once for each `what`, that the file has content that no check examines.
   void AddUnchecked(std::string_view what);
 
-  // In the order in which they were found.
+  // Returns the kept findings in the order in which they were found.
   std::span<const TraceFinding> findings() const { return findings_; }
   uint64_t count(TraceCheck check) const { return counts_[static_cast<size_t>(check)]; }
   uint64_t errors() const { return CountOf(TraceSeverity::kError); }
   uint64_t warnings() const { return CountOf(TraceSeverity::kWarning); }
 
  private:
-  bool Count(TraceCheck check);  // false: enough of these are kept
+  // Returns whether the finding is to be kept.
+  bool Count(TraceCheck check);
   uint64_t CountOf(TraceSeverity severity) const;
 
   TracePosition position_;

@@ -15,8 +15,8 @@
 
 namespace neurontrace {
 
-// Traces made by hand for tests, and what the validator says of them. The numbers of fields are
-// written out: they are what is tested.
+// Traces made by hand for tests, and the validator's report on them. The numbers of fields are
+// written out here, as they are what is tested.
 class TraceMaker : public ::testing::Test {
  protected:
   using Fill = std::function<void(protozero::pbf_writer&)>;
@@ -33,14 +33,14 @@ class TraceMaker : public ::testing::Test {
     protozero::pbf_writer(bytes).add_message(1, packet);
     return bytes;
   }
-  // A packet; `of_sequence` false: of none.
+  // Adds a packet; `of_sequence` false: it belongs to no sequence.
   void Packet(const Fill& fill, bool of_sequence = true) {
     trace_ += Framed(Message([&](protozero::pbf_writer& packet) {
       if (of_sequence) packet.add_uint32(10, kSequence);
       fill(packet);
     }));
   }
-  // A sequence header: state cleared, times by clock 64, which counts on from `at_ns`.
+  // Adds a sequence header: state cleared, times by clock 64, which counts from `at_ns`.
   void Header(uint64_t at_ns = 1'000) {
     Packet([&](protozero::pbf_writer& packet) {
       packet.add_uint32(13, 1);
@@ -76,7 +76,7 @@ class TraceMaker : public ::testing::Test {
                          }));
     });
   }
-  // A track descriptor.
+  // Adds a track descriptor.
   void Describe(const Fill& fill) {
     Packet([&](protozero::pbf_writer& packet) { packet.add_message(60, Message(fill)); });
   }
@@ -109,7 +109,7 @@ class TraceMaker : public ::testing::Test {
       track.add_uint32(15, merge);
     });
   }
-  // An event `delta_ns` after the one before.
+  // Adds an event `delta_ns` after the one before.
   void Event(uint32_t type, uint64_t uuid, uint64_t delta_ns, const Fill& more = {}) {
     Packet([&](protozero::pbf_writer& packet) {
       packet.add_uint64(8, delta_ns);
@@ -125,7 +125,7 @@ class TraceMaker : public ::testing::Test {
   static Fill Named(const std::string& name) {
     return [name](protozero::pbf_writer& event) { event.add_string(23, name); };
   }
-  // A row to put events on: track 2, of process 1.
+  // Adds a row for events: track 2, of process 1.
   void Row() {
     Header();
     Process(1, 1);
@@ -144,7 +144,7 @@ class TraceMaker : public ::testing::Test {
     return *std::move(report);
   }
   TraceReport Validate() const { return Validate(trace_); }
-  // The checks that found something, in the order of the table.
+  // Returns the checks that found something, in the order of the table.
   static std::vector<std::string> ChecksOf(const TraceReport& report) {
     std::vector<std::string> names;
     for (size_t i = 0; i < static_cast<size_t>(TraceCheck::kCount); ++i) {

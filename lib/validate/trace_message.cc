@@ -11,6 +11,7 @@ void TraceMessage::Parse(std::string_view bytes) {
   fields_.clear();
   bits_ = 0;
   for (protozero::pbf_reader reader(bytes.data(), bytes.size()); reader.next();) {
+    // Limits the memory for a message of many empty fields.
     if (fields_.size() == validate_limits::kFieldsMax) throw TooManyFields();
     Field& field = fields_.emplace_back(Field{.tag = reader.tag_and_type()});
     bits_ |= BitOf(field.tag);
@@ -26,6 +27,7 @@ void TraceMessage::Parse(std::string_view bytes) {
         field.text = {view.data(), view.size()};
         break;
       }
+      // Other wire types appear in no field that is checked.
       default:
         reader.skip();
     }
@@ -33,6 +35,7 @@ void TraceMessage::Parse(std::string_view bytes) {
 }
 
 const TraceMessage::Field* TraceMessage::Last(uint32_t tag) const {
+  // Protobuf's rule for a field that appears several times: the last one counts.
   for (auto field = fields_.rbegin(); field != fields_.rend(); ++field) {
     if (field->tag == tag) return &*field;
   }

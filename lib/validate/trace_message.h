@@ -9,10 +9,9 @@
 
 namespace neurontrace {
 
-// The fields of one protobuf message, to be asked for by number and wire type
-// (lib/validate/perfetto_numbers.h): a field of another wire type is another field. Of a field that
-// is there several times the last one counts. Texts point into the message. One thread at a
-// time.
+// The fields of one protobuf message, which are looked up by number and wire type
+// (lib/validate/perfetto_numbers.h): a field of another wire type is another field. If a field
+// appears several times, the last one counts. Texts point into the message. One thread at a time.
 class TraceMessage {
  public:
   struct Field {
@@ -20,7 +19,7 @@ class TraceMessage {
     uint64_t number = 0;    // of a varint or fixed64
     std::string_view text;  // of bytes
   };
-  // Thrown at more fields than lib/validate/limits.h allows.
+  // Thrown if there are more fields than lib/validate/limits.h allows.
   struct TooManyFields : protozero::exception {
     const char* what() const noexcept override { return "too many fields"; }
   };
@@ -28,15 +27,17 @@ class TraceMessage {
   TraceMessage() = default;
   explicit TraceMessage(std::string_view bytes) { Parse(bytes); }
 
-  // Throws protozero::exception if the bytes are no message. Keeps its memory between messages.
+  // Replaces the fields by those of `bytes`, which must outlive their use. Throws
+  // protozero::exception if the bytes are not a message. Keeps its memory between messages.
   void Parse(std::string_view bytes);
 
   bool Has(uint32_t tag) const { return (bits_ & BitOf(tag)) != 0 && Last(tag) != nullptr; }
+  // Returns the value of a varint or fixed64 field; nullopt if there is none.
   std::optional<uint64_t> Number(uint32_t tag) const;
   uint64_t Number(uint32_t tag, uint64_t otherwise) const {
     return Number(tag).value_or(otherwise);
   }
-  // Empty if there is none.
+  // Returns the bytes of a field; empty if there is none.
   std::string_view Text(uint32_t tag) const;
 
   auto begin() const { return fields_.begin(); }
@@ -47,7 +48,7 @@ class TraceMessage {
   const Field* Last(uint32_t tag) const;
 
   std::vector<Field> fields_;
-  uint64_t bits_ = 0;  // of the tags that are there, so that most others are not searched for
+  uint64_t bits_ = 0;  // a Bloom filter of the tags, so that most absent ones are not searched for
 };
 
 }  // namespace neurontrace

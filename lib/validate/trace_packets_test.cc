@@ -89,7 +89,7 @@ TEST_F(TracePackets, Framing) {
 
 TEST_F(TracePackets, APacketThatDoesNotParse) {
   Header();
-  trace_ += Framed("\x5a\x7f");  // an event of 127 bytes, of which none is there
+  trace_ += Framed("\x5a\x7f");  // an event of 127 bytes without a single one of them
   EXPECT_THAT(Checks(), ElementsAre("packet"));
   trace_ += Framed("\x07");
   EXPECT_EQ(Validate().findings.count(TraceCheck::kPacket), 2u);
@@ -249,7 +249,7 @@ TEST_F(TracePackets, WhatNeedsNoStateIsTakenWithoutOne) {
   Packet([](auto& packet) {
     packet.add_uint64(8, 110);
     packet.add_uint32(58, 6);
-    packet.add_message(12, std::string());  // of which nothing is kept
+    packet.add_message(12, std::string());  // its content is ignored
     packet.add_message(11, Message([](auto& event) {
                          event.add_uint32(9, kInstant);
                          event.add_uint64(11, 2);
@@ -273,7 +273,7 @@ TEST_F(TracePackets, Times) {
   trace_ = sound;
   Packet([](auto& packet) {
     packet.add_uint64(8, 5);
-    packet.add_uint32(58, 65);  // a clock of which nothing was told
+    packet.add_uint32(58, 65);  // a clock that no snapshot has
   });
   EXPECT_THAT(Checks(), ElementsAre("clock"));
 }

@@ -13,7 +13,7 @@
 namespace neurontrace {
 namespace {
 
-// Processes and threads are by rank, before what is neither.
+// Processes and threads are ordered by rank, before all other tracks.
 bool IsEarlier(const TraceTrack& a, const TraceTrack& b, ChildOrder order) {
   const auto is_plain = [](const TraceTrack& track) {
     return track.kind == TrackKind::kPlain || track.kind == TrackKind::kCounter;
@@ -68,17 +68,18 @@ std::string TrackTree(const TraceReport& report) {
     uint32_t track = 0;
     size_t depth = 0;
   };
+  // A stack instead of recursion: a hostile file may nest tracks deeply.
   std::vector<Step> steps;
   const auto push = [&](const std::vector<uint32_t>& below, size_t depth) {
     for (auto it = below.rbegin(); it != below.rend(); ++it) steps.push_back({*it, depth});
   };
-  // A track that is its own ancestor hangs from nothing and does not appear.
+  // A track that is its own ancestor is below no root and does not appear.
   push(children.back(), 0);
   Step before{.depth = SIZE_MAX};
   while (!steps.empty()) {
     const Step step = steps.back();
     steps.pop_back();
-    // What was said of the sibling above is not said again.
+    // A description that equals the one of the sibling above is not repeated.
     const std::string& description = tracks[step.track].description;
     const bool is_said =
         before.depth == step.depth && tracks[before.track].description == description;

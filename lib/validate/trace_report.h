@@ -10,24 +10,25 @@
 
 namespace neurontrace {
 
+// What a track descriptor describes.
 enum class TrackKind : uint8_t { kPlain, kProcess, kThread, kCounter };
 
-// How a track's children stand: Perfetto's numbers.
+// The order of a track's children; the values are Perfetto's.
 enum class ChildOrder : uint8_t { kUnknown = 0, kByName = 1, kByTime = 2, kByRank = 3 };
 
-// A track of the file, and what is on it.
+// A track of the file, and the numbers of events on it.
 struct TraceTrack {
   static constexpr uint32_t kNoTrack = 0xffffffffu;
 
   uint64_t uuid = 0;
   TrackKind kind = TrackKind::kPlain;
-  uint32_t parent = kNoTrack;  // index: of a thread, its process
+  uint32_t parent = kNoTrack;  // index; the process of a thread
   bool is_described = false;
   std::string name;
   std::string description;
   int64_t pid = 0;  // of a process or thread, as the file has it
   int64_t tid = 0;
-  int64_t rank = 0;  // among its siblings
+  int64_t rank = 0;  // order among its siblings
   ChildOrder child_order = ChildOrder::kUnknown;
   uint64_t slices = 0;
   uint64_t instants = 0;
@@ -36,14 +37,15 @@ struct TraceTrack {
   uint64_t first_ns = UINT64_MAX;
 };
 
+// The numbers of a file.
 struct TraceSummary {
   uint64_t file_bytes = 0;
   uint64_t uncompressed_bytes = 0;
   bool is_gzip = false;
   uint64_t packets = 0;
-  uint64_t compressed_packets = 0;  // packets of packets
+  uint64_t compressed_packets = 0;  // packets that contain packets
   uint64_t sequences = 0;
-  uint64_t sequence_headers = 0;  // times that a sequence's state was cleared
+  uint64_t sequence_headers = 0;  // how often a sequence's state was cleared
   uint64_t processes = 0;
   uint64_t threads = 0;
   uint64_t counter_tracks = 0;
@@ -52,21 +54,21 @@ struct TraceSummary {
   uint64_t open_slices = 0;
   uint64_t instants = 0;
   uint64_t counter_values = 0;
-  uint64_t other_events = 0;  // of kinds that are not looked into
+  uint64_t other_events = 0;  // of kinds that are not checked
   uint64_t arguments = 0;
   uint64_t interned_texts = 0;
   uint64_t flow_points = 0;  // arrow ends on slices and instants
   uint64_t flow_arrows = 0;  // from one point of an id to the next
   uint64_t lone_flow_points = 0;
-  uint64_t packet_losses = 0;      // packets that say that others before them were lost
+  uint64_t packet_losses = 0;      // packets that report the loss of others before them
   uint64_t loss_instants = 0;      // `events lost`, as neurontrace writes them
-  uint64_t lost_events = 0;        // what these say together
+  uint64_t lost_events = 0;        // the sum of the events that these report
   bool is_realtime = false;        // times are ns since the Unix epoch
-  uint64_t first_ns = UINT64_MAX;  // of an event; more than last_ns: there is none
+  uint64_t first_ns = UINT64_MAX;  // of an event; greater than last_ns: there is none
   uint64_t last_ns = 0;
 };
 
-// What a file holds and what is wrong with it. A plain value.
+// The content of a file and what is wrong with it. A plain value.
 struct TraceReport {
   TraceSummary summary;
   TraceFindingLog findings;
@@ -74,8 +76,8 @@ struct TraceReport {
   std::vector<std::pair<std::string, std::string>> attributes;  // of the trace, beginnings
 };
 
-// Returns the tracks as Perfetto shows them, one a line, what hangs below another indented, each
-// with what is on it. Pure.
+// Returns the tracks as Perfetto shows them, one in each line with its numbers of events, children
+// indented. Pure.
 std::string TrackTree(const TraceReport& report);
 
 }  // namespace neurontrace

@@ -23,6 +23,7 @@ namespace neurontrace {
 namespace {
 
 constexpr size_t kAttributesMax = 1'024;
+// The attribute that neurontrace's exporter writes (docs/formats/pftrace.md).
 constexpr std::string_view kOwnAttribute = "io.neurontrace.version";
 
 class TraceValidator {
@@ -45,7 +46,9 @@ class TraceValidator {
       } catch (const TraceMessage::TooManyFields&) {
         log().Add(TraceCheck::kLimit, "A message of the packet has more than {} fields.",
                   validate_limits::kFieldsMax);
-      } catch (const protozero::exception& error) {  // protozero has no other way of saying it
+        // protozero reports malformed messages only by exceptions. The next packet is independent
+        // of this one.
+      } catch (const protozero::exception& error) {
         log().Add(TraceCheck::kPacket, "The packet does not parse: {}.", error.what());
       }
     }
@@ -56,6 +59,7 @@ class TraceValidator {
  private:
   TraceFindingLog& log() { return report_.findings; }
 
+  // The order of the steps is that of Perfetto's importer, as each may skip the packet.
   void TakePacket() {
     namespace packet = perfetto_read::packet;
     if (packet_.Has(packet::kCompressed)) return packets_.Open(packet_.Text(packet::kCompressed));
@@ -73,7 +77,8 @@ class TraceValidator {
     TakeAttributes(packet_.Text(packet::kTraceAttributes));
     TraceSequence* const sequence = SequenceOf(id);
     if (sequence != nullptr && !TakeState(id, *sequence)) return;
-    if (packet_.Has(packet::kClockSnapshot)) {  // Perfetto ignores what else the packet has
+    // Perfetto ignores the rest of a packet with a snapshot.
+    if (packet_.Has(packet::kClockSnapshot)) {
       return clocks_.TakeSnapshot(packet_.Text(packet::kClockSnapshot), id);
     }
     std::optional<uint64_t> time_ns;
@@ -99,7 +104,7 @@ class TraceValidator {
     return packet_.Number(packet::kSequenceFlags, 0) | (is_cleared ? packet::kFlagStateCleared : 0);
   }
 
-  // Returns nullptr if the packet is of no sequence, which is a finding if it needs one.
+  // Returns nullptr if the packet belongs to no sequence, which is a finding if it needs one.
   TraceSequence* SequenceOf(uint32_t id) {
     namespace packet = perfetto_read::packet;
     if (id != 0) return sequences_.Of(id);
@@ -121,7 +126,8 @@ class TraceValidator {
     if ((Flags() & packet::kFlagStateCleared) != 0) {
       sequences_.Clear(sequence);
     } else if (packet_.Number(packet::kPreviousPacketDropped, 0) != 0) {
-      sequence.has_state = false;  // what was lost may have told something
+      // The lost packets may have changed the state.
+      sequence.has_state = false;
     }
     if (packet_.Has(packet::kDefaults)) {
       sequences_.TakeDefaults(packet_.Text(packet::kDefaults), sequence);
@@ -179,6 +185,7 @@ class TraceValidator {
     }
   }
 
+  // Declared first: the other members refer to it.
   TraceReport report_;
   PacketStream packets_;
   TraceMessage packet_;  // at hand

@@ -7,10 +7,11 @@
 
 namespace neurontrace {
 
-// Reads a trace of Perfetto's format, plain or gzipped, once and in its order, and reports what it
-// holds and what Perfetto would drop, misread or silently tolerate (docs/formats/validate.md).
-// lib/validate/limits.h bounds the memory. Fails only if `read` does: what is wrong with the file
-// is in the report.
+// Reads a trace of Perfetto's format, plain or gzipped, once from beginning to end, and reports its
+// content and everything that Perfetto would drop, misread or silently tolerate
+// (docs/formats/validate.md). lib/validate/limits.h bounds the memory. Fails only if `read` does:
+// problems of the file are in the report. Knows nothing of neurontrace's exporter, so that both
+// cannot share a mistake. Blocks in `read`; any thread.
 absl::StatusOr<TraceReport> ValidateTrace(ReadBytes read);
 
 }  // namespace neurontrace

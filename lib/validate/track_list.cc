@@ -19,7 +19,7 @@ namespace {
 
 std::string Shown(std::string_view name) { return CleanText(name, validate_limits::kNameBytesMax); }
 
-// Perfetto looks for the parents of every track that is described, whether it is used or not.
+// Perfetto looks up the parents of every described track, whether it is used or not.
 std::string WhatIsDropped(const TraceTrack& track) {
   const uint64_t events = track.slices + track.instants + track.counter_values;
   if (events == 0) return "it is dropped";
@@ -38,7 +38,8 @@ std::optional<SliceStack::Cut> SliceStack::Settle(uint64_t time_ns) {
     } else if (open_above == 0) {
       slice = slices_.erase(slice);
       --ended_;
-    } else if (time_ns > slice->end_ns) {  // at the same time the others may yet end
+      // At the same time the inner ones may still end.
+    } else if (time_ns > slice->end_ns) {
       const Cut cut{*slice, open_above};
       ended_ -= static_cast<size_t>(std::distance(slice, slices_.end())) - open_above;
       slices_.erase(slice, slices_.end());
@@ -50,6 +51,7 @@ std::optional<SliceStack::Cut> SliceStack::Settle(uint64_t time_ns) {
 
 std::optional<SliceStack::Slice> SliceStack::End(uint64_t name, uint64_t category, uint64_t time_ns,
                                                  TracePosition at) {
+  // The rule of Perfetto's SliceTracker::MatchingIncompleteSliceIndex.
   const auto fits = [=](const Slice& slice) {
     return slice.end_ns == kOpen && (name == 0 || slice.name == 0 || name == slice.name) &&
            (category == 0 || category == slice.category);
@@ -57,6 +59,7 @@ std::optional<SliceStack::Slice> SliceStack::End(uint64_t name, uint64_t categor
   const auto found = std::find_if(slices_.rbegin(), slices_.rend(), fits);
   if (found == slices_.rend()) return std::nullopt;
   const Slice slice = *found;
+  // An end of the innermost slice, by far the most frequent case.
   if (found == slices_.rbegin()) {
     slices_.pop_back();
   } else {
@@ -98,6 +101,7 @@ TrackList::Descriptor TrackList::Read(std::string_view bytes) {
     track.kind = TrackKind::kCounter;
   }
   track.rank = static_cast<int32_t>(rank.value_or(0));
+  // The last of the three name fields counts, as they are one oneof.
   std::string_view name;
   for (const TraceMessage::Field& field : message) {
     if (field.tag == descriptor::kName || field.tag == descriptor::kStaticName ||
@@ -134,10 +138,11 @@ bool TrackList::IsSound(const Descriptor& descriptor) {
              descriptor.track.name, descriptor.has_pid ? "tid" : "pid");
     return false;
   }
-  return *descriptor.uuid != 0;  // the root orders processes, and is no track
+  // Track 0 is the root, which only orders processes.
+  return *descriptor.uuid != 0;
 }
 
-// Perfetto takes a second track of a process or thread for the reuse of its number.
+// Perfetto interprets a second track of a process or thread as the reuse of its number.
 void TrackList::CheckIds(const Descriptor& descriptor) {
   const TraceTrack& track = descriptor.track;
   const bool is_thread = track.kind == TrackKind::kThread;
@@ -202,6 +207,7 @@ void TrackList::TakeDescriptor(std::string_view bytes) {
     if (state == nullptr) return;
   }
   CheckIds(descriptor);
+  // Events may precede the descriptor: their numbers are kept.
   const TraceTrack counted = std::move(state->track);
   state->track = std::move(descriptor.track);
   TraceTrack& track = state->track;
@@ -227,6 +233,7 @@ void TrackList::CheckAncestors(const State& state) {
   const State* above = &state;
   for (size_t i = 0; above->has_parent; ++i) {
     const uint64_t uuid = above->parent_uuid;
+    // Also ends the walk in a cycle.
     if (i == validate_limits::kAncestorsMax) {
       log_.Add(TraceCheck::kTrackParent,
                "Track {} ('{}') has more than {} ancestors, or is one of its own: {}.",
@@ -279,7 +286,7 @@ std::vector<TraceTrack> TrackList::TakeTracks() {
     const auto found = by_uuid_.find(state.parent_uuid);
     if (state.has_parent && found != by_uuid_.end()) track.parent = found->second;
   }
-  // A thread is in the process of its pid.
+  // A thread belongs to the process of its pid, whatever its parent field contains.
   absl::flat_hash_map<int64_t, uint32_t> process_of_pid;
   for (uint32_t i = 0; i < tracks.size(); ++i) {
     if (tracks[i].kind == TrackKind::kProcess) process_of_pid[tracks[i].pid] = i;

@@ -15,9 +15,9 @@
 
 namespace neurontrace {
 
-// The slices of one track that are open, and those that ended while slices in them were open, as
-// Perfetto's importer holds them (src/trace_processor/importers/common/slice_tracker.cc). Times do
-// not run backwards. Holds memory for the slices that are in it and no more. One thread at a time.
+// The open slices of one track, and those that ended while slices in them were open, as Perfetto's
+// importer keeps them (src/trace_processor/importers/common/slice_tracker.cc). Times must not
+// decrease. Memory is proportional to the slices in it. One thread at a time.
 class SliceStack {
  public:
   static constexpr uint64_t kOpen = UINT64_MAX;
@@ -28,7 +28,7 @@ class SliceStack {
     uint64_t name = 0;                    // a hash; 0: none
     uint64_t category = 0;                // a hash; 0: none
     TracePosition at;                     // of its begin, and of its end once it has ended
-    std::optional<uint64_t> duration_ns;  // as its arguments have it
+    std::optional<uint64_t> duration_ns;  // from its arguments
   };
   // A slice that had ended while `slices` in it were open, and still were at the next event.
   struct Cut {
@@ -36,13 +36,13 @@ class SliceStack {
     size_t slices = 0;
   };
 
-  // Removes what has ended before an event at `time_ns`. Call again while it returns something: the
-  // open slices that were cut short are removed, too.
+  // Removes slices that have ended before an event at `time_ns`. Called again while it returns a
+  // value: the open slices that were cut short are removed too.
   std::optional<Cut> Settle(uint64_t time_ns);
   void Begin(const Slice& slice) { slices_.push_back(slice); }
-  // Ends the innermost open slice that fits these names and returns it as it was; nullopt: nothing
-  // fits. An end without a name fits any, and a slice without a name any end's; an end with a
-  // category only a slice of this category.
+  // Ends the innermost open slice that fits these names and returns it as it was; nullopt if none
+  // fits. An end without a name fits any slice, and a slice without a name any end; an end with a
+  // category fits only slices of this category.
   std::optional<Slice> End(uint64_t name, uint64_t category, uint64_t time_ns, TracePosition at);
   void Clear();
 
@@ -59,6 +59,7 @@ class SliceStack {
 // The tracks of a trace, as they are described and used. One thread at a time.
 class TrackList {
  public:
+  // A track with the state that the checks need.
   struct State {
     TraceTrack track;
     uint64_t parent_uuid = 0;
@@ -71,22 +72,25 @@ class TrackList {
     SliceStack open;
   };
 
+  // `log` must outlive this.
   explicit TrackList(TraceFindingLog& log) : log_(log) {}
 
-  // Throws protozero::exception.
+  // Reads a TrackDescriptor, and logs what is wrong with it. Throws protozero::exception.
   void TakeDescriptor(std::string_view descriptor);
-  // Returns the track that an event is on; nullptr if there are too many tracks.
+  // Returns the track of an event, adding it if it is not described; nullptr if there are too many
+  // tracks. Pointers are valid until the next call.
   State* ForEvent(uint64_t uuid);
 
   // Checks, after the last packet, parents, tracks that were never described, and siblings that
   // merge.
   void Finish();
-  // Moves the tracks out, with parents as indexes.
+  // Moves the tracks out, with parents as indexes. Called last.
   std::vector<TraceTrack> TakeTracks();
   size_t size() const { return tracks_.size(); }
   std::vector<State>& states() { return tracks_; }
 
  private:
+  // The relevant fields of a TrackDescriptor.
   struct Descriptor {
     std::optional<uint64_t> uuid;
     uint64_t parent_uuid = 0;

@@ -9,12 +9,12 @@
 
 namespace neurontrace::cli {
 
-// Explains why a library cannot be preloaded into a program; empty: nothing is known against
-// it. `path` is the program's file; of a script its interpreter is looked at.
+// Returns why a library cannot be preloaded into a program, or "" if no obstacle is known. `path`
+// is the program's file; for a script its interpreter is examined. Reads files through `host`.
 std::string PreloadObstacle(HostView& host, const std::string& path);
 
-// Why a command that has ended brought no worker: one reason a line, with what to do about it.
-// `obstacle` is PreloadObstacle of its program.
+// Returns why a command that has ended had no worker: one reason in each line, with what to do
+// about it. `obstacle` is the result of PreloadObstacle for its program. Pure.
 std::vector<std::string> ExplainNoWorker(const ProcessTree& tree, const std::string& obstacle);
 
 }  // namespace neurontrace::cli

@@ -15,6 +15,7 @@ class App;
 // What a capture records, as it is typed.
 namespace neurontrace::cli {
 
+// The options of a capture as they are typed. Texts are parsed by SpecOf.
 struct CaptureOptions {
   // Which workers.
   std::vector<std::string> jobs;
@@ -49,21 +50,22 @@ struct CaptureOptions {
   std::string keep_for;
 };
 
-// Which workers and cores.
+// Adds the options that select workers and cores. `options` must outlive the parsing; so it must
+// for the functions below.
 void AddSelectionOptions(CLI::App& command, CaptureOptions& options);
-// Which events, in what rings, for how much of the machine.
+// Adds the options for event types, ring sizes and budgets.
 void AddEventOptions(CLI::App& command, CaptureOptions& options);
-// When it begins and ends, and its outcome.
+// Adds the options for begin, end and retention.
 void AddTimeOptions(CLI::App& command, CaptureOptions& options);
-// Name, tags, and how many workers it has to have.
+// Adds the options for name, tags, and the number of workers that must take part.
 void AddConditionOptions(CLI::App& command, CaptureOptions& options);
 
-// INVALID_ARGUMENT where something is not understood or contradicts something else, with the way
-// out.
+// Returns the capture to ask for. Fails with INVALID_ARGUMENT and a way out if a value is not
+// understood or contradicts another.
 absl::StatusOr<v1::CaptureSpec> SpecOf(const CaptureOptions& options);
 
-// "leaving out allocation events; --all-events takes them", where that comes of what was asked for;
-// else empty.
+// Returns "leaving out allocation events; --all-events takes them" if the capture has the default
+// filter, else "".
 std::string DescribeDefaultFilter(const v1::CaptureSpec& spec);
 
 }  // namespace neurontrace::cli

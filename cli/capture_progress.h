@@ -13,34 +13,36 @@
 
 namespace neurontrace::cli {
 
-// When all began, or will, on the aggregator's clock: the planned moment where it is one, else when
-// the capture was asked for.
+// Returns when all workers began, or will begin, in ns of the aggregator's clock: the planned
+// moment if there is one, else when the capture was asked for.
 uint64_t BeginOf(const v1::Capture& capture);
 
-// Whether it records, and all of it does: those that begin at a planned moment say so before it.
+// Returns whether the capture records in all workers: those that begin at a planned moment report
+// so before it.
 bool IsPastBegin(const v1::Capture& capture);
 
-// "arming", "begins in 80 ms", "recording", "waiting for execution 4711", "storing the rest" …
+// Returns the phase for people: "arming", "begins in 80 ms", "recording", "waiting for execution
+// 4711", "storing the rest" …
 std::string PhaseOf(const v1::Capture& capture);
 
-// A capture that continues, as lines for a terminal: its phase, sums, and as many workers as there
-// is room for: in the order of jobs and ranks if all fit, else the worst first. Rates are of about
-// the last second. One thread.
+// A running capture as lines for a terminal: its phase, sums, and as many workers as there is room
+// for: in the order of jobs and ranks if all fit, otherwise the worst first. Rates are averages
+// over about the last second. One thread.
 class CaptureProgress {
  public:
-  // Takes in how the capture is now.
+  // Records the current state of the capture.
   void Update(const v1::Capture& capture);
 
-  // `hint` is the last line, where it is not empty. No line is longer than the window is wide.
+  // Returns the lines; `hint` is the last one if it is not empty. No line is wider than the window.
   std::vector<std::string> Lines(const WorkerRanks& ranks, const WindowSize& window,
                                  const std::string& hint) const;
 
  private:
-  // Something that grows.
+  // Estimates the rate of a growing number.
   struct Meter {
     uint64_t at_ns = 0;
     uint64_t count = 0;
-    double per_second = -1;  // below 0: not known yet
+    double per_second = -1;  // negative: unknown
     void Take(uint64_t now_ns, uint64_t now);
   };
   // Instance, pid, start time, framework.
@@ -50,9 +52,10 @@ class CaptureProgress {
   std::string FirstLine() const;
   std::string SecondLine() const;
   double RateOf(const v1::CaptureWorkerStatus& worker) const;
-  // 0: left out, 1: it lost something, 2: it is waited for, 3: nothing is to be said of it.
+  // Returns how bad a worker's state is. 0: left out, 1: it lost events, 2: it is awaited, 3:
+  // nothing to report.
   int GradeOf(const v1::CaptureWorkerStatus& worker) const;
-  // The rows of a table with room for so many.
+  // Returns the workers for a table with room for `room` rows.
   std::vector<const v1::CaptureWorkerStatus*> InOrder(const WorkerRanks& ranks, size_t room) const;
   std::vector<std::string> Row(const v1::CaptureWorkerStatus& worker,
                                const WorkerRanks& ranks) const;

@@ -10,17 +10,19 @@
 #include "cli/command.h"
 #include "cli/worker_ranks.h"
 
-// How captures read, shared by the commands that show them.
+// Texts about captures, shared by the commands that show them.
 namespace neurontrace::cli {
 
+// Return states as people read them.
 std::string WorkerStateName(v1::WorkerState state);
 std::string CaptureStateName(v1::CaptureState state);
 
+// Returns whether the capture is in a final state.
 bool HasEnded(const v1::Capture& capture);
 
-// "capture", "flight recorder", "snapshot" …
+// Returns "capture", "flight recorder", "snapshot" …
 std::string CaptureModeName(v1::CaptureMode mode);
-// "ticket=4711 why=slow"
+// Returns the tags of a capture: "ticket=4711 why=slow".
 std::string FormatLabels(const v1::CaptureSpec& spec);
 
 enum class CaptureDetail {
@@ -28,24 +30,26 @@ enum class CaptureDetail {
   kWhole,
 };
 
-// What it is, warnings, the outcome of each worker, and its certificate. kWhole: also a line for
-// each job; of an ended capture the outcome only of workers with something to say about, as the
-// certificate has a line for each.
+// Returns the facts of a capture, warnings, the outcome of each worker, and its certificate. With
+// kWhole also a line for each job; of an ended capture the outcome only of workers with something
+// to report, as the certificate has a line for each.
 std::string FormatCapture(const v1::Capture& capture, const WorkerRanks& ranks,
                           CaptureDetail detail, const CertificateView& view = {});
 
-// For scripts: fields that JSON cannot show as people know them (raw ids) are left out.
+// Returns JSON for scripts, without fields that JSON cannot show as people know them (raw ids).
 std::string FormatCaptureJson(const v1::Capture& capture);
+// Removes those fields.
 v1::Capture WithoutRawIds(v1::Capture capture);
 
-// 1: it matched no worker, or did not begin. 3: something is missing, a worker that was selected
-// has no part in it, or falls short of what was asked for. Else 0. Of one that
-// continues: as it is so far.
+// Returns 1 if the capture matched no worker or did not begin; 3 if something is missing, a
+// selected worker has no part in it, or it falls short of what was asked for; else 0. For a running
+// capture: by its current state.
 ExitCode ExitCodeOf(const v1::Capture& capture);
 
-// Every unary call is given this long.
+// Sets the timeout of a unary call.
 void SetDeadline(grpc::ClientContext& call, const Context& context);
 
+// Make one call each; the aggregator's error otherwise.
 grpc::Status GetCapture(Context& context, const std::string& id, v1::Capture& capture);
 grpc::Status StopCapture(Context& context, const std::string& id, v1::Capture& capture);
 

@@ -13,46 +13,50 @@
 
 namespace neurontrace::cli {
 
+// How Follow behaves.
 struct WatchOptions {
-  // What an interrupt does first: stop the capture, or leave it alone and stop watching. The one
-  // after that always stops watching.
+  // The effect of the first interrupt: stop the capture, or only stop watching. The second one
+  // always stops watching.
   bool interrupt_stops = true;
-  // Watch only until it records, or will not: a standing capture has no end of its own.
+  // Watches only until the capture records or fails to: a standing capture has no end of its own.
   bool until_begun = false;
-  // Called on every change.
+  // Called at every change, on the thread of Follow.
   std::function<void(const v1::Capture&)> on_change = {};
 };
 
-// Starts and follows captures, and from its making on has interrupts (SIGINT, SIGTERM) end
-// what it does in order. To be made before anything speaks to the aggregator: threads that were
-// there before would let a signal end the program. One thread.
+// Starts and follows captures. From its construction on interrupts (SIGINT, SIGTERM) end its work
+// in order. Constructed before anything connects to the aggregator: on threads that exist before it
+// a signal would end the program. One thread.
 class CaptureWatch {
  public:
   explicit CaptureWatch(Context& context);
   CaptureWatch(const CaptureWatch&) = delete;
   CaptureWatch& operator=(const CaptureWatch&) = delete;
 
-  // The aggregator's answer; CANCELLED where an interrupt came first.
+  // Starts a capture. Returns the aggregator's answer, or CANCELLED if an interrupt came first.
   grpc::Status Start(const v1::CaptureSpec& spec, v1::Capture& capture);
 
-  // Follows a capture until it has ended, or begun, through restarts of the aggregator; shows what
-  // it does on a terminal. OK with `capture` as it is then; CANCELLED when it was interrupted. A
-  // capture continues without anybody who watches.
+  // Follows a capture until it has ended, or begun, through restarts of the aggregator, and shows
+  // it on a terminal. Returns OK with the final `capture`, or CANCELLED after an interrupt. A
+  // capture continues without anybody watching it.
   grpc::Status Follow(v1::Capture& capture, const WatchOptions& options);
 
-  // For what comes behind it, which is interrupted otherwise.
+  // For later work, which redirects interrupts to itself.
   InterruptWatcher& interrupts() { return interrupts_; }
 
  private:
+  // The region of the terminal that shows the capture.
   struct Screen;
 
-  // False when an interrupt said to do nothing further.
+  // Sets the call that an interrupt cancels. Returns false if an interrupt has ended the work.
   bool SetCurrent(grpc::ClientContext* call);
-  // Before a further attempt: who answers at once that it cannot is not asked all the time.
+  // Waits before a further attempt: an aggregator that refuses at once must not be called in a
+  // loop.
   void Pause();
   grpc::Status ReadUntilOver(grpc::ClientContext& call, v1::Capture& capture,
                              const WatchOptions& options, Screen& screen);
-  void OnInterrupt(int count);  // on the watcher's thread
+  // Called on the watcher's thread.
+  void OnInterrupt(int count);
   std::string Hint(const WatchOptions& options);
 
   Context& context_;
@@ -65,14 +69,13 @@ class CaptureWatch {
   InterruptWatcher interrupts_;
 };
 
-// What Start was refused with: where the question is wrong, that is wrong usage. Returns the exit
-// code.
+// Prints why Start was refused; a wrong request counts as wrong usage. Returns the exit code.
 int FailStart(const Context& context, const grpc::Status& status);
 
-// What Follow could not follow to its end: says why, and how to come back. Returns the exit code.
+// Prints why Follow ended early, and how to resume watching. Returns the exit code.
 int FailWatching(const Context& context, const v1::Capture& capture, const grpc::Status& status);
 
-// Workers' ranks as far as the aggregator knows them; none where it does not answer.
+// Returns workers' ranks as far as the aggregator knows them; none if it does not answer.
 WorkerRanks AskRanks(Context& context);
 
 }  // namespace neurontrace::cli

@@ -10,16 +10,17 @@
 #include <string_view>
 #include <vector>
 
-// What a child does between fork and exec.
+// Functions that a child process calls between fork and exec.
 namespace neurontrace::cli {
 
-// The kernel sends it `signal` when the thread that forked it ends, however that ends.
+// Asks the kernel to send `signal` to this process when the thread that forked it ends, for
+// whatever reason.
 inline void DieWith(pid_t parent, int signal) {
   prctl(PR_SET_PDEATHSIG, signal);
-  if (getppid() != parent) raise(signal);  // it was gone already
+  if (getppid() != parent) raise(signal);  // the parent had ended before the request
 }
 
-// As a shell leaves them to what it runs: none blocked, SIGPIPE deadly.
+// Restores the signal state in which a shell starts programs: none blocked, SIGPIPE deadly.
 inline void ResetSignals() {
   sigset_t none;
   sigemptyset(&none);
@@ -27,8 +28,8 @@ inline void ResetSignals() {
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-// A program of ours that is to do what its command line says: options of the site's own daemons
-// are in the environment, too. The name of the machine stays.
+// Removes NEURONTRACE_ variables, so that a program of ours obeys its command line alone: the
+// environment may have options of the site's own daemons. The name of the machine stays.
 inline void ForgetOptions() {
   constexpr std::string_view kOurs = "NEURONTRACE_";
   std::vector<std::string> names;

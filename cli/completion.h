@@ -5,17 +5,18 @@
 #include <string>
 #include <vector>
 
-// What may stand next on a command line, found out from the parser itself so that it never lags
-// behind the options.
+// Completions of a command line, derived from the parser itself, so that they always match its
+// options. Pure functions.
 namespace neurontrace::cli {
 
+// A possible next word.
 struct Candidate {
   std::string text;
   std::string description;  // one line; empty: none
   friend bool operator==(const Candidate&, const Candidate&) = default;
 };
 
-// What the shell is to offer besides.
+// What the shell offers in addition.
 enum class CompletionKind { kNothing, kFiles, kDirectories, kCommands };
 
 struct Completions {
@@ -23,11 +24,11 @@ struct Completions {
   CompletionKind kind = CompletionKind::kNothing;
 };
 
-// `words`: those behind the program's name, up to the one that is being typed, which is the last
-// and may be empty. A '=' may be a word of its own, as bash has it.
+// Returns the completions of the last word. `words` are those after the program's name; the last
+// one is being typed and may be empty. A '=' may be a word of its own, as bash splits it.
 Completions Complete(const CLI::App& app, const std::vector<std::string>& words);
 
-// The values that an option is limited to; empty: it is not.
+// Returns the values to which an option is limited; empty if it is not.
 std::vector<std::string> ValuesOf(const CLI::Option& option);
 
 }  // namespace neurontrace::cli

@@ -15,32 +15,32 @@
 
 namespace neurontrace::cli {
 
-// A program that works for this one in the background and ends with it, however that ends: the
-// kernel kills it when the thread that started it is gone. It is in a process group of its own,
-// so that Ctrl-C at the terminal does not reach it. One
-// thread, which must be the program's first, but for Kill.
+// A program that runs in the background for this one and ends with it, for whatever reason: the
+// kernel kills it when the thread that started it ends. It is in a process group of its own, so
+// that Ctrl-C at the terminal does not reach it. One thread, which must be the program's first,
+// except for Kill.
 class DaemonProcess {
  public:
-  // `command` begins with the program's path. Its stderr goes to the file `log`. Of the variables
-  // NEURONTRACE_… it has only the machine's name, NEURONTRACE_INSTANCE_ID. Start it while this
-  // process has a single thread.
+  // Starts `command`, which begins with the program's path; its stderr goes to the file `log`. Of
+  // the variables NEURONTRACE_… it gets only the machine's name, NEURONTRACE_INSTANCE_ID. Called
+  // while this process has a single thread, as it forks.
   static absl::StatusOr<std::unique_ptr<DaemonProcess>> Start(
       const std::vector<std::string>& command, const std::string& log);
-  // Ends it: see Stop.
+  // Ends it as Stop does.
   ~DaemonProcess();
   DaemonProcess(const DaemonProcess&) = delete;
   DaemonProcess& operator=(const DaemonProcess&) = delete;
 
-  // What follows `prefix` in the first line of its stdout that begins so. UNAVAILABLE, with the end
-  // of the log, when the program ends before, or says nothing of the kind in time; also when
-  // `is_abandoned` (asked every few milliseconds) says so.
+  // Returns the rest of the first line of its stdout that begins with `prefix`. Fails with
+  // UNAVAILABLE, with the end of the log, if the program ends before, prints no such line in time,
+  // or `is_abandoned`, which is polled every few milliseconds, returns true.
   absl::StatusOr<std::string> WaitForLine(const std::string& prefix, uint32_t timeout_ms,
                                           const std::function<bool()>& is_abandoned);
-  // Notes that it has ended, where it has. Call it when SIGCHLD came.
+  // Returns whether it still runs; collects its exit status. Called after SIGCHLD.
   bool is_running();
-  // SIGKILL, and nothing else: Stop still has to follow. From any thread.
+  // Sends SIGKILL and nothing else: Stop still has to follow. Any thread.
   void Kill() const;
-  // SIGTERM, and SIGKILL if it still runs after `patience_ms`.
+  // Sends SIGTERM, and SIGKILL if it still runs after `patience_ms`. Waits for its end.
   void Stop(uint32_t patience_ms = 5'000);
 
  private:
@@ -52,7 +52,7 @@ class DaemonProcess {
   const std::string log_;
   std::atomic<pid_t> pid_;  // -1: it has ended
   UniqueFd out_;
-  std::string read_;  // of its stdout, from the beginning of the line that is not whole yet
+  std::string read_;  // read from its stdout and not yet a whole line
 };
 
 }  // namespace neurontrace::cli

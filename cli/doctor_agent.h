@@ -8,22 +8,24 @@
 #include "cli/doctor_finding.h"
 #include "cli/host_view.h"
 
-// What of this machine's agent `doctor` looks at.
+// Checks of this machine's agent by `doctor`.
 namespace neurontrace::cli {
 
-// How the agent that runs here was started, as its command line tells; defaults where none runs.
+// How the running agent was started, by its command line; defaults if none runs.
 struct LocalAgent {
   std::optional<uint32_t> pid;
   std::string socket = "/run/neurontrace/agent.sock";
-  std::string spool = "/var/lib/neurontrace/spool";  // "none": it has none
+  std::string spool =
+      "/var/lib/neurontrace/spool";  // "none": it has none  // "none": it has no spool
   uint64_t spool_bytes = uint64_t{4} << 30;
 };
+// Searches the processes in `proc` for an agent.
 LocalAgent FindLocalAgent(HostView& host, const std::string& proc);
 
-// The socket that taps connect to. `is_expected`: this machine is meant to have an agent.
+// Checks the socket to which taps connect. `is_expected`: this machine should have an agent.
 Finding CheckAgentSocket(HostView& host, const std::string& path, bool is_expected);
 
-// The directory in which the agent keeps what the aggregator has not.
+// Checks the directory in which the agent keeps chunks that the aggregator does not have yet.
 Finding CheckSpool(HostView& host, const LocalAgent& agent);
 
 }  // namespace neurontrace::cli

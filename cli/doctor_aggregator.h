@@ -12,7 +12,7 @@
 
 namespace neurontrace::cli {
 
-// What an aggregator said when it was asked how it is.
+// The aggregator's answers to the questions of `doctor`.
 struct AggregatorAnswer {
   std::string error;  // of the call; empty: it answered
   v1::GetStatusReply status;
@@ -20,18 +20,19 @@ struct AggregatorAnswer {
   uint64_t took_ns = 0;
 };
 
-// The instances whose agents say that they run on this host.
+// Returns the instances whose agents report that they run on this host.
 std::vector<std::string> InstancesOf(const v1::GetStatusReply& status,
                                      const std::string& host_name);
 
-// `ask` is called twice: a first call makes the connection, too. `version`: of this command;
-// `host_name`: this machine's, to find its agent among the aggregator's. The last finding is of
-// the runtimes here, as they told their taps; none where no worker has said.
+// Checks the aggregator. `ask` is called twice, as the first call also makes the connection.
+// `version` is this command's; `host_name` is this machine's, to find its agent among the
+// aggregator's. The last finding is about the runtimes on this machine, as their taps reported
+// them; it is absent if there are none.
 std::vector<Finding> CheckAggregator(const std::string& address, const std::string& version,
                                      const std::string& host_name,
                                      const std::function<AggregatorAnswer()>& ask);
 
-// Whether what goes over the wire to `address` can be read by others. Reads the files of TLS.
+// Checks whether others can read the traffic with `address`. Reads the files of TLS.
 Finding CheckTransport(const std::string& address, const ChannelSecurity& security);
 
 }  // namespace neurontrace::cli

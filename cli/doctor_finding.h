@@ -7,30 +7,32 @@
 
 namespace neurontrace::cli {
 
+// How bad a finding is.
 enum class Severity : uint8_t {
   kGood,
-  kNote,     // good to know, or not looked at
-  kWarning,  // works, and will hurt one day
-  kBroken,   // something that people want does not work
+  kNote,     // worth knowing, or not examined
+  kWarning,  // works now, but may fail later
+  kBroken,   // a function that people need does not work
 };
 
-// One thing that `doctor` looked at.
+// The result of one check of `doctor`.
 struct Finding {
-  std::string check;  // which: "agent socket"
+  std::string check;  // which: "agent socket"  // its name: "agent socket"
   Severity severity = Severity::kGood;
   std::string what;
-  std::string fix;  // empty where nothing is to be done
+  std::string fix;  // empty if nothing needs to be done
 };
 
-// "ok", "note", "warning", "broken".
+// Returns "ok", "note", "warning" or "broken".
 std::string SeverityName(Severity severity);
 
-// A line for each, its fix below, and how many there are of each kind. Ends in a newline.
+// Returns a line for each finding with its fix below, and how many there are of each kind. Ends in
+// a newline.
 std::string FormatFindings(const std::vector<Finding>& findings);
-// {"worst": "warning", "findings": [{"check", "severity", "what", "fix"}]}
+// Returns {"worst": "warning", "findings": [{"check", "severity", "what", "fix"}]}.
 std::string FormatFindingsJson(const std::vector<Finding>& findings);
 
-// 0: nothing to do; 1: something is broken; 3: there are warnings.
+// Returns 0 if nothing needs to be done, 1 if something is broken, 3 if there are warnings.
 int ExitCodeOf(const std::vector<Finding>& findings);
 
 }  // namespace neurontrace::cli

@@ -7,16 +7,16 @@
 #include "cli/doctor_finding.h"
 #include "cli/host_view.h"
 
-// The machine itself, as `doctor` looks at it.
+// Checks of the machine itself by `doctor`.
 namespace neurontrace::cli {
 
-// Who steers the clock, what it is read from, and what else tells the time here.
+// Checks what steers the clock, which counter it uses, and which other sources of time exist.
 std::vector<Finding> CheckClocks(HostView& host);
 
-// What a process may have of locked memory and open files.
+// Checks the limits of locked memory and open files.
 std::vector<Finding> CheckLimits(HostView& host);
 
-// True where the kernel shows Neuron devices.
+// Returns whether the kernel shows Neuron devices.
 bool HasNeuronDevices(HostView& host);
 
 }  // namespace neurontrace::cli

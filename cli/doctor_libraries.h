@@ -7,17 +7,19 @@
 #include "cli/doctor_finding.h"
 #include "cli/host_view.h"
 
-// The tap, the Neuron Runtime and the C library, as `doctor` reads them from the disk: nothing is
-// loaded.
+// Checks of the tap, the Neuron Runtime and the C library by `doctor`, which reads them from the
+// disk: nothing is loaded.
 namespace neurontrace::cli {
 
-// `path`: where the tap was found; empty: nowhere. `version`: what it has to be.
+// Checks the tap. `path`: where it was found; empty: nowhere. `version`: the version that it must
+// have.
 std::vector<Finding> CheckTap(HostView& host, const std::string& path, const std::string& version);
 
-// Where libnrt.so.1 usually is, after those of `library_path` (as LD_LIBRARY_PATH has them).
+// Returns the usual places of libnrt.so.1, after those of `library_path` (in the form of
+// LD_LIBRARY_PATH).
 std::vector<std::string> RuntimePlaces(const std::string& library_path);
 
-// The first that is there, and which of the runtime's functions it has. `is_expected`: this
+// Checks the first existing one, and which of the runtime's functions it has. `is_expected`: this
 // machine has Neuron devices.
 Finding CheckRuntime(HostView& host, const std::vector<std::string>& places, bool is_expected);
 

@@ -9,14 +9,14 @@
 
 namespace neurontrace::cli {
 
-// The processes of this machine that have libnrt.so.1 mapped: whether the tap is in them, whether
-// it serves this agent, and whether the runtime records for itself (NEURON_RT_INSPECT_ENABLE). Of
-// other users' processes only root sees anything.
+// Checks the processes of this machine that have libnrt.so.1 mapped: whether they have the tap,
+// whether it serves this agent, and whether the runtime records for itself
+// (NEURON_RT_INSPECT_ENABLE). Processes of other users are visible to root only.
 std::vector<Finding> CheckWorkers(HostView& host, const std::string& proc,
                                   const std::string& agent_socket);
 
-// What in this environment keeps a preloaded tap out: entries of LD_PRELOAD that are not there, and
-// the launchers that the user names being setuid or static (`programs`: paths).
+// Checks what in this environment prevents preloading the tap: entries of LD_PRELOAD that do not
+// exist, and launchers that are setuid or static (`programs`: their paths).
 std::vector<Finding> CheckPreload(HostView& host, const std::vector<std::string>& programs);
 
 }  // namespace neurontrace::cli

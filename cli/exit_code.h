@@ -3,12 +3,12 @@
 
 namespace neurontrace::cli {
 
-// What scripts may rely on; docs/user/cli.md lists them for users.
+// Exit codes, on which scripts may rely; docs/user/cli.md lists them for users.
 enum ExitCode : int {
   kExitDone = 0,
   kExitFailed = 1,
   kExitUsage = 2,
-  kExitIncomplete = 3,  // finished, but not everything that was asked for is there
+  kExitIncomplete = 3,  // finished, but not everything that was asked for exists
 };
 
 }  // namespace neurontrace::cli

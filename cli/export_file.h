@@ -10,30 +10,30 @@
 
 namespace neurontrace::cli {
 
-// The outcome of an export that breaks off.
+// What happens to the files of an export that is interrupted.
 enum class Leaving {
-  kLeave,       // it is left for the next one of the same, and what is there is gone on with
-  kBeginAnew,   // nothing is left, and what is there is removed
-  kOfNoMeaning  // nothing is left; what others left is not looked at
+  kLeave,       // they stay for the next export of the same, and existing ones are continued
+  kBeginAnew,   // nothing stays, and existing ones are removed first
+  kOfNoMeaning  // nothing stays, and existing ones are ignored
 };
 
+// Where an export goes, and how it may end.
 struct ExportTarget {
   std::string path;  // "-": standard output; a directory where the request makes several files
   InterruptWatcher* interrupts = nullptr;
   Leaving leaving = Leaving::kLeave;
-  std::string_view who_goes_on = "the same command";  // that resumes a partial export, as text
+  std::string_view who_goes_on = "the same command";  // who resumes a partial export, for a message
 };
 
-// Has the aggregator export and writes the bytes to the target's path: under a temporary name that
-// takes the real one when everything is there, so that what has that name is always whole. Shows
-// progress, continues where the aggregator goes away and comes back, and returns the exit code;
-// what it says goes to stderr when the bytes go to stdout. An interrupt ends it, and it has failed;
-// a second one ends the program. What was received until then, or until the aggregator was away for
-// too long, is left as `leaving` says.
+// Lets the aggregator export and writes the bytes to the target's path, under a temporary name
+// until all of them are there. Shows progress, and continues when the aggregator disappears and
+// returns. Returns the exit code. Messages go to stderr if the bytes go to stdout. An interrupt
+// ends it with a failure; a second one ends the program. The bytes received until then, or until
+// the aggregator was away for too long, are treated as `leaving` demands.
 int ExportToFile(Context& context, const v1::ExportRequest& request, const ExportTarget& target);
 
-// Has the aggregator export to the request's destination, shows progress, and says where it wrote.
-// An interrupt ends the export there; the same command continues with it.
+// Lets the aggregator export to the request's destination, shows progress, and prints where it
+// wrote. An interrupt ends the export there; the same command continues it. Returns the exit code.
 int ExportToDestination(Context& context, const v1::ExportRequest& request,
                         InterruptWatcher* interrupts);
 

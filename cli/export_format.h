@@ -10,27 +10,29 @@
 
 namespace neurontrace::cli {
 
-// A format as people name it, and what it makes where they name no file.
+// A format as people name it, and its default file name.
 struct ExportFormatWords {
   v1::ExportFormat format;
   std::string_view name;          // as in `--format`
   std::string_view default_path;  // the first two are the vendor's names
-  std::string_view ending;        // of a path that means this format; "": none does
+  std::string_view ending;  // of a path that means this format; "": none does  // of a path that
+                            // implies this format; "": none does
 };
+// Returns the names of a format.
 const ExportFormatWords& WordsOf(v1::ExportFormat format);
 
-// Of the name of a file that is compressed as a whole.
+// The ending of a file that is compressed as a whole.
 inline constexpr std::string_view kGzipEnding = ".gz";
 bool NamesGzip(std::string_view path);
 
-// By name, or by the file's ending, before that of gzip, when the name is empty. INVALID_ARGUMENT
-// lists the names.
+// Returns the format by its name, or if that is empty by the file's ending, without that of gzip.
+// Fails with INVALID_ARGUMENT and a list of names.
 absl::StatusOr<v1::ExportFormat> ExportFormatOf(const std::string& name, const std::string& path);
 
 std::vector<std::string> ExportFormatNames();
 
-// What a file's name asks for, and a format's where one is named: the format, and gzip where the
-// file's name ends so. Without a capture. INVALID_ARGUMENT also where the format has no gzip.
+// Returns a request, without a capture, for the named format or else that of the file's name, with
+// gzip if the name ends so. Fails with INVALID_ARGUMENT also if the format cannot be compressed.
 absl::StatusOr<v1::ExportRequest> RequestNamedBy(const std::string& format,
                                                  const std::string& path);
 

@@ -11,27 +11,28 @@
 
 namespace neurontrace::cli {
 
-// While it lives, an interrupt cancels the call at hand, and a second one ends the program.
+// While it lives, an interrupt cancels the current call, and a second one ends the program.
 class ExportInterrupt {
  public:
-  // `temporary` is removed before a second interrupt ends the program; empty: nothing is. Without a
-  // watcher there are no interrupts.
+  // `temporary` is removed before a second interrupt ends the program; empty: nothing is.
+  // `interrupts` may be null, otherwise it must outlive this.
   ExportInterrupt(InterruptWatcher* interrupts, std::string temporary);
   ~ExportInterrupt();
   ExportInterrupt(const ExportInterrupt&) = delete;
   ExportInterrupt& operator=(const ExportInterrupt&) = delete;
 
-  // The call at hand; null: none. One that is too late is cancelled at once.
+  // Sets the current call; null: none. After an interrupt it is cancelled at once.
   void SetCall(grpc::ClientContext* call);
-  // False when an interrupt came before the time was over.
+  // Waits. Returns false if an interrupt came before the time was over.
   bool Wait(std::chrono::milliseconds time);
   bool is_interrupted() const;
 
-  // From now on interrupts do nothing: what is on the disk is put in order. No call continues.
+  // Makes further interrupts ineffective while files on the disk are completed. No call may follow.
   void Hold();
 
  private:
-  void OnInterrupt(int count);  // on the watcher's thread
+  // Called on the watcher's thread.
+  void OnInterrupt(int count);
 
   InterruptWatcher* const interrupts_;
   const std::string temporary_;
@@ -41,7 +42,7 @@ class ExportInterrupt {
   bool is_interrupted_ NT_GUARDED_BY(mutex_) = false;
 };
 
-// For interrupts while there is nothing to be put in order: ends the program.
+// Ends the program: for interrupts while nothing has to be cleaned up.
 void EndAtOnce(int count);
 
 }  // namespace neurontrace::cli

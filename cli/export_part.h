@@ -10,23 +10,24 @@
 
 namespace neurontrace::cli {
 
-// The place in which the files of an export gather until they are whole: PATH.part beside PATH, and
-// PATH.part.request, which says what was asked for. An export that broke off can be left there, and
-// the next one that asks for the same continues with it; what another request left is removed. Who
-// has the place has a lock on PATH.part.request. Where that is not to be had, because another
-// process has it, because the volume has no locks, or because either name is taken by something
-// that no export made, the place is PATH.PID.part, and is not left. One thread.
+// The place in which the files of an export are collected until they are whole: PATH.part beside
+// PATH, and PATH.part.request, which records the request. An interrupted export can be left there,
+// and the next one with the same request continues it; remains of other requests are removed. The
+// owner of the place holds a lock on PATH.part.request. If that is impossible, because another
+// process holds it, the volume has no locks, or either name is taken by a file that no export made,
+// the place is PATH.PID.part, and cannot be left. One thread.
 class ExportPart {
  public:
   struct Spec {
     std::string path;  // of the file or directory, once it is whole
     bool is_directory = false;
     std::string capture_id;
-    std::string request;       // what tells it from any other; empty: it is never gone on with
-    bool begins_anew = false;  // removes what is there
+    std::string request;       // identifies the request; empty: it is never continued
+    bool begins_anew = false;  // removes existing files
   };
+  // Takes the place. Fails with FAILED_PRECONDITION if nothing can be made there.
   static absl::StatusOr<std::unique_ptr<ExportPart>> Open(const Spec& spec);
-  // Removes what is there, unless it was left or took its name.
+  // Removes the files, unless they were left or have their real name.
   ~ExportPart();
   ExportPart(const ExportPart&) = delete;
   ExportPart& operator=(const ExportPart&) = delete;
@@ -34,21 +35,22 @@ class ExportPart {
   const std::string& path() const { return path_; }
   bool can_be_left() const { return note_.valid(); }
 
-  // Of one file: what the aggregator calls it. Kept with what is left; empty while nothing is
-  // there.
+  // For a single file: the aggregator's name of it. Stored with left files; empty while there are
+  // none.
   const std::string& file_name() const { return file_name_; }
   void NoteFileName(const std::string& name);
 
-  // Removes what is there; of a directory an empty one stays.
+  // Removes the files; of a directory the empty one stays.
   absl::Status Clear();
-  // With everything on the disk.
+  // Renames the files to their real name after syncing them to the disk.
   absl::Status TakeName();
-  // What is there stays for an export of the same.
+  // Keeps the files for another export of the same, if that is possible.
   void Leave() { is_left_ = can_be_left(); }
 
  private:
   explicit ExportPart(const Spec& spec) : spec_(spec) {}
-  bool TakeNote();  // false: the place is not to be had
+  // Returns false if the place cannot be taken.
+  bool TakeNote();
   bool IsOurs() const;
   void ReadNote(const std::string& note);
   void WriteNote();
@@ -62,7 +64,7 @@ class ExportPart {
   bool is_named_ = false;
 };
 
-// Removes a temporary file or directory. Allocates: not for signal handlers.
+// Removes a temporary file or directory. Allocates memory, so it is not for signal handlers.
 void RemoveTemporary(const std::string& temporary);
 
 }  // namespace neurontrace::cli

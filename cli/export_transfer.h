@@ -23,27 +23,28 @@ struct Transferred {
   grpc::Status call;
   std::optional<v1::ExportDone> done;
   bool is_interrupted = false;
-  bool can_go_on = false;  // this may pass, and then the rest can be had
-  uint64_t bytes = 0;      // that are there
+  bool can_go_on = false;  // the cause may pass, and then the rest can be transferred
+  uint64_t bytes = 0;      // that exist at the destination
 };
 
-// Receives an export into a destination, over as many calls as it takes: where the aggregator or
-// the way to it goes away it asks again and continues behind what is there, for
-// Context::export_retry_ms after the last new byte. Where what is there is not how the export
-// begins any more, it restarts and says so on stderr. One thread; blocks.
+// Receives an export into a destination, in as many calls as necessary. If the aggregator or the
+// network fails, it calls again and continues after the existing bytes, for
+// Context::export_retry_ms after the last new byte. If the export has changed since, it restarts
+// and reports that on stderr. One thread; blocks.
 class ExportTransfer {
  public:
-  // All outlive it. `draws`: progress is shown on a terminal.
+  // All of them must outlive it. `draws`: progress is shown on a terminal.
   ExportTransfer(Context& context, const v1::ExportRequest& request, ExportDestination& destination,
                  ExportInterrupt& interrupt, bool draws);
 
+  // Transfers everything, or as much as possible.
   Transferred Run();
 
  private:
   Transferred Call();
-  // Looks at what is there, and has the next call go on behind it.
+  // Examines the existing files, so that the next call continues after them.
   absl::Status GoOn();
-  // False when it is to end as it is.
+  // Returns false if the transfer must end in its state.
   bool TryAgain(Transferred& ended);
   absl::Status BeginAnew();
   absl::Status Take(const v1::ExportReply& reply);
@@ -55,12 +56,12 @@ class ExportTransfer {
   ExportInterrupt& interrupt_;
   v1::ExportRequest asked_;
   ProgressLine line_;
-  uint64_t held_bytes_ = 0;   // of the call at hand: there before
-  uint64_t fresh_bytes_ = 0;  // of the call at hand
+  uint64_t held_bytes_ = 0;   // that existed before the current call
+  uint64_t fresh_bytes_ = 0;  // of the current call
   bool has_answered_ = false;
-  std::string differs_;  // the file, where one is not as it is held
+  std::string differs_;  // a file that has changed since it was received
   int begun_anew_ = 0;
-  std::optional<std::chrono::steady_clock::time_point> broken_at_;  // without a new byte since
+  std::optional<std::chrono::steady_clock::time_point> broken_at_;  // no new byte since
   std::chrono::milliseconds pause_{};
 };
 

@@ -12,7 +12,7 @@
 
 namespace neurontrace::cli {
 
-// A machine in memory, well but for what a test does to it.
+// A machine in memory for tests, healthy except for what a test changes.
 class FakeHostView final : public HostView {
  public:
   struct Entry {
@@ -29,7 +29,7 @@ class FakeHostView final : public HostView {
   void PutSocket(const std::string& path, uint32_t mode, uint32_t uid) {
     entries[path] = {{PathFacts::Kind::kSocket, mode, uid}, ""};
   }
-  // A process as /proc shows it.
+  // Adds a process as /proc shows it.
   void PutProcess(uint32_t pid, uint32_t parent, const std::string& name, const std::string& maps,
                   const std::string& environment = "") {
     const std::string base = "/proc/" + std::to_string(pid) + "/";
@@ -77,7 +77,7 @@ class FakeHostView final : public HostView {
   }
 
   std::map<std::string, Entry> entries;
-  std::map<std::string, std::string> links;  // of files in `entries`: what they really are
+  std::map<std::string, std::string> links;  // links to files in `entries`
   std::set<std::string> unwritable;
   std::map<std::string, std::string> environment;
   uint64_t free_bytes = uint64_t{100} << 30;

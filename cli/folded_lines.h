@@ -10,17 +10,18 @@
 
 namespace neurontrace::cli {
 
-// Lines for people: those that say the same of different workers are folded into the first
-// of them and a count. Two lines say the same if they differ only in numbers and in the given
-// names (instances, jobs). A plain value.
+// Lines for people: lines that report the same about different workers are folded into the first of
+// them and a count. Two lines report the same if they differ only in numbers and in the given names
+// (instances, jobs). A plain value.
 class FoldedLines {
  public:
-  // `fold` false: every line is kept.
+  // With `fold` false every line is kept.
   explicit FoldedLines(std::set<std::string> names, bool fold = true)
       : names_(std::move(names)), fold_(fold) {}
 
   void Add(std::string line);
-  // One line each, in the order in which they came, with "(and 31 more like this)".
+  // Returns one line for each group, in the order of their first lines, with "(and 31 more like
+  // this)".
   std::string Format() const;
 
  private:

@@ -7,7 +7,7 @@
 
 namespace neurontrace::cli {
 
-// Help as CLI11 lays it out, but broken at the width of a terminal.
+// CLI11's help, wrapped at the width of a terminal.
 class HelpFormatter final : public CLI::Formatter {
  public:
   std::string make_option(const CLI::Option* option, bool is_positional) const override;
@@ -15,10 +15,10 @@ class HelpFormatter final : public CLI::Formatter {
   std::string make_footer(const CLI::App* command) const override;
 };
 
-// Lines that are too long go on below, at the same indentation.
+// Returns `text` with long lines continued below at the same indentation.
 std::string BrokenLines(std::string_view text);
 
-// `left`, and `text` in a column of its own beside it, or below where it is too long. Ends in a
+// Returns `left` with `text` in a column beside it, or below if `left` is too long. Ends in a
 // newline.
 std::string HelpLine(std::string_view left, std::string_view text);
 

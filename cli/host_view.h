@@ -10,45 +10,45 @@
 
 namespace neurontrace::cli {
 
-// What `stat` says of a path.
+// The result of stat(2) for a path.
 struct PathFacts {
   enum class Kind { kFile, kDirectory, kSocket, kOther };
   Kind kind = Kind::kOther;
-  uint32_t mode = 0;  // permission bits, setuid and setgid among them
+  uint32_t mode = 0;  // permission bits, including setuid and setgid
   uint32_t uid = 0;
   uint32_t gid = 0;
 };
 
-// What adjtimex says of CLOCK_REALTIME.
+// The state of CLOCK_REALTIME by adjtimex(2).
 struct ClockDiscipline {
-  bool synchronised = false;  // somebody steers it
-  int64_t error_max_ns = 0;   // as the one who steers it says
+  bool synchronised = false;  // a daemon steers it
+  int64_t error_max_ns = 0;   // by that daemon's estimate
 };
 
-// A limit of this process; nullopt: there is none.
+// A limit of this process; nullopt if there is none.
 using ResourceLimit = std::optional<uint64_t>;
 
-// This machine, as far as `doctor` and `record` look at it: nothing is changed. Abstract so that
-// tests have machines with every illness (cli/fake_host_view.h). One thread.
+// This machine, as far as `doctor` and `record` examine it: nothing is changed. Abstract so that
+// tests have machines with every fault (cli/fake_host_view.h). One thread.
 class HostView {
  public:
   virtual ~HostView() = default;
 
-  // Up to `bytes_max` bytes of a file from `offset` on, also of those in /proc and /sys that have
-  // no size. NOT_FOUND, or FAILED_PRECONDITION where it may not be read.
+  // Returns up to `bytes_max` bytes of a file from `offset` on, including files of /proc and /sys
+  // that have no size. Fails with NOT_FOUND, or with FAILED_PRECONDITION if it may not be read.
   virtual absl::StatusOr<std::string> Read(const std::string& path, uint64_t offset,
                                            size_t bytes_max) = 0;
-  // The names in a directory; empty where there is none.
+  // Returns the names in a directory; empty if it does not exist.
   virtual std::vector<std::string> List(const std::string& directory) = 0;
-  // Follows symbolic links; nullopt: nothing is there.
+  // Returns the facts of a path, following symbolic links; nullopt if nothing exists there.
   virtual std::optional<PathFacts> Look(const std::string& path) = 0;
-  // The path without symbolic links; empty: nothing is there.
+  // Returns the path without symbolic links; "" if nothing exists there.
   virtual std::string RealPath(const std::string& path) = 0;
   virtual bool MayWrite(const std::string& path) = 0;
-  // Of the file system that holds `path`, for this user.
+  // Returns the free bytes for this user on the file system of `path`.
   virtual absl::StatusOr<uint64_t> FreeBytes(const std::string& path) = 0;
-  // Whether somebody listens at a unix socket of packets, as taps connect to: OK, NOT_FOUND,
-  // FAILED_PRECONDITION (it may not be used) or UNAVAILABLE (nobody does).
+  // Checks whether a process listens at a unix socket of packets, to which taps connect. Fails with
+  // NOT_FOUND, FAILED_PRECONDITION (access is denied) or UNAVAILABLE (no process listens).
   virtual absl::Status TryToConnect(const std::string& socket) = 0;
   virtual uint32_t user() = 0;      // effective
   virtual std::string glibc() = 0;  // "2.36"; empty: another C library
@@ -58,7 +58,7 @@ class HostView {
   virtual std::string Environment(const std::string& name) = 0;  // empty: not set
 };
 
-// The one that the program runs on.
+// The machine on which the program runs.
 class SystemHostView final : public HostView {
  public:
   absl::StatusOr<std::string> Read(const std::string& path, uint64_t offset,

@@ -16,13 +16,14 @@ namespace neurontrace::cli {
 // thread: interrupts: waits for SIGINT and SIGTERM
 class InterruptWatcher {
  public:
+  // Blocks both signals in this thread and in all that are made later.
   explicit InterruptWatcher(std::function<void(int)> on_interrupt);
   ~InterruptWatcher();
   InterruptWatcher(const InterruptWatcher&) = delete;
   InterruptWatcher& operator=(const InterruptWatcher&) = delete;
 
-  // From now on this is called instead, with counts from 1 on. When it returns, no call of the
-  // former continues. Not to be called by one of them.
+  // Calls `on_interrupt` instead from now on, with counts from 1. When it returns, no call of the
+  // former function is in progress. Must not be called by one of them.
   void Redirect(std::function<void(int)> on_interrupt);
 
  private:

@@ -8,40 +8,40 @@
 #include "cli/worker_ranks.h"
 #include "neurontrace/v1/operator_service.pb.h"
 
-// The outcome of each worker that a capture selected. Pure functions.
+// The outcome of each worker that a capture selected, as text. Pure functions.
 namespace neurontrace::cli {
 
-// "busy: other profiler", "no tap"; empty for none.
+// Returns "busy: other profiler", "no tap"; "" for none.
 std::string ObstacleName(v1::CaptureObstacle obstacle);
-// "armed", "recorded", "refused", "suspended" …
+// Returns "armed", "recorded", "refused", "suspended" …
 std::string OutcomeName(v1::CaptureWorkerState state);
-// The obstacle, and what is known of it; empty where all is well.
+// Returns the obstacle with its details; "" if there is none.
 std::string ReasonOf(const v1::CaptureWorkerStatus& worker);
 
-// Whether the worker was selected and has no whole part in the capture.
+// Returns whether the worker was selected and has no whole part in the capture.
 bool IsLeftOut(const v1::CaptureWorkerStatus& worker);
-// Whether less of this worker is there than was asked for: a snapshot that reaches less far back, a
-// capture by execution that has ended and began at another one, or recorded none.
+// Returns whether less of this worker was recorded than was asked for: a snapshot that reaches less
+// far back, or an ended capture by execution that began at another one, or recorded none.
 bool FallsShort(const v1::CaptureWorkerStatus& worker, const v1::Capture& capture);
 
-// One line a worker, those left out first, then those that fell short, then those that lost
-// something, each in the order of jobs and ranks; beyond `rows_max` lines it says how many are not
-// shown. Empty for a capture without workers. `columns` as in FormatTable.
+// Returns one line for each worker: those left out first, then those that fell short, then those
+// that lost events, each in the order of jobs and ranks. Beyond `rows_max` lines it reports how
+// many are not shown. "" for a capture without workers. `columns` as in FormatTable.
 std::string FormatOutcome(const v1::Capture& capture, const WorkerRanks& ranks, size_t rows_max,
                           size_t columns = 0);
 
-// "15 of 16 workers recorded (no tap: 1)", and how close together they began.
+// Returns "15 of 16 workers recorded (no tap: 1)", and how close together they began.
 std::string FormatOutcomeSummary(const v1::Capture& capture);
 
-// How many of a capture's or certificate's entries are processes, not an instance's framework
-// files.
+// Returns how many of a capture's or certificate's entries are processes, not an instance's
+// framework files.
 template <typename Entries>
 size_t CountWorkers(const Entries& entries) {
   return static_cast<size_t>(std::count_if(entries.begin(), entries.end(),
                                            [](const auto& entry) { return !entry.framework(); }));
 }
 
-// "32 workers", "32 workers, 4 framework sources".
+// Returns "32 workers" or "32 workers, 4 framework sources".
 std::string FormatParticipants(size_t workers, size_t framework_sources);
 template <typename Entries>
 std::string FormatParticipants(const Entries& entries) {

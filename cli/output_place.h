@@ -8,8 +8,7 @@
 
 namespace neurontrace::cli {
 
-// Where the path of an -o leads. Links are followed, so that what they name is written and they
-// stay.
+// Where the path of an -o leads. Links are followed, so that their target is written and they stay.
 struct OutputPlace {
   enum class Kind {
     kNew,  // a regular file, a directory, or nothing: what is written gathers beside it and takes
@@ -25,20 +24,20 @@ struct OutputPlace {
 };
 
 // Finds where `path` leads; "-" is standard output. Fails with FAILED_PRECONDITION if nothing can
-// be written there: a socket, a block device, a descriptor that is not open for writing, links in a
-// circle, and a link that the kernel would not follow, because another user could have put it
-// there.
+// be written there: a socket, a block device, a descriptor that is not open for writing, a cycle of
+// links, and a link that the kernel would not follow, because another user could have made it
+// (fs.protected_symlinks, proc_sys_fs(5)).
 absl::StatusOr<OutputPlace> FindOutputPlace(const std::string& path);
 
-// Whether `path` is "-" or another name of standard output.
+// Returns whether `path` is "-" or another name of standard output.
 bool IsStandardOutput(const std::string& path);
 
-// Whether what is written at `path` can be opened there afterwards: it leads to no device, pipe or
-// descriptor.
+// Returns whether a file written at `path` can be opened there afterwards: it leads to no device,
+// pipe or descriptor.
 bool LeadsToFile(const std::string& path);
 
-// Whether a file, or with `is_directory` a directory of files, can be written at `path`: before
-// anything is recorded for it. Makes and removes a file or directory beside it.
+// Checks before a recording that a file, or with `is_directory` a directory of files, can be
+// written at `path`. Makes and removes a file or directory beside it.
 absl::Status CheckOutputPlace(const std::string& path, bool is_directory);
 
 }  // namespace neurontrace::cli

@@ -6,7 +6,7 @@
 
 namespace neurontrace::cli {
 
-// One line on a terminal's stderr that is drawn over and over. Draws nothing when not enabled. One
+// One line on a terminal's stderr that is redrawn repeatedly. Draws nothing if not enabled. One
 // thread.
 class ProgressLine {
  public:
@@ -15,9 +15,9 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // `fraction` from 0 to 1 draws a bar; below 0 none (the end is not known).
+  // Draws the line. `fraction` from 0 to 1 draws a bar; negative: no bar, as the end is not known.
   void Draw(double fraction, std::string_view text);
-  // Takes the line away, so that other output starts on a clean one.
+  // Removes the line, so that other output begins on a clean one.
   void Clear();
 
  private:
@@ -25,7 +25,7 @@ class ProgressLine {
   bool drawn_ = false;
 };
 
-// "[#######---------]": what Draw shows, for tests. `fraction` is clamped to 0..1.
+// Returns "[#######---------]", as Draw shows it, for tests. `fraction` is clamped to 0..1.
 std::string Bar(double fraction, int width);
 
 }  // namespace neurontrace::cli

@@ -8,26 +8,26 @@
 #include "absl/status/statusor.h"
 #include "neurontrace/v1/vocabulary.pb.h"
 
-// What people type for amounts, ranks and names with values. INVALID_ARGUMENT says what is
-// understood. Pure functions.
+// Parsers of amounts, ranks and names with values that people type. They fail with INVALID_ARGUMENT
+// and a description of what is accepted. Pure functions.
 namespace neurontrace::cli {
 
-// As ParseByteSize, but with a unit and not 0.
+// Parses as ParseByteSize does, but requires a unit and a size above 0.
 absl::StatusOr<uint64_t> ParseBytes(std::string_view text);
 
-// "10MB/s" or "10MB".
+// Parses "10MB/s" or "10MB" and returns bytes per second.
 absl::StatusOr<uint64_t> ParseByteRate(std::string_view text);
 
-// "2%" of one processor, in millionths: 20,000; above 0 and up to 100 %.
+// Parses "2%" of one processor and returns millionths: 20,000. Above 0 and up to 100 %.
 absl::StatusOr<uint32_t> ParseProcessorShare(std::string_view text);
 
-// "0-7,64", both ends in, as one range for each item.
+// Parses "0-7,64", both ends included, and returns one range for each item.
 absl::StatusOr<std::vector<v1::GidRange>> ParseGidRanges(std::string_view text);
 
-// "tier=gold"; the value may have further '=' and may be empty.
+// Parses "tier=gold"; the value may contain further '=' and may be empty.
 absl::StatusOr<v1::KeyValue> ParseKeyValue(std::string_view text);
 
-// "all", "any" (0), "90%" or "90": how many percent of the workers have to be armed.
+// Parses "all", "any" (0), "90%" or "90" and returns how many percent of the workers must be armed.
 absl::StatusOr<uint32_t> ParseRequirement(std::string_view text);
 
 }  // namespace neurontrace::cli

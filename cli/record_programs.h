@@ -8,28 +8,30 @@
 
 namespace neurontrace::cli {
 
-// What `record` and `doctor` need besides the command itself.
+// The files that `record` and `doctor` need besides the command itself.
 struct RecordPrograms {
   std::string agent;
   std::string aggregator;
-  std::string tap;
+  std::string tap;  // the tap's file, if the user gives it; empty: it is searched for
 };
 
+// Where they are searched for.
 struct ProgramPlaces {
-  std::string own_directory;  // that the `neurontrace` program is in
-  std::string programs;       // where the user says the daemons are; empty: beside our own
+  std::string own_directory;  // of the `neurontrace` program
+  std::string programs;       // of the daemons, if the user gives it; empty: own_directory
   std::string tap;            // the file that the user says is the tap; empty: to be found
 };
 
-// The directory of the running program.
+// Returns the directory of the running program.
 std::string OwnDirectory();
 
-// The tap where it was named, or beside the programs, in ../lib, ../lib/neurontrace or ../lib64;
-// empty where none is. `is_there` says whether a file is.
+// Returns the given tap, or the first of those beside the programs, in ../lib, ../lib/neurontrace
+// or ../lib64; "" if there is none. `is_there` returns whether a file exists.
 std::string FindTap(const ProgramPlaces& places,
                     const std::function<bool(const std::string&)>& is_there);
 
-// NOT_FOUND names what is not there, where it was looked for, and the option that says it.
+// Finds all of them. Fails with NOT_FOUND, naming the missing file, where it was searched for, and
+// the option that sets it.
 absl::StatusOr<RecordPrograms> FindRecordPrograms(
     const ProgramPlaces& places, const std::function<bool(const std::string&)>& is_there);
 

@@ -20,17 +20,18 @@
 namespace neurontrace::cli {
 
 // A directory of this run and this user alone, locked while the run lives and removed at its end.
-// What runs that were killed left behind is removed when the next one begins. One thread.
+// Remains of runs that were killed are removed when the next one begins. One thread.
 class ScratchDirectory {
  public:
-  // In `base`, which must be there. FAILED_PRECONDITION names the directory.
+  // Makes a directory in `base`, which must exist. Fails with FAILED_PRECONDITION, naming the
+  // directory.
   static absl::StatusOr<std::unique_ptr<ScratchDirectory>> Make(const std::string& base);
   ~ScratchDirectory();
   ScratchDirectory(const ScratchDirectory&) = delete;
   ScratchDirectory& operator=(const ScratchDirectory&) = delete;
 
   const std::string& path() const { return path_; }
-  // It stays, for good.
+  // Keeps the directory for good.
   void Keep();
 
  private:
@@ -42,12 +43,13 @@ class ScratchDirectory {
   bool is_kept_ = false;
 };
 
+// The options of `record` after parsing.
 struct RecordOptions {
   std::vector<std::string> command;
   v1::CaptureSpec spec;
   std::string path;                 // of the trace
   v1::ExportRequest request;        // without the capture
-  std::string directory;            // in which the private daemons have theirs
+  std::string directory;            // the private daemons have their directories in it
   std::string framework_directory;  // empty: none
   ProgramPlaces places;
   bool keep_store = false;
@@ -55,24 +57,26 @@ struct RecordOptions {
   bool json = false;
 };
 
-// One run of `neurontrace record`: an aggregator and an agent for nobody else, a capture, the
-// command, the trace. Make it in the program's first thread while there is no other, call its
-// functions in this order, from that thread. Nothing of it survives: the daemons end with it, or
-// are killed by the kernel if the program is.
+// One run of `neurontrace record`: a private aggregator and agent, a capture, the command, the
+// trace. Constructed in the program's first thread while there is no other; its functions are
+// called in this order on that thread. Nothing of it survives: the daemons end with it, or are
+// killed by the kernel if the program is.
 class RecordSession {
  public:
+  // Both must outlive it.
   RecordSession(Context& context, const RecordOptions& options);
   ~RecordSession();
 
-  // Everything up to the recording capture; then the command begins. An error's code is to become
-  // the exit code: see RecordExitCode. OK also where the command was ended by a signal meanwhile.
+  // Does everything up to the recording capture; then the command begins. An error's code
+  // determines the exit code, see RecordExitCode. Returns OK also if a signal has ended the command
+  // meanwhile.
   absl::Status Begin();
-  // Passes signals on until the command has ended.
+  // Forwards signals until the command has ended.
   void AwaitCommand();
-  // Stops the capture and writes the trace. Prints the result on stderr: as text, or as one line of
-  // JSON, the last of all.
+  // Stops the capture, writes the trace and prints the result on stderr: as text, or as one line of
+  // JSON after everything else.
   void Conclude();
-  // The same where Begin failed.
+  // Prints the result if Begin failed.
   void TellFailure(const absl::Status& status);
 
   int exit_code() const { return exit_code_; }
@@ -86,6 +90,7 @@ class RecordSession {
   bool IsAbandoned();
   void Handle(const signalfd_siginfo& signal);
   void NoteDaemons();
+  // Examines the command's processes from time to time, to explain later why there was no worker.
   void LookAtProcesses();
   bool HasWorkers();
   absl::Status StopCapture();
@@ -110,13 +115,13 @@ class RecordSession {
   std::unique_ptr<ProcessTree> tree_;
   int64_t look_at_ns_ = 0;  // monotonic
   int64_t look_pause_ns_;
-  std::string lost_daemon_;  // the first that ended before its time
+  std::string lost_daemon_;  // the first one that ended too early
   v1::Capture capture_;
   bool has_kept_store_ = false;
   // For JSON.
   std::string exported_;  // an ExportDone; empty: there was no export
   std::string problem_;
-  std::vector<std::string> reasons_;  // of the problem, with what to do
+  std::vector<std::string> reasons_;  // of the problem, with what to do about it
 };
 
 }  // namespace neurontrace::cli

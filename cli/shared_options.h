@@ -8,22 +8,24 @@
 
 #include "absl/status/statusor.h"
 
-// Options that several commands have: the same names, words and rules wherever they stand.
+// Options that several commands share, with the same names, help and rules everywhere.
 namespace neurontrace::cli {
 
-// For options that mean something when they are left out, like "all": a value with nothing in it,
-// mostly a variable of a script that is not set, is refused, with `way_out` behind it.
+// Returns a check for options whose absence has a meaning, such as "all": an empty value, mostly an
+// unset variable of a script, is refused, followed by `way_out`.
 CLI::Validator NotEmpty(const std::string& way_out);
 
+// Add one option each, which is returned. The variable must outlive the parsing.
 CLI::Option* AddInstances(CLI::App& command, std::vector<std::string>& instances);
 CLI::Option* AddCores(CLI::App& command, std::vector<std::string>& cores);
 CLI::Option* AddEventTypes(CLI::App& command, std::vector<std::string>& event_types);
 CLI::Option* AddFormat(CLI::App& command, std::string& format);
 
-// What AddCores took: indices inside the process. INVALID_ARGUMENT where it is not understood.
+// Parses the values of AddCores: indices inside the process. Fails with INVALID_ARGUMENT if they
+// are not understood.
 absl::StatusOr<std::vector<uint32_t>> CoresOf(const std::vector<std::string>& cores);
-// What AddEventTypes took: names of the grammar of lib/trace/event_filter.h; INVALID_ARGUMENT also
-// where --all-events was given beside some.
+// Parses the values of AddEventTypes: names of the grammar of lib/trace/event_filter.h. Fails with
+// INVALID_ARGUMENT also if --all-events was given with some.
 absl::StatusOr<std::vector<std::string>> EventTypesOf(const std::vector<std::string>& event_types,
                                                       bool all_events);
 

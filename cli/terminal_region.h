@@ -8,23 +8,24 @@
 
 namespace neurontrace::cli {
 
+// The size of a terminal's window.
 struct WindowSize {
   size_t columns = 80;
   size_t rows = 24;
 };
 
-// Of the terminal that stderr is; 80 by 24 where it does not say.
+// Returns the size of the terminal at stderr; 80 by 24 if it is unknown.
 WindowSize WindowOfStderr();
 
-// Of the terminal that stdout is; 0: it is none.
+// Returns the width of the terminal at stdout; 0 if it is not one.
 size_t ColumnsOfStdout();
 
-// The first columns of a line in UTF-8 without wide characters, the last of them "…" where
-// something is left out.
+// Returns the first columns of a line, which is UTF-8 without wide characters; the last one is "…"
+// if the line was cut.
 std::string CutToColumns(std::string_view line, size_t columns);
 
-// Some lines at the bottom of a terminal's stderr that are drawn over and over. Draws nothing when
-// not enabled. One thread.
+// Lines at the bottom of a terminal's stderr that are redrawn repeatedly. Draws nothing if not
+// enabled. One thread.
 class TerminalRegion {
  public:
   explicit TerminalRegion(bool enabled) : enabled_(enabled) {}
@@ -32,15 +33,17 @@ class TerminalRegion {
   TerminalRegion(const TerminalRegion&) = delete;
   TerminalRegion& operator=(const TerminalRegion&) = delete;
 
-  // Takes the place of what was drawn before; `lines` fit the window.
+  // Replaces the previous lines; `lines` must fit the window.
   void Draw(const std::vector<std::string>& lines);
-  // Takes the block away, so that other output starts where it was.
+  // Removes the block, so that other output begins in its place.
   void Clear();
 
   bool enabled() const { return enabled_; }
 
  private:
-  std::string Rewind() const;  // to the beginning of the block, with nothing below
+  // Returns the escape sequences that move to the beginning of the block and clear everything
+  // below.
+  std::string Rewind() const;
 
   bool enabled_;
   size_t drawn_ = 0;  // lines; the cursor is at the end of the last

@@ -14,22 +14,22 @@
 
 namespace neurontrace::cli {
 
-// Why nothing ran, as env and timeout have it.
+// Exit codes if no command ran, as env(1) and timeout(1) have them.
 enum RecordExitCode : int {
   kExitRecordFailed = 125,    // of `record` itself, before the command began
-  kExitCannotRun = 126,       // the command is there, and cannot be executed
-  kExitCommandMissing = 127,  // it is not there
+  kExitCannotRun = 126,       // the command exists and cannot be executed
+  kExitCommandMissing = 127,  // the command does not exist
 };
 
-// The path that a shell would run for `name`: itself where it has a slash, else the first of PATH.
-// Empty: there is none.
+// Returns the path that a shell would run for `name`: itself if it has a slash, else the first
+// match in `path` (a PATH). "" if there is none.
 std::string FindProgram(const std::string& name, const std::string& path);
 
-// LD_PRELOAD with `library` in front of what is there already.
+// Returns a value of LD_PRELOAD with `library` in front of the present ones.
 std::string WithPreload(const std::string& library, const std::string& present);
 
-// The command that `record` runs for somebody. The process is made at once and waits, so that it
-// is forked while there is a single thread; Release lets the command begin. It has this process's
+// The command that `record` runs for its user. The process is made at once and waits, so that it is
+// forked while there is a single thread; Release lets the command begin. It has this process's
 // stdin, stdout, stderr, signal mask and dispositions, and is in its process group. The kernel
 // kills it if this process is killed. One thread, the program's first.
 class TracedCommand {
@@ -38,25 +38,26 @@ class TracedCommand {
     std::string name;
     std::string value;
   };
-  // `mask`: the signals that were blocked when the program began.
+  // Forks the process. `mask`: the signals that were blocked when the program began.
   static absl::StatusOr<std::unique_ptr<TracedCommand>> Prepare(
       const std::vector<std::string>& words, const std::vector<Variable>& environment,
       const sigset_t& mask);
-  // Kills what has not ended.
+  // Kills the command if it has not ended.
   ~TracedCommand();
   TracedCommand(const TracedCommand&) = delete;
   TracedCommand& operator=(const TracedCommand&) = delete;
 
-  // Lets it begin, and returns once it has: 0, or the errno of the exec that failed.
+  // Lets the command begin, and returns once it has: 0, or the errno of a failed exec.
   int Release();
-  // Whether it has ended; asks the kernel. Signals may end it before its release.
+  // Returns whether it has ended, by asking the kernel. Signals may end it before its release.
   bool HasEnded();
   void Forward(int signal);
 
   pid_t pid() const { return pid_; }
-  // Once it has ended: as a shell says it, 128 and the signal's number for one that was killed.
+  // Returns the exit code once it has ended: as a shell does, 128 plus the signal's number if a
+  // signal killed it.
   int exit_code() const;
-  // "exit code 7" or "signal 9 (Killed)".
+  // Returns "exit code 7" or "signal 9 (Killed)".
   std::string Outcome() const;
 
  private:
@@ -67,7 +68,7 @@ class TracedCommand {
   bool has_ended_ = false;
   int status_ = 0;    // of waitpid
   UniqueFd go_;       // a byte into it is the release
-  UniqueFd failure_;  // the errno of a failed exec comes out of it, or its end
+  UniqueFd failure_;  // yields the errno of a failed exec, or its end
 };
 
 }  // namespace neurontrace::cli

@@ -37,9 +37,10 @@ constexpr char kFooter[] =
     "Options are read from the command line, then the environment, then\n"
     "~/.config/neurontrace/config, then /etc/neurontrace/config: see `neurontrace config`.";
 
+// How long FailureOf asks again for the reason of a failure.
 constexpr std::chrono::seconds kReasonPatience{2};
 
-// What the shells' scripts call.
+// The hidden command that the shells' completion scripts call.
 constexpr char kCompleteWord[] = "__complete";
 
 void AddGlobalOptions(CLI::App& app, Context& context, std::string& output, bool& quiet) {
@@ -57,17 +58,18 @@ void AddGlobalOptions(CLI::App& app, Context& context, std::string& output, bool
   AddSecurityOptions(app, context.security, ChannelSide::kClient);
 }
 
-// Commands that speak to no aggregator, or to one of their own; `doctor` says what is wrong with it
-// among other things.
+// Commands that connect to no aggregator, or to one of their own; `doctor` reports a wrong address
+// among other findings.
 constexpr const char* kLocalCommands[] = {"record", "validate", "config", "completion", "doctor"};
 
-// Options that name files of this machine, which nobody else is told.
+// Options that name files of this machine, whose names may be any bytes and are sent to no other
+// program.
 std::set<std::string_view> PathOptions() {
   return {"out",  "tls-ca",  "tls-cert",  "tls-key",       "programs",     "tap",
           "FILE", "COMMAND", "directory", "framework-dir", "agent-socket", "program"};
 }
 
-// An error repeats what was typed, which is not to move a cursor.
+// An error repeats typed text, which must not move the cursor.
 std::string Printable(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](char c) { return c != '\n' && IsControl(c); }, '?');
@@ -79,8 +81,8 @@ bool IsLocal(const CLI::App& app) {
                      [&](const char* name) { return app.got_subcommand(name); });
 }
 
-// gRPC says of every failure before the first byte that nobody answers; what it was is in its
-// words.
+// gRPC reports every failure before the first byte as UNAVAILABLE; only its message tells the
+// cause.
 std::string WayOut(const Context& context, std::string_view message) {
   const auto says = [&](std::string_view words) {
     return message.find(words) != std::string_view::npos;
@@ -100,7 +102,7 @@ std::string WayOut(const Context& context, std::string_view message) {
   if (says("WRONG_VERSION_NUMBER") || says("wrong version number")) {
     return "The aggregator does not use TLS; omit --tls-ca.";
   }
-  // With TLS 1.3 a server that refuses says so after the client's handshake is over.
+  // With TLS 1.3 a server that refuses the client reports it after the client's handshake is over.
   const bool hung_up = says("Socket closed") || says("Endpoint read failed") || says("reset");
   if (hung_up && !context.security.has_tls()) {
     return "It may require TLS; pass --tls-ca, --tls-cert and --tls-key.";
@@ -122,8 +124,8 @@ v1::OperatorService::StubInterface& Context::stub() {
 
 namespace {
 
-// A call that waited in vain for a connection does not know why there was none; one that does not
-// wait is told.
+// A call that waited in vain for a connection does not know the reason; a call that does not wait
+// is told it.
 std::string FailureOf(const Context& context, const grpc::Status& status) {
   if (status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED ||
       context.made_stub() == nullptr) {
@@ -168,8 +170,8 @@ int FailUsage(const absl::Status& status) {
 
 namespace {
 
-// What help and versions are thrown as is printed; of the rest CLI11 says what is wrong, but leaves
-// out a word that is no command, and names those that it did not expect in reverse.
+// Help and versions are exceptions too, and are printed. For other errors CLI11's message omits a
+// word that is not a command, and lists unexpected ones in reverse.
 int FailParse(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> unexpected = app.remaining(true);
   const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
@@ -220,19 +222,22 @@ int ParseAndRun(int argc, const char* const* argv, Context& context) {
   AddDoctorCommand(app, context, run);
   AddConfigCommand(app, context, run);
   AddCompletionCommand(app, run);
-  // The parser would make two words of "[a,b]": what is somebody else's command it does not see.
+  // The parser would split "[a,b]" into two words, so it does not see the command of another
+  // program after --.
   const char* const* const end = argv + argc;
   const char* const* const dashes = std::find(argv + 1, end, std::string_view("--"));
   context.words.assign(argv + 1, dashes);
   context.command_words.assign(std::min(dashes + 1, end), end);
-  // Its defaults are in the help, so before the parser is asked for that.
+  // Before parsing, as help shows the defaults. A wrong file is reported after it, so that --help
+  // works in any case.
   const absl::Status configured = ApplyConfig(app, context.config_places, context.config_origins);
   if (!context.words.empty() && context.words[0] == kCompleteWord) {
     return PrintCompletions(app, std::vector<std::string>(argv + 2, end));
   }
   try {
     app.parse(static_cast<int>(dashes - argv), argv);
-  } catch (const CLI::ParseError& error) {  // CLI11 has no other way of saying it
+    // CLI11 reports errors only by exceptions.
+  } catch (const CLI::ParseError& error) {
     return FailParse(app, error);
   }
   if (!configured.ok()) return FailUsage(configured);
@@ -243,7 +248,7 @@ int ParseAndRun(int argc, const char* const* argv, Context& context) {
     return FailUsage(texts);
   }
   if (!IsLocal(app)) {
-    // Local commands are of use with an environment that names a wrong one.
+    // Local commands must work even if the environment has a wrong address.
     if (const std::string problem = CheckPeerAddress(context.aggregator); !problem.empty()) {
       return FailUsage(InvalidArgument("--aggregator {}", problem));
     }

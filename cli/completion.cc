@@ -31,7 +31,7 @@ const CLI::App* FindChild(const CLI::App& command, const std::string& name) {
   return nullptr;
 }
 
-// As the parser looks for it: in the command, then in those that it belongs to.
+// Searches as the parser does: in the command, then in those above it.
 const CLI::Option* FindOption(const CLI::App& command, const std::string& word) {
   const std::string name = word.substr(0, word.find('='));
   for (const CLI::App* at = &command; at != nullptr; at = at->get_parent()) {
@@ -44,7 +44,7 @@ const CLI::Option* FindOption(const CLI::App& command, const std::string& word) 
 
 bool TakesValue(const CLI::Option& option) { return option.get_expected_max() > 0; }
 
-// Where the words before the last lead to.
+// Where the words before the last one lead.
 struct Place {
   const CLI::App* command;
   const CLI::Option* option = nullptr;  // whose value is next
@@ -71,7 +71,7 @@ Place Follow(const CLI::App& app, const std::vector<std::string>& words) {
   return place;
 }
 
-// Candidates for a value that so far reads `typed`, each behind `before`.
+// Adds candidates for a value that begins with `typed`, each preceded by `before`.
 void AddValues(const CLI::Option& option, const std::string& typed, const std::string& before,
                Completions& out) {
   for (const std::string& value : ValuesOf(option)) {
@@ -126,7 +126,7 @@ const char* KindName(CompletionKind kind) {
   }
 }
 
-// The scripts for the shells: each asks the program itself for what may stand next.
+// The scripts for the shells: each asks the program itself for the possible next words.
 constexpr char kBash[] =
     R"sh(# bash completion for neurontrace: eval "$(neurontrace completion bash)"
 _neurontrace() {
@@ -201,7 +201,7 @@ complete -c neurontrace -e
 complete -c neurontrace -f -a '(__neurontrace_complete)'
 )sh";
 
-// The script for "bash", "zsh" or "fish".
+// Returns the script for "bash", "zsh" or "fish".
 std::string CompletionScript(const std::string& shell) {
   if (shell == "bash") return kBash;
   if (shell == "zsh") return kZsh;
@@ -211,6 +211,7 @@ std::string CompletionScript(const std::string& shell) {
 }  // namespace
 
 std::vector<std::string> ValuesOf(const CLI::Option& option) {
+  // CLI::IsMember puts its values into the type name, as in "TEXT:{table,json}".
   const std::string type = option.get_type_name();  // "TEXT:{table,json}"
   const size_t open = type.find('{');
   const size_t close = type.find('}', open);

@@ -33,8 +33,8 @@ bool WasTyped(const CLI::Option& option, const std::vector<std::string>& words) 
   });
 }
 
-// The value in force, and its source. CLI11 takes the environment's values as if they had been
-// typed.
+// Returns the value in effect and its source. CLI11 handles values of the environment as if they
+// had been typed, so the typed words have to be compared.
 Row RowOf(const CLI::App& command, const CLI::Option& option, const Context& context) {
   Row row{.command = PathOf(command), .option = option.get_lnames().front()};
   const std::string& variable = option.get_envname();
@@ -47,7 +47,8 @@ Row RowOf(const CLI::App& command, const CLI::Option& option, const Context& con
     return row;
   }
   if (environment != nullptr && *environment != '\0' && command.get_parent() != nullptr) {
-    row.value = environment;  // of a command that was not chosen now
+    // The command was not chosen, so the parser has not read its variable.
+    row.value = environment;
     row.from = variable;
     return row;
   }

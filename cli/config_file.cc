@@ -17,13 +17,13 @@ constexpr size_t kFileBytesMax = 1u << 20;
 absl::StatusOr<std::string> ReadFile(const ConfigPlace& place) {
   absl::StatusOr<std::string> text = ReadSmallFile(place.path, kFileBytesMax);
   if (text.ok()) return text;
-  // What is there and cannot be read may hold something that somebody relies on.
+  // A file that exists and cannot be read may contain values on which the user relies.
   if (absl::IsNotFound(text.status()) && !place.must_exist) return std::string();
   return FailedPrecondition("{}{}", std::string(text.status().message()),
                             place.must_exist ? "; NEURONTRACE_CONFIG names it" : "");
 }
 
-// What default_val takes: several values as CLI11 prints them.
+// Returns the text for default_val: several values in the form in which CLI11 prints them.
 std::string DefaultText(const TomlNode& value) {
   if (value.is_scalar()) return value.text;
   std::string text;
@@ -31,7 +31,7 @@ std::string DefaultText(const TomlNode& value) {
   return fmt::format("[{}]", text);
 }
 
-// Returns what is wrong; empty: nothing.
+// Returns what is wrong, or "".
 std::string SetDefault(CLI::App& command, const TomlNode& value) {
   CLI::Option* const option = command.get_option_no_throw("--" + value.key);
   const std::string path = PathOf(command);
@@ -51,12 +51,13 @@ std::string SetDefault(CLI::App& command, const TomlNode& value) {
     return fmt::format("{} has no value; remove the line", value.key);
   }
   try {
-    // CLI11 splits what it printed itself for options that take several values at once alone.
+    // CLI11 splits its own form of several values only for options that take several at once.
     const bool takes_more = option->get_allow_extra_args();
     option->allow_extra_args(takes_more || is_array);
     option->default_val(DefaultText(value));
     option->allow_extra_args(takes_more);
-  } catch (const CLI::Error& error) {  // CLI11 has no other way of saying it
+    // CLI11 reports a refused value only by an exception.
+  } catch (const CLI::Error& error) {
     return fmt::format("{} = {}: {}", value.key, WriteToml(value), error.what());
   }
   return "";

@@ -24,9 +24,11 @@ constexpr int kPollMs = 20;
 constexpr size_t kLineBytesMax = 64 * 1024;
 constexpr size_t kLogLinesShown = 5;
 
-// In the child, between fork and exec.
+// Runs in the child between fork and exec. The process has a single thread then, so allocating
+// memory is allowed.
 [[noreturn]] void BecomeDaemon(const std::vector<std::string>& command, pid_t parent, int out,
                                int log) {
+  // A group of its own: Ctrl-C at the terminal is for the user's command.
   setpgid(0, 0);
   DieWith(parent, SIGKILL);
   ResetSignals();
@@ -65,6 +67,7 @@ absl::StatusOr<std::unique_ptr<DaemonProcess>> DaemonProcess::Start(
   if (pipe2(fds, O_CLOEXEC) != 0) return Internal("pipe: {}", strerror(errno));
   UniqueFd out(fds[0]);
   const UniqueFd in(fds[1]);
+  // Compared in the child, as the parent may end before the child has asked for its death signal.
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) return ResourceExhausted("cannot start {}: {}", command[0], strerror(errno));
@@ -96,6 +99,7 @@ absl::StatusOr<std::string> DaemonProcess::WaitForLine(const std::string& prefix
     char bytes[4096];
     const ssize_t n = read(out_.get(), bytes, sizeof(bytes));
     if (n < 0 && errno == EINTR) continue;
+    // A daemon that prints no line break must not fill memory.
     if (n <= 0 || read_.size() > kLineBytesMax) return Failure("exited before it was ready");
     read_.append(bytes, static_cast<size_t>(n));
   }

@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kCommandBytesMax = 64u << 10;
 constexpr char kAgentName[] = "neurontrace-agent";
 
-// The text of /proc/PID/cmdline.
+// Returns the arguments in /proc/PID/cmdline.
 std::vector<std::string> CommandOf(HostView& host, const std::string& proc, uint32_t pid) {
   const std::string text =
       ReadProcFile(host, fmt::format("{}/{}/cmdline", proc, pid), kCommandBytesMax);
@@ -29,7 +29,7 @@ std::vector<std::string> CommandOf(HostView& host, const std::string& proc, uint
   return words;
 }
 
-// The value of an option that is written "--name value" or "--name=value"; empty: not given.
+// Returns the value of an option written "--name value" or "--name=value"; "" if it is not given.
 std::string OptionOf(const std::vector<std::string>& words, const std::string& name) {
   for (size_t i = 0; i < words.size(); ++i) {
     if (words[i] == name && i + 1 < words.size()) return words[i + 1];
@@ -53,7 +53,7 @@ LocalAgent FindLocalAgent(HostView& host, const std::string& proc) {
     agent.pid = pid;
     if (const auto value = OptionOf(words, "--socket"); !value.empty()) agent.socket = value;
     if (const auto value = OptionOf(words, "--spool"); !value.empty()) agent.spool = value;
-    // The agent would not have started with what is no size.
+    // A running agent has accepted its options, so a failure means that the option is not given.
     const auto bytes = ParseByteSize(OptionOf(words, "--spool-bytes"));
     if (bytes.ok()) agent.spool_bytes = *bytes;
     break;
@@ -117,13 +117,14 @@ Finding CheckSpool(HostView& host, const LocalAgent& agent) {
     return finding;
   }
   std::string place = agent.spool;
+  // The agent makes missing directories, so the nearest existing one decides.
   while (!host.Look(place) && place.size() > 1 && place != ".") place = ParentOf(place);
   if (!agent.pid && place != agent.spool) {
     finding.severity = Severity::kNote;
     finding.what = fmt::format("{} does not exist, and no agent runs", agent.spool);
     return finding;
   }
-  // An agent of another user writes where this one may not: not for this user to judge.
+  // A running agent may belong to another user, who may write where this one may not.
   if (!agent.pid && !host.MayWrite(place)) {
     finding.severity = Severity::kWarning;
     finding.what = fmt::format("{} is not writable for user {}", place, host.user());

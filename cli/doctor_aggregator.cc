@@ -51,7 +51,8 @@ Finding CheckAgents(const v1::GetStatusReply& status, const std::string& version
   return finding;
 }
 
-// What nrt_get_version said inside the workers: a file on the disk says less.
+// The versions that nrt_get_version returned inside the workers, which a file on the disk does not
+// show.
 std::vector<Finding> CheckRuntimeVersions(const v1::ListWorkersReply& reply) {
   std::map<std::string, size_t> counts;
   size_t too_old = 0;

@@ -51,10 +51,12 @@ AggregatorAnswer Ask(Context& context) {
   for (std::string& instance : InstancesOf(answer.status, HostName())) {
     request.add_instance_ids(std::move(instance));
   }
-  if (request.instance_ids_size() == 0) return answer;  // it would list everybody's
+  // An empty request would list the workers of all instances.
+  if (request.instance_ids_size() == 0) return answer;
   grpc::ClientContext workers_call;
   SetDeadline(workers_call, context);
-  // Where it fails there is nothing to say of them; the call before told how the aggregator is.
+  // If this call fails there is no finding about workers; the call before shows how the aggregator
+  // is.
   if (!context.stub().ListWorkers(&workers_call, request, &answer.workers).ok()) {
     answer.workers.Clear();
   }
@@ -85,6 +87,7 @@ int RunDoctor(Context& context, const DoctorOptions& options) {
                         "set it with --aggregator HOST:PORT or NEURONTRACE_AGGREGATOR"});
   } else {
     const Finding transport = CheckTransport(context.aggregator, context.security);
+    // Without usable security no call can succeed, and its error would only repeat this finding.
     if (transport.severity != Severity::kBroken) {
       Append(findings, CheckAggregator(context.aggregator, NEURONTRACE_VERSION, HostName(),
                                        [&context] { return Ask(context); }));

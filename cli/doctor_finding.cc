@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kShownBytesMax = 4096;
 
-// Much of it other processes report about themselves, and some of them would paint on root's
+// Other processes report much of the text about themselves, and could otherwise control root's
 // terminal.
 std::string Shown(const std::string& text) { return CleanText(text, kShownBytesMax); }
 

@@ -11,13 +11,13 @@ namespace neurontrace::cli {
 namespace {
 
 constexpr char kClockSource[] = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-// Beyond this the merged timeline is as good (agents measure for themselves), but files and logs of
-// other programs cannot be put beside it.
+// The merged timeline does not depend on this, as agents measure for themselves, but files and logs
+// of other programs could not be compared with it.
 constexpr int64_t kClockErrorMaxNs = 100'000'000;
 constexpr uint64_t kLockedBytesMin = 64u << 10;
 constexpr uint64_t kOpenFilesMin = 4096;
 
-// Those that are read without a call into the kernel, or nearly so, and do not jump about.
+// Sources that are read without a system call, or nearly so, and do not jump.
 constexpr const char* kGoodSources[] = {"tsc", "kvm-clock", "arch_sys_counter",
                                         "hyperv_clocksource_tsc_page"};
 
@@ -68,7 +68,7 @@ Finding CheckDiscipline(HostView& host) {
   return finding;
 }
 
-// Each only makes likely bounds narrower: none has to be there.
+// Each of these only narrows likely bounds: none is required.
 Finding CheckReferences(HostView& host) {
   std::vector<std::string> there;
   if (host.Look("/dev/vmclock0")) there.push_back("vmclock");

@@ -10,10 +10,10 @@
 namespace neurontrace::cli {
 namespace {
 
-// The lowest that the tap is built for, whatever it is built on.
+// The lowest version that the tap supports, wherever it is built (tap/old_glibc.h).
 constexpr int kGlibcMinorMin = 17;
 
-// What the tap cannot do without.
+// The functions without which the tap cannot record.
 constexpr const char* kFunctionsNeeded[] = {
     "nrt_init",
     "nrt_close",

@@ -18,7 +18,7 @@ constexpr size_t kShownMax = 16;                // of each kind
 constexpr size_t kShownVariableBytesMax = 256;  // of a variable's value
 constexpr char kDefaultSocket[] = "/run/neurontrace/agent.sock";
 
-// Of a process as it was started: what it changed since is not seen.
+// Returns a variable of a process as it was started: later changes are not visible in /proc.
 std::string VariableOf(const std::string& environment, const std::string& name) {
   const std::string wanted = name + "=";
   for (size_t from = 0; from < environment.size();) {
@@ -31,7 +31,7 @@ std::string VariableOf(const std::string& environment, const std::string& name) 
   return "";
 }
 
-// "7, 8, …": as many of the numbers as are worth a line.
+// Returns "7, 8, …": as many of the numbers as fit a line.
 std::string SomeOf(const std::vector<uint32_t>& pids) {
   std::string text;
   for (size_t i = 0; i < std::min(pids.size(), kShownMax); ++i) {
@@ -44,7 +44,7 @@ std::string NameOf(const ProcessSeen& process) {
   return fmt::format("pid {} ({})", process.pid, process.name);
 }
 
-// Workers that have the same trouble: the first few have a finding each, the others one together.
+// Workers with the same problem: the first few have a finding each, the others a common one.
 class Trouble {
  public:
   Trouble(Severity severity, const char* others) : severity_(severity), others_(others) {}
@@ -152,7 +152,7 @@ class WorkersSeen {
                 fmt::format("start it with NEURONTRACE_AGENT_SOCKET={}", agent_socket_));
   }
 
-  // Which files they have mapped: their names tell the versions.
+  // Reports which files the workers have mapped: their names contain the versions.
   void AddRuntimes(std::vector<Finding>& findings) const {
     size_t shown = 0;
     for (const auto& [file, workers] : runtimes_) {
@@ -181,6 +181,7 @@ std::vector<Finding> CheckWorkers(HostView& host, const std::string& proc,
   WorkersSeen workers(host, proc, agent_socket);
   size_t unreadable = 0;
   for (const uint32_t pid : ListProcesses(host, proc)) {
+    // Only the owner and root may read it.
     if (!host.Read(fmt::format("{}/{}/maps", proc, pid), 0, 1).ok()) {
       ++unreadable;
       continue;

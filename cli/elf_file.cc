@@ -13,14 +13,14 @@
 namespace neurontrace::cli {
 namespace {
 
-// Far beyond what real libraries have.
+// Limits far beyond real libraries: the file may be hostile, and root runs this.
 constexpr uint64_t kTableBytesMax = 64u << 20;
 constexpr size_t kHeadersMax = 4096;
 constexpr size_t kInterpreterBytesMax = 4096;
 constexpr size_t kConstantBytesMax = 256;
 constexpr size_t kVersionsMax = 4096;
-// Of all names together: what one table of strings may have. Names may share the ends of others in
-// it, and those of a real library hardly do.
+// All names together may have as many bytes as one table of strings. Names may overlap in it, so a
+// small file could otherwise expand without limit.
 constexpr uint64_t kNamesBytesMax = kTableBytesMax;
 
 class Reader {
@@ -41,7 +41,7 @@ class Reader {
     if (count != 0) std::memcpy(table.data(), data.data(), data.size());
     return table;
   }
-  // A name in a table of strings; empty where it lies outside.
+  // Returns a name in a table of strings; "" if its offset is outside.
   absl::StatusOr<std::string> Name(const std::string& strings, uint64_t at) {
     if (at >= strings.size()) return "";
     const size_t bytes = std::min(strings.find('\0', at), strings.size()) - at;
@@ -95,6 +95,7 @@ absl::Status ReadSections(Reader& reader, const Elf64_Ehdr& header, ElfFile& elf
     const bool is_symbols = section.sh_type == SHT_DYNSYM;
     if (!is_symbols && section.sh_type != SHT_GNU_verneed) continue;
     bool& has_one = is_symbols ? has_symbols : has_versions;
+    // A file has one of each; several would multiply the limits.
     if (std::exchange(has_one, true)) return reader.Damaged("duplicate dynamic or symbol tables");
     if (section.sh_link >= sections.size()) return reader.Damaged("a table has no string table");
     const Elf64_Shdr& linked = sections[section.sh_link];
@@ -113,6 +114,7 @@ absl::Status ReadSections(Reader& reader, const Elf64_Ehdr& header, ElfFile& elf
         continue;
       const Elf64_Shdr& holder = sections[symbol.st_shndx];
       if (symbol.st_value < holder.sh_addr) continue;
+      // The address of the constant, relative to its section, is the offset in the file.
       elf.objects[elf.defined.back()] = symbol.st_value - holder.sh_addr + holder.sh_offset;
     }
   }
@@ -165,7 +167,8 @@ absl::StatusOr<ElfFile> ReadElf(HostView& host, const std::string& path) {
   if (start.size() < sizeof(Elf64_Ehdr)) return reader.Damaged("the file is truncated");
   Elf64_Ehdr header;
   std::memcpy(&header, start.data(), sizeof(header));
-  elf.machine = header.e_machine;  // at the same place in both classes
+  // At the same offset in 32-bit and 64-bit files.
+  elf.machine = header.e_machine;
   elf.is_shared_object = header.e_type == ET_DYN;
   if (!elf.is_64_bit) return elf;
   if (header.e_phnum != 0 && header.e_phentsize != sizeof(Elf64_Phdr)) {

@@ -46,15 +46,15 @@ struct ExportOptions {
   bool no_resume = false;
 };
 
-// From where the edge of a window counts.
+// The origin of an edge of the window.
 enum class Scale { kOpen, kEpoch, kFirstEvent, kBeforeNow };
 struct WindowEdge {
   uint64_t ns = 0;
   Scale scale = Scale::kOpen;
 };
 
-// A time is an epoch in ns (16 digits or more), a duration since the capture's first event, or,
-// with a minus, a duration before now; "now" is now.
+// Accepts an epoch in ns (16 digits or more), a duration since the capture's first event, or, with
+// a minus, a duration before now; "now" is 0 before now.
 absl::StatusOr<WindowEdge> ParseTime(const std::string& text) {
   if (text.empty()) return WindowEdge();
   if (text == "now") return WindowEdge{0, Scale::kBeforeNow};
@@ -77,8 +77,9 @@ absl::Status SetWindow(const ExportOptions& options, v1::ExportRequest& request)
     return InvalidArgument("--from {}: the time is in the future; use a form such as --from -5m",
                            options.from);
   }
-  // What is there ends now.
+  // All existing events are before now, so the edge has no effect.
   if (to.scale == Scale::kBeforeNow && to.ns == 0 && from.scale != Scale::kBeforeNow) to = {};
+  // The aggregator has one flag for both edges.
   const bool is_mixed = (from.scale == Scale::kBeforeNow) != (to.scale == Scale::kBeforeNow);
   if (is_mixed && from.scale != Scale::kOpen && to.scale != Scale::kOpen) {
     return InvalidArgument(
@@ -122,7 +123,7 @@ absl::Status SetFile(const ExportOptions& options, v1::ExportRequest& request) {
   return absl::OkStatus();
 }
 
-// Without the capture.
+// Returns the request without its capture.
 absl::StatusOr<v1::ExportRequest> RequestOf(const ExportOptions& options) {
   v1::ExportRequest request;
   const std::string first = options.formats.empty() ? "" : options.formats.front();
@@ -172,7 +173,7 @@ absl::Status CheckWhich(const ExportOptions& options) {
   return absl::OkStatus();
 }
 
-// The newest continuous capture that runs; of all jobs, where none is named.
+// Finds the newest running continuous capture; of all jobs, if none is named.
 int FindContinuous(Context& context, const ExportOptions& options, v1::Capture& found) {
   grpc::ClientContext call;
   SetDeadline(call, context);
@@ -208,7 +209,7 @@ std::string DefaultPath(const v1::ExportRequest& request) {
   return path;
 }
 
-// --to says where the window ends and where the aggregator writes: a destination begins with / or
+// --to names the end of the window, or where the aggregator writes: a destination begins with / or
 // s3://, and no time does.
 absl::Status TakeEnds(ExportOptions& options) {
   for (const std::string& text : options.to) {
@@ -230,7 +231,7 @@ absl::Status TakeEnds(ExportOptions& options) {
 int RunExport(Context& context, ExportOptions options) {
   if (const auto status = CheckWhich(options); !status.ok()) return FailUsage(status);
   if (const auto status = TakeEnds(options); !status.ok()) return FailUsage(status);
-  // What was typed is looked at before anybody is asked.
+  // Typed options are checked before any call.
   auto request = RequestOf(options);
   if (!request.ok()) return FailUsage(request.status());
   InterruptWatcher interrupts(EndAtOnce);

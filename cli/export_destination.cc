@@ -25,7 +25,8 @@
 namespace neurontrace::cli {
 namespace {
 
-constexpr size_t kOpenFilesMax = 512;  // at once: below the usual limit of a process
+// At once; below the usual limit of a process.
+constexpr size_t kOpenFilesMax = 512;
 constexpr size_t kReadBytes = 1u << 20;
 
 absl::Status CannotWrite(const std::string& path) {
@@ -44,7 +45,7 @@ absl::Status Put(std::FILE* file, const std::string& data, const std::string& pa
   return CannotWrite(path);
 }
 
-// To the file system, or whoever reads standard output.
+// Closes a file and reports errors that only appear then, such as a full disk.
 absl::Status CloseWhole(File file, const std::string& path) {
   if (std::fflush(file.get()) != 0) return CannotWrite(path);
   std::FILE* const released = file.release();
@@ -52,7 +53,7 @@ absl::Status CloseWhole(File file, const std::string& path) {
   return absl::OkStatus();
 }
 
-// A new one, or behind the bytes that are held of it.
+// Opens a new file, or the existing one after its held bytes.
 absl::StatusOr<File> OpenFrom(const std::string& path, uint64_t held_bytes) {
   const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
   UniqueFd fd(open(path.c_str(), flags | (held_bytes == 0 ? O_TRUNC : O_APPEND), 0666));
@@ -69,7 +70,8 @@ absl::StatusOr<File> OpenFrom(const std::string& path, uint64_t held_bytes) {
   return file;
 }
 
-// What a file holds by now, under the name that the aggregator has for it.
+// Returns size and hash of an existing file, under the aggregator's name of it. The aggregator
+// compares them with the beginning of its export before it sends the rest.
 absl::StatusOr<v1::HeldFile> ReadHeld(const std::string& path, const std::string& name) {
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!fd.valid()) return FailedPrecondition("cannot read {}: {}", path, std::strerror(errno));
@@ -88,8 +90,8 @@ absl::StatusOr<v1::HeldFile> ReadHeld(const std::string& path, const std::string
   return held;
 }
 
-// What is there as soon as it is written, and cannot be taken back: standard output, a pipe, a
-// device.
+// Standard output, a pipe or a device: bytes are visible as soon as they are written, and cannot be
+// taken back.
 class StreamDestination : public ExportDestination {
  public:
   StreamDestination(std::string name, File file) : name_(std::move(name)), file_(std::move(file)) {}
@@ -133,7 +135,7 @@ class StreamDestination : public ExportDestination {
   bool has_ended_ = false;
 };
 
-// One file, which is the part itself.
+// A single file, which is itself the temporary place.
 class FileDestination : public ExportDestination {
  public:
   FileDestination(std::string path, std::unique_ptr<ExportPart> part)
@@ -179,7 +181,8 @@ class FileDestination : public ExportDestination {
     return DataLoss("the aggregator sent bytes without a file for {}", path_);
   }
   void Forget() {
-    file_.reset();  // what does not reach the disk is received again
+    // Bytes that do not reach the disk are received again.
+    file_.reset();
     has_begun_ = false;
   }
 
@@ -189,7 +192,7 @@ class FileDestination : public ExportDestination {
   bool has_begun_ = false;
 };
 
-// A name from an aggregator stays below the directory.
+// Returns whether a name from an aggregator, which is not trusted, stays below the directory.
 bool IsBelow(const std::filesystem::path& name) {
   if (name.empty() || name.is_absolute()) return false;
   for (const auto& part : name) {
@@ -286,6 +289,7 @@ absl::StatusOr<std::vector<v1::HeldFile>> DirectoryDestination::GoOn() {
   }
   if (error) return FailedPrecondition("cannot read {}: {}", part_->path(), error.message());
   if (held.size() <= limits::kExportHeldFilesMax) return held;
+  // More files than a request may name cannot be resumed.
   RETURN_IF_ERROR(BeginAnew());
   return std::vector<v1::HeldFile>();
 }
@@ -304,8 +308,8 @@ absl::StatusOr<std::unique_ptr<ExportDestination>> OpenStream(const std::string&
   if (place.is_standard_output()) {
     return std::make_unique<StreamDestination>("standard output", File(stdout));
   }
-  // A descriptor is the caller's: it stays open, and continues where it stands. A pipe without a
-  // reader is waited for. What is there of a file that cannot be replaced goes.
+  // A descriptor belongs to the caller: it stays open, and writing continues at its position.
+  // Opening a pipe waits for a reader. An existing file that cannot be replaced is truncated.
   UniqueFd fd(place.kind == OutputPlace::Kind::kDescriptor
                   ? fcntl(place.descriptor, F_DUPFD_CLOEXEC, 0)
                   : open(place.path.c_str(), O_WRONLY | O_TRUNC | O_NOCTTY | O_CLOEXEC));
@@ -326,7 +330,7 @@ absl::StatusOr<std::unique_ptr<ExportDestination>> OpenDestination(ExportPart::S
   if (place.kind != OutputPlace::Kind::kNew) return OpenStream(typed, place);
   spec.path = std::move(place.path);
   ASSIGN_OR_RETURN(std::unique_ptr<ExportPart> part, ExportPart::Open(spec));
-  // That it can be written is known before anything is asked for.
+  // Whether the file can be written is known before anything is asked for.
   if (part->file_name().empty()) RETURN_IF_ERROR(OpenFrom(part->path(), 0).status());
   return std::make_unique<FileDestination>(typed, std::move(part));
 }

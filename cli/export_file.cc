@@ -41,7 +41,7 @@ ExitCode CodeOf(const v1::ExportDone& done) {
   return done.capture_incomplete() || HasNothing(done) ? kExitIncomplete : kExitDone;
 }
 
-// What is to be said besides what was written.
+// Prints remarks in addition to what was written.
 void ReportRemarks(FILE* out, const v1::ExportDone& done) {
   for (const std::string& warning : done.warnings()) Print(out, "warning: {}\n", warning);
   for (const std::string& note : done.notes()) Print(out, "note: {}\n", note);
@@ -95,7 +95,7 @@ ExportPart::Spec PartSpecOf(const v1::ExportRequest& request, const ExportTarget
                         .is_directory = MakesManyFiles(request),
                         .capture_id = request.capture_id(),
                         .begins_anew = target.leaving == Leaving::kBeginAnew};
-  // A window that counts from now is another one each time.
+  // A window relative to now is a different one each time.
   if (target.leaving != Leaving::kOfNoMeaning && !request.window_is_before_now()) {
     spec.request = Sha256HexOf(request.SerializeAsString());
   }
@@ -120,7 +120,7 @@ void FailTransfer(const Context& context, const v1::ExportRequest& request, cons
 
 int ExportToFile(Context& context, const v1::ExportRequest& request, const ExportTarget& target) {
   const std::string& path = target.path;
-  // Until there is anything to put in order: a pipe may wait for its reader.
+  // As long as nothing has to be cleaned up: opening a pipe may wait for its reader.
   if (target.interrupts != nullptr) target.interrupts->Redirect(EndAtOnce);
   auto destination = OpenDestination(PartSpecOf(request, target));
   if (!destination.ok()) return Fail(destination.status());
@@ -143,7 +143,8 @@ int ExportToFile(Context& context, const v1::ExportRequest& request, const Expor
         "  or starts over with --no-resume.\n",
         FormatBytes(got.bytes), part->path(), target.who_goes_on);
   }
-  destination->reset();  // what is not kept goes while interrupts wait
+  // Files that are not kept are removed while interrupts have no effect.
+  destination->reset();
   if (got.is_whole()) {
     Report(context, *got.done, IsSummary(request.format()), path);
     return CodeOf(*got.done);

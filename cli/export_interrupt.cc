@@ -23,7 +23,8 @@ ExportInterrupt::~ExportInterrupt() {
 }
 
 void ExportInterrupt::OnInterrupt(int count) {
-  if (count > 1) {  // whatever holds it up, a disk or the reader of a pipe
+  // The user does not want to wait for a disk or for the reader of a pipe.
+  if (count > 1) {
     RemoveTemporary(temporary_);
     EndAtOnce(count);
   }
@@ -55,6 +56,7 @@ void ExportInterrupt::Hold() {
 
 void EndAtOnce(int) {
   Print(stderr, "neurontrace: interrupted\n");
+  // Without destructors and exit handlers: another thread may be in the middle of anything.
   std::_Exit(kExitFailed);
 }
 

@@ -22,9 +22,10 @@ namespace {
 constexpr std::string_view kPartEnding = ".part";
 constexpr std::string_view kNoteEnding = ".request";
 constexpr size_t kNoteBytesMax = 8'192;
-constexpr int kAttemptsMax = 8;  // at a note that others remove meanwhile
+// At taking a note that other processes remove meanwhile.
+constexpr int kAttemptsMax = 8;
 
-// The first line of a note, by which it is known as one of ours, and the beginnings of others.
+// The first line of a note, which marks it as one of ours, and the beginnings of the others.
 constexpr std::string_view kFirstLine = "neurontrace export, received in part, version 1\n";
 constexpr std::string_view kRequestKey = "request ";
 constexpr std::string_view kFileKey = "file ";
@@ -34,7 +35,7 @@ std::string LineOf(std::string_view note, std::string_view key) {
   if (at == std::string_view::npos) return {};
   const size_t begin = at + 1 + key.size();
   const size_t end = note.find('\n', begin);
-  // A line that was cut off says nothing.
+  // A line that was truncated is ignored.
   return end == std::string_view::npos ? "" : std::string(note.substr(begin, end - begin));
 }
 
@@ -42,7 +43,8 @@ bool IsSame(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-// As far as it can be: a directory that may not be read, or a volume that has no way to, is passed.
+// Syncs as far as possible: a directory that may not be read, or a volume that cannot sync, is
+// accepted.
 absl::Status Sync(const std::string& path) {
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   const bool is_synced = fd.valid() ? fsync(fd.get()) == 0 || errno == EINVAL : errno == EACCES;
@@ -77,7 +79,8 @@ bool ExportPart::TakeNote() {
     note_ = UniqueFd(open(name.c_str(), kFlags | O_EXCL, 0600));
     const bool is_new = note_.valid();
     if (!is_new) note_ = UniqueFd(open(name.c_str(), kFlags & ~O_CREAT));
-    if (!note_.valid() && errno == ENOENT) continue;  // gone again, or no such directory
+    // Removed meanwhile, or the directory does not exist.
+    if (!note_.valid() && errno == ENOENT) continue;
     if (!note_.valid()) return false;
     if (flock(note_.get(), LOCK_EX | LOCK_NB) != 0) {
       if (is_new) unlink(name.c_str());
@@ -86,7 +89,7 @@ bool ExportPart::TakeNote() {
     struct stat locked = {};
     struct stat named = {};
     if (fstat(note_.get(), &locked) != 0) return false;
-    // Whoever had it has removed it meanwhile: the lock is one on nothing.
+    // The former owner has removed the note meanwhile, so this lock is on a file without a name.
     if (lstat(name.c_str(), &named) != 0 || !IsSame(locked, named)) continue;
     char text[kNoteBytesMax];
     const ssize_t n = pread(note_.get(), text, sizeof(text), 0);
@@ -111,14 +114,14 @@ void ExportPart::ReadNote(const std::string& note) {
   if (is_of_same_request_) file_name_ = LineOf(note, kFileKey);
 }
 
-// What a link leads to, or somebody else could have put there, is not gone on with.
+// Returns whether the place may be continued: no link, and not made by another user.
 bool ExportPart::IsOurs() const {
   struct stat about = {};
   if (lstat(path_.c_str(), &about) != 0 || about.st_uid != geteuid()) return false;
   return spec_.is_directory ? S_ISDIR(about.st_mode) : S_ISREG(about.st_mode);
 }
 
-// Without it, or where it is cut off, the next one restarts.
+// Without a note, or with a truncated one, the next export restarts. So errors are ignored.
 void ExportPart::WriteNote() {
   std::string note =
       fmt::format("{}capture {}\n{}{}\n", kFirstLine, spec_.capture_id, kRequestKey, spec_.request);
@@ -156,13 +159,14 @@ absl::Status ExportPart::TakeName() {
     if (error) return FailedPrecondition("cannot read {}: {}", path_, error.message());
   }
   RETURN_IF_ERROR(Sync(path_));
-  // Who may read the file that it replaces may read it, and nobody else.
+  // The new file gets the owner and permissions of the one that it replaces, so that nobody gains
+  // or loses access.
   struct stat before = {};
   if (!spec_.is_directory && lstat(spec_.path.c_str(), &before) == 0 && S_ISREG(before.st_mode)) {
     [[maybe_unused]] const int owned = chown(path_.c_str(), before.st_uid, before.st_gid);
     [[maybe_unused]] const int allowed = chmod(path_.c_str(), before.st_mode & 0777);
   }
-  // A directory takes the place of an empty one, and of no other.
+  // rename(2) replaces a directory only if it is empty.
   if (std::rename(path_.c_str(), spec_.path.c_str()) != 0) {
     return FailedPrecondition("cannot write {}: {}", spec_.path, std::strerror(errno));
   }
@@ -173,7 +177,8 @@ absl::Status ExportPart::TakeName() {
 }
 
 void RemoveTemporary(const std::string& temporary) {
-  std::error_code ignored;  // it is a remainder, named as one
+  // A remainder is recognisable by its name.
+  std::error_code ignored;
   if (!temporary.empty()) std::filesystem::remove_all(temporary, ignored);
 }
 

@@ -17,10 +17,10 @@ using std::chrono::steady_clock;
 
 constexpr milliseconds kFirstPause(100);
 constexpr milliseconds kLongestPause(2'000);
-// A capture that changes all the time is not begun for ever.
+// An export that changes all the time is not restarted for ever.
 constexpr int kBegunAnewMax = 3;
 
-// Whether the same call can go well a while later: nobody is there, or it has just gone.
+// Returns whether the same call may succeed later: the aggregator is unreachable, or has just gone.
 bool CanPass(const grpc::Status& status) {
   return status.error_code() == grpc::StatusCode::UNAVAILABLE ||
          status.error_code() == grpc::StatusCode::CANCELLED;
@@ -60,7 +60,8 @@ Transferred ExportTransfer::Call() {
   Transferred ended;
   fresh_bytes_ = 0;
   differs_.clear();
-  grpc::ClientContext call;  // no deadline: an export takes as long as it takes
+  // Without a deadline: the duration of an export is not known.
+  grpc::ClientContext call;
   interrupt_.SetCall(&call);
   const auto reader = context_.stub().Export(&call, asked_);
   v1::ExportReply reply;
@@ -69,7 +70,8 @@ Transferred ExportTransfer::Call() {
     if (reply.has_progress()) Draw(reply.progress());
     if (reply.has_done()) ended.done = reply.done();
     if (reply.has_held_differs()) differs_ = reply.held_differs();
-    if (!ended.written.ok()) continue;  // the call is on its way to its end
+    // The call was cancelled; the rest is read until it ends.
+    if (!ended.written.ok()) continue;
     ended.written = Take(reply);
     if (!ended.written.ok()) call.TryCancel();
   }
@@ -94,11 +96,13 @@ absl::Status ExportTransfer::Take(const v1::ExportReply& reply) {
 
 bool ExportTransfer::TryAgain(Transferred& ended) {
   if (ended.is_whole() || !ended.written.ok() || interrupt_.is_interrupted()) return false;
-  if (destination_.part() == nullptr) return false;  // what went to a pipe cannot be looked at
+  // Bytes that went to a pipe cannot be compared with the export.
+  if (destination_.part() == nullptr) return false;
   if (!differs_.empty() && ++begun_anew_ <= kBegunAnewMax) {
     ended.written = BeginAnew();
     return ended.written.ok();
   }
+  // An aggregator that never answered is more likely a wrong address than a restart.
   if (!CanPass(ended.call) || !has_answered_) return false;
   const auto now = steady_clock::now();
   if (!broken_at_ || fresh_bytes_ != 0) {

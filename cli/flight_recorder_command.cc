@@ -25,7 +25,7 @@
 namespace neurontrace::cli {
 namespace {
 
-// Of the table: those where something is wrong come first, each in the order of jobs and ranks.
+// Lines of the table: workers with a problem come first, each group in the order of jobs and ranks.
 constexpr size_t kLinesShown = 64;
 
 std::string StateOf(const v1::CaptureWorkerStatus& worker) {
@@ -40,8 +40,8 @@ std::string Types(const v1::CaptureSpec& spec) {
   return text;
 }
 
-// A flight recorder: which workers keep their rings, how large these are, since when, and what
-// suspends it on some. Those where something is wrong come first. Pure.
+// Returns a flight recorder as text: which workers keep their rings, the size of these, since when,
+// and what suspends it on some. Workers with a problem come first. Pure.
 std::string FormatFlightRecorder(const v1::Capture& capture, const WorkerRanks& ranks) {
   const v1::CaptureSpec& spec = capture.spec();
   const uint64_t ring = spec.ring_events_per_core() == 0 ? limits::kRingEventsPerCoreDefault
@@ -91,7 +91,7 @@ bool IsRunning(const v1::Capture& capture) {
   return capture.spec().mode() == v1::CAPTURE_MODE_FLIGHT_RECORDER && !HasEnded(capture);
 }
 
-// Those that run; where a job is named, those that keep its events: of it, or of no job alone.
+// Lists running flight recorders; if a job is named, only those that keep its events.
 grpc::Status ListRunning(Context& context, const std::string& job, v1::ListCapturesReply& found) {
   grpc::ClientContext call;
   SetDeadline(call, context);
@@ -140,7 +140,7 @@ int TurnOn(Context& context, FlightRecorderOptions& options) {
   return code;
 }
 
-// Which one is meant: the one of this job, and of no other, or the only one.
+// Returns the flight recorder that is meant: that of this job alone, or the only one.
 absl::StatusOr<std::string> Choose(const v1::ListCapturesReply& running, const std::string& job) {
   std::vector<std::string> of_job;
   std::string named;

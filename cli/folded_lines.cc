@@ -12,7 +12,7 @@ bool IsNameByte(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
 }
 
-// "0-3,8-11": how many ranges there are does not matter.
+// Recognises "0-3,8-11": the number of ranges does not matter.
 bool IsRangeText(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789-,. ") == std::string_view::npos;
 }
@@ -32,7 +32,7 @@ std::string FoldedLines::PatternOf(std::string_view line) const {
     if (names_.contains(std::string(word))) {
       pattern += '@';
     } else if (IsRangeText(word)) {
-      // A list of numbers and ranges is one number.
+      // A list of numbers and ranges counts as one number.
       if (!pattern.ends_with("#, ") && !pattern.ends_with("#,")) {
         pattern += '#';
       } else {

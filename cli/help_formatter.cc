@@ -45,6 +45,7 @@ std::string BrokenLines(std::string_view text) {
     const size_t indent = std::min(line.find_first_not_of(' '), line.size());
     while (line.size() > kWidth) {
       const size_t blank = line.rfind(' ', kWidth);
+      // A word that is longer than the line stays whole, as it may be a command to copy.
       if (blank == std::string::npos || blank <= indent) break;
       out += line.substr(0, blank) + "\n";
       line = std::string(indent, ' ') + line.substr(blank + 1);

@@ -45,11 +45,13 @@ ResourceLimit LimitOf(__rlimit_resource resource) {
 
 absl::StatusOr<std::string> SystemHostView::Read(const std::string& path, uint64_t offset,
                                                  size_t bytes_max) {
+  // O_NONBLOCK: opening a FIFO must not wait for its writer.
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid()) return ErrorOf("read", path);
   std::string bytes;
   while (bytes.size() < bytes_max) {
     const size_t there = bytes.size();
+    // Files of /proc report a size of 0, so they are read until the end.
     bytes.resize(there + std::min(kReadStepBytes, bytes_max - there));
     const ssize_t n = pread(fd.get(), bytes.data() + there, bytes.size() - there,
                             static_cast<off_t>(offset + there));

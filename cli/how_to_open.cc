@@ -13,7 +13,7 @@
 namespace neurontrace::cli {
 namespace {
 
-// A browser's memory holds several times what a trace takes uncompressed.
+// A browser needs several times the uncompressed size of a trace in memory.
 constexpr uint64_t kBrowserBytesMax = 200'000'000;
 constexpr uint64_t kCompressedBrowserBytesMax = 20'000'000;
 

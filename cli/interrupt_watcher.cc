@@ -17,6 +17,7 @@ InterruptWatcher::InterruptWatcher(std::function<void(int)> on_interrupt)
   sigemptyset(&mask);
   sigaddset(&mask, SIGINT);
   sigaddset(&mask, SIGTERM);
+  // signalfd delivers only signals that are blocked in all threads.
   pthread_sigmask(SIG_BLOCK, &mask, &old_mask_);
   signal_fd_ = signalfd(-1, &mask, SFD_CLOEXEC);
   end_fd_ = eventfd(0, EFD_CLOEXEC);
@@ -46,6 +47,7 @@ void InterruptWatcher::Watch() {
     signalfd_siginfo info;
     if (read(signal_fd_, &info, sizeof(info)) != sizeof(info)) continue;
     const MutexLock lock(mutex_);
+    // Called under the mutex, so that Redirect returns only when no call is in progress.
     on_interrupt_(++count_);
   }
 }

@@ -6,7 +6,7 @@
 
 int main(int argc, char** argv) {
   neurontrace::OpenStandardDescriptors();
-  // Of what gRPC complains of, a command's own words say what matters.
+  // Commands report errors of calls themselves, so gRPC's own log is dropped.
   neurontrace::SetUpGrpc(nullptr);
   neurontrace::cli::Context context;
   context.aggregator = "127.0.0.1:9400";

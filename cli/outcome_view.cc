@@ -40,8 +40,8 @@ std::string FormatBegun(const v1::CaptureWorkerStatus& worker) {
   return worker.begun_realtime_ns() == 0 ? "not known" : FormatTime(worker.begun_realtime_ns());
 }
 
-// Those left out come first, then those that fell short, then those that lost something; each in
-// the order of jobs and ranks.
+// Workers that were left out come first, then those that fell short, then those that lost events;
+// each in the order of jobs and ranks.
 using Order = std::pair<int, WorkerRanks::Place>;
 Order OrderOf(const v1::CaptureWorkerStatus& worker, const v1::Capture& capture,
               const WorkerRanks& ranks) {
@@ -65,7 +65,7 @@ std::vector<const v1::CaptureWorkerStatus*> WorstFirst(const v1::Capture& captur
   return workers;
 }
 
-// "keeps its rings", "were collected": what so many workers do or did.
+// Returns the verb of a mode for this number of workers: "keeps its rings", "were collected".
 std::string WordOfMode(const v1::Capture& capture, size_t workers) {
   const bool goes_on = capture.state() == v1::CAPTURE_STATE_RECORDING;
   const bool is_one = workers == 1;
@@ -84,7 +84,7 @@ std::string WordOfMode(const v1::Capture& capture, size_t workers) {
   }
 }
 
-// ", began 0.1 ms before to 0.7 ms after …": how well the common moment was kept.
+// Returns ", began 0.1 ms before to 0.7 ms after …": how exactly the common moment was met.
 std::string FormatSkew(const v1::Capture& capture) {
   int64_t first = std::numeric_limits<int64_t>::max();
   int64_t last = std::numeric_limits<int64_t>::min();
@@ -149,7 +149,7 @@ std::string FormatExecutions(const v1::Capture& capture) {
   return text + "\n";
 }
 
-// "reaches back 8.2 s of 20.0 s on the worker that reaches back least"
+// Returns a line such as "reaches back at least 8.2 s of the 20.0 s requested".
 std::string FormatReach(const v1::Capture& capture) {
   const v1::CaptureSpec& spec = capture.spec();
   if (spec.mode() != v1::CAPTURE_MODE_SNAPSHOT) return "";
@@ -174,7 +174,7 @@ std::string FormatReach(const v1::Capture& capture) {
       FormatCounted(static_cast<uint64_t>(of), "worker"));
 }
 
-// What is recorded; the runtime may be further.
+// Returns the recorded executions; the runtime may have advanced further.
 std::string FormatExecutions(const v1::CaptureWorkerStatus& worker, const v1::CaptureBegin& begin) {
   if (worker.first_execution() == 0) return "-";
   const uint64_t newest = worker.newest_execution();
@@ -244,7 +244,7 @@ bool FallsShort(const v1::CaptureWorkerStatus& worker, const v1::Capture& captur
   if (worker.framework() || !HasPart(worker)) return false;
   if (spec.mode() == v1::CAPTURE_MODE_SNAPSHOT) return worker.reaches_back_ns() < spec.last_ns();
   if (!IsByExecution(spec) || !HasBegunAndEnded(capture)) return false;
-  // Who joined late says since when, and is no surprise; unless nothing is there of it.
+  // A worker that joined late is reported as late already, unless nothing of it was recorded.
   return worker.first_execution() == 0 ||
          (!worker.joined_late() && worker.first_execution() != capture.begin().first_execution());
 }

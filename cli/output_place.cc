@@ -23,7 +23,8 @@
 namespace neurontrace::cli {
 namespace {
 
-constexpr int kLinksMax = 40;  // as the kernel follows
+// As many as the kernel follows (path_resolution(7)).
+constexpr int kLinksMax = 40;
 
 absl::Status CannotWriteTo(const std::string& path, const std::string& why) {
   return FailedPrecondition("cannot write to {}: {}", path, why);
@@ -34,14 +35,14 @@ std::string ParentOfOutput(const std::string& path) {
   return parent.empty() ? "." : parent;
 }
 
-// Links of the proc file system name what they lead to for people: "pipe:[7]", "/x (deleted)".
+// Links of the proc file system show text for people instead of a path: "pipe:[7]", "/x (deleted)".
 bool IsInProc(const std::string& link) {
   const UniqueFd fd(open(link.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   struct statfs about = {};
   return fd.valid() && fstatfs(fd.get(), &about) == 0 && about.f_type == PROC_SUPER_MAGIC;
 }
 
-// The N of /proc/self/fd/N, by whatever name.
+// Returns the N if `link` is /proc/self/fd/N under any name, such as /dev/stdout.
 std::optional<int> OwnDescriptor(const std::string& link) {
   const std::filesystem::path path(link);
   const std::string name = path.filename();
@@ -57,8 +58,9 @@ std::optional<int> OwnDescriptor(const std::string& link) {
   return std::nullopt;
 }
 
-// fs.protected_symlinks, which links that are read and not followed would evade: in a directory
-// where everybody may write, a link leads only its owner and the directory's.
+// Applies fs.protected_symlinks, which reading links instead of following them would evade: in a
+// world-writable sticky directory a link is followed only if its owner is this user or the
+// directory's owner.
 bool MayFollow(const std::string& link, const struct stat& about) {
   struct stat directory = {};
   if (stat(ParentOfOutput(link).c_str(), &directory) != 0) return false;
@@ -67,7 +69,8 @@ bool MayFollow(const std::string& link, const struct stat& about) {
   return !is_everybodys || about.st_uid == geteuid() || about.st_uid == directory.st_uid;
 }
 
-// A file on which another is mounted (a volume of a container, for one) keeps its name.
+// A file on which another one is mounted, such as a volume of a container, cannot be replaced by a
+// rename.
 bool IsMountPoint(const std::string& path) {
   struct statx about = {};
   return statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, 0, &about) == 0 &&
@@ -85,7 +88,7 @@ absl::StatusOr<OutputPlace> PlaceOfDescriptor(const std::string& path, int descr
       .kind = OutputPlace::Kind::kDescriptor, .path = path, .descriptor = descriptor};
 }
 
-// Of what is no link.
+// Returns the place of a path that is not a link.
 absl::StatusOr<OutputPlace> PlaceOf(const std::string& typed, const std::string& path,
                                     mode_t mode) {
   if (S_ISSOCK(mode)) return CannotWriteTo(typed, "it is a socket");
@@ -114,11 +117,12 @@ absl::Status TryToMake(const std::string& path, const std::string& probe, bool i
   return absl::OkStatus();
 }
 
-// What is there is replaced by a rename, which the kernel refuses of some.
+// An existing file is replaced by a rename, which the kernel refuses for some.
 absl::Status CheckReplacing(const std::string& typed, const std::string& path) {
   struct statx about = {};
   if (statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, &about) != 0) {
-    return absl::OkStatus();  // nothing is there
+    // Nothing exists there.
+    return absl::OkStatus();
   }
   if ((about.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0) {
     return CannotWriteTo(typed, "it is immutable (lsattr shows its attributes)");

@@ -13,6 +13,7 @@ namespace neurontrace::cli {
 namespace {
 
 constexpr size_t kUntappedMax = 8;
+// Ends a walk over parents that change while they are read.
 constexpr int kDepthMax = 1000;
 constexpr size_t kStatBytesMax = 4096;
 constexpr size_t kMapsBytesMax = 8u << 20;
@@ -22,7 +23,7 @@ std::string PathOf(const std::string& proc, uint32_t pid, const char* name) {
   return proc + "/" + std::to_string(pid) + "/" + name;
 }
 
-// "7 (a name) S 1 …": the name and the parent. The name may hold anything, also ")".
+// Parses "7 (a name) S 1 …". The name may contain anything, including ")".
 std::pair<std::string, uint32_t> NameAndParent(const std::string& stat) {
   const size_t open = stat.find('(');
   const size_t close = stat.rfind(')');
@@ -34,7 +35,7 @@ std::pair<std::string, uint32_t> NameAndParent(const std::string& stat) {
   return {stat.substr(open + 1, close - open - 1), parent};
 }
 
-// The file of the first mapping whose path holds `part`; empty: there is none.
+// Returns the file of the first mapping whose path contains `part`; "" if there is none.
 std::string MappedFile(const std::string& maps, std::string_view part) {
   const size_t at = maps.find(part);
   if (at == std::string::npos) return "";
@@ -77,6 +78,7 @@ void ProcessTree::Look() {
     const std::string stat = ReadProcFile(host_, PathOf(proc_, pid, "stat"), kStatBytesMax);
     children.emplace(NameAndParent(stat).second, pid);
   }
+  // A process may appear under two parents, as the list is not read at one moment.
   std::set<uint32_t> seen = {root_};
   std::vector<uint32_t> waiting = {root_};
   while (!waiting.empty()) {
@@ -102,6 +104,7 @@ bool ProcessTree::Has(uint32_t pid) const {
 void ProcessTree::Note(const ProcessSeen& process) {
   has_seen_tap_ |= process.has_tap;
   has_seen_runtime_ |= process.has_runtime;
+  // The runtime may be mapped before the tap, so a later look corrects an earlier one.
   std::erase_if(untapped_, [&](const ProcessSeen& known) { return known.pid == process.pid; });
   if (process.has_runtime && !process.has_tap && untapped_.size() < kUntappedMax) {
     untapped_.push_back(process);

@@ -18,7 +18,7 @@ struct Amount {
   std::string_view unit;
 };
 
-// A number that is not negative, and what follows it; nothing where there is none.
+// Parses a number that is not negative, and the text after it. Returns false if there is none.
 bool TakeAmount(std::string_view text, Amount& amount) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), amount.value,
                                             std::chars_format::fixed);

@@ -19,6 +19,7 @@
 namespace neurontrace::cli {
 namespace {
 
+// Longer than any run, as a continuous capture must have a retention.
 constexpr uint64_t kRetentionNs = 1'000ull * 24 * 3'600 * 1'000'000'000;
 
 struct RecordArguments {
@@ -32,7 +33,7 @@ struct RecordArguments {
   uint64_t ring_events = 0;
 };
 
-// "neurontrace-20261122-011530Z.pftrace"
+// Returns a name such as "neurontrace-20261122-011530Z.pftrace".
 std::string NameWithTime(v1::ExportFormat format) {
   const time_t now = time(nullptr);
   tm parts{};
@@ -67,7 +68,8 @@ absl::Status Complete(const Context& context, RecordArguments& arguments) {
   spec.set_all_events(arguments.all_events);
   spec.set_ring_events_per_core(arguments.ring_events);
   spec.set_include_neuron(true);
-  // One that begins before there is anyone to record, and deletes nothing while it lasts.
+  // Continuous, so that it begins before there is a worker, and with a retention that deletes
+  // nothing meanwhile.
   spec.set_mode(v1::CAPTURE_MODE_CONTINUOUS);
   spec.set_retention_ns(kRetentionNs);
   spec.set_include_framework(!options.framework_directory.empty());

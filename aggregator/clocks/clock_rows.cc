@@ -49,6 +49,7 @@ absl::StatusOr<OrderCheck> ReadOrderCheck(StoredBytesReader& in) {
   check.worst_ns = in.Int();
   check.is_conclusive = in.Bool();
   check.words = in.String();
+  // Count() is limited by the bytes that are left, so a damaged count cannot allocate much.
   for (size_t left = in.Count(); left > 0 && in.ok(); --left) {
     OrderViolation& violation = check.violations.emplace_back();
     violation.reference_ns = in.Uint();

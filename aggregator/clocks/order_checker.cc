@@ -66,6 +66,7 @@ void CollectiveReader::Start(const DeviceEvent& event) {
     ++left_out_;
     return;
   }
+  // All cores thin by the execution's number, so that they keep the same collectives.
   if (*event.exec_id % stride_ != 0) return;
   const SpanKey key{event.type, event.tracking_id};
   const CollectivePart part{.type = event.type,
@@ -76,6 +77,7 @@ void CollectiveReader::Start(const DeviceEvent& event) {
                             .enter_counter_ns = event.nc_timestamp_ns,
                             .enter_ns = event.timestamp_ns};
   if (open_.insert_or_assign(key, part).second) open_order_.push_back(key);
+  // The oldest open span has most probably lost its end.
   while (open_order_.size() > limits::kDeviceSpansOpenMax) {
     left_out_ += open_.erase(open_order_.front());
     open_order_.pop_front();
@@ -118,6 +120,7 @@ struct OrderChecker::Times {
                          uint64_t runtime_ns) {
     std::optional<DeviceTimes::HostTime> host = DeviceTimes::HostTime{runtime_ns, 0};
     if (part.type == DeviceEventType::kCollective) {
+      // A collective is stamped by the device, a barrier by the host.
       if (!counter_ns) return std::nullopt;
       host = devices.Map({part.physical, {part.sequence, part.exec_id}}, *counter_ns, runtime_ns);
       if (!host) return std::nullopt;
@@ -138,6 +141,7 @@ bool OrderChecker::TakePart(const CollectivePart& part, Times& times,
   if (!classes_.Has(part.type) || part.operation > UINT32_MAX) return false;
   const auto enter = times.At(part, part.enter_counter_ns, part.enter_ns);
   const auto exit = times.At(part, part.exit_counter_ns, part.exit_ns);
+  // Start and end must be of the same physical core to be one span.
   if (!enter || !exit || enter->physical != exit->physical) return false;
   const uint64_t bound_ns = std::max(enter->bound_ns, exit->bound_ns);
   if (bound_ns > UINT32_MAX) return false;
@@ -166,6 +170,7 @@ void OrderChecker::AddCore(const StreamRecord& stream, CollectiveReader& reader)
   const RankEvidence* rank = BestEvidence(stream.evidence);
   const int64_t world_size = rank == nullptr ? 0 : rank->world_size;
   const InstanceClock* clock = clocks_.Find(stream.identity.worker);
+  // Events of a core without a clock count as left out.
   const ClockMap nothing;
   const bool is_known = clock != nullptr && !clock->model.segments.empty();
   Times times{.devices = {},
@@ -173,6 +178,7 @@ void OrderChecker::AddCore(const StreamRecord& stream, CollectiveReader& reader)
               .clock = is_known ? static_cast<uint32_t>(clock - clocks_.instances.data()) : 0,
               .core = core};
   times.devices.Begin(&clocks_.maps, stream.identity);
+  // A core that was thinned further than the others determines what can be compared.
   if (reader.stride() > stride_) Thin(reader.stride());
   for (const CollectivePart& part : reader.Take()) {
     if (!classes_.Has(part.type) || part.exec_id % stride_ != 0) continue;
@@ -183,6 +189,7 @@ void OrderChecker::AddCore(const StreamRecord& stream, CollectiveReader& reader)
       group.is_ambiguous = true;
     }
     CollectiveEvent event;
+    // Omitted rather than guessed: a wrong time would be reported as a violation.
     if (!is_known || !TakePart(part, times, event)) {
       ++group.left_out;
       continue;
@@ -193,6 +200,7 @@ void OrderChecker::AddCore(const StreamRecord& stream, CollectiveReader& reader)
 }
 
 void OrderChecker::Compare(Group& group, OrderCheck& check) const {
+  // Counts every event as left out first; those that were compared are subtracted below.
   check.left_out += group.events.size();
   std::vector<OrderViolation>& worst = check.violations;
   const auto is_worse = [](const OrderViolation& a, const OrderViolation& b) {
@@ -219,6 +227,7 @@ void OrderChecker::Compare(Group& group, OrderCheck& check) const {
     worst.pop_back();
   }
   check.is_conclusive = check.instances > 0 && BelongTogether(check);
+  // Examples from a comparison without conclusion would be read as proofs.
   if (!check.is_conclusive) worst.clear();
   std::sort(worst.begin(), worst.end(), [](const OrderViolation& a, const OrderViolation& b) {
     return std::tie(a.reference_ns, a.exec_id, a.operation) <

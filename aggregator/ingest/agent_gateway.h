@@ -21,12 +21,16 @@ class AgentGateway final : public v1::AgentGateway::CallbackService {
   AgentGateway(const ControlDeps& control, const UploadDeps& upload, AdmitCall admit)
       : control_(control), upload_(upload), admit_(std::move(admit)) {}
 
+  // Carries an agent's reports and the coordinator's orders for as long as the agent is connected.
+  // A call that `admit` refuses gets its status and is never served.
   grpc::ServerBidiReactor<v1::AgentReport, v1::AgentOrder>* Control(
       grpc::CallbackServerContext* context) override {
     const absl::Status admitted = Admitted(admit_, *context);
     if (!admitted.ok()) return new RefusedCall<v1::AgentReport, v1::AgentOrder>(admitted);
     return ExchangeCall<ControlExchange>::Begin(control_);
   }
+  // Receives chunks and answers each once it is durable or refused. The agent's id is in the
+  // metadata.
   grpc::ServerBidiReactor<v1::ChunkEnvelope, v1::UploadAck>* Upload(
       grpc::CallbackServerContext* context) override {
     const absl::Status admitted = Admitted(admit_, *context);

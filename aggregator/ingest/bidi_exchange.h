@@ -36,6 +36,7 @@ class BidiExchange {
       if (!ok) cancelled_ = true;
     });
   }
+  // Called when the peer has cancelled the call or the connection is lost.
   void OnCancel() {
     Change([this]() NT_REQUIRES(mutex_) { cancelled_ = true; });
   }
@@ -64,12 +65,15 @@ class BidiExchange {
     }
     Act(next);
   }
+  // Returns what to start in the present state; nothing after the exchange has finished.
   Next NextStep() NT_REQUIRES(mutex_) {
     if (finished_) return Next();
     Next next = Plan();
     if (next.finish) next.status = status_;
     return next;
   }
+  // Starts the operations without the lock, as gRPC may complete them, and call back, before it
+  // returns.
   void Act(const Next& next) NT_EXCLUDES(mutex_) {
     if (next.read) BeginRead();
     if (next.write) transport_.write(&outgoing_);
@@ -90,6 +94,7 @@ class BidiExchange {
  private:
   // Decides what to start and sets the state's flags accordingly.
   virtual Next Plan() NT_REQUIRES(mutex_) = 0;
+  // Arranges for a message to be read, perhaps later, for example when there is room for it.
   virtual void BeginRead() = 0;
 };
 
@@ -110,6 +115,7 @@ class ExchangeCall final
   void OnReadDone(bool ok) override { exchange_->OnReadDone(ok); }
   void OnWriteDone(bool ok) override { exchange_->OnWriteDone(ok); }
   void OnCancel() override { exchange_->OnCancel(); }
+  // The last callback of gRPC for a call; the object must not be used afterwards.
   void OnDone() override {
     exchange_->OnDone();
     delete this;

@@ -31,12 +31,14 @@ class EvidenceAllowance {
   absl::Status Take(const std::string& instance_id, size_t bytes, uint64_t now_ns);
 
  private:
+  // Returns whether another instance can be counted. Removes instances whose whole allowance is
+  // available again, since forgetting those changes nothing.
   bool HasPlace(uint64_t now_ns) NT_REQUIRES(mutex_);
 
   Mutex mutex_;
   // When an instance's whole allowance is available again.
   absl::flat_hash_map<std::string, uint64_t> due_ns_ NT_GUARDED_BY(mutex_);
-  uint64_t next_sweep_ns_ NT_GUARDED_BY(mutex_) = 0;
+  uint64_t next_sweep_ns_ NT_GUARDED_BY(mutex_) = 0;  // monotonic
 };
 
 // What every call of the ClockGateway uses; must outlive them all.
@@ -61,10 +63,12 @@ class ClockReportCall final : public grpc::ServerBidiReactor<v1::ClockReport, v1
   void OnDone() override;
 
  private:
+  // The first message: identifies the host and answers with its probe key and the UDP port.
   void OnHello(const v1::ClockHello& hello);
   void OnBatch(const v1::ClockEvidenceBatch& batch);
   // Drops a batch that will never be acceptable. The receipt makes the agent drop it, too.
   void LetGo(uint64_t number, const absl::Status& why, prometheus::Counter& counter);
+  // Called by the writer once the batch is durable, or could not be written.
   void OnStored(uint64_t number, const absl::Status& status);
   void End(const absl::Status& status);
 
@@ -86,6 +90,8 @@ class ClockAskCall final : public grpc::ServerBidiReactor<v1::ClockQuestion, v1:
     StartRead(&question_);
   }
 
+  // The time of receipt is read first and the time of sending last, so that the agent can exclude
+  // the time spent here.
   void OnReadDone(bool ok) override {
     const uint64_t receive_ns = timescale_.NowNs();
     if (!ok) return Finish(grpc::Status::OK);

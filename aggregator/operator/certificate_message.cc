@@ -168,6 +168,8 @@ v1::Certificate ToMessage(const Certificate& certificate) {
 
 std::string ToJson(const v1::Certificate& message) {
   google::protobuf::util::JsonPrintOptions options;
+  // Readers of the JSON can rely on every number, also if it is 0, and on the names in the .proto
+  // file.
   options.always_print_primitive_fields = true;
   options.preserve_proto_field_names = true;
   std::string text;

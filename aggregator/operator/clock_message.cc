@@ -14,6 +14,7 @@ v1::InstanceClock ToBriefMessage(const InstanceClock& clock) {
   message.set_aligned(!clock.model.segments.empty() && clock.bound_ns != kNoBound);
   message.set_exchanges(clock.exchanges);
   for (const std::string& source : clock.sources) message.add_sources(source);
+  // Without alignment the numbers have no meaning.
   if (!message.aligned()) return message;
   message.set_offset_ns(clock.offset_ns);
   message.set_drift_ppb(clock.drift_ppb);
@@ -24,6 +25,7 @@ v1::InstanceClock ToBriefMessage(const InstanceClock& clock) {
 
 v1::InstanceClock ToMessage(const InstanceClock& clock) {
   v1::InstanceClock message = ToBriefMessage(clock);
+  // Findings have times of the instance's own clock; people need times that they can compare.
   const auto reference_ns = [&](uint64_t x_ns) {
     return EvaluateClock(clock.model, x_ns).estimate.y_ns;
   };

@@ -32,6 +32,7 @@ namespace neurontrace {
 // What the service uses; all of it must outlive the service. `coordinator` and `triggers` are used
 // on `sequence` only.
 struct OperatorDeps {
+  // The coordinator's sequence; handlers post to it and wait.
   TaskRunner& sequence;
   Coordinator& coordinator;
   TriggerService& triggers;
@@ -100,6 +101,7 @@ class OperatorService final : public v1::OperatorService::Service {
   // Deletes an ended capture that nobody exports.
   absl::Status Delete(const CaptureId& id, v1::DeleteCaptureReply& reply);
 
+  // Constant after construction, so handlers on several threads need no lock.
   const OperatorDeps deps_;
   const SessionSequence sessions_;
   const CaptureDirectory directory_;

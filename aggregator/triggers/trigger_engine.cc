@@ -57,10 +57,12 @@ void TriggerEngine::Restore(const CaptureRecord& record) {
   const auto label = std::find_if(labels.begin(), labels.end(),
                                   [](const KeyValue& each) { return each.key == kLabel; });
   if (label == labels.end()) return;
+  // A store with captures of many removed rules must not fill the memory.
   if (!restored_.contains(label->value) && restored_.size() >= kRestoredRulesMax) return;
   State& state = restored_[label->value];
   const uint64_t now_ns = clock_.RealtimeNs();
   const uint64_t began_ns = std::min(record.started_realtime_ns, now_ns);
+  // Converted to the monotonic clock, because steps of the wall clock must not end a cool-down.
   const int64_t fired_ns = NowNs() - static_cast<int64_t>(now_ns - began_ns);
   const bool has_begun = record.state != CaptureState::kNotBegun;
   state.status.fired += has_begun;
@@ -73,9 +75,11 @@ void TriggerEngine::Restore(const CaptureRecord& record) {
     state.status.last_capture = record.id;
   }
   Job* const job = JobOf(state, record.spec.selection.job);
+  // Captures are passed in any order; the latest one counts.
   if (job == nullptr || (job->has_fired && job->fired_ns > fired_ns)) return;
   job->has_fired = true;
   job->fired_ns = fired_ns;
+  // The rule's own cool-down is not known yet; the lesser of both applies.
   job->rest_ns = has_begun ? limits::kTriggerCoolDownMaxNs : kRefusedRestNs;
   job->capture = record.id;
 }
@@ -118,6 +122,8 @@ TriggerEngine::Job* TriggerEngine::JobOf(State& state, const std::string& name) 
   if (const auto known = state.jobs.find(name); known != state.jobs.end()) return &known->second;
   if (state.jobs.size() >= limits::kTriggerJobsMax) {
     const auto cool_down_ns = static_cast<int64_t>(state.status.rule.cool_down_ns);
+    // Forgets jobs that no longer limit anything: not gathering, cooled down and without a running
+    // capture.
     std::erase_if(state.jobs, [&](const auto& entry) {
       const Job& job = entry.second;
       return !job.gathering && NowNs() - job.fired_ns >= cool_down_ns &&
@@ -142,6 +148,7 @@ TriggerEngine::Answer TriggerEngine::Judge(State& state, Job& job, const Trigger
       job.incident->Add(fired);
       state.status.last_cause = job.incident->Cause();
     }
+    // A capture that is about to start has no id yet.
     answer.capture = job.gathering ? CaptureId() : job.capture;
     return suppress(TriggerSuppression::kSameIncident,
                     job.gathering
@@ -166,6 +173,7 @@ bool TriggerEngine::IsHourFull(State& state, Answer& answer) {
   const uint32_t most = state.status.rule.per_hour_max;
   while (!state.hour.empty() && now_ns - state.hour.front() >= kHourNs) state.hour.pop_front();
   if (state.hour.size() < most) return false;
+  // The rule may have got a lower limit since, so more than `most` times can be in the list.
   const size_t first = state.hour.size() - most;
   answer.retry_ns = static_cast<uint64_t>(kHourNs - (now_ns - state.hour[first]));
   answer.suppression = TriggerSuppression::kPerHour;
@@ -178,6 +186,7 @@ bool TriggerEngine::IsHourFull(State& state, Answer& answer) {
 void TriggerEngine::Suppress(State& state, const Answer& answer) {
   ++state.status.suppressed;
   ++counters_.suppressed[static_cast<size_t>(answer.suppression)];
+  // Being part of an incident is no problem that an operator should see.
   if (answer.suppression != TriggerSuppression::kSameIncident) {
     state.status.last_problem = answer.problem;
   }
@@ -254,12 +263,14 @@ void TriggerEngine::Start(State& state, Job& job, const std::string& job_name, A
               continuous.id.empty() ? "" : fmt::format("; {}", BeforeWords(continuous, true)));
   state.status.last_cause = job.incident->Cause();
   job.capture = CaptureId();
+  // Its workers would refuse a second capture.
   if (const CaptureId other = world_.recorded_by(spec); !other.empty()) {
     answer.capture = other;
     answer.suppression = TriggerSuppression::kRecorded;
     answer.problem = fmt::format("capture {} already records it", other.ToString());
     return Suppress(state, answer);
   }
+  // A rule that only wants the past has it already.
   if (!continuous.id.empty() && rule.duration_ns == 0) {
     answer.capture = continuous.id;
     answer.suppression = TriggerSuppression::kRecorded;
@@ -304,6 +315,7 @@ absl::StatusOr<CaptureId> TriggerEngine::StartCapture(const TriggerRule& rule,
     if (!snapshot.timing.flight_recorder.empty()) {
       absl::StatusOr<CaptureId> capture = world_.start(snapshot);
       if (capture.ok()) {
+        // Kept in case no worker can deliver the past.
         if (rule.duration_ns > 0) job.stream = std::move(stream);
         return capture;
       }
@@ -317,6 +329,7 @@ absl::StatusOr<CaptureId> TriggerEngine::StartCapture(const TriggerRule& rule,
 void TriggerEngine::TakeBack(State& state, Job& job, const CaptureId& capture,
                              const std::string& why) {
   job.rest_ns = kRefusedRestNs;
+  // A capture that did not start must not use up the hour's number.
   if (const auto fired = std::find(state.hour.begin(), state.hour.end(), job.fired_ns);
       fired != state.hour.end()) {
     state.hour.erase(fired);
@@ -351,6 +364,7 @@ void TriggerEngine::OnNotBegun(const CaptureRecord& record, const std::string& w
       }
       of_job->second.capture = still->second.status.last_capture = *capture;
     };
+    // Posted, because this may be called from within the coordinator.
     return runner_.PostTask(weak_tasks_.Wrap(std::move(start)));
   }
 }

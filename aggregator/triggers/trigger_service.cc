@@ -27,6 +27,8 @@ constexpr uint64_t kJudgeIntervalNs = 500'000'000;
 constexpr uint64_t kHeardLatelyNs = 5'000'000'000;
 constexpr std::chrono::milliseconds kPostPatience{5'000};
 
+// Returns whether everything that `narrow` selects is recorded by `wide`. Any restriction of `wide`
+// other than its job counts as selecting less.
 bool SelectsAllOf(const CaptureSpec& wide, const CaptureSpec& narrow) {
   return (wide.selection.job.empty() || wide.selection.job == narrow.selection.job) &&
          wide.selection.instance_ids.empty() && wide.selection.neuron_cores.empty() &&
@@ -118,6 +120,7 @@ void TriggerService::LookAtFile(bool force) {
   } else {
     SPDLOG_WARN("triggers: the previous rules stay in effect: {}", problem);
   }
+  // Copies, because the sequence must not touch the file object of this thread.
   deps_.sequence.PostTask([this, rules = file_->contents(), problem] {
     if (rules != rules_) Apply(rules);
     file_problem_ = problem;

@@ -81,10 +81,13 @@ class TriggerService final : public TriggerReportHandler, public CaptureObserver
 
  private:
   TriggerWorld MakeWorld();
+  // Starts a capture for a rule and writes it to the audit log, whether it succeeds or not.
   absl::StatusOr<CaptureId> Start(const CaptureSpec& spec);
+  // Puts the rules into force here and sends them to all connected agents.
   void Apply(std::vector<TriggerRule> rules);
   CaptureId FlightRecorderOf(const CaptureSpec& spec) const;
   CaptureId RecorderOf(const CaptureSpec& spec) const;
+  // Returns the continuous capture that records everything the spec selects; empty: none.
   TriggerWorld::Continuous ContinuousOf(const CaptureSpec& spec) const;
   // Returns why the rule cannot fire at present; empty: it can.
   std::string WhyCannotFire(const TriggerRule& rule) const;

@@ -28,8 +28,8 @@ class ImdsClient {
 
   explicit ImdsClient(Options options) : options_(std::move(options)) {}
 
-  // Returns the text at /latest/meta-data/`name`. Fails with UNAVAILABLE if nobody answers in time,
-  // as outside EC2, and with the errors of ImdsText. The token is fetched once and kept.
+  // Returns the text at /latest/meta-data/`name`. Fails with UNAVAILABLE if no answer comes in
+  // time, as outside EC2, and with the errors of ImdsText. The token is fetched once and kept.
   absl::StatusOr<std::string> Get(const std::string& name);
 
  private:

@@ -54,7 +54,7 @@ class StreamWriter {
     uint64_t bytes = 0;   // of chunks, encoded; by this run of the agent
     uint64_t lost = 0;    // in losses of a known number, and in refused chunks
     bool lost_unknown = false;
-    // Given up on the way with the chunk that ends it: nothing tells the aggregator what is gone.
+    // True if the chunk that ends the stream was given up, so the aggregator learns of no loss.
     bool given_up = false;
   };
 
@@ -185,7 +185,7 @@ class StreamWriter {
   CanaryWatch::Entry canary_entry_;
   uint64_t canary_due_ns_;  // monotonic
   bool canary_under_way_ = false;
-  // Receipts hold it weakly, so that one that comes late finds nobody.
+  // Receipts hold a weak reference, so that a late one does nothing.
   WeakTasks weak_tasks_;
 };
 

@@ -199,9 +199,9 @@ bool ArtifactSource::IsDue(const Capture& capture, const Item& item) const {
   return !item.forgone.empty() || (item.rests && !OutOfPatience(capture));
 }
 
-// One at a time, as the sink sends one after the other anyway, and the file that has rested longest
-// first. Weak tasks and the search by id and key find nobody if the capture was forgotten
-// meanwhile.
+// Submits one file at a time, since the sink sends them one after the other anyway, and first the
+// file that has rested longest. Tasks are weak and search by id and key, so that they do nothing if
+// the capture was forgotten meanwhile.
 void ArtifactSource::SubmitNext() {
   if (submitting_) return;
   const CaptureId* id = nullptr;

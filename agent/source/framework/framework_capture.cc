@@ -78,7 +78,7 @@ std::string StreamName(std::string name) {
   if (!name.starts_with(kDigestMark) && CleanText(name, kNameBytesMax) == name) return name;
   std::string digest = fmt::format("{}{:.{}}/", kDigestMark, Sha256HexOf(name), kDigestDigits);
   const std::string clean = CleanText(name, name.size());
-  // The end of a long path tells more than its beginning.
+  // Keeps the end of a long path, which identifies the file better than its beginning.
   size_t begin = clean.size() - std::min(clean.size(), kNameBytesMax - digest.size());
   while (begin < clean.size() && Utf8SequenceBytes(std::string_view(clean).substr(begin)) == 0) {
     ++begin;
@@ -174,7 +174,7 @@ FrameworkCapture::FrameworkCapture(const CaptureId& capture_id, const Surroundin
   for (const std::string& path : surroundings_.files.files) {
     FileState state;
     LookAtFile(path, state);
-    // Two files of one name in two folders are told apart by their paths.
+    // Two files with the same name in different folders are distinguished by their paths.
     std::string name = BaseName(path);
     if (!names.insert(name).second) name = path;
     AddFile(path, std::move(name), state, true);

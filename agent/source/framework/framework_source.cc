@@ -110,7 +110,7 @@ bool FrameworkSource::IsFinished(const CaptureId& capture_id) const {
   const auto it = captures_.find(capture_id);
   if (it == captures_.end()) return true;
   const Capture& capture = it->second;
-  // Not before the listener has been told how it ended.
+  // A capture is kept until the listener has received its last state.
   return capture.files->finished() &&
          (capture.files->has_files() ? capture.told == capture.files->status()
                                      : capture.told.state != CaptureWorkerState::kRecording);

@@ -24,7 +24,7 @@ class JsonStructure {
   // Containers inside each other; deeper nesting counts as damage.
   static constexpr size_t kDepthMax = 1024;
 
-  // Starts at the beginning of a value. With `key`, has_key() tells whether it is a key of the
+  // Starts at the beginning of a value. With `key`, has_key() says whether it is a key of the
   // value, an object, and inner_begin() where an object inside the value begins that has it.
   void BeginValue(std::string_view key = {});
   // Starts inside an object, after one of its members. The object is the value.

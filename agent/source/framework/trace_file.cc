@@ -26,7 +26,7 @@ constexpr size_t kInputBytes = 64u << 10;
 constexpr int kGzipWindowBits = 15 + 16;  // zlib: largest window, gzip framing only
 constexpr std::string_view kGzipMagic = "\x1f\x8b";
 
-// O_NONBLOCK, so as not to hang on a named pipe that somebody put into a watched directory.
+// O_NONBLOCK, because open(2) of a named pipe in a watched directory would otherwise hang.
 constexpr int kOpenFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
 
 // Opens `name` below `root` step by step without following links. Returns a descriptor, or -1 with

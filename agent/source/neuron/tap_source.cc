@@ -265,9 +265,9 @@ bool TapSource::MayReturn(const WorkerIdentity& worker) const {
   return IsClaimed(worker) || proc_.StartTimeTicks(worker.pid) == worker.start_time_ticks;
 }
 
-// Ends the streams that the store holds of workers that did not outlive the previous agent: nothing
-// more can come of them, and nobody knows how much was lost. A worker that lives gets the time that
-// its tap needs to find this agent.
+// Ends the streams in the store whose workers did not outlive the previous agent: they can receive
+// nothing more, and how much was lost is unknown. A live worker gets the time that its tap needs to
+// find this agent.
 void TapSource::EndOrphans(Capture& capture) {
   capture.awaits_workers = false;
   std::map<WorkerIdentity, CaptureWorkerStatus> lost;

@@ -102,7 +102,7 @@ void TapWorker::Attach(TapSession& session, const TapGreeting& greeting) {
   tap_state_ = greeting.state;
   tap_capture_ = greeting.capture_id;
   RefreshFacts();
-  // Each capture finds out what the tap has to be told again.
+  // Each capture finds out which commands the tap needs again.
   for (const auto& [id, capture] : captures_) capture->Reconnect(View());
   SettlePrecedence();
   ReportInfo();
@@ -152,7 +152,7 @@ void TapWorker::SettlePrecedence() {
     const CaptureId* other = nullptr;
     for (const auto& [other_id, each] : captures_) {
       const bool comes_first = Precedence(each->plan().spec.mode) > Precedence(mode);
-      // One that has been told to stop has the tap until it says so.
+      // A capture whose stop is under way keeps the tap until the tap confirms the stop.
       const bool has_it = tap_capture_ == other_id && !each->ended();
       if (comes_first && (has_it || (other == nullptr && each->WantsTap()))) other = &other_id;
     }

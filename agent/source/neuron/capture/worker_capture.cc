@@ -377,7 +377,7 @@ void WorkerCapture::Begin(const PlannedMoment& moment, bool late, HeldRings& rin
   const WorkerAction action =
       Apply(is_snapshot() ? WorkerEvent::kBeginSnapshot : WorkerEvent::kBegin);
   if (action == WorkerAction::kNone) return;
-  // One that is found recording began when it was told to.
+  // A capture that has already recorded did not begin late.
   beginning_.late = late && !has_recorded() && (!moment.named || NowNs() > moment.monotonic_ns);
   beginning_.moment = moment;
   if (action == WorkerAction::kPlanCut) {

@@ -92,9 +92,9 @@ class WorkerCapture {
   // The size of each core's ring in the runtime, as START asks for it.
   uint64_t ring_events() const;
 
-  // The aggregator wants the capture. The tap is told nothing before that.
+  // Called when the aggregator wants the capture. The tap receives no command before that.
   void Confirm();
-  // The tap records it, for an agent before this one.
+  // Called if the tap already records the capture, begun by a previous agent.
   void OnRunning();
   // Reports whether it could begin, and again whenever the tap's state changes, until it begins.
   void Arm(const TapView& tap);

@@ -161,7 +161,7 @@ void NrtEventDecoder::EmitEvent(NrtEventSink& sink) {
     // The attribute lets exporters mark the time as made up.
     AddAttribute(kTimestampMadeUpKey, KeyScope::kTop, ValueType::kString, {.text = "of the fetch"});
   }
-  // Decided at the end, so that the fields that are known by then go with the report.
+  // Decided at the end, so that the report contains every field that could be read.
   if (!unfit_.empty()) {
     ++outcome_.unfit_events;
     sink.OnUnfitEvent(nc_idx_, fields_, present_, unfit_);

@@ -37,7 +37,7 @@ constexpr std::string_view kArrayJob = "SLURM_ARRAY_JOB_ID";
 constexpr std::string_view kArrayTask = "SLURM_ARRAY_TASK_ID";
 constexpr std::string_view kLabels = "NEURONTRACE_LABELS";
 constexpr std::string_view kLabelKey = "label:";
-// What torchrun sets if nobody gave a run id.
+// The run id that torchrun sets by default.
 constexpr std::string_view kNoRunId = "none";
 
 std::string Clean(std::string_view text) {

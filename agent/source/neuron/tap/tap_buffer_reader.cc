@@ -134,7 +134,8 @@ absl::StatusOr<bool> TapBufferReader::Next(RecordBuffer& buffer, TapRecord& reco
   if (available == 0) return false;
   TapRecordHeader head;
   if (available < sizeof head) return DataLoss("the ring ends within a record at {}", position_);
-  // Only the length, which is then checked; the copy below may contain another one by then.
+  // Copies the length only and checks it. The ring is shared with the worker, so that the copy of
+  // the whole record below may contain another length.
   CopyOut(position_, reinterpret_cast<char*>(&head.length), sizeof head.length);
   const uint32_t length = head.length;
   if (length < sizeof head || length > sizeof head + kTapRecordPayloadBytesMax ||

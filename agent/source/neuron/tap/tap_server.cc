@@ -37,7 +37,7 @@ absl::StatusOr<UniqueFd> TakeLock(const std::string& path) {
   return lock;
 }
 
-// While the lock is held nobody listens on a socket that exists.
+// Called with the lock held. An agent that listened would hold it, so the socket is stale.
 absl::Status RemoveStaleSocket(const std::string& path) {
   struct stat about = {};
   if (lstat(path.c_str(), &about) != 0) return absl::OkStatus();

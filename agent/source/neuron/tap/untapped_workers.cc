@@ -101,7 +101,7 @@ void UntappedWorkers::TakeRound() {
     if (!IsListed(process) || workers_.size() >= limits::kWorkersPerAgentMax) continue;
     const ProcessKey key{process.pid, process.start_time_ticks};
     const auto known = before.find(key);
-    // Another agent's may come to be nobody's.
+    // has_tap is compared too, because it can change for the same process.
     const bool same =
         known != before.end() && known->second.info && known->second.has_tap == process.has_tap;
     Listed& listed = workers_[key];

@@ -26,13 +26,11 @@ import tidy_functions  # noqa: E402
 import tidy_metrics  # noqa: E402
 import tidy_rules  # noqa: E402
 import tidy_types  # noqa: E402
-import tidy_words  # noqa: E402
 
 SKIPPED_FOLDERS = {".git", "build", "out", "__pycache__", ".cache", ".venv", "golden"}
 BASELINE = os.path.join("tools", "tidy_baseline.json")
 # What needs all files at once.
-TREE_RULES = {"metric": tidy_metrics, "type-name": tidy_types, "generated": generate_docs,
-              "plain-words-folder": tidy_words}
+TREE_RULES = {"metric": tidy_metrics, "type-name": tidy_types, "generated": generate_docs}
 
 
 class Source:

@@ -13,7 +13,6 @@ MAX_HEADER_LINES = 350
 MAX_TEST_LINES = 900
 MAX_FUNCTION_LINES = 70
 MAX_COLUMNS = 100
-MAX_WORDS = 40
 
 ALLOW = re.compile(r"tidy: allow\(([\w-]+)\)\s*(.*)")
 POLL = "tidy: poll"
@@ -201,9 +200,9 @@ def check_sentences(source, report):
     if not source.path.endswith(".md"):
         return
     for number, words in tidy_sentences.sentences(source.lines):
-        if len(words) > MAX_WORDS:
+        if len(words) > tidy_sentences.MAX_WORDS:
             report(number, f"the sentence '{' '.join(words[:6])} ...' has {len(words)} words; a sentence has at most "
-                   f"{MAX_WORDS}: make it two")
+                   f"{tidy_sentences.MAX_WORDS}: make it two")
 
 
 def check_places(source, report):
@@ -338,8 +337,8 @@ RULES = [
     Rule("todo", "a TODO names its issue: TODO(#123)", check_todo),
     Rule("machine-path", "no absolute path of a developer's machine", check_machine_paths),
     Rule("link", "links between documents and to code lead somewhere", check_links),
-    Rule("long-sentence", f"{MAX_WORDS} words a sentence in Markdown, code and the table of options left out",
-         check_sentences),
+    Rule("long-sentence", f"{tidy_sentences.MAX_WORDS} words a sentence in Markdown, "
+         "code and the table of options left out", check_sentences),
     Rule("place", "docs/developer/where_things_are.md names what is in the files that it links to", check_places),
     Rule("file-table", "a table in a folder's README names files of that folder", check_file_table),
     Rule("decision-index", "docs/developer/ARCHITECTURE.md lists every decision", check_decision_index),
@@ -348,5 +347,5 @@ RULES = [
     Rule("banned-word", "no absl::Mutex, std::mutex, std::cout, getInstance, catch (...), rand: each has a better one",
          check_banned_words),
     Rule("plain-words", f"no translated phrase in comments, literals and Markdown; at most "
-         f"{tidy_words.MAX_SENTENCE_WORDS} words in a sentence of a message", tidy_words.check_plain_words),
+         f"{tidy_sentences.MAX_WORDS} words in a sentence of a message", tidy_words.check_plain_words),
 ]

@@ -3,6 +3,8 @@
 
 import re
 
+MAX_WORDS = 40
+
 # Nothing in here is prose: a block of code, and the table of options, whose words are those of --help.
 FENCE = re.compile(r"\s*(?:```|~~~)")
 LEFT_OUT = re.compile(r"<!-- generated: options -->")

@@ -1,21 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folders that still have translated phrases; one that has none any more leaves tidy_words.NOT_YET
-
-The rule plain-words: no banned phrase in comments, string literals and Markdown, and no overlong sentence in messages.
-"""
+"""The rule plain-words: no banned phrase in comments, literals and Markdown, no overlong sentence in messages."""
 
 import ast
 import bisect
 import re
 
 import tidy_functions
-
-MAX_SENTENCE_WORDS = 40
+from tidy_sentences import MAX_WORDS
 
 # (pattern, what to write instead). Each reads like a translation, or means something else to most readers.
 PHRASES = [
     (r"(?:begins?|began|begun|starts?|started|made|makes?|writes?|written|reads?|counts?)? ?anew", "again, restart"),
-    (r"(?<!each )(?<!both )(?<!some )(?<!all )(?<!none )(?<!one )of which", "a second sentence"),
+    (r"(?<!both )(?<!some )(?<!all )(?<!none )(?<!one )of which", "a second sentence"),
     (r"(?:goes|went) on|going on", "continues, resumes, is running"),
     (r"likewise", "also, the same applies to"),
     (r"in words|the words of", "as text, the text of"),
@@ -42,25 +38,6 @@ SENTENCE_END = re.compile(r"[.!?…:;](?:\s|$)|\\n|\n")
 LANGUAGES = ("cc", "proto", "python", "shell")
 # These name the phrases that they look for.
 OWN_FILES = re.compile(r"^tools/tidy\w*\.(?:py|json)$")
-# What was there before the rule came, folder by folder: a prefix leaves this list when its files are clean.
-NOT_YET = (
-    "agent/pods/pod_resources.proto", "agent/source/framework/trace_file_reader_test.cc",
-    "agent/source/framework/trace_file_scan.cc", "agent/source/host/host_source.cc",
-    "agent/source/host/host_source_test.cc", "agent/source/host/host_stream.cc",
-    "agent/source/neuron/capture/tap_orders.cc", "agent/source/neuron/capture/worker_capture.cc",
-    "agent/source/neuron/tap_source_restart_test.cc", "agent/source/stream_writer_test.cc",
-    "agent/spool/spool_files_fuzzer.cc", "agent/upload/uploader_test.cc", "aggregator/align/core/clock_map_test.cc",
-    "aggregator/align/host/host_cut.cc", "aggregator/certificate/host_certificates_test.cc",
-    "aggregator/clocks/clock_fit_fuzzer.cc", "aggregator/clocks/clock_model_cache.cc", "aggregator/clocks/event_clocks",
-    "aggregator/deliver/claim.cc", "aggregator/deliver/local_volume_test.cc",
-    "aggregator/export/parquet/table_schema.cc", "aggregator/export/pftrace/pftrace_parts.cc",
-    "aggregator/operator/streaming_call_limiter_test.cc", "aggregator/store/artifact_store.cc",
-    "aggregator/store/chunk_walk_test.cc", "deploy/observability/", "deploy/parallelcluster/", "docs/decisions/",
-    "docs/developer/", "docs/formats/", "docs/operator/", "docs/user/", "lib/trace/event_chunk",
-    "lib/trace/integer_column", "tests/bench/compare_lttng/compare_lttng", "tests/bench/trim_bench.cc",
-    "tests/clock_sim/goals.cc", "tests/deploy/", "tests/e2e/", "tests/export/crossing_spans_test.cc",
-    "tests/observability/", "tests/sim/sim_agent.cc", "tests/sim/sim_fleet_test.cc", "tests/sim/sim_ledger.cc",
-)
 
 
 class Passages:
@@ -164,27 +141,13 @@ def findings_of(source):
         at = 0
         for sentence in SENTENCE_END.split(text):
             words = len(sentence.split())
-            if words > MAX_SENTENCE_WORDS:
+            if words > MAX_WORDS:
                 found.append((line_of(text.find(sentence, at)), f"a sentence of {words} words; a help text or "
-                              f"message has at most {MAX_SENTENCE_WORDS} in each"))
+                              f"message has at most {MAX_WORDS} in each"))
             at += len(sentence)
     return found
 
 
 def check_plain_words(source, report):
-    if not source.path.startswith(NOT_YET):
-        for line, message in findings_of(source):
-            report(line, message)
-
-
-def check(sources):
-    """Folders that still have translated phrases; one that has none any more leaves tidy_words.NOT_YET"""
-    if not any(source.path == "tools/tidy_words.py" for source in sources):
-        return []  # another tree, of a test
-    clean = set(NOT_YET)
-    for source in sources:
-        waiting = [prefix for prefix in clean if source.path.startswith(prefix)]
-        if waiting and findings_of(source):
-            clean.difference_update(waiting)
-    return [("tools/tidy_words.py", 1, f"'{prefix}' has no banned phrase any more: take it out of NOT_YET")
-            for prefix in sorted(clean)]
+    for line, message in findings_of(source):
+        report(line, message)

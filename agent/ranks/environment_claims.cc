@@ -12,8 +12,8 @@ namespace {
 
 std::string Of(int64_t count) { return count > 0 ? fmt::format(" of {}", count) : ""; }
 
-// Reads the environment of one worker. One function for each launcher, each of which adds at most
-// one claim or a refusal.
+// Reads the environment of one worker. One function for each launcher; it adds at most one
+// claim or a refusal.
 class ClaimReader {
  public:
   ClaimReader(const RankFacts& facts, int64_t cores, int64_t node_workers,

@@ -102,7 +102,7 @@ struct AgentSourceMetrics {
 
   // On the agent's sequence alone:
   LossTable losses_by_place;  // as `losses`
-  LossTable losses_unknown;   // losses of an unknown number, each of which counts 1
+  LossTable losses_unknown;   // losses of an unknown number; each counts 1
 
   Counter canaries{0};       // sent
   CanaryWatch canary_watch;  // on the agent's sequence alone

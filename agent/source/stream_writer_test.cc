@@ -178,7 +178,7 @@ TEST_F(StreamWriterTest, KnowsThatItsEndWasGivenUp) {
   Append(*writer, 16, 2);
   Append(*writer, 24, 3);
   sink_.Answer(0, given_up);
-  EXPECT_FALSE(writer->counts().given_up) << "the next chunk's account still tells of it";
+  EXPECT_FALSE(writer->counts().given_up) << "the next chunk's account still reports it";
   writer->End(32);
   sink_.Answer(1, given_up);
   EXPECT_TRUE(writer->counts().given_up);

@@ -79,7 +79,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 
   if (const auto running = DecodeSpoolRunning(cursor_bytes); running.ok()) {
     const auto again = DecodeSpoolRunning(EncodeSpoolRunning(*running));
-    Check(again.ok() && *again == *running, "what goes on makes the same file again");
+    Check(again.ok() && *again == *running, "running captures make the same file again");
   }
 
   if (const auto aggregator = DecodeSpoolAggregator(cursor_bytes); aggregator.ok()) {

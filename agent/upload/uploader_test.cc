@@ -300,7 +300,7 @@ TEST_F(UploaderTest, ChunkRefusedForGoodIsReplacedByItsLossAndTheStreamGoesOn) {
   EXPECT_EQ(queue_.counters().events_lost, 10u);
   EXPECT_EQ(queue_.counters().events_stored, 30u);
   EXPECT_EQ(uploader_.counters().chunks_refused, 1u);
-  EXPECT_EQ(given_up_, 0u) << "the stream tells of it";
+  EXPECT_EQ(given_up_, 0u) << "the stream reports it";
   EXPECT_EQ(queue_.streams(), 0u) << "ended streams are forgotten";
 }
 

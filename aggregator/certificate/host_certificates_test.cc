@@ -72,10 +72,10 @@ TEST_F(HostCertificatesTest, StreamWithoutItsEndIsAFindingOnceItsAgentHasFinishe
   EXPECT_TRUE(Make().hosts[0].cut_short);
   EXPECT_THAT(Make().findings, Contains(HasSubstr("did not arrive completely; 2 events")));
   record_.agents[0].finished = false;
-  EXPECT_FALSE(Make().hosts[0].cut_short) << "the agent is told of";
+  EXPECT_FALSE(Make().hosts[0].cut_short) << "the agent is reported";
   record_.agents[0].finished = true;
   record_.state = CaptureState::kRecording;
-  EXPECT_FALSE(Make().hosts[0].cut_short) << "it goes on";
+  EXPECT_FALSE(Make().hosts[0].cut_short) << "it continues";
 }
 
 TEST_F(HostCertificatesTest, TimeWithoutAnAgentIsANoteAndNoFinding) {
@@ -93,7 +93,7 @@ TEST_F(HostCertificatesTest, TimeWithoutAnAgentIsANoteAndNoFinding) {
                     .reason = LossReason::kUnknown,
                     .first_timestamp_ns = 2'000'000'000,
                     .last_timestamp_ns = 6'000'000'000,
-                    .detail = "no samples of the host: its agent was started anew"}};
+                    .detail = "no samples of the host: its agent was restarted"}};
   header.end_of_stream = true;
   stored.Add(header, 100, {});
   host() = stored;
@@ -133,7 +133,7 @@ TEST_F(HostCertificatesTest, StreamThatWasEndedAfterItsTimeIsWhole) {
   header.stream = stored.identity;
   header.losses = {{.place = LossPlace::kAgentQueue,
                     .reason = LossReason::kUnknown,
-                    .detail = "no samples of the host from here on: it was started anew"}};
+                    .detail = "no samples of the host from here on: it was restarted"}};
   header.end_of_stream = true;
   stored.Add(header, 100, {});
   host() = stored;

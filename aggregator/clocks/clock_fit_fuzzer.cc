@@ -136,7 +136,7 @@ void CheckMap(const ClockMap& map) {
     const uint64_t y = map.ToReference(x);
     CheckPromise(y >= before, "a map never runs backwards");
     CheckPromise(cursor.ToReference(x) == y && cursor.ErrorBoundNs(x) == map.ErrorBoundNs(x),
-                 "a cursor says what its map says");
+                 "a cursor agrees with its map");
     const uint64_t back = map.ToRaw(y);
     CheckPromise(back <= x && map.ToReference(back) == y, "a map inverts");
     before = y;

@@ -156,8 +156,9 @@ absl::StatusOr<std::optional<CaptureClocks>> ClockModelCache::Held(
     const CaptureRecord& record, const Stored& stored, const ClockFitRecord& now) const {
   auto clocks = DecodeClockRows(stored.models.rows);
   if (!clocks.ok()) {
-    SPDLOG_WARN("capture {}: version {} of its clocks: {}; fitting them anew", record.id.ToString(),
-                stored.models.version, std::string(clocks.status().message()));
+    SPDLOG_WARN("capture {}: version {} of its clocks: {}; fitting them again",
+                record.id.ToString(), stored.models.version,
+                std::string(clocks.status().message()));
     return std::nullopt;
   }
   if (!Holds(stored.fit, now)) return std::nullopt;
@@ -207,8 +208,9 @@ void ClockModelCache::StoreAs(const CaptureId& id, const ClockFitRecord& fit,
 
 void ClockModelCache::TellNotStored(const CaptureId& id, const absl::Status& status) const {
   metrics_.versions_not_stored.Increment();
-  SPDLOG_WARN("capture {}: the models of its clocks are not stored, and fitted anew next time: {}",
-              id.ToString(), std::string(status.message()));
+  SPDLOG_WARN(
+      "capture {}: the models of its clocks are not stored, and will be fitted again next time: {}",
+      id.ToString(), std::string(status.message()));
 }
 
 absl::StatusOr<ClockFitRecord> ClockModelCache::Survey(const CaptureRecord& record) const {

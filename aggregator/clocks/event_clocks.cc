@@ -127,7 +127,7 @@ DeviceClock FitCore(const LogicalCore& core, const DeviceCoreEvidence& found, bo
   clock.sync_points = found.evidence.sync_points.size();
   if (began_anew) {
     clock.findings.push_back({.kind = ClockFindingKind::kInconsistent,
-                              .words = "the ring of its core began anew during the capture: its "
+                              .words = "the ring of its core restarted during the capture: its "
                                        "events keep the runtime's own times"});
     return clock;
   }
@@ -143,10 +143,11 @@ DeviceClock FitCore(const LogicalCore& core, const DeviceCoreEvidence& found, bo
 }
 
 ClockFinding UnreadChunks(uint64_t chunks) {
-  return {.kind = ClockFindingKind::kInconsistent,
-          .words = fmt::format("{} chunks of its core are damaged: what they tell of its clock is "
-                               "not known",
-                               chunks)};
+  return {
+      .kind = ClockFindingKind::kInconsistent,
+      .words = fmt::format("{} chunks of its core are damaged: what they report about its clock is "
+                           "not known",
+                           chunks)};
 }
 
 }  // namespace

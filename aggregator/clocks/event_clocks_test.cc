@@ -216,7 +216,7 @@ TEST_F(EventClocksTest, ARingThatBeganAnewLeavesTheRuntimesStamps) {
   ASSERT_EQ(clocks.devices.size(), 1u);
   EXPECT_EQ(Look(clocks, world, TestStream(0)).mapped, 0u);
   ASSERT_EQ(clocks.devices[0].findings.size(), 1u);
-  EXPECT_THAT(clocks.devices[0].findings[0].words, HasSubstr("began anew"));
+  EXPECT_THAT(clocks.devices[0].findings[0].words, HasSubstr("restarted during the capture"));
 }
 
 TEST_F(EventClocksTest, ACoreOfWhichNothingIsToldHasNoClock) {

@@ -121,7 +121,7 @@ std::string Claim::InWords(const v1::DeliveryClaim& claim, const std::string& fi
     return fmt::format("{}, by a file whose time is in the future: if nobody does, remove {}", who,
                        file);
   }
-  return fmt::format("{}, which has it for {} s more at the most", who,
+  return fmt::format("{}, which has it for at most {} s more", who,
                      left_ns == 0 ? 0 : left_ns / 1'000'000'000 + 1);
 }
 

@@ -134,7 +134,7 @@ TEST_P(LocalVolumeTest, TemporaryFilesOfADeadProcessAreSwept) {
   std::ofstream(directory_ / "root/d/f.part") << "whole";
   (*volume)->Sweep("d");
   EXPECT_FALSE(fs::exists(directory_ / "root/d/.f.c1.n0.4.part"));
-  EXPECT_TRUE(fs::exists(directory_ / "root/d/.f.c2.n2.4.part")) << "of another, which goes on";
+  EXPECT_TRUE(fs::exists(directory_ / "root/d/.f.c2.n2.4.part")) << "of another, which continues";
   EXPECT_TRUE(fs::exists(directory_ / "root/d/f.part")) << "somebody's";
 }
 

@@ -33,8 +33,8 @@ struct ClockMetrics {
 };
 
 // The only thread that writes clock evidence. Everything that arrives within a tenth of a second is
-// one write, so that thousands of agents cause few syncs. Its queue is bounded by its callers, each
-// of which waits for its batch.
+// one write, so that thousands of agents cause few syncs. Its queue is bounded by its callers, as
+// each one waits for its batch.
 // thread: clock evidence: writes the clock evidence of agents in groups
 class ClockEvidenceWriter {
  public:

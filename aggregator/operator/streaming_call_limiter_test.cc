@@ -86,7 +86,7 @@ TEST_F(StreamingCallLimiterTest, WhoDoesNotReadIsEndedAndWhoReadsSlowlyIsNot) {
   EXPECT_TRUE(slow->Judge(absl::OkStatus()).ok());
   clock_.AdvanceNs(limits::kUnreadNsMax * 2);
   calls.Look();
-  EXPECT_EQ(unread_.Value(), 1) << "who does not write waits for nobody";
+  EXPECT_EQ(unread_.Value(), 1) << "a call that does not write waits for no reader";
 }
 
 TEST_F(StreamingCallLimiterTest, NeverMoreFromManyThreads) {

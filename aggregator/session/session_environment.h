@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the coordinator needs from the rest of the aggregator. It calls these interfaces on its
-// sequence; implementations must not call back into it.
 #pragma once
 
 #include <cstdint>

@@ -67,7 +67,7 @@ absl::Status ArtifactStore::Open() {
                                       return absl::OkStatus();
                                     }));
   if (broken.Count() > 0) {
-    RETURN_IF_ERROR(database_.Write(broken, true, "mending references to artifacts"));
+    RETURN_IF_ERROR(database_.Write(broken, true, "repairing references to artifacts"));
     broken.Clear();
   }
   // Reads the notes after that write, to count those that it has added.

@@ -50,7 +50,7 @@ class ChunkWalkTest : public testing::Test {
     return WalkChunks(*database_, capture_, 1, sequence_end,
                       {.chunk =
                            [this](uint64_t sequence, std::string_view) {
-                             ASSERT_LT(read_.size(), 1'000u) << "it goes on for ever";
+                             ASSERT_LT(read_.size(), 1'000u) << "it never ends";
                              read_.push_back(sequence);
                            },
                        .damaged = [this](uint64_t sequence,

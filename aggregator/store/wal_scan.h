@@ -33,8 +33,8 @@ struct WalDamage {
 using VisitBatch = std::function<absl::Status(std::string_view batch)>;
 
 // Reads the write-ahead logs of a database that no process has open, in the order of their numbers.
-// RocksDB documents their format (db/log_format.h): blocks of 32 KiB with records in fragments,
-// each of which has a checksum. Calls `visit` for each whole record.
+// RocksDB documents their format (db/log_format.h): blocks of 32 KiB with records in fragments
+// that each have a checksum. Calls `visit` for each whole record.
 //
 // Skips damage, and only what it hit. RocksDB itself would drop the rest of the block, silently if
 // it follows a header of zeros. Lists the first limits::kWalDamageNamedMax places; a record larger

@@ -91,7 +91,7 @@ FLEET = {
                   unit="percentunit", red=0.8),
         ]),
         ("Losses", [
-            graph("Losses by place and reason", "Events, in the words of certificates.",
+            graph("Losses by place and reason", "Events, with the places and reasons of certificates.",
                   (f"sum by (place, reason) ({rate(agent('losses_total'))})", "{{place}}: {{reason}}"), unit="cps"),
             graph("Losses by instance", "Events, wherever they were lost.",
                   by_instance(rate(agent("losses_total"))), unit="cps"),

@@ -23,7 +23,7 @@ FOLDER = pathlib.Path(__file__).resolve().parent / "dashboards"
 COLUMNS = 24
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 HEIGHTS = {"stat": 4, "timeseries": 9}
-COUNTED = ("short", "cps")  # units of which 1 is not little
+COUNTED = ("short", "cps")  # in these units 1 is not little
 
 
 def variables(dashboard):

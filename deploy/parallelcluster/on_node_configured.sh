@@ -68,7 +68,7 @@ render() {
 check_options() {
   local words
   words=$(env -i "$programs/bin/$1" --config "$2" --validate-config 2>&1) ||
-    fail "$1 does not take the options of $3, and goes on as it is: $words"
+    fail "$1 does not take the options of $3, and keeps its old ones: $words"
 }
 
 make_user() {
@@ -173,7 +173,7 @@ units() {
 # it is not good that is said, and keeps nothing else from being done.
 certificates() {
   if [[ -e $external ]]; then
-    NT_ROOT=$root bash "$files/certificates.sh" "$@" || log "see to the certificates; what runs goes on with those it has"
+    NT_ROOT=$root bash "$files/certificates.sh" "$@" || log "renew the certificates; running programs keep the present ones"
   else
     NT_ROOT=$root bash "$files/certificates.sh" "$@"
   fi
@@ -249,7 +249,7 @@ main() {
 # A compute node that fails here would be replaced, again and again.
 if [[ -r $cfnconfig && $(setting cfn_node_type) == ComputeFleet && -z ${NT_STRICT:-} ]]; then
   NT_STRICT=1 bash "${BASH_SOURCE[0]}" "$@" || {
-    log "not installed on this node, which goes on without it"
+    log "not installed on this node, which continues without it"
     logger -t neurontrace -p user.err "on_node_configured.sh failed: this node is not recorded" 2>/dev/null || true
   }
 else

@@ -18,8 +18,6 @@
 #define NT_SCOPED_CAPABILITY NT_THREAD_ATTRIBUTE(scoped_lockable)
 // A field that is read and written only while the mutex is held.
 #define NT_GUARDED_BY(mutex) NT_THREAD_ATTRIBUTE(guarded_by(mutex))
-// A pointer whose target is read and written only while the mutex is held.
-#define NT_PT_GUARDED_BY(mutex) NT_THREAD_ATTRIBUTE(pt_guarded_by(mutex))
 // A function that is called while the mutex is held, and one that is called while it is not.
 #define NT_REQUIRES(...) NT_THREAD_ATTRIBUTE(requires_capability(__VA_ARGS__))
 #define NT_EXCLUDES(...) NT_THREAD_ATTRIBUTE(locks_excluded(__VA_ARGS__))

@@ -88,7 +88,7 @@ TEST(TomlFileTest, TheIniFormIsShownAsToml) {
                         "token-sha256 = \"...\""));
   EXPECT_THAT(ErrorOf("[capture start]\nkeep = true\n", TomlSections::kNest),
               HasSubstr("\n[capture.start]\nkeep = true"));
-  EXPECT_THAT(ErrorOf("a = [b\n"), Not(HasSubstr("quotes:")));
+  EXPECT_THAT(ErrorOf("a = [b\n"), Not(HasSubstr("must be quoted")));
 }
 
 TEST(TomlFileTest, LinesAndDepthHaveLimits) {

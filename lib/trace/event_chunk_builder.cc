@@ -47,7 +47,7 @@ absl::Status CheckShape(const Shape& shape) {
   }
   const uint32_t present = shape.present | FieldBit(Field::kTimestamp);
   if ((present & ~kFieldsAll) != 0 || (shape.quoted & ~present) != 0) {
-    return InvalidArgument("event \"{:.64}\": fields {:#x}, of which {:#x} quoted, cannot be",
+    return InvalidArgument("event \"{:.64}\": fields {:#x} with {:#x} quoted cannot be",
                            shape.event_type, present, shape.quoted);
   }
   size_t bytes = shape.event_type.size() + kStringLengthBytes + kShapeBytes;

@@ -180,14 +180,14 @@ TEST(EventChunkHostileTest, RefusesEventsOfNoShapeAndTimeThatRunsBackwards) {
   pieces.timestamps = std::string("\0\x0a\x01", 3);  // deltas +5, -1
   ExpectRefused(pieces, "run backwards");
   ExpectRefused({.timestamps = "\x01"}, "timestamps ends inside a value");
-  ExpectRefused({.timestamps = "\x01\x05\x05"}, "timestamps goes on after its last value");
+  ExpectRefused({.timestamps = "\x01\x05\x05"}, "timestamps continues after its last value");
   ExpectRefused({.timestamps = "\x04\x05"}, "timestamps has an unknown encoding");
   ExpectRefused({.timestamps = "\x01\x80\x80\x80\x80\x80\x80\x80\x80\x80\x02"}, "ends inside");
   ExpectRefused({.timestamps = std::string("\x02\x01\x0a\x01", 4)}, "index beyond its table");
   ExpectRefused({.timestamps = std::string("\x02\0\0", 3)}, "index beyond its table");
   Pieces absent;
   absent.fields[3] = "\x01\x05";
-  ExpectRefused(absent, "column of thread_id goes on after its last value");
+  ExpectRefused(absent, "column of thread_id continues after its last value");
 }
 
 TEST(EventChunkHostileTest, RefusesValuesThatTheirTypeCannotBe) {
@@ -198,7 +198,7 @@ TEST(EventChunkHostileTest, RefusesValuesThatTheirTypeCannotBe) {
   };
   refused(ValueType::kString, "\x01\x01", "has an index beyond its table");
   refused(ValueType::kJson, std::string("\x01\xff\xff\xff\xff\x0f", 6), "has an index");
-  refused(ValueType::kBool, "\x02", "goes on after its last value");
+  refused(ValueType::kBool, "\x02", "continues after its last value");
   refused(ValueType::kBool, "", "ends inside a value");
   refused(ValueType::kDouble, std::string("\0\0\0\0\0\0\xf8\x7f", 8), "has a double that is not");
   refused(ValueType::kDouble, "1234567", "ends inside a value");

@@ -111,7 +111,7 @@ std::string_view ToString(ColumnError error) {
     case ColumnError::kTruncated:
       return "ends inside a value";
     case ColumnError::kTrailing:
-      return "goes on after its last value";
+      return "continues after its last value";
     case ColumnError::kEncoding:
       return "has an unknown encoding";
     case ColumnError::kIndex:

@@ -199,7 +199,7 @@ int Main(int argc, char** argv) {
   }
   const std::vector<std::string> columns = MakeColumns();
   fmt::print(
-      "| MiB of the capture | chunks trimmed | chunks/s | M events/s | longest step, ms | likewise "
+      "| MiB of the capture | chunks trimmed | chunks/s | M events/s | longest step, ms | the same "
       "beside writing, ms | write alone p50/p99/max, ms | beside trimming | MiB written by MiB "
       "stored | most MiB on disk / kept |\n"
       "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");

@@ -88,7 +88,7 @@ void Checker::Coverage() {
         likely.Percent() >= 99.9);
   }
   if (blind.of > 0) {
-    Add("G1", "99.9 % within the bound where nobody tells of faults", Missed(blind),
+    Add("G1", "99.9 % within the bound where nobody reports faults", Missed(blind),
         blind.Percent() >= 99.9);
     Add("G1", "... and the model flags where the others are, near faults too",
         fmt::format("{} of {} misses flagged", flagged.held, flagged.of),
@@ -197,7 +197,7 @@ void Checker::Steps() {
     host_seconds += score.host_seconds;
   }
   if (located.of > 0) {
-    Add("G6", "steps of 20 us and more that nobody tells of: located within 0.5 s",
+    Add("G6", "steps of 20 us and more that nobody reports: located within 0.5 s",
         fmt::format("{} of {}", located.held, located.of), located.held == located.of);
   }
   if (host_seconds > 0) {

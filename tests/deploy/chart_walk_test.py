@@ -12,7 +12,7 @@ import suite
 from chart import CHART, ROOT, ChartCase, blocks, containers_of, merged, pod_of, yaml
 from fleet import Process, wait_until
 
-# No other test's workers are to be found. The test reads what the aggregator says.
+# No other test's workers are to be found. The test reads the aggregator's answers.
 VALUES = {"image": {"registry": "registry.example"}, "agent": {"processScan": False, "podResources": False, "hostPID": False},
           "aggregator": {"logFormat": "text"}}
 

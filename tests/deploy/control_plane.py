@@ -255,7 +255,7 @@ class Kubelets:
 
 
 def add_node(plane, name, labels, taints=()):
-    """A node that is ready, of which nothing is there."""
+    """A node that is ready, but has no machine behind it."""
     plane.request("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}})
     path = f"/api/v1/nodes/{name}"
     # Each node starts with the taint that it is not ready, which a controller removes that here does not run.

@@ -85,7 +85,7 @@ class RenderTest(ChartCase):
         if os.environ.get("NT_UPDATE_GOLDEN"):
             path.write_text(text, encoding="utf-8")
         self.assertEqual(text.splitlines(), path.read_text(encoding="utf-8").splitlines(),
-                         "NT_UPDATE_GOLDEN=1 writes it anew: look at what changed")
+                         "NT_UPDATE_GOLDEN=1 rewrites it: look at what changed")
 
     def test_notes_say_the_next_command(self):
         notes = self.notes({})

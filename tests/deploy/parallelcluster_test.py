@@ -314,7 +314,7 @@ class Nodes(unittest.TestCase):
         nowhere = self.make_node("nowhere", "HeadNode", address=None)
         self.assertIn("no address of the head node", self.configure(nowhere, self.package, code=1))
         node = self.make_node("node", "ComputeFleet")
-        self.assertIn("goes on without it", self.configure(node))
+        self.assertIn("continues without it", self.configure(node))
         login = self.make_node("login", "LoginNode")
         before = self.tree(login)
         self.assertIn("nothing to do", self.configure(login))
@@ -408,7 +408,7 @@ class Nodes(unittest.TestCase):
         self.assertIn("see to the certificates", self.configure(self.head, self.package))
 
     def head_of(self, root):
-        """A head node of which nothing is there but its user."""
+        """A head node that has nothing but its user."""
         with (root / "etc/passwd").open("a") as passwd:
             passwd.write("neurontrace:x:64999:64999::/:/bin/false\n")
         return root

@@ -411,7 +411,7 @@ class Ringing(unittest.TestCase):
 
 
 class Stopping(unittest.TestCase):
-    """The command itself, of which nobody waits for the end."""
+    """The command itself. Nobody waits for its end."""
 
     def test_what_it_says_of_its_end(self):
         for script, said in (("exit 0", ""), ("exit 3", ""), ("echo no such capture >&2; exit 1",

@@ -58,7 +58,7 @@ class Alignment:
         return max(-REFERENCE_OFF_NS, min(REFERENCE_OFF_NS, wanted))
 
     def barriers(self, period_ns, event_type="enc_barrier", phase="stop"):
-        """Events of all ranks that report one barrier, for each of which more than one instance tells; a rank has
+        """Events of all ranks that report one barrier, for each barrier that several instances report; a rank has
         one of these in each period of the job."""
         events = [e for e in self.events if e.event_type == event_type and e.phase == phase]
         groups, last = [], None

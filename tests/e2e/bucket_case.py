@@ -45,7 +45,7 @@ class BucketCase(DeliveryCase):
                                     "--s3-region", "us-east-1", *options)
 
     def capture_of(self, mebibytes, instances=1):
-        """The id of a capture with one artifact of so many MiB, of which no two parts are the same."""
+        """The id of a capture with one artifact of so many MiB. No two of its parts are equal."""
         content = b"".join(os.urandom(MIB // 2) * 2 for _ in range(mebibytes))
         return self.capture({"profile_nc_0_session_1.ntff": content}, instances)
 

@@ -76,7 +76,7 @@ class BucketFaultsTest(BucketCase):
     def test_a_completion_of_which_no_answer_comes_fails_only_while_it_is_not_done(self):
         self.start()
         capture_id = self.capture_of(40)
-        # To no try, of which the first did it.
+        # No try gets an answer; the first one did the work.
         self.proxy.lose_answer(lambda r: r.is_completion(), times=10)
         self.fleet.cli(*self.export(capture_id))
         self.assertGreaterEqual(self.proxy.seen(lambda r: r.is_completion()), 3)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a capture reports about itself, held against what the workers say they recorded: every number of the certificate, in
+"""What a capture reports about itself, compared with the workers' own accounts: every number of the certificate, in
 the command line's JSON, in summary.json, and inside each export. Then an agent that comes back late."""
 
 import json

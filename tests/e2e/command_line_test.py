@@ -90,7 +90,7 @@ class NoFleet(FleetCase):
 
 
 class Input(FleetCase):
-    """What is typed, set or written in a file and means nothing is refused before anything happens, in words."""
+    """What is typed, set or written in a file and means nothing is refused with a message before anything happens."""
 
     def run_program(self, program, *arguments, env=(), **options):
         return subprocess.run([self.fleet.program(program), *arguments], stdin=subprocess.DEVNULL, check=False,
@@ -136,7 +136,7 @@ class Input(FleetCase):
 
 
 class Output(FleetCase):
-    """Results that cannot be written are failures, said in words; and files are written where they were asked for."""
+    """Results that cannot be written are failures with a message; and files are written where they were asked for."""
 
     def run_with_output(self, output, program, *arguments):
         command = [self.fleet.program(program), *arguments]

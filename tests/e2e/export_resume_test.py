@@ -107,7 +107,7 @@ class ExportResumeTest(FleetCase):
         # Of another request it is not taken, and does not stay either.
         plain = self.out / "other.jsonl"
         other = self.fleet.cli("export", capture_id, "--clock", "raw", "-o", self.path, codes=(0, 3))
-        self.assertNotIn("going on", other.stderr)
+        self.assertNotIn("resuming", other.stderr)
         self.fleet.cli("export", capture_id, "--clock", "raw", "-o", plain, codes=(0, 3))
         self.assertEqual(self.path.read_bytes(), plain.read_bytes())
         self.assertEqual(sorted(self.out.iterdir()), [self.path, plain])
@@ -128,7 +128,7 @@ class ExportResumeTest(FleetCase):
         process.kill()
         process.wait()
         done = self.export(capture_id, "--no-resume")
-        self.assertNotIn("going on", done.stderr)
+        self.assertNotIn("resuming", done.stderr)
         self.check_whole()
 
     def check_aggregator_stays_away(self, capture_id):

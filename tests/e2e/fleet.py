@@ -183,7 +183,7 @@ class Fleet:
         self.address = None  # where it listens
         self.true_time = None  # a TrueTime: every process has shifted clocks …
         self.host_clocks = {}  # … those of an instance (None: of the aggregator) by its HostClock, where it has one
-        self.host_samples = False  # of agents of which nothing else is said
+        self.host_samples = False  # of agents that set nothing else
         self.agents = {}
         self.workers = []
         self._started = []  # every process there ever was, for shut_down

@@ -64,7 +64,7 @@ def matched_flow_ends(file):
 
 
 def matched_flows(file):
-    """(start, end) of each arrow of which both ends are in the file."""
+    """(start, end) of each arrow with both ends in the file."""
     starts = {flow[:2]: flow for flow in file.flow_starts}
     return [(starts[flow[:2]], flow) for flow in matched_flow_ends(file)]
 

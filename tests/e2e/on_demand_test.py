@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures on demand, as an operator meets them: who takes part and who does not, in words, JSON and exit codes; the
+"""Captures on demand, as an operator meets them: participants and others, in text, JSON and exit codes; the
 past out of a flight recorder; one execution for all cores."""
 
 import collections
@@ -15,7 +15,7 @@ from ground_truth import key_of, read_events, read_truth
 
 SECOND_NS = 1_000_000_000
 # How far REALTIME, in which events are stamped, and the reference may be apart on one machine, and what a test needs
-# to be sure of which side of a cut an event lies on.
+# to be sure on which side of a cut an event lies.
 APART_NS = 20_000_000
 
 
@@ -37,7 +37,7 @@ class OnDemandTest(FleetCase):
             rows = [line for line in table.splitlines() if str(pid) in line.split()]
             self.assertTrue(any(word in row for row in rows), f"{pid}: '{word}' in\n{table}")
 
-    # -- who does not take part ----------------------------------------------------------------------------------
+    # -- workers without a part ----------------------------------------------------------------------------------
 
     def test_each_refusal_is_told_in_table_json_and_exit_code(self):
         self.start_instances()

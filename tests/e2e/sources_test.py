@@ -189,7 +189,7 @@ class ArtifactsTest(FleetCase):
         self.assertEqual(self.kept(), {})
 
     def check_device_profiles(self, capture_id, paths):
-        """The JSON export lists them by what their names say."""
+        """The JSON export lists them by their names."""
         out = self.fleet.dir / "trace.json"
         self.fleet.cli("export", capture_id, "-o", out, codes=(0, 3))
         with open(out, encoding="utf-8") as file:

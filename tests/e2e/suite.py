@@ -26,7 +26,7 @@ class _Result(unittest.TextTestResult):
         self.passed += 1
 
     def print_skipped(self):
-        """A line for each test; of a file of which nothing else ran, for each reason."""
+        """A line for each test; for each reason if nothing else in the file ran."""
         file = Path(sys.argv[0]).stem
         skipped = [(test.id().replace("__main__", file), " ".join(why.split())) for test, why in self.skipped]
         if not self.passed and self.wasSuccessful():

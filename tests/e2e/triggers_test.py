@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Triggers, with all that is real but the runtime: each kind of rule makes one capture of the whole job, whose cause
-says why; none is made by a rule in its cool-down period; a bad file changes nothing."""
+"""Triggers, with everything real but the runtime: each kind of rule makes one capture of the whole job, with its
+cause; none is made by a rule in its cool-down period; a bad file changes nothing."""
 
 import signal
 
@@ -172,7 +172,7 @@ class Triggers(FleetCase):
         self.fleet.start_aggregator("--triggers", self.fleet.dir / "triggers")
         self.fleet.wait_for_status(1)
         code = self.post("aggregator", "alert")[0]
-        self.assertIn(code, (202, 429))  # it goes on, or cool-down period
+        self.assertIn(code, (202, 429))  # the same event, or the cool-down period
         self.assertEqual(len(self.captures_of("alert")), 1)
         self.assertEqual(int(self.triggers()["alert"].get("fired", 0)), 1)
 

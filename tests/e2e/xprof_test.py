@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Captures out as XSpace, opened by the program that such files are for: XProf's own conversion to what its trace viewer
-draws. Every event, row and arrow of the viewer is compared with what the files say to a reader of our own
+draws. Every event, row and arrow of the viewer is compared with the files as read by a reader of our own
 (xspace_reader.py), and with what went in.
 
 Runs where scripts/setup has put xprof into build/python (PYTHONPATH names it).

@@ -34,7 +34,7 @@ class CrossingSpans : public ExportFixture {
   static void ExpectAmongTheTicks(const std::string& text) {
     const size_t crossing = text.find("\"crossing\"");
     ASSERT_NE(crossing, std::string::npos);
-    EXPECT_NE(text.find("\"tick\"", crossing), std::string::npos) << "it stands at the end";
+    EXPECT_NE(text.find("\"tick\"", crossing), std::string::npos) << "it is at the end";
   }
 };
 

@@ -44,7 +44,7 @@ class PftraceParts : public ExportFixture {
     }
     return files.files;
   }
-  // Of all parts together, each of which is sound.
+  // Of all parts together; each part is sound.
   struct Found {
     uint64_t slices = 0;
     size_t parts = 0;

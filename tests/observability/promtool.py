@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""promtool, and what the project says of its metrics: docs/operator/metrics.md as names, types and labels."""
+"""promtool, and the page of metrics, docs/operator/metrics.md, as names, types and labels."""
 
 import pathlib
 import re
@@ -23,8 +23,8 @@ def documented():
     rows = {name: Metric(kind, frozenset(re.findall(r"`(\w+)`", labels)), there)
             for name, kind, labels, there in ROW.findall(text)}
     lines = [line for line in text.splitlines() if line.startswith(("| `neurontrace_", "| `process_"))]
-    if len(lines) != len(rows):  # a row that is not understood, or stands there twice
-        raise ValueError(f"{PAGE}: {len(lines)} rows of metrics, of which {len(rows)} are understood and different")
+    if len(lines) != len(rows):  # a row that is not understood, or is there twice
+        raise ValueError(f"{PAGE}: {len(lines)} rows of metrics; {len(rows)} are understood and different")
     return rows
 
 

@@ -95,7 +95,7 @@ void SimAgent::OpenSpool() {
 void SimAgent::ResumeOffline() {
   if (welcomed_) return;
   for (const DeliveryQueue::Resumed& capture : queue_.TakeRunning()) {
-    world_.trace.Note("{} goes on with {}", host_.info.agent_id, capture.capture_id.ToString());
+    world_.trace.Note("{} continues with {}", host_.info.agent_id, capture.capture_id.ToString());
     control_.GoOn({capture.capture_id, capture.spec, false, capture.cursors});
   }
 }

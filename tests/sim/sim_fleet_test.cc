@@ -85,7 +85,7 @@ TEST_F(SimFleetTest, CatchesAQueueThatForgets) {
     profile.agent.wrap_sink = [](ChunkSink& sink) { return std::make_unique<ForgetfulSink>(sink); };
   });
   EXPECT_THAT(violations, Contains(AnyOf(HasSubstr("losses behind the agent are not exact"),
-                                         HasSubstr("nobody tells of"))));
+                                         HasSubstr("nobody reports"))));
 }
 
 // Tells every loss twice.

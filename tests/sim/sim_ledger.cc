@@ -221,7 +221,7 @@ void SimLedger::CheckPart(const Certificate& certificate, const Part& part,
     return fmt::format(
         "{} in {} ({}): produced {} = stored {} + overwritten {} + refused by the tap {} + died {} "
         "+ in lost memory {} + in a runtime {} + handed over and not stored {}; the store has {} "
-        "and tells of {} lost before the agent, {} behind, unknown: {}",
+        "and reports {} lost before the agent, {} behind, unknown: {}",
         ToString(part.worker), part.capture.ToString(),
         certificate.complete ? "complete" : "incomplete", truth.produced, truth.stored,
         truth.overwritten, truth.refused, truth.died, truth.memory_lost, truth.in_runtime,
@@ -240,7 +240,7 @@ void SimLedger::CheckPart(const Certificate& certificate, const Part& part,
                                     [&](const auto& each) { return each.worker == part.worker; });
   const bool unknowable = heard_of && truth.died + truth.memory_lost + truth.in_runtime > 0;
   if (certificate.complete && (unknowable || truth.in_tap > 0)) {
-    world_.trace.Violate("complete, but rows are gone that nobody tells of: {}", account());
+    world_.trace.Violate("complete, but rows are gone that nobody reports: {}", account());
   }
   // The certificate says that it does not know how much is gone: only an upper bound is left.
   if (finished && GivenUp(certificate, part.worker)) {
@@ -251,7 +251,7 @@ void SimLedger::CheckPart(const Certificate& certificate, const Part& part,
   }
   if (told_unknown && resumed_wrongly_.contains(part.worker.instance_id)) return;
   if (finished && truth.kept_missing > told_after) {
-    world_.trace.Violate("{} rows that an agent had kept are gone, and nobody tells of them: {}",
+    world_.trace.Violate("{} rows that an agent had kept are gone, and nobody reports them: {}",
                          truth.kept_missing - told_after, account());
   }
   if (!finished || part.memory_lost) return;

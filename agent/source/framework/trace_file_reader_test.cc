@@ -556,7 +556,7 @@ TEST_F(TraceFileReaderTest, EntriesOfMappingFilesHaveTheTimeOfTheirFile) {
   EXPECT_THAT(content.rows, ElementsAre(row, row));
   EXPECT_TRUE(content.losses.empty());
   EXPECT_EQ(content.position, 2u);
-  EXPECT_EQ(ReadAll(path, 1).rows.size(), 1u) << "goes on behind what is stored";
+  EXPECT_EQ(ReadAll(path, 1).rows.size(), 1u) << "continues behind the stored elements";
   EXPECT_EQ(ReadAll(WriteGzip(std::string(kMappingName) + ".gz", text)).rows.size(), 2u);
   EXPECT_THAT(ReadAll(Write("other.trace.json", text)).rows, ElementsAre())
       << "no mapping file by its name";
@@ -606,7 +606,7 @@ TEST_F(TraceFileReaderTest, OfTooManyEntriesTheRestIsALoss) {
   text.back() = ']';
   const FileContent content = ReadAll(WriteGzip(std::string(kMappingName) + ".gz", text + "}"));
   EXPECT_EQ(content.facts.elements, limits::kMappingEntriesMax + 1);
-  EXPECT_THAT(content.facts.problem, HasSubstr("1048577 entries, of which 1048576 are read"));
+  EXPECT_THAT(content.facts.problem, HasSubstr("1048577 entries; the first 1048576 are read"));
   EXPECT_EQ(content.rows.size(), limits::kMappingEntriesMax);
   ASSERT_EQ(content.losses.size(), 1u);
   EXPECT_EQ(content.losses[0].reason, LossReason::kLimit);

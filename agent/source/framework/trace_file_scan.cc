@@ -248,7 +248,7 @@ void TraceFileScan::End(std::string problem) {
 void TraceFileScan::EndMapping() {
   if (facts_.complete && !has_version_) Refuse("a mapping file without a version");
   if (facts_.problem.empty() && facts_.elements > limits::kMappingEntriesMax) {
-    facts_.problem = fmt::format("{} entries, of which {} are read", facts_.elements,
+    facts_.problem = fmt::format("{} entries; the first {} are read", facts_.elements,
                                  limits::kMappingEntriesMax);
   }
 }

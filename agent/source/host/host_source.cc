@@ -107,7 +107,7 @@ void HostSource::EndOrphans(const CaptureId& capture_id, Capture& capture) {
         {.place = LossPlace::kAgentQueue,
          .reason = LossReason::kUnknown,
          .detail = is_of_this_boot ? "no samples of the host from here on: their agent has ended"
-                                   : "no samples of the host from here on: it was started anew"});
+                                   : "no samples of the host from here on: it was restarted"});
     writer->End(cursor.source_position);
     capture.orphans.push_back(std::move(writer));
   }

@@ -236,7 +236,7 @@ TEST_F(HostSourceTest, AgentThatStartsAgainGoesOnAndSaysSinceWhenItHasNothing) {
   EXPECT_FALSE(last.losses[0].events_unknown);
   EXPECT_EQ(last.losses[0].last_timestamp_ns, 1'700'000'005'000'000'000u);
   EXPECT_NEAR(static_cast<double>(last.losses[0].first_timestamp_ns), 1'700'000'001e9, 1e3);
-  EXPECT_THAT(last.losses[0].detail, HasSubstr("started anew"));
+  EXPECT_THAT(last.losses[0].detail, HasSubstr("restarted"));
 }
 
 TEST_F(HostSourceTest, StreamOfAnAgentBeforeIsEndedOnceTheCaptureHasStopped) {
@@ -369,7 +369,7 @@ TEST_F(HostSourceTest, GoingOnAloneBeginsNothingNew) {
   source_->ApplyOrder(SourceOrder::Continue(capture_, spec_, sink_.Cursors()));
   Pass(2000);
   source_->Stop(capture_, Source::kStopNow);
-  EXPECT_EQ(metrics_.host_samples, 3u) << "what the agent before it began goes on";
+  EXPECT_EQ(metrics_.host_samples, 3u) << "the capture of the previous agent continues";
 }
 
 // The aggregator is away, and may have stopped the capture while no agent ran.
@@ -437,7 +437,7 @@ TEST_F(HostSourceTest, StreamOfAnEarlierBootIsEndedWithTheCapture) {
   ASSERT_THAT(sink_.Losses(), SizeIs(1));
   EXPECT_EQ(sink_.Losses()[0].events, 0u);
   EXPECT_FALSE(sink_.Losses()[0].events_unknown);
-  EXPECT_THAT(sink_.Losses()[0].detail, HasSubstr("was started anew"));
+  EXPECT_THAT(sink_.Losses()[0].detail, HasSubstr("was restarted"));
 }
 
 TEST_F(HostSourceTest, WhatIsEndedLateIsToldWithoutATime) {

@@ -225,7 +225,7 @@ TEST_F(TapSourceRestartTest, ATapThatRecordsACaptureThatIsOverIsStoppedWithoutAn
     Connect(other_);
     if (!told_first) {
       Pass(1'500);
-      EXPECT_FALSE(tap_.ReadCommand()) << "it may yet be told of";
+      EXPECT_FALSE(tap_.ReadCommand()) << "it may still be reported";
       EXPECT_LT(tap_.read_pos(), tap_.write_pos());
       source_->OnCaptureListComplete();
     }

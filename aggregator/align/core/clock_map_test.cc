@@ -133,7 +133,7 @@ TEST(DeviceMapTest, TellsTheRunsOfACounterApartByTheRing) {
   for (const uint64_t sequence : {0, 10, 20}) EXPECT_EQ(map.For({sequence}), &map.parts[0]);
   for (const uint64_t sequence : {30, 40, 50}) EXPECT_EQ(map.For({sequence}), &map.parts[1]);
   EXPECT_EQ(map.For({25}), nullptr);
-  EXPECT_EQ(map.For({25, 5}), nullptr) << "executions are numbered anew";
+  EXPECT_EQ(map.For({25, 5}), nullptr) << "executions are numbered again from 1";
   EXPECT_EQ(map.For({}), nullptr);
   const DeviceMap once{{{10, 20, 1, 5, TwoPieces()}}};
   EXPECT_EQ(once.For({}), &once.parts[0]);

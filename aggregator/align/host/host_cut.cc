@@ -18,7 +18,7 @@ const char* WordsOf(ClockEventKind kind) {
     case ClockEventKind::kPause:
       return "nothing ran on the host for a while";
     case ClockEventKind::kMigration:
-      return "the hypervisor told of a disruption";
+      return "the hypervisor reported a disruption";
     case ClockEventKind::kClockSource:
       return "the kernel took another counter";
     case ClockEventKind::kUnspecified:
@@ -42,7 +42,7 @@ std::vector<HostCut> ToldCuts(std::span<const ClockEvent> events, std::span<cons
   for (size_t i = 1; i < sides.size(); ++i) {
     if (exchanges[sides[i].exchange].epoch == exchanges[sides[i - 1].exchange].epoch) continue;
     cuts.push_back({sides[i - 1].x_ns, sides[i].x_ns, SegmentCause::kReferenceEpoch, 0,
-                    "the reference began anew"});
+                    "the reference restarted"});
   }
   return MergeCuts(std::move(cuts));
 }

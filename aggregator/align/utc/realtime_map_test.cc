@@ -202,7 +202,7 @@ TEST(RealtimeMapTest, StampsFromLongBeforeStayAsRecorded) {
 }
 
 // As agents report a step: from the begin of the reading before it to the end of the one after it,
-// both of which are kept.
+// and both are kept.
 TEST(RealtimeMapTest, KnowsBothSidesOfAStepThatItsNeighboursTellOf) {
   for (const int64_t step_ns : {-5'000'000, 8'000'000}) {
     const World world{step_ns};

@@ -8,7 +8,7 @@ namespace {
 
 using enum ColumnType;
 
-// A time of which most rows have a later one than the row before.
+// A time that is later in most rows than in the row before.
 constexpr ColumnSpec RisingNs(std::string_view name, std::string_view description) {
   return {.name = name,
           .is_required = true,

@@ -61,7 +61,7 @@ absl::Status PftraceParts::OpenFirst(Range& range) {
   if (bytes <= options_.part_bytes - options_.part_bytes / kEmptyShare) return absl::OkStatus();
   return InvalidArgument(
       "export: parts of {} bytes have no room for events: names, clocks and the certificate, "
-      "which stand in each, take {}; make parts larger, or export fewer workers",
+      "which each part has, take {}; make parts larger, or export fewer workers",
       options_.part_bytes, bytes);
 }
 

@@ -17,10 +17,10 @@
 
 namespace neurontrace {
 
-// Distributes the spans of one row over lanes, each of which nests properly. On one Perfetto track
-// an end closes the span that began last, so that two spans that overlap without one enclosing the
-// other would silently swap their lengths. A span goes into the first lane that it fits into. Spans
-// must be placed in the order of their starts, at equal start the longer first.
+// Distributes the spans of one row over lanes, so that each lane nests properly. On one Perfetto
+// track an end closes the span that began last, so that two spans that overlap without one
+// enclosing the other would silently swap their lengths. A span goes into the first lane that it
+// fits into. Spans must be placed in the order of their starts, at equal start the longer first.
 class Lanes {
  public:
   // Perfetto drops what nests deeper than 512.

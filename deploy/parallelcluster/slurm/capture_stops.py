@@ -5,7 +5,7 @@ import subprocess
 import tempfile
 import time
 
-STOP_SECONDS = 600  # a capture is stored by then, or its stop is tried anew
+STOP_SECONDS = 600  # a capture is stored by then, or its stop is tried again
 STOPS_MAX = 16  # at once
 PAUSE_SECONDS = 5  # after a stop that failed, each time this much longer than the time before, up to
 PAUSES_MAX = 6  # so many times this

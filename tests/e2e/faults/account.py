@@ -39,7 +39,7 @@ class Account:
 
 @dataclass
 class Told:
-    """What a capture says of one stream."""
+    """A capture's account of one stream."""
 
     events: int
     lost: collections.Counter
@@ -146,7 +146,7 @@ def _check_core(account, core, truth, rows, told, log, killed, outcome, may_be_u
         violated("the stream says another number of events")
     extra = rows.keys() - truth
     if killed:
-        # A killed worker's list lacks its last execution, of which some had been drained.
+        # A killed worker's list lacks its last execution. Some of its events had been drained.
         newest = max((key[0] for key in truth), default=-1)
         extra = {key for key in extra if key[0] <= newest}
     if extra:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The aggregator's disk fills up, turns read-only, or has other bytes than were written. Agents wait, nothing that was
-acknowledged goes, and what a person has to do is said in words."""
+acknowledged goes, and a message says what a person has to do."""
 
 import json
 import os
@@ -92,7 +92,7 @@ class StoreDisk(FaultCase):
         return last
 
     def test_full_over_a_restart(self):
-        """The aggregator dies with its disk full; it may refuse to start, in words, until there is room."""
+        """The aggregator dies with its disk full; it may refuse to start, with a message, until there is room."""
         capture_id = self.start_recording()
         self.disk.fill()
         before = self.wait_until_nothing_is_stored(capture_id)
@@ -117,8 +117,8 @@ class StoreDisk(FaultCase):
         self.finish(capture_id)
 
     def test_flipped_bytes(self):
-        """Whatever byte of the database is another one: --store-check finds it, the aggregator serves or says in
-        words what is wrong, and no export is wrong without saying so."""
+        """Whatever byte of the database is another one: --store-check finds it, the aggregator serves or
+        reports what is wrong, and no export is wrong without saying so."""
         seed = int(os.environ.get("NT_FAULT_SEED", random.SystemRandom().randrange(1 << 32)))
         print(f"test_flipped_bytes: NT_FAULT_SEED={seed}", flush=True)
         chance = random.Random(seed)

@@ -289,7 +289,7 @@ class Checker {
   void TakeFlow(uint64_t id, const SlicePlace& place, bool moves) {
     ++report_.flow_points;
     ++flow_points_[id];
-    if (closed_flows_.contains(id)) Error("flow {} goes on after its end", id);
+    if (closed_flows_.contains(id)) Error("flow {} continues after its end", id);
     const auto [at, is_first] = flows_.try_emplace(id, place);
     if (is_first) return;
     ++report_.flow_arrows;

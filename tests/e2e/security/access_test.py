@@ -199,7 +199,7 @@ class AccessTest(SecureCase):
         alone = ("--tls-ca", str(self.ca.ca), "--token-file", str(token))
         self.assertEqual(self.cli_as(alone, "capture", "start").returncode, 0)
 
-    def test_tokens_count_while_they_stand_in_the_file(self):
+    def test_tokens_count_while_the_file_lists_them(self):
         self.start()
         token = self.fleet.dir / "token"
         token.write_text("a secret of grafana's\n")

@@ -100,7 +100,7 @@ class ServiceAccountTest(SecureCase):
                            "no rule of the aggregator's --access file has this service-account")
         self.check_refused(self.cli_with("a.b.c", "status"), "neither known to the aggregator nor a service account token")
         self.assertEqual(len(self.server.questions), asked)
-        # One that claims to be another than the server says is what the server says.
+        # A token that claims another name than the server reports gets the reported one.
         liar = self.token("train", "liar")
         self.server.users[liar] = ("system:serviceaccount:kube-system:default", ["neurontrace"])
         self.check_refused(self.cli_with(liar, "status"), 'service-account = "kube-system/default"')

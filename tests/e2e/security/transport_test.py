@@ -71,7 +71,7 @@ class TransportTest(SecureCase):
         self.check_refused(self.cli_as(("--tls-ca", str(self.ca.ca), *mallory[2:]), "status"), "--tls-cert")
         old = self.ca.issue("old", "URI:neurontrace:admin", days=-2)
         self.check_refused(self.cli_as(old, "status"), "expired at", code=2)
-        # Whoever does not look at the date is refused by the aggregator.
+        # A client that ignores the date is refused by the aggregator.
         self.assert_handshake_fails(old)
         self.assertEqual(self.fleet.cli_json("status")["agents_connected"], 1)
 

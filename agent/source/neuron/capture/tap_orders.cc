@@ -86,7 +86,7 @@ std::string DescribeForCapture(TapState state, int32_t nrt_status, const std::st
       words = "the runtime is not initialised yet; recording begins when it is";
       break;
     case TapState::kBusyOtherProfiler:
-      words = "another profiler is at work; a capture that goes on begins here when it ends";
+      words = "another profiler is at work; a continuing capture begins here when it ends";
       break;
     case TapState::kRuntimeTooOld:
       words = "the runtime is too old: it lacks the trace calls of Neuron SDK 2.22";
@@ -115,15 +115,15 @@ std::string DescribeStop(TapStopReason reason) {
     case TapStopReason::kCommand:
       return "";
     case TapStopReason::kRuntimeClosed:
-      return "the worker closed the runtime; recording goes on when it is initialised again";
+      return "the worker closed the runtime; recording continues when it is initialised again";
     case TapStopReason::kProcessExit:
       return "the worker ended";
     case TapStopReason::kYielded:
-      return "gave way to another profiler; recording goes on when that ends";
+      return "gave way to another profiler; recording continues when that ends";
     case TapStopReason::kOrphaned:
       return "stopped because no agent was there for a minute";
     case TapStopReason::kFetchFailed:
-      return "somebody else ended the runtime's trace; recording goes on when it can";
+      return "somebody else ended the runtime's trace; recording continues when it can";
     case TapStopReason::kCollected:
       return "";
   }

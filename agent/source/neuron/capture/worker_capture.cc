@@ -504,7 +504,7 @@ void WorkerCapture::GiveWay(const TapView& tap, const CaptureId& other) {
     Apply(WorkerEvent::kYieldStopSent);
   }
   Enter(CaptureWorkerState::kSuspended,
-        fmt::format("gives way to capture {}; goes on after it", other.ToString()),
+        fmt::format("gives way to capture {}; continues after it", other.ToString()),
         CaptureObstacle::kOtherCapture);
 }
 

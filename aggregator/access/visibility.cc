@@ -93,8 +93,9 @@ std::string HideCaptures(std::string_view text, const MaySeeCapture& may_see) {
 
 void HideOthers(const std::function<bool(const WorkerIdentity&)>& is_visible,
                 const MaySeeCapture& may_see, CaptureRecord& record) {
-  std::erase_if(record.bystanders, [&](const NonParticipant& bystander) {
-    return bystander.reason != BystanderReason::kAgentAway && !is_visible(bystander.worker);
+  std::erase_if(record.non_participants, [&](const NonParticipant& non_participant) {
+    return non_participant.reason != NonParticipantReason::kAgentAway &&
+           !is_visible(non_participant.worker);
   });
   for (auto* const warnings : {&record.warnings, &record.end_warnings}) {
     for (std::string& warning : *warnings) {

@@ -56,10 +56,10 @@ TEST(VisibilityTest, IdsOfOtherCapturesAreReplacedInTexts) {
 
 TEST(VisibilityTest, OthersWorkersAndJobsAreNotInTheRecord) {
   CaptureRecord record;
-  record.bystanders = {
-      {.worker = {.pid = 1}, .reason = BystanderReason::kNotSelected, .detail = "job team-b"},
-      {.worker = {.pid = 2}, .reason = BystanderReason::kNotReported},
-      {.worker = {.instance_id = "i-a"}, .reason = BystanderReason::kAgentAway}};
+  record.non_participants = {
+      {.worker = {.pid = 1}, .reason = NonParticipantReason::kNotSelected, .detail = "job team-b"},
+      {.worker = {.pid = 2}, .reason = NonParticipantReason::kNotReported},
+      {.worker = {.instance_id = "i-a"}, .reason = NonParticipantReason::kAgentAway}};
   record.warnings = {"a warning"};
   record.end_warnings = {"no worker matched; there are 3 workers of job team-b"};
   const std::string id = "01JD8Z2M6WQJ4V1T0S3R5XK7PA";
@@ -67,8 +67,8 @@ TEST(VisibilityTest, OthersWorkersAndJobsAreNotInTheRecord) {
   HideOthers([](const WorkerIdentity& worker) { return worker.pid == 2; },
              [](const CaptureId&) { return false; }, record);
   EXPECT_EQ(record.workers[0].detail, "another capture runs on this worker");
-  ASSERT_EQ(record.bystanders.size(), 2u);
-  EXPECT_EQ(record.bystanders[0].worker.pid, 2u);
+  ASSERT_EQ(record.non_participants.size(), 2u);
+  EXPECT_EQ(record.non_participants[0].worker.pid, 2u);
   EXPECT_THAT(record.warnings, ElementsAre("a warning"));
   EXPECT_THAT(record.end_warnings, ElementsAre("no worker matched"));
 }

@@ -76,10 +76,10 @@ TEST(AbsencesTest, AStreamThatNeverCameIsNotComplete) {
 TEST(AbsencesTest, WorkersWithoutAPartSayWhy) {
   CertificateWorld world;
   world.Status(1, CaptureWorkerState::kComplete);
-  world.record.bystanders = {
-      {.worker = Worker(2), .reason = BystanderReason::kNotSelected, .detail = "another job"},
-      {.worker = {.instance_id = "i-b"}, .reason = BystanderReason::kAgentAway},
-      {.worker = Worker(1), .reason = BystanderReason::kNotReported}};
+  world.record.non_participants = {
+      {.worker = Worker(2), .reason = NonParticipantReason::kNotSelected, .detail = "another job"},
+      {.worker = {.instance_id = "i-b"}, .reason = NonParticipantReason::kAgentAway},
+      {.worker = Worker(1), .reason = NonParticipantReason::kNotReported}};
   Certificate certificate = world.Make();
   EXPECT_TRUE(certificate.complete) << certificate.verdict;
   ASSERT_EQ(certificate.workers.size(), 3u);  // the one that took part after all is there once
@@ -90,7 +90,8 @@ TEST(AbsencesTest, WorkersWithoutAPartSayWhy) {
   EXPECT_THAT(certificate.notes,
               Contains(HasSubstr("i-b was not asked because its agent was disconnected")));
 
-  world.record.bystanders = {{.worker = Worker(3), .reason = BystanderReason::kNotReported}};
+  world.record.non_participants = {
+      {.worker = Worker(3), .reason = NonParticipantReason::kNotReported}};
   certificate = world.Make();
   EXPECT_FALSE(certificate.complete);
   EXPECT_EQ(certificate.workers[0].absence, WorkerAbsence::kNotReported);
@@ -113,8 +114,8 @@ TEST(AbsencesTest, FrameworkSourcesAreNoWorkers) {
   CaptureWorkerStatus& files = world.Status(0, CaptureWorkerState::kArmed);
   files.framework = true;
   world.record.state = CaptureState::kNotBegun;
-  world.record.bystanders = {
-      {.worker = Worker(2), .reason = BystanderReason::kNotSelected, .detail = "another job"}};
+  world.record.non_participants = {
+      {.worker = Worker(2), .reason = NonParticipantReason::kNotSelected, .detail = "another job"}};
   EXPECT_EQ(world.Make().verdict, "not begun: no worker matched of 1 worker; 1: another job");
 
   world.record.state = CaptureState::kIncomplete;
@@ -171,12 +172,12 @@ TEST(AbsencesTest, AnAgentThatIsAwayIsWaitedFor) {
 TEST(AbsencesTest, ACaptureThatMatchedNobodySaysWhatExcludedWhom) {
   CertificateWorld world;
   world.record.state = CaptureState::kIncomplete;
-  world.record.bystanders = {
-      {.worker = Worker(2), .reason = BystanderReason::kNotSelected, .detail = "job a"},
-      {.worker = Worker(3), .reason = BystanderReason::kNotSelected, .detail = "job a"},
-      {.worker = Worker(4), .reason = BystanderReason::kNotSelected, .detail = "job b"}};
+  world.record.non_participants = {
+      {.worker = Worker(2), .reason = NonParticipantReason::kNotSelected, .detail = "job a"},
+      {.worker = Worker(3), .reason = NonParticipantReason::kNotSelected, .detail = "job a"},
+      {.worker = Worker(4), .reason = NonParticipantReason::kNotSelected, .detail = "job b"}};
   EXPECT_EQ(world.Make().verdict, "incomplete: no worker matched of 3 workers; 2: job a; 1: job b");
-  world.record.bystanders.clear();
+  world.record.non_participants.clear();
   EXPECT_EQ(world.Make().verdict, "incomplete: no worker matched: no other worker is visible");
   world.record.agents.clear();
   EXPECT_EQ(world.Make().verdict, "incomplete: no worker matched: no agent was connected");
@@ -201,7 +202,8 @@ TEST(AbsencesTest, NamesTheRanksThatNobodyHas) {
 
   // Ranks of idle workers and of those left out were seen.
   world.Status(2, CaptureWorkerState::kComplete);
-  world.record.bystanders = {{.worker = Worker(3), .reason = BystanderReason::kNotSelected}};
+  world.record.non_participants = {
+      {.worker = Worker(3), .reason = NonParticipantReason::kNotSelected}};
   world.workers = {{.identity = Worker(2)}, {.identity = Worker(3)}};
   for (const int64_t gid : {2, 3, 4}) {
     world.workers[0].cores.push_back({.rank_evidence = {{RankSource::kTorchrun, gid, 8, ""}}});

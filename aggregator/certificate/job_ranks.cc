@@ -239,12 +239,12 @@ void JobRankCensus::AddAccount(const WorkerIdentity& worker, const std::string& 
   accounts_.emplace_back(NodeOf(worker, job), account);
 }
 
-void JobRankCensus::AddBystander(const WorkerInfo& worker,
-                                 const std::vector<RankEvidence>& evidence) {
+void JobRankCensus::AddNonParticipant(const WorkerInfo& worker,
+                                      const std::vector<RankEvidence>& evidence) {
   const RankEvidence* const best = BestEvidence(evidence);
   if (best == nullptr || best->worker_gid < 0) return;
   AddWorker(worker);
-  bystander_gids_.emplace_back(NodeOf(worker.identity, worker.job), best->worker_gid);
+  non_participant_gids_.emplace_back(NodeOf(worker.identity, worker.job), best->worker_gid);
 }
 
 std::set<WorkerIdentity> JobRankCensus::WholeWorlds() const {
@@ -285,8 +285,8 @@ std::vector<JobRanks> JobRankCensus::Jobs() const {
     jobs[Root(nodes_.at(worker))].Add(core, job_key, !whole_worlds.contains(worker));
   }
   for (const auto& [node, account] : accounts_) jobs[Root(node)].ranks.account.Add(account);
-  // Bystanders count only for jobs that take part; they make no job of their own.
-  for (const auto& [node, gid] : bystander_gids_) {
+  // Non-participants count only for jobs that take part; they make no job of their own.
+  for (const auto& [node, gid] : non_participant_gids_) {
     const auto job = jobs.find(Root(node));
     if (job != jobs.end()) job->second.gids.insert(gid);
   }

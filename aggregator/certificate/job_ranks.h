@@ -45,7 +45,7 @@ class JobRankCensus {
                   const EventAccount& account);
   // Adds a core that does not take part. Its rank counts as seen for jobs that do, so that a
   // partial capture is not accused of missing ranks.
-  void AddBystander(const WorkerInfo& worker, const std::vector<RankEvidence>& evidence);
+  void AddNonParticipant(const WorkerInfo& worker, const std::vector<RankEvidence>& evidence);
 
   // Returns the jobs by name; jobs without a key come first.
   std::vector<JobRanks> Jobs() const;
@@ -68,7 +68,7 @@ class JobRankCensus {
   std::map<std::string, std::string> names_;
   std::vector<std::pair<std::string, RankedCore>> cores_;
   std::vector<std::pair<std::string, EventAccount>> accounts_;
-  std::vector<std::pair<std::string, int64_t>> bystander_gids_;
+  std::vector<std::pair<std::string, int64_t>> non_participant_gids_;
 };
 
 // Returns the whole comparison for workers as they are now. A pure function.

@@ -73,7 +73,7 @@ std::vector<JobRanks> CompareRanksOf(const CertificateEvidence& evidence) {
     for (const CoreInfo& core : worker.cores) {
       if (with_stream.contains({worker.identity, core.nc_idx})) continue;
       if (!participants.contains(worker.identity)) {
-        census.AddBystander(worker, core.rank_evidence);
+        census.AddNonParticipant(worker, core.rank_evidence);
         continue;
       }
       census.AddWorker(worker);
@@ -252,7 +252,8 @@ absl::StatusOr<Certificate> ReadCertificate(const Store& store, const CaptureRec
   for (const CaptureWorkerStatus& status : record.workers) {
     if (!status.framework) named.insert(status.worker);
   }
-  for (const NonParticipant& bystander : record.bystanders) named.insert(bystander.worker);
+  for (const NonParticipant& non_participant : record.non_participants)
+    named.insert(non_participant.worker);
   std::vector<WorkerInfo> infos;
   for (const WorkerIdentity& identity : named) {
     auto worker = store.inventory().Worker(identity);

@@ -43,8 +43,8 @@ void AddLeftOut(const std::vector<Loss>& losses, std::optional<Loss>& left_out) 
   }
 }
 
-// Collects the evidence by worker. The order of the four loops matters: a bystander is one only if
-// neither a status nor a stream mentions it.
+// Collects the evidence by worker. The order of the four loops matters: a non-participant is one
+// only if neither a status nor a stream mentions it.
 class Drafts {
  public:
   explicit Drafts(const CertificateEvidence& evidence) : evidence_(evidence) {
@@ -59,7 +59,8 @@ class Drafts {
     for (const StreamRecord& stream : evidence.streams) {
       if (stream.identity.kind != StreamKind::kHost) AddStream(stream);
     }
-    for (const NonParticipant& bystander : evidence.record.bystanders) AddBystander(bystander);
+    for (const NonParticipant& non_participant : evidence.record.non_participants)
+      AddNonParticipant(non_participant);
     for (const WorkerInfo& info : evidence.workers) AddRanks(info);
   }
 
@@ -123,18 +124,18 @@ class Drafts {
     draft.streams_ended = draft.streams_ended && stream.ended;
   }
 
-  void AddBystander(const NonParticipant& bystander) {
-    Draft& draft = At(bystander.worker, false);
+  void AddNonParticipant(const NonParticipant& non_participant) {
+    Draft& draft = At(non_participant.worker, false);
     // It took part after all: for instance, its agent reconnected after the list was made.
     if (draft.status != nullptr || !draft.certificate.streams.empty()) return;
-    draft.certificate.agent_id = bystander.agent_id;
+    draft.certificate.agent_id = non_participant.agent_id;
     draft.certificate.part = WorkerPart::kNever;
-    draft.certificate.detail = bystander.detail;
-    switch (bystander.reason) {
-      case BystanderReason::kNotSelected:
+    draft.certificate.detail = non_participant.detail;
+    switch (non_participant.reason) {
+      case NonParticipantReason::kNotSelected:
         draft.certificate.absence = WorkerAbsence::kNotSelected;
         break;
-      case BystanderReason::kAgentAway:
+      case NonParticipantReason::kAgentAway:
         draft.certificate.absence = WorkerAbsence::kAgentAway;
         break;
       default:

@@ -58,18 +58,18 @@ bool CheckAgents(const std::set<std::string, std::less<>>& connected_agents,
 // Makes selected workers that were never reported participants which were refused or lost.
 void AddUnreported(CaptureRoster& roster) {
   // A copy: AddParticipant removes from the original.
-  const std::vector<NonParticipant> bystanders = roster.record().bystanders;
-  for (const NonParticipant& bystander : bystanders) {
-    if (!IsUnexplained(bystander)) continue;
-    if (const CaptureObstacle obstacle = roster.BlockingReason(bystander);
+  const std::vector<NonParticipant> non_participants = roster.record().non_participants;
+  for (const NonParticipant& non_participant : non_participants) {
+    if (!IsUnexplained(non_participant)) continue;
+    if (const CaptureObstacle obstacle = roster.BlockingReason(non_participant);
         obstacle != CaptureObstacle::kNone) {
-      roster.AddParticipant(bystander, CaptureWorkerState::kRefused, obstacle, "");
+      roster.AddParticipant(non_participant, CaptureWorkerState::kRefused, obstacle, "");
       continue;
     }
-    const CaptureAgentPart* const part = roster.PartOf(bystander.worker);
+    const CaptureAgentPart* const part = roster.PartOf(non_participant.worker);
     if (part == nullptr || !part->finished) continue;
     roster.AddParticipant(
-        bystander, CaptureWorkerState::kLost, CaptureObstacle::kAgentLost,
+        non_participant, CaptureWorkerState::kLost, CaptureObstacle::kAgentLost,
         "its agent was asked to record it, but the restarted agent does not know of it");
   }
 }

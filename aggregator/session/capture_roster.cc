@@ -40,8 +40,9 @@ std::string DetailOf(CaptureObstacle obstacle) {
 
 }  // namespace
 
-bool IsUnexplained(const NonParticipant& bystander) {
-  return bystander.reason == BystanderReason::kNotReported && bystander.detail.empty();
+bool IsUnexplained(const NonParticipant& non_participant) {
+  return non_participant.reason == NonParticipantReason::kNotReported &&
+         non_participant.detail.empty();
 }
 
 WorkerState KeepObstacle(WorkerState known, WorkerState now) {
@@ -51,8 +52,8 @@ WorkerState KeepObstacle(WorkerState known, WorkerState now) {
 
 CaptureRoster::CaptureRoster(CaptureRecord record) : record_(std::move(record)) {
   IndexWorkers();
-  for (size_t i = 0; i < record_.bystanders.size(); ++i) {
-    bystander_at_[record_.bystanders[i].worker] = i;
+  for (size_t i = 0; i < record_.non_participants.size(); ++i) {
+    non_participant_at_[record_.non_participants[i].worker] = i;
   }
   for (size_t i = 0; i < record_.agents.size(); ++i) {
     part_at_[record_.agents[i].agent_id] = i;
@@ -135,54 +136,56 @@ void CaptureRoster::ForgetLost(std::string_view instance_id) {
 // --- Workers without a part ----------------------------------------------------------------------
 
 NonParticipant* CaptureRoster::FindNonParticipant(const WorkerIdentity& worker) {
-  const auto it = bystander_at_.find(worker);
-  if (it == bystander_at_.end()) return nullptr;
-  assert(it->second < record_.bystanders.size() && record_.bystanders[it->second].worker == worker);
-  return &record_.bystanders[it->second];
+  const auto it = non_participant_at_.find(worker);
+  if (it == non_participant_at_.end()) return nullptr;
+  assert(it->second < record_.non_participants.size() &&
+         record_.non_participants[it->second].worker == worker);
+  return &record_.non_participants[it->second];
 }
 
-void CaptureRoster::AddNonParticipant(NonParticipant bystander) {
-  if (record_.bystanders.size() < limits::kCaptureBystandersMax) {
-    bystander_at_[bystander.worker] = record_.bystanders.size();
-    record_.bystanders.push_back(std::move(bystander));
+void CaptureRoster::AddNonParticipant(NonParticipant non_participant) {
+  if (record_.non_participants.size() < limits::kCaptureNonParticipantsMax) {
+    non_participant_at_[non_participant.worker] = record_.non_participants.size();
+    record_.non_participants.push_back(std::move(non_participant));
   } else {
     Warn(fmt::format("more than {} workers do not take part; further ones are not listed",
-                     limits::kCaptureBystandersMax));
+                     limits::kCaptureNonParticipantsMax));
   }
 }
 
 WorkerState CaptureRoster::RemoveNonParticipant(const WorkerIdentity& worker) {
   states_.erase(worker);
-  const auto it = bystander_at_.find(worker);
-  if (it == bystander_at_.end()) return WorkerState::kUnspecified;
+  const auto it = non_participant_at_.find(worker);
+  if (it == non_participant_at_.end()) return WorkerState::kUnspecified;
   const size_t index = it->second;
-  assert(index < record_.bystanders.size() && record_.bystanders[index].worker == worker);
-  const WorkerState state = record_.bystanders[index].state;
-  bystander_at_.erase(it);
+  assert(index < record_.non_participants.size() &&
+         record_.non_participants[index].worker == worker);
+  const WorkerState state = record_.non_participants[index].state;
+  non_participant_at_.erase(it);
   // The last one takes the free place; the order of non-participants has no meaning.
-  if (index + 1 != record_.bystanders.size()) {
-    record_.bystanders[index] = std::move(record_.bystanders.back());
-    bystander_at_[record_.bystanders[index].worker] = index;
+  if (index + 1 != record_.non_participants.size()) {
+    record_.non_participants[index] = std::move(record_.non_participants.back());
+    non_participant_at_[record_.non_participants[index].worker] = index;
   }
-  record_.bystanders.pop_back();
+  record_.non_participants.pop_back();
   return state;
 }
 
-CaptureObstacle CaptureRoster::BlockingReason(const NonParticipant& bystander) const {
-  const auto state = states_.find(bystander.worker);
+CaptureObstacle CaptureRoster::BlockingReason(const NonParticipant& non_participant) const {
+  const auto state = states_.find(non_participant.worker);
   if (state != states_.end() && IsObstacle(state->second)) return ObstacleOf(state->second);
   // Agents of an earlier version get no part in these modes: they would record at once what is only
   // to be held or counted.
   const bool is_of_newer =
       record_.spec.mode != CaptureMode::kStream && record_.spec.mode != CaptureMode::kContinuous;
-  const bool has_part = FindPart(bystander.agent_id) != nullptr;
+  const bool has_part = FindPart(non_participant.agent_id) != nullptr;
   return is_of_newer && !has_part ? CaptureObstacle::kNotArmed : CaptureObstacle::kNone;
 }
 
-void CaptureRoster::AddParticipant(const NonParticipant& bystander, CaptureWorkerState state,
+void CaptureRoster::AddParticipant(const NonParticipant& non_participant, CaptureWorkerState state,
                                    CaptureObstacle obstacle, std::string detail) {
   CaptureWorkerStatus status{.capture_id = record_.id,
-                             .worker = bystander.worker,
+                             .worker = non_participant.worker,
                              .state = state,
                              .detail = detail.empty() ? DetailOf(obstacle) : std::move(detail),
                              .obstacle = obstacle};

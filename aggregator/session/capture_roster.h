@@ -44,18 +44,18 @@ class CaptureRoster {
   void ForgetLost(std::string_view instance_id);
 
   NonParticipant* FindNonParticipant(const WorkerIdentity& worker);
-  // Beyond limits::kCaptureBystandersMax, adds a warning instead.
-  void AddNonParticipant(NonParticipant bystander);
+  // Beyond limits::kCaptureNonParticipantsMax, adds a warning instead.
+  void AddNonParticipant(NonParticipant non_participant);
   // Returns the recorded state; kUnspecified if the worker was no non-participant.
   WorkerState RemoveNonParticipant(const WorkerIdentity& worker);
   // Note the current state of a worker without a part, or that it is gone. Not stored.
   void SetState(const WorkerIdentity& worker, WorkerState state) { states_[worker] = state; }
   void ForgetState(const WorkerIdentity& worker) { states_.erase(worker); }
   // Returns why a selected worker without a part cannot record; kNone if no reason is known.
-  CaptureObstacle BlockingReason(const NonParticipant& bystander) const;
+  CaptureObstacle BlockingReason(const NonParticipant& non_participant) const;
   // Turns a worker without a part into one that takes part. If `detail` is empty, a text that
   // describes the obstacle is used.
-  void AddParticipant(const NonParticipant& bystander, CaptureWorkerState state,
+  void AddParticipant(const NonParticipant& non_participant, CaptureWorkerState state,
                       CaptureObstacle obstacle, std::string detail);
 
   // Adds a warning unless it is there already. Beyond limits::kCaptureWarningsMax, the last one
@@ -73,13 +73,13 @@ class CaptureRoster {
   std::map<std::string, std::string, std::less<>> agent_of_;  // agent id by instance id
   // Index into record_.workers by worker and whether the status is of framework files.
   std::map<std::pair<WorkerIdentity, bool>, size_t> worker_at_;
-  std::map<WorkerIdentity, size_t> bystander_at_;  // index into record_.bystanders
-  std::map<WorkerIdentity, WorkerState> states_;   // of the bystanders, current
+  std::map<WorkerIdentity, size_t> non_participant_at_;  // index into record_.non_participants
+  std::map<WorkerIdentity, WorkerState> states_;         // of the non-participants, current
   size_t warnings_dropped_ = 0;
 };
 
 // Returns whether the worker is selected and no reason is recorded why it does not take part.
-bool IsUnexplained(const NonParticipant& bystander);
+bool IsUnexplained(const NonParticipant& non_participant);
 
 // Returns the state to remember for a worker: the latest in which it could not record. The end of
 // its process does not replace an earlier reason, which explains more.

@@ -286,10 +286,11 @@ bool CaptureSession::IsJudgementDue(const SessionTime& now) const {
   for (const CaptureWorkerStatus& status : record().workers) {
     if (IsUnanswered(status) && !status.framework && is_awaited(status.worker)) return false;
   }
-  return std::none_of(record().bystanders.begin(), record().bystanders.end(),
-                      [&](const NonParticipant& bystander) {
-                        return IsUnexplained(bystander) && is_awaited(bystander.worker) &&
-                               roster_.BlockingReason(bystander) == CaptureObstacle::kNone;
+  return std::none_of(record().non_participants.begin(), record().non_participants.end(),
+                      [&](const NonParticipant& non_participant) {
+                        return IsUnexplained(non_participant) &&
+                               is_awaited(non_participant.worker) &&
+                               roster_.BlockingReason(non_participant) == CaptureObstacle::kNone;
                       });
 }
 
@@ -314,18 +315,19 @@ ArmingTally CaptureSession::Judge() {
     if (status.detail.empty()) status.detail = "it did not report in time that it is armed";
   }
   // A copy: AddParticipant removes from the original.
-  const std::vector<NonParticipant> bystanders = record().bystanders;
-  for (const NonParticipant& bystander : bystanders) {
-    if (!IsUnexplained(bystander)) continue;
-    const Presence* const presence = PresenceOf(bystander.worker);
-    if (const CaptureObstacle obstacle = roster_.BlockingReason(bystander);
+  const std::vector<NonParticipant> non_participants = record().non_participants;
+  for (const NonParticipant& non_participant : non_participants) {
+    if (!IsUnexplained(non_participant)) continue;
+    const Presence* const presence = PresenceOf(non_participant.worker);
+    if (const CaptureObstacle obstacle = roster_.BlockingReason(non_participant);
         obstacle != CaptureObstacle::kNone) {
-      roster_.AddParticipant(bystander, CaptureWorkerState::kRefused, obstacle, "");
+      roster_.AddParticipant(non_participant, CaptureWorkerState::kRefused, obstacle, "");
     } else if (presence == nullptr || !presence->connected) {
-      roster_.AddParticipant(bystander, CaptureWorkerState::kStarting, CaptureObstacle::kAgentLost,
-                             "its agent disconnected");
+      roster_.AddParticipant(non_participant, CaptureWorkerState::kStarting,
+                             CaptureObstacle::kAgentLost, "its agent disconnected");
     } else {
-      roster_.AddParticipant(bystander, CaptureWorkerState::kStarting, CaptureObstacle::kNoAnswer,
+      roster_.AddParticipant(non_participant, CaptureWorkerState::kStarting,
+                             CaptureObstacle::kNoAnswer,
                              "it did not report in time that it is armed");
     }
   }
@@ -419,10 +421,10 @@ bool CaptureSession::RecordWorker(const std::string& agent_id, const WorkerInfo&
   }
   NonParticipant noted{.worker = worker.identity,
                        .agent_id = agent_id,
-                       .reason = BystanderReason::kNotSelected,
+                       .reason = NonParticipantReason::kNotSelected,
                        .state = KeepObstacle(WorkerState::kUnspecified, worker.state),
                        .detail = WhyNotSelected(record().spec, worker)};
-  if (noted.detail.empty()) noted.reason = BystanderReason::kNotReported;
+  if (noted.detail.empty()) noted.reason = NonParticipantReason::kNotReported;
   roster_.SetState(worker.identity, worker.state);
   NonParticipant* const known = roster_.FindNonParticipant(worker.identity);
   if (known != nullptr) {
@@ -468,7 +470,7 @@ void CaptureSession::RecordAwayAgent(const KnownAgent& agent, const SessionTime&
   }
   roster_.AddNonParticipant({.worker = {.instance_id = agent.info.instance_id},
                              .agent_id = agent.info.agent_id,
-                             .reason = BystanderReason::kAgentAway});
+                             .reason = NonParticipantReason::kAgentAway});
 }
 
 bool CaptureSession::RecordWorkerGone(const WorkerIdentity& worker) {
@@ -482,9 +484,9 @@ bool CaptureSession::RecordWorkerGone(const WorkerIdentity& worker) {
     status->detail = "it ended before it reported that it was armed";
     return true;
   }
-  NonParticipant* const bystander = roster_.FindNonParticipant(worker);
-  if (bystander == nullptr || !IsUnexplained(*bystander)) return false;
-  bystander->detail = "it ended before it was asked to record";
+  NonParticipant* const non_participant = roster_.FindNonParticipant(worker);
+  if (non_participant == nullptr || !IsUnexplained(*non_participant)) return false;
+  non_participant->detail = "it ended before it was asked to record";
   return true;
 }
 

@@ -317,21 +317,21 @@ TEST_F(CoordinatorTest, RemembersWorkersWithoutAPart) {
   Put("a", WorkerState::kIdle, 4, "llama");  // came while it records
   const auto& record = *coordinator_->FindRunning(id);
   EXPECT_EQ(StatusOf(id, "a").worker_state, WorkerState::kBusyOtherProfiler);
-  std::map<uint32_t, std::pair<BystanderReason, std::string>> told;
-  for (const NonParticipant& worker : record.bystanders) {
+  std::map<uint32_t, std::pair<NonParticipantReason, std::string>> told;
+  for (const NonParticipant& worker : record.non_participants) {
     told[worker.worker.pid] = {worker.reason, worker.detail};
   }
   EXPECT_EQ(told.size(), 3u);
-  EXPECT_EQ(told[0].first, BystanderReason::kAgentAway);
-  EXPECT_EQ(told[2].first, BystanderReason::kNotSelected);
+  EXPECT_EQ(told[0].first, NonParticipantReason::kAgentAway);
+  EXPECT_EQ(told[2].first, NonParticipantReason::kNotSelected);
   EXPECT_EQ(told[2].second, "the capture selects job llama, this is job other");
-  EXPECT_EQ(told[4].first, BystanderReason::kNotReported);
+  EXPECT_EQ(told[4].first, NonParticipantReason::kNotReported);
   Connect("away");
-  EXPECT_EQ(coordinator_->FindRunning(id)->bystanders.size(), 2u);
+  EXPECT_EQ(coordinator_->FindRunning(id)->non_participants.size(), 2u);
   Disconnect("a");
   Put("b", WorkerState::kIdle, 5, "other");
   Advance(2 * kSecondNs);
-  EXPECT_EQ(saved_[id].bystanders.size(), 3u);  // written with the counts
+  EXPECT_EQ(saved_[id].non_participants.size(), 3u);  // written with the counts
 }
 
 TEST_F(CoordinatorTest, AStopIsToldOnlyWhenItIsWrittenDown) {
@@ -397,8 +397,8 @@ TEST_F(CoordinatorTest, ASelectedWorkerThatNobodyKnowsInTheEndIsLost) {
   EXPECT_EQ(StatusOf(id, "a", 2).state, CaptureWorkerState::kLost);
   EXPECT_THAT(saved_[id].end_warnings,
               Contains(HasSubstr("the restarted agent does not know of it")));
-  ASSERT_EQ(saved_[id].bystanders.size(), 1u);
-  EXPECT_EQ(saved_[id].bystanders[0].detail, "it ended before it was asked to record");
+  ASSERT_EQ(saved_[id].non_participants.size(), 1u);
+  EXPECT_EQ(saved_[id].non_participants[0].detail, "it ended before it was asked to record");
 }
 
 TEST(CaptureSession, CountsTheWarningsBeyondTheLimit) {

@@ -62,24 +62,25 @@ absl::StatusOr<CaptureWorkerStatus> Restored(const CaptureId& capture,
   return status;
 }
 
-void ToStored(const NonParticipant& bystander, v1::StoredBystander* message) {
-  ToProto(bystander.worker, message->mutable_worker());
-  message->set_agent_id(CleanStored(bystander.agent_id));
-  message->set_reason(static_cast<uint32_t>(bystander.reason));
-  message->set_state(static_cast<v1::WorkerState>(bystander.state));
-  message->set_detail(CleanStored(bystander.detail));
+void ToStored(const NonParticipant& non_participant, v1::StoredBystander* message) {
+  ToProto(non_participant.worker, message->mutable_worker());
+  message->set_agent_id(CleanStored(non_participant.agent_id));
+  message->set_reason(static_cast<uint32_t>(non_participant.reason));
+  message->set_state(static_cast<v1::WorkerState>(non_participant.state));
+  message->set_detail(CleanStored(non_participant.detail));
 }
 
 absl::StatusOr<NonParticipant> Restored(const v1::StoredBystander& message) {
-  NonParticipant bystander;
-  ASSIGN_OR_RETURN(bystander.worker, FromProto(message.worker()));
-  bystander.agent_id = CleanStored(message.agent_id());
-  ASSIGN_OR_RETURN(bystander.reason,
-                   StoredEnum("reason", message.reason(), BystanderReason::kNotReported));
-  ASSIGN_OR_RETURN(bystander.state, StoredEnum("state", static_cast<uint32_t>(message.state()),
-                                               WorkerState::kNoTap));
-  bystander.detail = CleanStored(message.detail());
-  return bystander;
+  NonParticipant non_participant;
+  ASSIGN_OR_RETURN(non_participant.worker, FromProto(message.worker()));
+  non_participant.agent_id = CleanStored(message.agent_id());
+  ASSIGN_OR_RETURN(non_participant.reason,
+                   StoredEnum("reason", message.reason(), NonParticipantReason::kNotReported));
+  ASSIGN_OR_RETURN(
+      non_participant.state,
+      StoredEnum("state", static_cast<uint32_t>(message.state()), WorkerState::kNoTap));
+  non_participant.detail = CleanStored(message.detail());
+  return non_participant;
 }
 
 absl::StatusOr<CaptureRecord> Restored(const CaptureId& id, v1::StoredCapture& message) {
@@ -94,8 +95,8 @@ absl::StatusOr<CaptureRecord> Restored(const CaptureId& id, v1::StoredCapture& m
   for (auto& status : *message.mutable_workers()) {
     ASSIGN_OR_RETURN(record.workers.emplace_back(), Restored(id, status));
   }
-  for (const auto& bystander : message.bystanders()) {
-    ASSIGN_OR_RETURN(record.bystanders.emplace_back(), Restored(bystander));
+  for (const auto& non_participant : message.bystanders()) {
+    ASSIGN_OR_RETURN(record.non_participants.emplace_back(), Restored(non_participant));
   }
   for (const auto& text : message.warnings()) record.warnings.push_back(CleanStored(text));
   for (const auto& text : message.end_warnings()) record.end_warnings.push_back(CleanStored(text));
@@ -149,7 +150,8 @@ std::string EncodeCaptureRecord(const CaptureRecord& record) {
   message.set_ended_realtime_ns(record.ended_realtime_ns);
   for (const auto& part : record.agents) ToStored(part, message.add_agents());
   for (const auto& status : record.workers) ToStored(status, message.add_workers());
-  for (const auto& bystander : record.bystanders) ToStored(bystander, message.add_bystanders());
+  for (const auto& non_participant : record.non_participants)
+    ToStored(non_participant, message.add_bystanders());
   for (const auto& text : record.warnings) message.add_warnings(CleanStored(text));
   for (const auto& text : record.end_warnings) message.add_end_warnings(CleanStored(text));
   if (record.begin) {

@@ -87,11 +87,11 @@ CaptureRecord FullCapture() {
   record.agents[1].given_up = true;
   record.agents[1].away_since_realtime_ns = 9;
   record.workers[0].worker_state = WorkerState::kBusyOtherProfiler;
-  record.bystanders = {{.worker = TestStream(1).worker,
-                        .agent_id = "agent-b",
-                        .reason = BystanderReason::kNotSelected,
-                        .state = WorkerState::kClosed,
-                        .detail = "another job"}};
+  record.non_participants = {{.worker = TestStream(1).worker,
+                              .agent_id = "agent-b",
+                              .reason = NonParticipantReason::kNotSelected,
+                              .state = WorkerState::kClosed,
+                              .detail = "another job"}};
   record.end_warnings = {"three"};
   return record;
 }

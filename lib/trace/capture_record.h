@@ -46,7 +46,7 @@ struct CaptureAgentPart {
 
 // Why a worker that existed while a capture ran has no part in it. Values are on the wire and in
 // stores.
-enum class BystanderReason : uint8_t {
+enum class NonParticipantReason : uint8_t {
   kUnspecified = 0,
   kNotSelected = 1,
   kAgentAway = 2,    // the agent of its instance was not connected
@@ -56,7 +56,7 @@ enum class BystanderReason : uint8_t {
 struct NonParticipant {
   WorkerIdentity worker;  // instance_id alone with kAgentAway
   std::string agent_id;
-  BystanderReason reason = BystanderReason::kUnspecified;
+  NonParticipantReason reason = NonParticipantReason::kUnspecified;
   WorkerState state = WorkerState::kUnspecified;
   std::string detail;
   friend bool operator==(const NonParticipant&, const NonParticipant&) = default;
@@ -73,7 +73,7 @@ struct CaptureRecord {
   uint64_t ended_realtime_ns = 0;    // when it became complete or incomplete; 0 before
   std::vector<CaptureAgentPart> agents;
   std::vector<CaptureWorkerStatus> workers;
-  std::vector<NonParticipant> bystanders;
+  std::vector<NonParticipant> non_participants;
   std::vector<std::string> warnings;
   std::vector<std::string> end_warnings;  // added at its end, and again when a late agent finishes
   std::optional<CaptureBegin> begin;      // what all agents were told, except host_raw_ns

@@ -163,7 +163,7 @@ inline constexpr uint32_t kCaptureWorkersMax = 65'536;
 inline constexpr uint32_t kCaptureWarningsMax = 64;
 // Aggregator: workers without a part in a capture that its record names. Further ones are counted
 // in a warning.
-inline constexpr uint32_t kCaptureBystandersMax = 4'096;
+inline constexpr uint32_t kCaptureNonParticipantsMax = 4'096;
 // Aggregator: an agent that disconnected less than this before a capture began is reported as
 // missing from it.
 inline constexpr uint64_t kAgentMissedForNs = 3'600'000'000'000;

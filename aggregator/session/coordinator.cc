@@ -370,7 +370,6 @@ absl::Status Coordinator::Stop(TrackedCapture& capture, bool by_time) {
   const uint64_t in_ns = by_time ? stopping.StopInNs(now) : 0;
   stopping.Stop(now, in_ns);
   RETURN_IF_ERROR(journal_.Commit(capture, std::move(stopping)));
-  // Agents end a snapshot themselves once they have collected the past.
   const CaptureRecord& record = capture.session.record();
   // Agents end a snapshot by themselves once they have collected the past.
   if (by_time && record.spec.mode == CaptureMode::kSnapshot) return absl::OkStatus();

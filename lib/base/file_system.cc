@@ -233,7 +233,6 @@ absl::StatusOr<std::unique_ptr<FileSystem::Lock>> SystemFileSystem::TakeLock(
   // flock needs no write access: on a file system that has become read-only an existing lock file
   // is enough.
   absl::StatusOr<UniqueFd> opened = Open("create", path, O_RDWR | O_CREAT);
-  // A lock needs no writing: on a file system that has become read-only it is there already.
   if (!opened.ok()) {
     auto existing = Open("open", path, O_RDONLY);
     if (existing.ok()) opened = std::move(existing);

@@ -12,9 +12,6 @@
 
 struct evp_mac_ctx_st;
 
-// The packets of clock probes over UDP: a question, and an answer of the same length. Both carry a
-// code that only who has the key of the connection can make; an agent gets that key through its
-// control call. docs/formats/probe.md has the bytes.
 namespace neurontrace {
 
 // The packets of clock probes over UDP: a question, and an answer of the same length. Both carry a

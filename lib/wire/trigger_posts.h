@@ -9,7 +9,6 @@ namespace CLI {
 class App;
 }
 
-// Who may fire triggers with a POST at the health port, which is plain HTTP and knows nobody.
 namespace neurontrace {
 
 // Who may fire triggers by a POST to the health port, which is plain HTTP without authentication.

@@ -116,13 +116,11 @@ WanderPolygon::Farthest WanderPolygon::FindFarthest() const {
   return far;
 }
 
-// Keeps what is at most `offset` for a sign of 1, or at least for -1. Both include the margin, so
-// that the rest has an area. One step of the Sutherland-Hodgman algorithm.
 bool WanderPolygon::ClipAtMost(double offset) { return Clip(1, offset); }
 bool WanderPolygon::ClipAtLeast(double offset) { return Clip(-1, offset); }
 
-// Leaves what is at most `offset` for a sign of 1, at least for -1; both with the margin, so that
-// what is left has an area.
+// Keeps what is at most `offset` for a sign of 1, or at least for -1. Both include the margin, so
+// that the rest has an area. One step of the Sutherland-Hodgman algorithm.
 bool WanderPolygon::Clip(double sign, double offset) {
   const double least = sign > 0 ? Offset().min : -Offset().max;
   if (!(least <= sign * offset)) return false;

@@ -45,9 +45,8 @@ class StoreQuota : public StorageQuota {
                                          std::optional<uint64_t> own_bytes) override;
   // Returns the stored bytes of a capture; 0 if they cannot be read.
   uint64_t StoredBytes(const CaptureId& id) const override;
-  uint64_t FreeBytes() const {  // of the disk; 0: unknown
-    return usage_.FreeBytes().value_or(0);
-  }  // of the disk; 0 if unknown
+  // Returns the free bytes of the disk; 0 if unknown.
+  uint64_t FreeBytes() const { return usage_.FreeBytes().value_or(0); }
   bool HasRoom() const override {
     const uint64_t most = quotas().store_bytes;
     return most == 0 || store_.bytes() < most;

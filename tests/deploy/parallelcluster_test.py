@@ -405,7 +405,7 @@ class Nodes(unittest.TestCase):
         said = self.certificates(self.head, "head", ADDRESS, code=1)
         for words in ("agent.pem is not of", "slurm.key is not the key of", "needs ca.pem, aggregator.pem"):
             self.assertIn(words, said)
-        self.assertIn("see to the certificates", self.configure(self.head, self.package))
+        self.assertIn("renew the certificates", self.configure(self.head, self.package))
 
     def head_of(self, root):
         """A head node that has nothing but its user."""

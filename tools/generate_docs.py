@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the parts of docs/ that follow from the code, or checks that they are up to date.
 
-    tools/generate_docs.py                     write the folder, thread, limit and state tables
+    tools/generate_docs.py                     write the blocks of folders, threads, limits and states
     tools/generate_docs.py --programs DIR      write docs/user/options.md too, from the programs in DIR
     tools/generate_docs.py --check [...]       change nothing; exit 1 and name each block that is out of date
 
@@ -54,13 +54,13 @@ def table(heads, rows):
 def first_sentence(text):
     """The first sentence below the title of a README, without links."""
     paragraph = " ".join(text.split("\n\n")[1].split()) if "\n\n" in text else ""
-    paragraph = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", paragraph)
-    return re.match(r".*?(?=\.(?: [A-Z`*]|$)|$)", paragraph).group()
+    sentence = re.match(r".*?(?=\.(?: [A-Z`*\[]|$)|$)", paragraph).group()
+    return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", sentence)
 
 
 def folders(root):
     layers = check_layers.Layers.parse(read(root, "tools/layers.txt"))
-    rows = []
+    items = []
     for pattern, (names, line) in layers.may_include.items():
         folder = pattern.removesuffix("/**")
         readme = os.path.join(folder, "README.md")
@@ -72,9 +72,10 @@ def folders(root):
         libraries = sorted({prefix.strip("/") for prefix, places, _ in layers.only for place in places
                             if layers.folder_of(place.removesuffix("/**") + "/x.h") == pattern})
         may = ["anything" if name == "*" else f"`{name.removesuffix('/**')}`" for name in names]
-        may += [f"<{library}>" for library in libraries]
-        rows.append([f"[`{folder}/`](../../{readme})", job, " ".join(may).replace("<", "&lt;") or "-"])
-    return table(["folder", "its one job", "may include"], rows)
+        may += [f"`<{library}>`" for library in libraries]
+        includes = f" May include: {', '.join(may)}." if may else ""
+        items.append(f"- [`{folder}/`](../../{readme}): {job}.{includes}\n")
+    return "".join(items)
 
 
 # --- Threads ------------------------------------------------------------------------------------
@@ -239,6 +240,14 @@ def limit_files(root):
     return [f"lib/trace/{name}" for name in shared] + ["lib/validate/limits.h", *TAP_LIMITS]
 
 
+def limit_item(comment, lines):
+    """A group of constants as an item of a list: what they limit, and a line for each if there are several."""
+    if len(lines) == 1:
+        return f"- {lines[0]}" + (f". {comment}\n" if comment else "\n")
+    indent = "  " if comment else ""
+    return (f"- {comment}\n" if comment else "") + "".join(f"{indent}- {line}\n" for line in lines)
+
+
 def limits(root):
     paths = [path for path in limit_files(root) if os.path.exists(os.path.join(root, path))]
     headers = {path: groups_of(read(root, path)) for path in paths}
@@ -250,24 +259,23 @@ def limits(root):
             if value is not None:
                 known[name] = value
     for path, (about, found) in headers.items():
-        rows = []
+        items = []
         for comment, group in found:
             kept = [name for name, _, _ in group if not name.startswith("kNo")
                     and (path not in TAP_LIMITS or re.search(r"M(?:ax|in)|Default|Timeout", name))]
-            shown = [f"`{name}` {with_unit(name, value_of(expression, known))}" + (f" ({remark})" if remark else "")
+            shown = [f"`{name}`: {with_unit(name, value_of(expression, known))}" + (f" ({remark})" if remark else "")
                      for name, expression, remark in group if name in kept and value_of(expression, known) is not None]
             if shown:
-                rows.append(["<br>".join(shown), comment if group[0][0] in kept else ""])
+                items.append(limit_item(comment if group[0][0] in kept else "", shown))
         about = "" if path in TAP_LIMITS else about
-        out.append(f"\n## [{path}](../../{path})\n{about}{chr(10) * 2 if about else chr(10)}"
-                   + table(["limit", "of what, and what happens at it"], rows))
+        out.append(f"\n## [{path}](../../{path})\n{about}{chr(10) * 2 if about else chr(10)}" + "".join(items))
     return "".join(out).lstrip("\n")
 
 
 # --- Options ------------------------------------------------------------------------------------
 
-def option_row(name, text):
-    """One line of a --help as CLI11 writes it: NAMES TYPE:CHECKS=DEFAULT (Env:VARIABLE) Needs: OTHER ..."""
+def option_item(name, text):
+    """An item of a list from one line of a --help: NAMES TYPE:CHECKS=DEFAULT (Env:VARIABLE) Needs: OTHER ..."""
     match = re.match(r"((?:-{1,2}[\w-]+(?:\{\w+\})?,?)+|[\w-]+) ?(.*)$", name)
     names, rest = match.groups()
     variable = re.search(r" ?\(Env:(\w+)\)", rest)
@@ -288,8 +296,10 @@ def option_row(name, text):
     if rest.endswith("..."):
         takes = f"{takes}, repeatable".lstrip(", ")
     names = ", ".join(f"`{one}`" for one in re.sub(r"\{\w+\}", "", names).split(","))
+    takes = "; ".join([takes] * bool(takes) + [f"default `{shown}`"] * bool(shown))
     notes = [text.rstrip(".")] + ([f"Environment: `{variable.group(1)}`"] if variable else [])
-    return [names, takes, f"`{shown}`" if shown else "", ". ".join(notes).replace("<", "&lt;")]
+    end = "" if notes[-1].endswith("…") else "."
+    return f"- {names}{f' ({takes})' if takes else ''}: {'. '.join(notes)}{end}\n".replace("<", "&lt;")
 
 
 def command_options(program, words):
@@ -297,9 +307,9 @@ def command_options(program, words):
     title = " ".join([os.path.basename(program), *words])
     out = f"\n## {title}\n{told.description}\n"
     entries = [entry for heading in ("Positionals:", "Options:") for entry in told.entries[heading]]
-    rows = [option_row(name, text) for name, text in entries if not name.startswith(("-h,", "--version"))]
-    if rows:
-        out += "\n" + table(["option", "takes", "default", "meaning"], rows)
+    items = [option_item(name, text) for name, text in entries if not name.startswith(("-h,", "--version"))]
+    if items:
+        out += "\n" + "".join(items)
     return out + "".join(command_options(program, [*words, command]) for command in told.commands())
 
 

@@ -50,15 +50,15 @@ class Pages(Tree):
 
     def test_folders(self):
         text = generate_docs.folders(self.root)
-        self.assertIn("| What e.g. any daemon needs | - |", text)
-        self.assertIn("| Sends chunks | `lib/base` &lt;rocksdb> |", text)
+        self.assertIn("- [`lib/base/`](../../lib/base/README.md): What e.g. any daemon needs.\n", text)
+        self.assertIn("agent/README.md): Sends chunks. May include: `lib/base`, `<rocksdb>`.\n", text)
         os.remove(os.path.join(self.root, "agent/README.md"))
         self.write("docs/developer/ARCHITECTURE.md", PAGE.format("folders"))
         self.assertEqual(self.generate()[0], 1)
         self.assertEqual(generate_docs.out_of_date(self.root)[0][0], "agent/README.md")
 
     def test_options_that_no_program_has_are_found(self):
-        self.write("docs/user/options.md", "| `--listen`, `--token-file` | |\n")
+        self.write("docs/user/options.md", "- `--listen`, `--token-file`: Both.\n")
         self.write("docs/user/cli.md", "Give `--listen HOST` or `--token-file`, `--quota-…` as well\nand `--gone-by X`.\n")
         self.assertEqual(generate_docs.out_of_date(self.root), [("docs/user/cli.md", 2, "no program has the option --gone-by")])
 
@@ -116,27 +116,34 @@ class Limits(Tree):
         for name, expression, shown in (("kXBytesMax", "size_t{64} << 20", "64 MiB"), ("kXBytes", "1'000", "1,000 bytes"),
                                         ("kXNs", "7ull * 24 * 3'600'000'000'000", "7 d"), ("kXMax", "1u << 20", "1,048,576"),
                                         ("kXMsMax", "0x10", "16 ms"), ("kXTimesMin", "1.1", "1.1")):
-            self.assertIn(f"| `{name}` {shown} | About. |",
+            self.assertIn(f"- `{name}`: {shown}. About.\n",
                           self.limits(f"namespace x {{\n// About.\ninline constexpr auto_t {name} = {expression};\n"))
 
     def test_constants_share_the_comment_before_them(self):
         text = self.limits("// Of all.\nnamespace x {\n// Two\n// lines.\ninline constexpr int kB = kA * 2;  // beyond: cut\n"
                            "inline constexpr int kA =\n    3;\nstatic_assert(kA < kB);\n\ninline constexpr int kC = 4;\n")
         self.assertIn("Of all.", text)
-        self.assertIn("| `kB` 6 (beyond: cut)<br>`kA` 3 | Two lines. |\n| `kC` 4 |  |\n", text)
+        self.assertIn("- Two lines.\n  - `kB`: 6 (beyond: cut)\n  - `kA`: 3\n- `kC`: 4\n", text)
+
+    def test_constants_without_a_comment_are_items_of_their_own(self):
+        text = self.limits("namespace x {\ninline constexpr int kA = 1;\ninline constexpr int kB = 2;\n")
+        self.assertIn("\n\n- `kA`: 1\n- `kB`: 2\n", text)
 
 
 class Options(unittest.TestCase):
-    def test_rows(self):
-        row = generate_docs.option_row
-        self.assertEqual(row("--listen TEXT=127.0.0.1:9400 (Env:NT_LISTEN)", "Address."),
-                         ["`--listen`", "text", "`127.0.0.1:9400`", "Address. Environment: `NT_LISTEN`"])
-        self.assertEqual(row("-o,--output TEXT:{text,json}=text", "How")[:3], ["`-o`, `--output`", "text, json", "`text`"])
-        self.assertEqual(row("--bytes UINT:SIZE:UINT in [1048576 - 2097152]=1048576", "Size")[1:3],
-                         ["1 MiB to 2 MiB", "`1 MiB`"])
-        self.assertEqual(row("--scan,--no-scan{false}", "Look"), ["`--scan`, `--no-scan`", "", "", "Look"])
-        self.assertEqual(row("--dir TEXT ...", "Where")[1], "text, repeatable")
-        self.assertEqual(row("FILE TEXT REQUIRED", "What")[0], "`FILE`")
+    def test_items(self):
+        item = generate_docs.option_item
+        for name, text, shown in (
+                ("--listen TEXT=127.0.0.1:9400 (Env:NT_LISTEN)", "Address.",
+                 "`--listen` (text; default `127.0.0.1:9400`): Address. Environment: `NT_LISTEN`."),
+                ("-o,--output TEXT:{text,json}=text", "How", "`-o`, `--output` (text, json; default `text`): How."),
+                ("--bytes UINT:SIZE:UINT in [1048576 - 2097152]=1048576", "Size",
+                 "`--bytes` (1 MiB to 2 MiB; default `1 MiB`): Size."),
+                ("--scan,--no-scan{false}", "Look", "`--scan`, `--no-scan`: Look."),
+                ("--dir TEXT ...", "Where <it> is", "`--dir` (text, repeatable): Where &lt;it> is."),
+                ("--state TEXT", "In this state: idle, …", "`--state` (text): In this state: idle, …"),
+                ("FILE TEXT REQUIRED", "What", "`FILE` (text): What.")):
+            self.assertEqual(item(name, text), f"- {shown}\n")
 
 
 if __name__ == "__main__":

@@ -205,6 +205,16 @@ def check_sentences(source, report):
                    f"{tidy_sentences.MAX_WORDS}: make it two")
 
 
+def check_cells(source, report):
+    """Decisions are left as they were made."""
+    if not source.path.endswith(".md") or source.path.startswith("docs/decisions/"):
+        return
+    for number, words in tidy_sentences.cells(source.lines):
+        if len(words) > tidy_sentences.MAX_CELL_WORDS:
+            report(number, f"the cell '{' '.join(words[:6])} ...' has {len(words)} words; a table cell has at most "
+                   f"{tidy_sentences.MAX_CELL_WORDS}: put the rest into sentences below the table")
+
+
 def check_places(source, report):
     """What a row of where_things_are.md names stands in the file that the row links to."""
     if source.path != "docs/developer/where_things_are.md" or source.root is None:
@@ -338,7 +348,9 @@ RULES = [
     Rule("machine-path", "no absolute path of a developer's machine", check_machine_paths),
     Rule("link", "links between documents and to code lead somewhere", check_links),
     Rule("long-sentence", f"{tidy_sentences.MAX_WORDS} words a sentence in Markdown, "
-         "code and the table of options left out", check_sentences),
+         "code and the list of options left out", check_sentences),
+    Rule("long-cell", f"{tidy_sentences.MAX_CELL_WORDS} words a table cell in Markdown, outside docs/decisions",
+         check_cells),
     Rule("place", "docs/developer/where_things_are.md names what is in the files that it links to", check_places),
     Rule("file-table", "a table in a folder's README names files of that folder", check_file_table),
     Rule("decision-index", "docs/developer/ARCHITECTURE.md lists every decision", check_decision_index),

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the sentences of a Markdown page: in paragraphs, list items, headings and table cells."""
+"""Finds the sentences of a Markdown page, in paragraphs, list items, headings and table cells, and the table cells."""
 
 import re
 
 MAX_WORDS = 40
+MAX_CELL_WORDS = 25
 
-# Nothing in here is prose: a block of code, and the table of options, whose words are those of --help.
+# Nothing in here is prose: a block of code, and the list of options, whose words are those of --help.
 FENCE = re.compile(r"\s*(?:```|~~~)")
 LEFT_OUT = re.compile(r"<!-- generated: options -->")
 END_OF_LEFT_OUT = re.compile(r"<!-- end of generated -->")
@@ -38,9 +39,22 @@ def blocks(lines):
         text.append(ITEM.sub("", line).strip())
 
 
+def prose(text):
+    """The text with code in backquotes as one word, and a link as its text."""
+    return CODE_OR_TARGET.sub(lambda match: "`code`" if match.group(1) else "]", text)
+
+
 def sentences(lines):
-    """Yields (line number, words) of each sentence; code in backquotes counts as one word, a link as its text."""
+    """Yields (line number, words) of each sentence."""
     for number, text in blocks(lines):
-        prose = CODE_OR_TARGET.sub(lambda match: "`code`" if match.group(1) else "]", text)
-        for sentence in SENTENCE_END.split(prose):
+        for sentence in SENTENCE_END.split(prose(text)):
             yield number, sentence.split()
+
+
+def cells(lines):
+    """Yields (line number, words) of each cell of a table."""
+    in_code = False
+    for number, line in enumerate(lines, 1):
+        in_code ^= bool(FENCE.match(line))
+        if not in_code and line.lstrip().startswith("|"):
+            yield from ((number, prose(cell).replace("<br>", " ").split()) for cell in CELL_EDGE.split(line))

@@ -244,6 +244,32 @@ class Sentences(unittest.TestCase):
         self.assertEqual(rules_of("docs/x.txt", self.LONG + "\n"), [])
 
 
+class Cells(unittest.TestCase):
+    FULL = "word " * 25
+
+    def lines_of(self, text, path="docs/x.md"):
+        return [line for line, rule in rules_of(path, text) if rule == "long-cell"]
+
+    def test_up_to_the_limit(self):
+        self.assertEqual(self.lines_of(f"| a | b |\n| --- | --- |\n| {self.FULL}| {self.FULL}|\n"), [])
+        self.assertEqual(self.lines_of(f"| a | b |\n| --- | --- |\n| {self.FULL}more | |\n"), [3])
+        self.assertEqual(self.lines_of(f"| Short.<br>{self.FULL}|\n"), [1])
+
+    def test_code_is_a_word_and_a_link_its_text(self):
+        self.assertEqual(self.lines_of(f"| {'word ' * 23}`a b c` [d](e-{'f' * 9}) |\n"), [])
+        self.assertEqual(self.lines_of(f"| {'word ' * 24}`a b c` [d](e) |\n"), [1])
+
+    def test_generated_tables_too(self):
+        self.assertEqual(self.lines_of(f"<!-- generated: options -->\n| {self.FULL}more |\n<!-- end of generated -->\n"), [2])
+
+    def test_what_is_no_cell_of_a_page(self):
+        cell = f"| {self.FULL}more |\n"
+        self.assertEqual(self.lines_of(f"```\n{cell}```\n"), [])
+        self.assertEqual(self.lines_of(f"{self.FULL}more\n"), [])
+        self.assertEqual(self.lines_of(cell, "docs/decisions/0001-a.md"), [])
+        self.assertEqual(self.lines_of(cell, "docs/x.txt"), [])
+
+
 class Sleeps(unittest.TestCase):
     def test_in_tests(self):
         for text in ("std::this_thread::sleep_for(1s);", "usleep(5);", "absl::SleepFor(d);", "sleep(1);"):

@@ -6,11 +6,16 @@
 
 namespace neurontrace {
 
+// How it works: the reader thread fills read_, the preparer moves entries from read_ to ready_, and
+// Take empties ready_; without a preparer, the reader fills ready_ itself. Each queue has one
+// producer and one consumer, so that batches keep their order. held_ counts the entries of both
+// queues and those in preparation, and bounds them by kBatchesMax.
 BatchPipe::BatchPipe(TimelineReader& reader, Prepare prepare)
     : reader_(reader), prepare_(std::move(prepare)), reading_([this] { Read(); }) {
   if (prepare_ != nullptr) preparing_ = std::thread([this] { PrepareAll(); });
 }
 
+// A thread that waits sees stop_ and returns; one that reads or prepares finishes its batch first.
 BatchPipe::~BatchPipe() {
   {
     const MutexLock lock(mutex_);
@@ -21,6 +26,7 @@ BatchPipe::~BatchPipe() {
   if (preparing_.joinable()) preparing_.join();
 }
 
+// The body of the reader thread. Returns after the entry that is the last, or once stop_ is set.
 void BatchPipe::Read() {
   while (true) {
     Entry entry;
@@ -33,6 +39,7 @@ void BatchPipe::Read() {
         idle_.pop_back();
       }
     }
+    // Nobody else uses the reader until the threads have ended, so it needs no lock of its own.
     // Outside the lock: this is where the time goes.
     const absl::StatusOr<bool> more = reader_.Next(entry.batch);
     entry.counts = reader_.counts();
@@ -51,6 +58,7 @@ void BatchPipe::Read() {
   }
 }
 
+// The body of the preparer thread. Passes the last entry on unprepared, because it has no record.
 void BatchPipe::PrepareAll() {
   assert(prepare_ != nullptr);
   bool is_last = false;
@@ -74,6 +82,7 @@ void BatchPipe::PrepareAll() {
 }
 
 absl::StatusOr<bool> BatchPipe::Take(TimelineBatch& batch) {
+  // The records point into the windows, so they are cleared first.
   // What the windows hold is freed here: on the taker's thread and outside the lock.
   batch.records.clear();
   batch.windows.clear();
@@ -91,6 +100,7 @@ absl::StatusOr<bool> BatchPipe::Take(TimelineBatch& batch) {
   counts_ = entry.counts;
   batch = std::move(entry.batch);
   if (!status.ok()) return status;
+  // The caller gets an empty batch with the last entry.
   return !entry.is_last;
 }
 

@@ -46,8 +46,10 @@ class BatchPipe {
   struct Entry {
     TimelineBatch batch;
     TimelineCounts counts;
+    // The end or an error: the batch has no records.
     bool is_last = false;
   };
+  // The bodies of the two threads.
   void Read();
   void PrepareAll();
 
@@ -57,6 +59,8 @@ class BatchPipe {
   TimelineCounts counts_;
 
   Mutex mutex_;
+  // Signals any change of the fields below. Three threads wait on it for different conditions, so
+  // that every signal must reach all of them.
   CondVar changed_;
   // To be prepared, oldest first.
   std::deque<Entry> read_ NT_GUARDED_BY(mutex_);
@@ -66,7 +70,9 @@ class BatchPipe {
   size_t held_ NT_GUARDED_BY(mutex_) = 0;
   // Taken and returned: their memory is reused.
   std::vector<TimelineBatch> idle_ NT_GUARDED_BY(mutex_);
+  // The reader's error, which Take returns together with the last entry.
   absl::Status status_ NT_GUARDED_BY(mutex_);
+  // Set by the destructor: both threads must return without waiting for room.
   bool stop_ NT_GUARDED_BY(mutex_) = false;
 
   std::thread reading_;

@@ -11,6 +11,8 @@
 namespace neurontrace {
 namespace {
 
+// Returns the number of lost events as a text that begins a sentence; `events` is a lower bound if
+// `is_unknown`.
 // An uncounted loss must never read as 0.
 std::string LostText(uint64_t events, bool is_unknown) {
   if (!is_unknown) return fmt::format("{}", events);
@@ -52,12 +54,15 @@ void ForEachWarning(
   if (header.certificate != nullptr) {
     const EventAccount& account = header.certificate->account;
     if (!account.whole()) add(DroppedText(account, IsAllUnreadable(header)), "Missing Data");
+    // The sum over all streams precedes the single losses below, because readers may look at the
+    // first warnings only.
     // The verdict is written even if it is good: a reader of the file alone should know that
     // nothing is missing.
     add(header.certificate->verdict, "Capture");
     for (const std::string& finding : header.certificate->findings) add(finding, "Missing Data");
   }
   for (const std::string& warning : warnings) add(warning, "Capture");
+  // Suspensions and losses share one limit, and are listed stream by stream.
   size_t losses = 0;
   for (const TimelineStream& stream : header.streams) {
     for (const Loss& gap : stream.description.gaps) {
@@ -72,6 +77,7 @@ void ForEachWarning(
     for (const Loss& loss : stream.description.losses) {
       // The capture's budget left these out, and events in the stream itself show that.
       if (IsLeftOut(loss)) continue;
+      // Suspensions are listed among the gaps above.
       if (IsGivenWay(loss)) continue;
       if (++losses > kLossWarningsMax) continue;
       add(fmt::format("{} trace events of {} were lost ({}, {}){}{}",
@@ -94,6 +100,8 @@ std::optional<std::string> WindowWarning(const TimelineReader& reader, uint64_t 
       static_cast<double>(lookback_ns) * 1e-9);
 }
 
+// gmtime_r instead of a library for time zones: the vendor writes UTC only. Every value of 64 bits
+// of nanoseconds is a year below 2555, so that gmtime_r cannot fail.
 std::string VendorTimeText(uint64_t epoch_ns) {
   const auto seconds = static_cast<time_t>(epoch_ns / 1'000'000'000);
   tm parts{};

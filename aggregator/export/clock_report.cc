@@ -14,8 +14,10 @@
 namespace neurontrace {
 namespace {
 
+// Instances that one sentence names before it counts the others.
 constexpr size_t kInstancesNamed = 4;
 
+// Returns the absolute value, which for INT64_MIN fits the unsigned type only.
 uint64_t Magnitude(int64_t amount) {
   return amount < 0 ? 0 - static_cast<uint64_t>(amount) : static_cast<uint64_t>(amount);
 }
@@ -66,6 +68,7 @@ void WriteInstance(const InstanceClock& clock, JsonWriter& out) {
   out.Close(']').Member("findings_left_out", findings.left_out).Close('}');
 }
 
+// Writes the sums over all device clocks of the capture; times are in nanoseconds.
 void WriteDevices(const DeviceSummary& devices, JsonWriter& out) {
   out.Open('{').Member("known", devices.known).Member("unknown", devices.unknown);
   out.Member("bound_max_ns", devices.bound_ns);
@@ -74,6 +77,7 @@ void WriteDevices(const DeviceSummary& devices, JsonWriter& out) {
   out.Member("restarts", devices.restarts).Close('}');
 }
 
+// Writes one check whether collective operations left before every member had entered.
 void WriteOrder(const OrderCheck& check, JsonWriter& out) {
   out.Open('{').Member("job", check.job).Member("world_size", check.world_size);
   out.Member("event_type", check.event_type).Member("events", check.events);
@@ -116,6 +120,8 @@ TimedFindings FindingsOf(const InstanceClock& clock, size_t findings_max) {
     timed.left_out = timed.findings.size() - findings_max;
     timed.findings.resize(findings_max);
   }
+  // A finding has raw times of its host; the model leads to the reference clock. Extrapolation can
+  // exceed the largest time that exports can show.
   for (TimedFinding& finding : timed.findings) {
     finding.begin_ns =
         std::min(EvaluateClock(clock.model, finding.finding->x_begin_ns).estimate.y_ns, kTimeMaxNs);
@@ -132,6 +138,7 @@ ClockReport::ClockReport(const CaptureClocks* clocks, bool is_raw,
     version_ = clocks->version;
     is_final_ = clocks->is_final;
   }
+  // Many streams of one host share a clock: each boot of an instance counts once.
   std::set<std::pair<std::string, std::string>> seen;
   for (const StreamIdentity* stream : streams) {
     // A reboot starts another clock, so that one instance can have two.
@@ -174,6 +181,7 @@ uint32_t ClockReport::algorithm_version() const {
   return version;
 }
 
+// One instance without a bound makes the whole export one without a bound.
 std::optional<uint64_t> ClockReport::bound_max_ns() const {
   std::optional<uint64_t> bound_ns;
   for (const InstanceClock* clock : known_) {

@@ -28,7 +28,7 @@ struct TimedFindings {
 // kept first, then those with the largest amounts. A pure function.
 TimedFindings FindingsOf(const InstanceClock& clock, size_t findings_max);
 // Returns "break", "rejected evidence", "route change" or "inconsistent".
-std::string_view ToString(ClockFindingKind kind);  // "break", "rejected evidence", …
+std::string_view ToString(ClockFindingKind kind);
 
 // The description, in an export, of the clocks of the instances in it. Borrows the clocks, which
 // must outlive it.
@@ -71,15 +71,20 @@ class ClockReport {
   std::string Json() const;
 
  private:
+  // The sentence about instances alone, without streams that have their own time.
   std::string HostWords() const;
 
+  // nullptr: nothing is known of any clock.
   const CaptureClocks* clocks_;
   bool is_raw_ = false;
   uint32_t version_ = 0;
   bool is_final_ = false;
+  // Of the instances in the export, by id; points into clocks_.
   std::vector<const InstanceClock*> known_;
   std::vector<std::string> unknown_;  // instance ids
+  // Boots of instances, known and unknown: a rebooted instance counts twice.
   size_t instances_ = 0;
+  // Streams whose times no clock of an instance stamped.
   size_t own_times_ = 0;
 };
 

@@ -38,6 +38,8 @@ constexpr std::string_view kSummaryJsonName = "summary.json";
 constexpr std::string_view kXSpaceName = "xspace";
 constexpr std::string_view kParquetName = "system_profile.parquet";
 
+// The following functions are ExportFormat::make of one format each. They may ignore options that
+// CheckExportOptions (lib/wire/export_options.h) has refused for their format.
 absl::StatusOr<std::unique_ptr<Exporter>> MakePftrace(const ExportRequest& request,
                                                       OutputFiles& files) {
   PftraceExporter::Options options;
@@ -52,6 +54,7 @@ absl::StatusOr<std::unique_ptr<Exporter>> MakePftrace(const ExportRequest& reque
                                .is_gzip = request.compression == ExportCompression::kGzip},
                               files);
   }
+  // kPackets is PftraceExporter's own compression: the file around the packets stays as it is.
   const ExportCompression whole = request.compression == ExportCompression::kPackets
                                       ? ExportCompression::kNone
                                       : request.compression;
@@ -110,6 +113,8 @@ absl::StatusOr<std::unique_ptr<Exporter>> MakeXSpace(const ExportRequest& reques
   return std::make_unique<XSpaceExporter>(std::move(options), files);
 }
 
+// The table of formats, in the order in which error messages list them. Their names are those of
+// lib/trace/export_traits.h.
 constexpr std::array<ExportFormat, 7> kFormats = {
     ExportFormat{"perfetto", kPftraceName, MakePftrace, true},
     ExportFormat{"json", kJsonName, MakeJson},
@@ -127,6 +132,7 @@ ExportProgress ProgressOf(const TimelineCounts& counts, const Exporter& exporter
           .bytes_written = exporter.bytes_written()};
 }
 
+// Returns the options of the reading that yields the batches; the maps of the clocks are borrowed.
 TimelineOptions OptionsOf(const ExportRequest& request) {
   TimelineOptions options;
   options.filter = request.filter;
@@ -137,6 +143,8 @@ TimelineOptions OptionsOf(const ExportRequest& request) {
   return options;
 }
 
+// Removes the oldest entries once there are twice as many as finders can use. Erasing a whole
+// million at once keeps the amortised cost of an entry constant.
 // Finders remember only the latest preparations of each stream, so that older ones need no memory.
 void KeepLatestPreparations(std::vector<EarlierPreparation>& preparations) {
   constexpr size_t kEnough = 1'000'000;
@@ -152,6 +160,7 @@ absl::Status LookBeforeWindow(ChunkSource& source, const ExportRequest& request,
   const uint64_t start_ns = request.filter.window_start_ns;
   if (start_ns == 0) return absl::OkStatus();
   header.begin_ns = std::max(header.begin_ns, start_ns);
+  // A window of one nanosecond yields only what reaches into the start, the earliest first.
   TimelineOptions options = OptionsOf(request);
   const uint64_t lookback_ns = options.lookback_ns;
   options.filter.window_end_ns = std::min(request.filter.window_end_ns, start_ns + 1);
@@ -165,6 +174,7 @@ absl::Status LookBeforeWindow(ChunkSource& source, const ExportRequest& request,
     header.begin_ns = std::min(header.begin_ns, batch.records.front()->start_ns);
     break;
   }
+  // The second reading covers the time before the window, for preparations alone.
   options = OptionsOf(request);
   ASSIGN_OR_RETURN(options.filter.event_types, EventFilter::Parse({"kbl_exec_pre"}));
   // Twice the lookback: a span that began that long before the window may itself have been prepared
@@ -180,6 +190,7 @@ absl::Status LookBeforeWindow(ChunkSource& source, const ExportRequest& request,
     for (const TimelineRecord* record : batch.records) {
       const ShapeFields& about = fields.Of(*record->shape);
       const auto exec_id = StartNumber(*record, about, DerivedField::kExecId);
+      // A span without its start has the time of its stop, which would make it a later preparation.
       const bool is_whole = about.type == DerivedType::kPrepare && exec_id &&
                             record->kind == RecordKind::kSpan && (record->flags & kStartLost) == 0;
       if (!is_whole) continue;
@@ -191,6 +202,8 @@ absl::Status LookBeforeWindow(ChunkSource& source, const ExportRequest& request,
   }
 }
 
+// Collects what exporters learn before the first batch. Reads the names in framework files, which
+// takes time in proportion to these files. `room` bounds the memory of all names together.
 absl::StatusOr<TimelineHeader> HeaderOf(ChunkSource& source, const TimelineReader& reader,
                                         const ExportRequest& request) {
   TimelineHeader header;
@@ -231,6 +244,10 @@ absl::StatusOr<const ExportFormat*> FindExportFormat(std::string_view name) {
   return InvalidArgument("export: '{}' is no format; there are {}", name, fmt::join(known, ", "));
 }
 
+// How an export runs: the files are opened, the header is collected, and the exporter begins. Then
+// the pipe's threads read and prepare batches while this thread writes them. After the last batch,
+// the exporter may read parts of the capture once more (SideReader), and finishes its files. After
+// an error the files stay unclosed, so that their receivers discard them.
 absl::StatusOr<ExportSummary> ExportCapture(ChunkSource& source, const ExportFormat& format,
                                             const ExportRequest& request, OutputFiles& files,
                                             const ProgressCallback& progress) {

@@ -32,6 +32,7 @@ enum class ExportCompression : uint8_t {
 // What to export and how. A plain value that borrows clocks and certificate; both must outlive the
 // export.
 struct ExportRequest {
+  // Its window is [start, end) in reference nanoseconds, unless raw_clocks is set.
   TimelineFilter filter;
   const CaptureClocks* clocks = nullptr;  // nullptr: nothing is known of any clock
   // Exports every time as its host stamped it, whatever is known. The filter's window is then one
@@ -45,6 +46,7 @@ struct ExportRequest {
   std::vector<std::string> secondary_group;
   // Omits arrows between related events.
   bool no_flows = false;
+  // Refused with INVALID_ARGUMENT by formats that do not support it.
   ExportCompression compression = ExportCompression::kNone;
   // Divides an export into files of about this size, if its format supports that. 0: one file.
   uint64_t max_file_bytes = 0;
@@ -64,6 +66,7 @@ struct ExportRequest {
 
 // How far an export has come. `spans` and `bytes_written` grow up to its end.
 struct ExportProgress {
+  // Chunks of the selected streams.
   uint64_t chunks_read = 0;
   uint64_t chunks_total = 0;
   uint64_t spans = 0;
@@ -118,6 +121,7 @@ struct TimelineHeader {
 class Exporter {
  public:
   virtual ~Exporter() = default;
+  // Called once, before any batch. `header` outlives the exporter's last call.
   virtual absl::Status Begin(const TimelineHeader& header) = 0;
   // Returns whether the exporter derives something from a batch before those ahead of it are
   // written. Then Prepare may be called for every batch before its Write, or for none: in their

@@ -14,6 +14,7 @@ namespace {
 
 using Part = Grouping::Part;
 
+// A part with the option that names it, and the groups in which the vendor allows it.
 struct PartName {
   std::string_view name;
   Part part;
@@ -29,6 +30,8 @@ constexpr std::array kParts = {
     PartName{"thread_id", Part::kThreadId, true, true},
 };
 
+// Returns the parts in the order of their first mention. Fails with INVALID_ARGUMENT for an unknown
+// name, and for one that this kind of group does not allow.
 absl::StatusOr<std::vector<Part>> ParseParts(const std::vector<std::string>& names, bool primary) {
   std::vector<Part> parts;
   for (const std::string& name : names) {
@@ -69,6 +72,8 @@ bool Grouping::Has(const std::vector<Part>& parts, Part part) {
   return std::find(parts.begin(), parts.end(), part) != parts.end();
 }
 
+// The prefixes "pid", "nc" and "tid" are the vendor's, and keep equal numbers of different kinds
+// apart. The label of a rank has its own prefix.
 std::string Grouping::Text(Part part, const TimelineStream& stream, uint64_t thread_id) {
   const StreamIdentity& identity = stream.description.identity;
   switch (part) {

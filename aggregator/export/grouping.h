@@ -15,6 +15,7 @@ namespace neurontrace {
 // options. Constant after Parse, so that any thread may use it.
 class Grouping {
  public:
+  // The parts that a label can have, in the vendor's terms.
   enum class Part : uint8_t { kInstanceId, kProcessId, kWorkerGid, kLncIdx, kThreadId };
 
   // Takes names as the vendor writes them. Empty lists mean instance_id,process_id and
@@ -38,10 +39,13 @@ class Grouping {
   static std::string Text(Part part, const TimelineStream& stream, uint64_t thread_id);
 
  private:
+  // Returns whether the list contains the part.
   static bool Has(const std::vector<Part>& parts, Part part);
+  // Joins the texts of the parts with '-', without those that are not known for the stream.
   static std::string Label(const std::vector<Part>& parts, const TimelineStream& stream,
                            uint64_t thread_id);
 
+  // In the order of the labels; never empty after Parse, and without repetitions.
   std::vector<Part> primary_;
   std::vector<Part> secondary_;
 };

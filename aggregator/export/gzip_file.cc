@@ -19,6 +19,8 @@ constexpr int kGzipMemoryLevel = 8;       // zlib's default
 // Traces are repetitive: higher levels take twice the time for a tenth of the size.
 constexpr int kGzipLevel = 3;
 
+// A stream of zlib in front of a file. Memory is that of zlib (about 256 KiB) and of one buffer,
+// whatever the file's size. A file that was not closed lacks gzip's trailer, which readers report.
 class GzipFile : public OutputFile {
  public:
   explicit GzipFile(std::unique_ptr<OutputFile> file) : file_(std::move(file)) {}
@@ -26,6 +28,7 @@ class GzipFile : public OutputFile {
   GzipFile(const GzipFile&) = delete;
   GzipFile& operator=(const GzipFile&) = delete;
 
+  // Must be called once, before Write. Returns false if zlib has no memory.
   bool Begin() {
     return deflateInit2(&stream_, kGzipLevel, Z_DEFLATED, kGzipWindowBits, kGzipMemoryLevel,
                         Z_DEFAULT_STRATEGY) == Z_OK;
@@ -33,6 +36,7 @@ class GzipFile : public OutputFile {
 
   absl::Status Write(std::string_view bytes) override {
     while (!bytes.empty()) {
+      // avail_in has 32 bits, so that larger texts are passed in pieces.
       const size_t size = std::min(bytes.size(), size_t{UINT_MAX});
       RETURN_IF_ERROR(Deflate(bytes.substr(0, size), Z_NO_FLUSH));
       bytes.remove_prefix(size);
@@ -46,6 +50,8 @@ class GzipFile : public OutputFile {
   }
 
  private:
+  // Compresses all of `bytes`. With Z_FINISH it also writes the trailer, after which only Close of
+  // the file may follow.
   absl::Status Deflate(std::string_view bytes, int flush) {
     // zlib only reads its input; the type of next_in lacks const for historical reasons.
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));

@@ -12,6 +12,8 @@ bool IsNameCharacter(char c) {
          std::string_view("._-=+@").find(c) != std::string_view::npos;
 }
 
+// Returns whether the text may be one part of a path. "." and ".." would leave the directory, and
+// an empty part would make the path absolute or ambiguous.
 bool IsPart(std::string_view part) {
   if (part.empty() || part == "." || part == "..") return false;
   for (const char c : part) {
@@ -24,6 +26,7 @@ bool IsPart(std::string_view part) {
 
 bool IsOutputName(std::string_view name) {
   if (name.size() > limits::kExportNameBytesMax) return false;
+  // Every part is checked, so that an absolute path fails with its empty first part.
   while (true) {
     const size_t slash = name.find('/');
     if (!IsPart(name.substr(0, slash))) return false;

@@ -13,6 +13,7 @@
 namespace neurontrace {
 namespace {
 
+// The only events of the runtime that report what is in use of a device's memory.
 constexpr std::string_view kMemoryEventTypes[] = {"nrt_dma_mem_alloc", "nrt_dma_mem_dealloc"};
 
 }  // namespace
@@ -36,6 +37,7 @@ void SideReader::Note(const TimelineReader& reader, uint64_t& counted, ExportSum
 
 absl::Status SideReader::ReadHostSamples(std::string_view event_type, const HostSampleTaker& take,
                                          ExportSummary& summary) {
+  // Not an error: a filter without samples makes an empty list.
   if (!request_.filter.event_types.Selects(event_type)) return absl::OkStatus();
   const std::vector<StreamKind>& kinds = request_.filter.stream_kinds;
   // Samples of hosts are selected unless the kinds of streams are restricted to others.
@@ -73,6 +75,7 @@ absl::Status SideReader::ReadHbmSamples(uint64_t begin_ns, uint64_t end_ns,
   }
   if (types.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(options.filter.event_types, EventFilter::Parse(types));
+  // Only the range with memory events is read again, which the caller found among the batches.
   TimelineFilter& filter = options.filter;
   filter.window_start_ns = std::max(filter.window_start_ns, begin_ns);
   // The end of a window is exclusive, while end_ns is the last event's.
@@ -96,6 +99,7 @@ absl::Status SideReader::ReadHbmSamples(uint64_t begin_ns, uint64_t end_ns,
     use.Take(batch, samples);
     RETURN_IF_ERROR(give_out());
   }
+  // Samples wait until no event can end before them any more, so that some are left.
   use.Finish(samples);
   RETURN_IF_ERROR(give_out());
   if (use.counts().dropped > 0) {

@@ -15,8 +15,10 @@
 
 namespace neurontrace {
 
+// Receives one sample; an error ends the reading. `record` is valid during the call only.
 using HostSampleTaker =
     std::function<absl::Status(const StreamIdentity& stream, const TimelineRecord& record)>;
+// The same for a sample of device memory, with the memory that it belongs to.
 using HbmSampleTaker =
     std::function<absl::Status(const HbmIdentity& memory, const HbmSample& sample)>;
 

@@ -31,6 +31,7 @@ class OneCountedFile : public OutputFiles {
 // the exporter.
 class SingleFileExporter : public Exporter {
  public:
+  // Opens the file. `one` may be destroyed before the file, which does not refer to it.
   absl::Status Open(OutputFiles& files, std::string_view name, ExportCompression compression) {
     OneCountedFile one(files);
     ASSIGN_OR_RETURN(file_, OpenCompressed(one, name, compression));
@@ -44,6 +45,7 @@ class SingleFileExporter : public Exporter {
   bool prepares() const override { return exporter_->prepares(); }
   void Prepare(const TimelineBatch& batch) override { exporter_->Prepare(batch); }
   absl::Status Write(const TimelineBatch& batch) override { return exporter_->Write(batch); }
+  // Only a finished export closes its file: an unclosed one is incomplete for its receiver.
   absl::Status Finish(ExportSummary& summary) override {
     RETURN_IF_ERROR(exporter_->Finish(summary));
     return file_->Close();
@@ -61,6 +63,8 @@ class SingleFileExporter : public Exporter {
 absl::StatusOr<std::unique_ptr<Exporter>> MakeSingleFile(
     OutputFiles& files, std::string_view name, ExportCompression compression,
     const std::function<absl::StatusOr<std::unique_ptr<Exporter>>(ByteSink&)>& make) {
+  // The file is opened before `make` is called, because exporters take their sink in the
+  // constructor.
   auto single = std::make_unique<SingleFileExporter>();
   RETURN_IF_ERROR(single->Open(files, name, compression));
   ASSIGN_OR_RETURN(std::unique_ptr<Exporter> exporter, make(single->sink()));

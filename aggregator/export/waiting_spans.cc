@@ -6,6 +6,7 @@
 namespace neurontrace {
 
 void StopsMissed::Warn(const WaitingLimits& limits, ExportSummary& summary) const {
+  // The texts name the limits, so that a reader can tell a narrow selection from a damaged capture.
   if (without_room > 0) {
     summary.warnings.push_back(fmt::format(
         "{} spans are shown without the attributes of their stops: more than {}, or {} MiB of "

@@ -21,7 +21,9 @@ struct WaitingLimits {
 
 // Counts the spans that were written without the attributes of their stops. A plain value.
 struct StopsMissed {
+  // Spans that came when the limits were reached.
   uint64_t without_room = 0;
+  // Spans whose stop was due inside the window and did not come.
   uint64_t not_come = 0;
 
   // Adds a warning for each count that is not 0.
@@ -38,6 +40,7 @@ class WaitingSpans {
   // How much later than its span's end a stop may come: as far as a device's clock can move both.
   static constexpr uint64_t kLateNs = 2 * DeviceTimes::kShiftMaxNs;
 
+  // Both limits hold at once.
   explicit WaitingSpans(WaitingLimits limits = {}) : limits_(limits) {}
 
   // Spans that end after the window have their stop out of sight; that it is missing needs no
@@ -80,11 +83,13 @@ class WaitingSpans {
   // Returns the remaining spans one by one. Called after the last batch.
   std::optional<Span> TakeRest() { return by_end_.empty() ? std::nullopt : TakeFirst(); }
 
+  // Called once, after the last TakeRest.
   void Warn(ExportSummary& summary) const { missed_.Warn(limits_, summary); }
   size_t size() const { return spans_.size(); }
 
  private:
   // A waiting span, with what Take needs to remove it from the other containers.
+  // The memory of a span is text_bytes and a constant, which WaitingLimits::spans bounds.
   struct Held {
     Held(uint64_t end_ns, size_t text_bytes, Span span)
         : end_ns(end_ns), text_bytes(text_bytes), span(std::move(span)) {}
@@ -100,7 +105,10 @@ class WaitingSpans {
     return Take(span_id);
   }
 
+  // Held spans are in spans_ and in by_end_ at the same time: by id for their stops, and by their
+  // ends for TakeLate.
   const WaitingLimits limits_;
+  // Exclusive, in the time of the records.
   uint64_t window_end_ns_ = UINT64_MAX;
   absl::flat_hash_map<uint64_t, Held> spans_;       // by span id
   std::set<std::pair<uint64_t, uint64_t>> by_end_;  // end, span id

@@ -21,17 +21,26 @@
 namespace neurontrace {
 namespace {
 
+// How it works: every event is formatted as one line when its turn in the timeline comes. Only
+// spans whose stop is in a later chunk are kept, as text, until the stop completes them. Processes
+// and threads are described in the line before their first event. docs/formats/chrome_json.md
+// defines the keys.
+
 // Readers in JavaScript hold numbers as doubles.
 constexpr uint64_t kDoubleExactMax = uint64_t{1} << 53;
 
+// Returns whether a reader that stores the number as a double gets it unchanged. A kInt is always
+// negative, see lib/trace/event.h.
 bool IsExact(ValueType type, uint64_t value) {
   if (type == ValueType::kUint) return value <= kDoubleExactMax;
   if (type == ValueType::kInt) return 0 - value <= kDoubleExactMax;  // a negative one's magnitude
   return true;
 }
 
+// Text that is collected before the sink is called.
 constexpr size_t kChromeFlushBytes = 256u << 10;
 constexpr uint64_t kMicrosecondNs = 1'000;
+// The category of events that this program adds, and that of arrows in framework files.
 constexpr std::string_view kOwnCategory = "neurontrace";
 constexpr std::string_view kFrameworkArrows = "framework";
 
@@ -65,6 +74,8 @@ void AppendArgument(const EventAttribute& attribute, std::string& out) {
   AppendArgumentValue(attribute, out);
 }
 
+// A text of type JSON that is not valid JSON would make the whole file unreadable, so it becomes a
+// string.
 void AppendArgumentValue(const EventAttribute& attribute, std::string& out) {
   const bool is_json = attribute.type == ValueType::kJson && IsJson(attribute.text);
   if (is_json) {
@@ -86,6 +97,7 @@ void AppendCounterValue(std::string_view name, const ShapeKey& key, uint64_t val
   AppendJsonValue(key.type, {value, {}}, out);
 }
 
+// The file has the losses and the certificate at its front: readers accept events in any order.
 absl::Status ChromeExporter::Begin(const TimelineHeader& header) {
   BeginRows(header);
   waiting_.Begin(header);
@@ -112,6 +124,7 @@ uint32_t ChromeExporter::Placed(const TimelineRecord& record, uint64_t, Placemen
   return can_have_arrows ? TidOf(placement.row, placement.lane) : 0;
 }
 
+// The span is written only now, so that it can be later in the file than spans that begin after it.
 absl::Status ChromeExporter::WriteStop(const TimelineRecord& record) {
   auto lines = waiting_.Take(record.span_id);
   if (!lines) return absl::OkStatus();
@@ -145,6 +158,7 @@ void ChromeExporter::WriteSpan(const TimelineRecord& record, uint64_t number,
   tid_ = TidOf(placement.row, placement.lane);
   const std::string_view name = attributes_.NameOf(record);
   const std::string_view category = attributes_.CategoryOf(record);
+  // Formats the event up to its arguments first, because these may have to wait for the stop.
   lines_ = {};
   // Asynchronous events may overlap freely, because they are not nested.
   AppendHead(placement.is_squeezed ? "b" : "X", name, category, record.start_ns, lines_.head);
@@ -164,6 +178,7 @@ void ChromeExporter::WriteSpan(const TimelineRecord& record, uint64_t number,
     if (!lines_.after.empty()) lines_.after += ",\n";
     lines_.after += points->second;
   }
+  // From here on the event is complete, except for the attributes of a stop in a later chunk.
   const size_t bytes = lines_.head.size() + lines_.arguments.size() + lines_.after.size();
   if (waiting_.Admits(record, bytes)) {
     waiting_.Add(record, std::move(lines_), bytes);
@@ -172,6 +187,7 @@ void ChromeExporter::WriteSpan(const TimelineRecord& record, uint64_t number,
   }
 }
 
+// All points of an event have its start as their time, with which readers find the enclosing slice.
 void ChromeExporter::AppendArrows(const TimelineRecord& record, std::string& out) {
   for (const LinkPoint& point : executions_->Of(record)) {
     if (!out.empty()) out += ",\n";
@@ -190,13 +206,17 @@ void ChromeExporter::WriteInstant(const TimelineRecord& record, uint32_t row) {
   lines_ = {};
   AppendHead("i", attributes_.NameOf(record), attributes_.CategoryOf(record), record.start_ns,
              lines_.head);
+  // The scope of the instant: its thread.
   lines_.head += ",\"s\":\"t\"";
   AppendArguments(attributes_.Of(record), lines_.arguments);
   Emit(lines_);
 }
 
+// An arrow has a point for its start and one for each end. Each finding gives one point, or both if
+// the end was found before the start.
 void ChromeExporter::PlaceArrows() {
   for (const ArrowFinding& found : arrows_.findings()) {
+    // A span that has been written already can only be touched at the point's own time.
     const uint64_t from_ns = found.from.is_past ? found.from_at_ns : found.from.start_ns;
     if (found.kind == ArrowFinding::Kind::kStart) {
       WritePoint({'s', found.id, from_ns, found.from.number}, found.from, found.category);
@@ -239,6 +259,7 @@ void ChromeExporter::WritePoint(const ArrowPoint& point, const ArrowSpan& span,
   points += line;
 }
 
+// All values of one event are one counter, as the framework wrote them.
 absl::Status ChromeExporter::WriteCounter(const TimelineRecord& record) {
   pid_ = tid_ = PidOf(rows_.ProcessOf(record));
   lines_ = {};
@@ -249,6 +270,7 @@ absl::Status ChromeExporter::WriteCounter(const TimelineRecord& record) {
     AppendCounterValue(keys[i].name, keys[i], record.values[i], lines_.arguments);
   }
   if (lines_.arguments.empty()) return absl::OkStatus();
+  // Counters belong to processes: viewers ignore their thread.
   AppendHead("C", CounterName(record), attributes_.CategoryOf(record), record.start_ns,
              lines_.head);
   Emit(lines_);
@@ -259,6 +281,7 @@ absl::Status ChromeExporter::WriteCounter(const TimelineRecord& record) {
 absl::Status ChromeExporter::WriteHostCounter(const TimelineRecord& record) {
   pid_ = tid_ = PidOf(rows_.ProcessOf(record.stream));
   const ShapeKey* about = nullptr;
+  // Samples of processors carry their number; those of memory have none.
   const uint64_t* cpu = FindAttribute(record, KeyScope::kData, kHostCpuIdKey, &about);
   std::string name(record.start().event_type);
   if (cpu != nullptr) name += " " + AttributeText(*about, *cpu, record.names->strings);
@@ -273,6 +296,8 @@ absl::Status ChromeExporter::WriteHostCounter(const TimelineRecord& record) {
   return absl::OkStatus();
 }
 
+// Writes each loss as an instant of its process. Called once, in Begin, because losses are known
+// beforehand.
 void ChromeExporter::WriteLosses() {
   for (const auto& [at_ns, stream, loss] : TraceLosses(*header_)) {
     pid_ = PidOf(rows_.ProcessOf(stream));
@@ -297,6 +322,8 @@ void ChromeExporter::WriteLosses() {
   }
 }
 
+// The certificate gets a process of its own, and is an instant of global scope, which viewers draw
+// over all rows.
 void ChromeExporter::WriteCertificate(uint64_t at_ns) {
   const Certificate& certificate = *header_->certificate;
   pid_ = tid_ = next_number_++;
@@ -344,6 +371,8 @@ void ChromeExporter::AppendStopArguments(const std::vector<EventAttribute>& attr
   }
 }
 
+// The format's metadata events: "process_name", "process_labels", "process_sort_index" and the same
+// for threads.
 void ChromeExporter::Describe(std::string_view kind, std::string_view text, bool is_number) {
   std::string line = fmt::format("{{\"ph\":\"M\",\"name\":\"{}\",\"pid\":{},\"tid\":{},\"args\":{{",
                                  kind, pid_, tid_);
@@ -356,6 +385,7 @@ void ChromeExporter::Describe(std::string_view kind, std::string_view text, bool
   Line(line + "}}");
 }
 
+// Changes pid_ and tid_ if the process is new. Callers set both afterwards.
 uint32_t ChromeExporter::PidOf(uint32_t process) {
   if (process >= pids_.size()) pids_.resize(process + 1);
   uint32_t& pid = pids_[process];
@@ -369,6 +399,7 @@ uint32_t ChromeExporter::PidOf(uint32_t process) {
   return pid;
 }
 
+// Also sets pid_ to the row's process, whether or not the lane is new.
 uint32_t ChromeExporter::TidOf(uint32_t row, uint32_t lane) {
   const ExportRow& about = rows_.row(row);
   const uint32_t pid = PidOf(about.process);
@@ -402,6 +433,7 @@ void ChromeExporter::Emit(const Lines& lines) {
   if (!lines.after.empty()) Line(lines.after);
 }
 
+// Closes the list of events and writes the rest of the file, which is known only at the end.
 void ChromeExporter::AppendOtherData(const std::vector<std::string>& warnings) {
   out_ += "],\n\"otherData\":{\"producer\":";
   AppendAsJsonString(fmt::format("neurontrace {}", NEURONTRACE_VERSION), out_);
@@ -428,6 +460,7 @@ void ChromeExporter::AppendOtherData(const std::vector<std::string>& warnings) {
   out_ += "}}\n";
 }
 
+// Warnings of this exporter are added before the list of warnings is written.
 absl::Status ChromeExporter::Finish(ExportSummary& summary) {
   while (const auto lines = waiting_.TakeRest()) {
     Emit(*lines);

@@ -42,6 +42,7 @@ class ChromeExporter final : public RowExporter {
     Grouping grouping;
     bool no_flows = false;
   };
+  // Arrows of frameworks and derived ones are both omitted with no_flows.
   ChromeExporter(Options options, ByteSink& sink)
       : RowExporter(std::move(options.grouping), options.no_flows), sink_(sink) {}
 
@@ -52,8 +53,9 @@ class ChromeExporter final : public RowExporter {
  private:
   // An event that is being written, in pieces, because its arguments may grow until its stop comes.
   struct Lines {
-    // The event up to its arguments.
+    // The event up to its arguments, without a closing brace.
     std::string head;
+    // Members of "args", each with a comma before it.
     std::string arguments;
     // Whole events that must follow it.
     std::string after;
@@ -84,7 +86,8 @@ class ChromeExporter final : public RowExporter {
     // The number of the record that it follows.
     uint64_t behind = 0;
   };
-  // Writes the point, or keeps it until its record is written.
+  // Writes the point, or keeps it until its record is written. Sets pid_ and tid_ to those of the
+  // span.
   void WritePoint(const ArrowPoint& point, const ArrowSpan& span, std::string_view category);
   void WriteLosses();
   void WriteCertificate(uint64_t at_ns);
@@ -115,17 +118,21 @@ class ChromeExporter final : public RowExporter {
   std::optional<FrameworkLinks> executions_;
   // Points of arrows by the number of the record before them.
   std::map<uint64_t, std::string> points_;
+  // The process of each thread number, for arrows whose span was placed earlier.
   std::vector<uint32_t> pid_of_tid_;
   uint64_t base_ns_ = 0;
+  // ClockReport's texts, made in Begin and written by Finish.
   std::string clock_words_;
   std::string clocks_json_;
 
+  // Text that has not reached the sink; bytes_flushed_ counts what has.
   std::string out_;
   uint64_t bytes_flushed_ = 0;
+  // Whether a comma must precede the next line.
   bool has_event_ = false;
   // Of the current record, as are pid_ and tid_.
   Lines lines_;
-  uint32_t pid_ = 0;  // the same
+  uint32_t pid_ = 0;
   uint32_t tid_ = 0;
   // For processes and threads together: no thread has the number of its process, which would make
   // it the main thread.
@@ -133,6 +140,7 @@ class ChromeExporter final : public RowExporter {
   // By process; 0: not described yet.
   std::vector<uint32_t> pids_;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> tids_;  // by row, lane
+  // The next id of an asynchronous event.
   uint64_t next_async_ = 1;
   // Arrows that end before they start.
   uint64_t arrows_backwards_ = 0;

@@ -24,6 +24,7 @@ namespace {
 
 // Keeps the index of a long stream from being in memory at once.
 constexpr size_t kEntriesAtOnce = 256;
+// Text that is collected before `write` is called.
 constexpr size_t kPieceBytes = size_t{256} << 10;
 
 // Returns the begin of every line of a stream, which is formatted once.
@@ -66,6 +67,7 @@ class LineClock {
     cursor_.emplace(request.clocks->maps.For(stream.identity.worker, stream.clock_domain));
   }
 
+  // The cursor is fastest if the times of one stream ascend.
   void Append(uint64_t raw_ns, bool is_device_stamped, std::string& out) {
     if (!cursor_) return;
     out += fmt::format(",\"reference_ns\":{}", cursor_->ToReference(raw_ns));
@@ -80,6 +82,8 @@ class LineClock {
   std::optional<ClockMapCursor> cursor_;
 };
 
+// Writes one capture's lines. Used once: the constructor only keeps references, and Run does the
+// work.
 class EventLines {
  public:
   EventLines(ChunkSource& source, const EventLinesRequest& request,
@@ -91,6 +95,8 @@ class EventLines {
         write_(write),
         progress_(progress) {}
 
+  // Passes over the streams in the order of their description, one after the other. Fails with
+  // errors of the source, of `write` and of `progress`.
   absl::StatusOr<EventLinesTotal> Run() {
     ASSIGN_OR_RETURN(const CaptureDescription capture, source_.Describe());
     WriteHead(capture);
@@ -111,6 +117,7 @@ class EventLines {
   }
 
  private:
+  // Appends the first line. Its clocks are those of the selected streams only.
   void WriteHead(const CaptureDescription& capture) {
     if (!request_.certificate_json.empty()) {
       text_ += fmt::format(",\"certificate\":{}", request_.certificate_json);
@@ -131,11 +138,13 @@ class EventLines {
       text_ += fmt::format(",\"clocks\":{}", clocks.Json());
     }
     if (text_.empty()) return;
+    // Nothing is written without a certificate and clocks, so that the first line is then an event.
     // Each member was appended with a comma in front.
     text_.front() = '{';
     text_ += "}\n";
   }
 
+  // Writes the stream's events inside the window, chunk by chunk in the order of the index.
   absl::Status WriteStream(const StreamDescription& stream, const RankBinding& rank) {
     // The window is one of raw times here, as recorded.
     if (stream.events == 0 || stream.last_timestamp_ns < filter_.window_start_ns ||
@@ -144,6 +153,7 @@ class EventLines {
     }
     const std::string head = LineHead(stream, rank);
     LineClock clock(stream, request_);
+    // The index is read from the first chunk that can end inside the window.
     IndexPosition from{.last_timestamp_ns = filter_.window_start_ns, .sequence = 0};
     std::vector<ChunkEntry> entries;
     do {
@@ -163,6 +173,8 @@ class EventLines {
     return absl::OkStatus();
   }
 
+  // Writes the selected events of one chunk. A chunk that cannot be read is counted and reported to
+  // the source, and is no error of the export.
   absl::Status WriteChunk(const StreamDescription& stream, uint64_t sequence,
                           const std::string& head, LineClock& clock) {
     absl::Status status = source_.ReadColumns(stream.number, sequence, columns_);
@@ -175,6 +187,7 @@ class EventLines {
       return absl::OkStatus();
     }
     ++total_.chunks_read;
+    // Decided once for each shape instead of once for each event.
     std::vector<bool> wanted;
     std::vector<bool> is_device_stamped;
     for (const Shape& shape : chunk_.shapes()) {
@@ -206,12 +219,14 @@ class EventLines {
                              : absl::Status(absl::StatusCode::kCancelled, "nobody listens");
   }
 
+  // Further warnings are omitted: a damaged capture could have one for each of its chunks.
   void Warn(std::string warning) {
     if (total_.warnings.size() < limits::kCaptureWarningsMax) {
       total_.warnings.push_back(std::move(warning));
     }
   }
 
+  // Passes the text to the receiver, even if it is empty.
   absl::Status Flush() {
     RETURN_IF_ERROR(write_(text_));
     total_.bytes += text_.size();

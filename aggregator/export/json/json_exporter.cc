@@ -24,6 +24,10 @@
 namespace neurontrace {
 namespace {
 
+// Returns whether JSON writes the value as a number.
+// How it works: events are appended to out_ in the order of the timeline, and the sink gets the
+// text in pieces. Lists that need another reading of the capture follow the events, because the
+// batches must be complete before the source can be read again.
 bool IsNumber(const ShapeKey& key) {
   return key.type == ValueType::kUint || key.type == ValueType::kInt ||
          key.type == ValueType::kDouble;
@@ -120,6 +124,7 @@ void AppendDeviceProfile(const DeviceProfile& profile, std::string& out) {
   out += '}';
 }
 
+// Text that is collected before the sink is called.
 constexpr size_t kFlushBytes = 256u << 10;
 
 // The vendor's keys and ours, which a recorded attribute of the same name must not take.
@@ -141,6 +146,7 @@ bool HasPlace(RecordKind kind) {
   return kind == RecordKind::kSpan || kind == RecordKind::kInstant || kind == RecordKind::kOther;
 }
 
+// Returns whether one of the keys has the name, whatever its scope.
 bool HasKey(std::span<const ShapeKey> keys, std::string_view name) {
   return std::any_of(keys.begin(), keys.end(),
                      [name](const ShapeKey& key) { return key.name == name; });
@@ -148,6 +154,7 @@ bool HasKey(std::span<const ShapeKey> keys, std::string_view name) {
 
 }  // namespace
 
+// Models that executions in the window run may have been prepared before it.
 absl::Status JsonExporter::Begin(const TimelineHeader& header) {
   header_ = &header;
   waiting_.Begin(header);
@@ -165,6 +172,8 @@ absl::Status JsonExporter::Begin(const TimelineHeader& header) {
   return Flush();
 }
 
+// Stops that should have come before this batch will not come: their spans are written without
+// them.
 absl::Status JsonExporter::Write(const TimelineBatch& batch) {
   for (const TimelineRecord* record : batch.records) {
     NoteMemoryEvent(*record);
@@ -214,6 +223,7 @@ void JsonExporter::NoteMemoryEvent(const TimelineRecord& record) {
   last_memory_ns_ = std::max(last_memory_ns_, record.end_ns);
 }
 
+// The text is appended to every event of the stream, up to millions of times.
 const std::string& JsonExporter::StreamFields(uint32_t stream) {
   std::string& fields = stream_fields_[stream];
   if (!fields.empty()) return fields;
@@ -232,6 +242,7 @@ const std::string& JsonExporter::StreamFields(uint32_t stream) {
   return fields;
 }
 
+// The object stays open: EmitObject closes it once the stop is known.
 void JsonExporter::AppendEvent(const TimelineRecord& record, std::string& out) {
   const bool is_framework =
       header_->streams[record.stream].description.identity.kind == StreamKind::kFramework;
@@ -268,12 +279,14 @@ void JsonExporter::AppendEvent(const TimelineRecord& record, std::string& out) {
   }
 }
 
+// A bound that is not known has no member, as 0 would promise exact times.
 void JsonExporter::AppendClock(const TimelineRecord& record, std::string& out) {
   if ((record.flags & kVendorClock) != 0) AppendJsonText("clock", "vendor", out);
   if (const auto bound_ns = bounds_->Of(record)) AppendJsonNumber("eps_ns", *bound_ns, out);
   if (header_->clock_arguments) AppendJsonNumber("ts_raw_ns", record.raw_start_ns(), out);
 }
 
+// A number that the file gives as a number stays one; ids that are texts stay texts.
 void JsonExporter::AppendFrameworkFields(const TimelineRecord& record, std::string& out) {
   AppendJsonText("process_id", FrameworkProcessId(record), out);
   if ((record.start().present & FieldBit(Field::kThreadId)) != 0) {
@@ -291,6 +304,8 @@ void JsonExporter::AppendNeuronFields(const TimelineRecord& record, std::string&
   AppendJsonText("trace_event_source", ToString(RowSourceOf(record.start().event_type)), out);
 }
 
+// Recorded keys are free, while an object must not have one key twice. Keys of this program and
+// earlier keys of the same shape take precedence, and the later one is renamed.
 void JsonExporter::AppendAttributes(const TimelineRecord& record, std::string& out) {
   const Shape& shape = record.start();
   const auto values = record.start_values();
@@ -315,6 +330,8 @@ void JsonExporter::AppendAttributes(const TimelineRecord& record, std::string& o
   AppendModel(record, out);
 }
 
+// With the start's shape at hand, collisions are found by comparing keys. Without it the written
+// object itself must be searched, which JsonMembers does.
 void JsonExporter::AppendStopAttributes(const Shape& shape, std::span<const uint64_t> values,
                                         const TimelineRecord& record, const Shape* start,
                                         std::string& out) {
@@ -366,6 +383,7 @@ absl::Status JsonExporter::WriteHostSamples(ExportSummary& summary) {
         },
         summary);
   };
+  // Both lists need a reading of their own, because samples may be as many as the events.
   // The lists are closed by what follows them, so that each is written while it is read.
   out_ += "],\n\"mem_usage\":[";
   RETURN_IF_ERROR(write_all(kHostMemoryEventType, AppendMemoryUsage));
@@ -373,6 +391,7 @@ absl::Status JsonExporter::WriteHostSamples(ExportSummary& summary) {
   return write_all(kHostCpuEventType, AppendCpuUtil);
 }
 
+// Nothing is read if no event reported memory: the list is then empty.
 absl::Status JsonExporter::WriteHbmSamples(ExportSummary& summary) {
   out_ += "],\n\"hbm_usage\":[";
   if (first_memory_ns_ > last_memory_ns_) return absl::OkStatus();
@@ -410,6 +429,8 @@ void JsonExporter::AppendDeviceProfiles() {
   out_ += "],\n";
 }
 
+// The vendor's metadata is a list with one element. Times are written twice: for people, and as
+// texts of nanoseconds that a double cannot shorten.
 void JsonExporter::AppendMetadata() {
   // Only now: it has the times of the first and the last event.
   const uint64_t first_ns = first_ns_ == UINT64_MAX ? 0 : first_ns_;
@@ -430,6 +451,7 @@ void JsonExporter::AppendMetadata() {
   out_ += "}]}\n";
 }
 
+// Each of these lists is closed by the function that writes the next one.
 absl::Status JsonExporter::Finish(ExportSummary& summary) {
   while (const auto object = waiting_.TakeRest()) {
     EmitObject(*object);

@@ -28,6 +28,7 @@ class JsonExporter : public Exporter {
 
  private:
   // Writes the record's object, or holds it until its stop comes.
+  // Records without a place in the vendor's list, such as arrows, are omitted.
   void WriteRecord(const TimelineRecord& record);
   // Appends an event's object without its closing brace.
   void AppendEvent(const TimelineRecord& record, std::string& out);
@@ -63,14 +64,19 @@ class JsonExporter : public Exporter {
   const std::string& StreamFields(uint32_t stream);
 
   ByteSink& sink_;
+  // Set by Begin.
   const TimelineHeader* header_ = nullptr;
   std::string clocks_json_;
   // nullopt if clocks are not described.
   std::optional<RecordBounds> bounds_;
   std::string out_;
+  // The object of the current event or sample, kept to reuse its memory.
   std::string object_;
   uint64_t bytes_flushed_ = 0;
+  // Whether a comma must precede the next event.
   bool has_event_ = false;
+  // The time range of all events written, for the metadata; first_ns_ exceeds last_ns_ if there are
+  // none.
   uint64_t first_ns_ = UINT64_MAX;
   uint64_t last_ns_ = 0;
   ShapeFieldTable fields_;

@@ -14,6 +14,7 @@ constexpr size_t kSearchedBytesMax = 4096;
 
 }  // namespace
 
+// Returns the place behind the closing quote, or the end of out_ if the string is not closed.
 size_t JsonMembers::EndOfString(size_t quote) const {
   size_t at = quote + 1;
   // A quote after a backslash does not end the string.
@@ -21,6 +22,8 @@ size_t JsonMembers::EndOfString(size_t quote) const {
   return std::min(at + 1, out_.size());
 }
 
+// A minimal scanner: out_ was written by this program, so that braces outside of strings match.
+// Each byte is read once over the life of the object.
 void JsonMembers::ReadOn() {
   if (at_ == 0 && out_.starts_with('{')) depth_ = -1;
   while (at_ < out_.size()) {
@@ -39,6 +42,8 @@ void JsonMembers::ReadOn() {
   }
 }
 
+// Hashes make the search over many members cheap; the texts are compared only if the hashes are
+// equal.
 bool JsonMembers::Has(std::string_view member) {
   if (out_.size() <= kSearchedBytesMax && out_.find(member) == std::string::npos) return false;
   ReadOn();
@@ -56,6 +61,7 @@ void JsonMembers::AppendRenamedKey(std::string_view key, std::string_view before
     renamed_.push_back({hash});
     known = renamed_.end() - 1;
   }
+  // Terminates, because each turn makes a longer name, and out_ has a limited number of members.
   std::string renamed, text;
   do {
     // Continues where the last renaming of the same key ended: names with fewer prefixes exist.

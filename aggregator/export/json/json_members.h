@@ -13,6 +13,8 @@ namespace neurontrace {
 // Adds members to an object that is being written without giving two of them one key. It examines
 // the object only when a key may exist already, and then each byte once. Made for one object; `out`
 // must outlive it and may grow by whole members only. Used by one thread at a time.
+// The exporters use it for recorded attributes, whose names are free and may collide with members
+// that are written already.
 class JsonMembers {
  public:
   // `out` begins with the object's brace, or with the comma before its first member.
@@ -25,9 +27,10 @@ class JsonMembers {
 
  private:
   struct Member {
+    // Of the text ,"key": and compared before the text itself.
     size_t hash = 0;
     // The place of ,"key": in out_.
-    size_t begin = 0;  // in out_: ,"key":
+    size_t begin = 0;
     size_t size = 0;
   };
   struct Renamed {
@@ -43,8 +46,10 @@ class JsonMembers {
   size_t EndOfString(size_t quote) const;
 
   std::string& out_;
+  // The state of the incremental parse:
   // members_ has everything before this place.
   size_t at_ = 0;
+  // Nesting at at_; 0 is the depth of the object's own members.
   int depth_ = 0;
   absl::InlinedVector<Member, 16> members_;
   absl::InlinedVector<Renamed, 8> renamed_;

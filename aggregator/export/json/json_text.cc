@@ -12,8 +12,10 @@
 namespace neurontrace {
 namespace {
 
+// Nesting of arrays and objects; the limit that json_text.h promises.
 constexpr int kDepthMax = 64;
 
+// Returns whether the whole text is valid UTF-8, as Utf8SequenceBytes defines it.
 bool IsUtf8(std::string_view text) {
   while (!text.empty()) {
     const size_t bytes = Utf8SequenceBytes(text);
@@ -28,6 +30,7 @@ bool IsUtf8(std::string_view text) {
 class Checker {
  public:
   explicit Checker(std::string_view text) : text_(text) {}
+  // Called once: the checker consumes its text.
   bool IsOneValue() {
     if (!Value(0)) return false;
     Space();
@@ -65,6 +68,7 @@ class Checker {
     if (!Take('+')) Take('-');
     return Digits();
   }
+  // Called after the backslash.
   bool Escape() {
     if (!Take('u')) {
       const bool is_known = !text_.empty() && std::string_view("\"\\/bfnrt").find(text_.front()) !=
@@ -83,6 +87,7 @@ class Checker {
   static bool IsBetween(uint32_t value, uint32_t first, uint32_t last) {
     return value >= first && value <= last;
   }
+  // Removes four hexadecimal digits and returns their value; nullopt leaves the text as it is.
   std::optional<uint32_t> CodeUnit() {
     constexpr size_t kDigits = 4;
     const std::string_view digits = text_.substr(0, kDigits);
@@ -111,6 +116,7 @@ class Checker {
     Space();
     return Take(':') && Value(depth);
   }
+  // Checks the elements of an array, or the members of an object, up to and including `end`.
   bool Elements(char end, bool are_members, int depth) {
     Space();
     if (Take(end)) return true;
@@ -148,6 +154,7 @@ class Checker {
 
 }  // namespace
 
+// The grammar is checked on bytes; whether these are UTF-8 is a separate and faster pass.
 bool IsJson(std::string_view text) { return Checker(text).IsOneValue() && IsUtf8(text); }
 
 void AppendRepairedUtf8(std::string_view text, std::string& out) {
@@ -179,6 +186,7 @@ void AppendJsonText(std::string_view key, std::string_view value, std::string& o
   AppendAsJsonString(value, out);
 }
 
+// The value of a string or JSON is an index into the texts of the record's chunk.
 void AppendAttributeValue(const ShapeKey& key, uint64_t value, const TimelineRecord& record,
                           std::string& out) {
   if (key.type == ValueType::kString ||

@@ -12,9 +12,11 @@ namespace neurontrace {
 
 // Returns whether `text` is exactly one JSON value (RFC 8259) of valid UTF-8, nested at most 64
 // deep and without unpaired surrogates. A chunk's value of type JSON need not be. A pure function.
+// Takes linear time. Callers paste such a text into a file unchanged.
 bool IsJson(std::string_view text);
 
 // Appends `text` with each invalid byte replaced by U+FFFD.
+// Protobuf, Parquet and JSON all demand valid UTF-8, while recorded texts are arbitrary bytes.
 void AppendRepairedUtf8(std::string_view text, std::string& out);
 
 // Appends `text` as a JSON string, with each invalid byte replaced by U+FFFD.
@@ -24,6 +26,7 @@ void AppendAsJsonString(std::string_view text, std::string& out);
 // keys from outside this program; the others do not escape theirs.
 void AppendJsonKey(std::string_view key, std::string& out);
 void AppendJsonText(std::string_view key, std::string_view value, std::string& out);
+// Writes all digits, without a locale and without an allocation: this is a hot path.
 template <std::integral Number>
 void AppendJsonNumber(std::string_view key, Number value, std::string& out) {
   char buffer[24];

@@ -10,12 +10,15 @@ namespace neurontrace {
 namespace {
 
 // Columns of times are int64, in the vendor's tables and in ours.
+// Values beyond int64 become its maximum, which SQL reads as a time in 2262.
 std::optional<int64_t> Signed64(std::optional<uint64_t> value) {
   constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
   if (!value) return std::nullopt;
   return static_cast<int64_t>(std::min(*value, kMax));
 }
 
+// Passes every item to `write` and clears the list. After an error the list is unchanged, which
+// does no harm because the export ends.
 template <typename Items, typename Write>
 absl::Status WriteAll(Items& items, Write write) {
   for (const auto& item : items) RETURN_IF_ERROR(write(item));
@@ -41,6 +44,7 @@ DerivedTables::DerivedTables(std::span<const TimelineStream> streams, OutputFile
       bandwidth_table_(files, kNtBandwidth, file_bytes_max, bytes_written) {}
 
 absl::Status DerivedTables::Take(const TimelineBatch& batch) {
+  // Steps are derived from executions, so executions come first.
   execution_finder_.Take(batch, executions_);
   step_finder_.Take(batch, executions_, steps_);
   collective_finder_.Take(batch, collectives_);
@@ -75,6 +79,7 @@ absl::Status DerivedTables::WriteFound() {
   return WriteAll(bandwidth_, [this](const auto& item) { return WriteBandwidth(item); });
 }
 
+// The columns follow each other in this order in every table that has them.
 void DerivedTables::WriteStream(uint32_t stream, TableWriter& table) const {
   const StreamIdentity& identity = streams_[stream].description.identity;
   table.Text(identity.worker.instance_id).Int(identity.worker.pid);
@@ -82,6 +87,8 @@ void DerivedTables::WriteStream(uint32_t stream, TableWriter& table) const {
   table.Int(streams_[stream].rank.worker_gid);
 }
 
+// The functions below give the values in the order of the columns in table_schema.cc; TableWriter
+// checks their types and their number.
 absl::Status DerivedTables::WriteExecution(const Execution& execution) {
   TableWriter& table = execution_table_;
   WriteStream(execution.stream, table);
@@ -107,6 +114,7 @@ absl::Status DerivedTables::WriteStep(const Step& step) {
 absl::Status DerivedTables::WriteCollective(const Collective& collective) {
   TableWriter& table = collective_table_;
   const Communicator& communicator = collective_finder_.communicators()[collective.communicator];
+  // A collective ends when its last member leaves.
   uint64_t end_ns = 0;
   for (const CollectiveMember& member : collective.members) {
     end_ns = std::max(end_ns, member.end_ns);
@@ -122,6 +130,7 @@ absl::Status DerivedTables::WriteCollective(const Collective& collective) {
   table.Count(collective.members.size()).Count(collective.absent_count);
   table.Bool(collective.is_last_known()).Bool(collective.is_disjoint());
   RETURN_IF_ERROR(table.EndRow());
+  // Members are in the order of their arrival.
   for (size_t i = 0; i < collective.members.size(); ++i) {
     const CollectiveMember& member = collective.members[i];
     member_table_.Count(collective.number).Count(i);
@@ -137,6 +146,7 @@ absl::Status DerivedTables::WriteMemory(const HbmSample& sample) {
   TableWriter& table = memory_table_;
   const HbmIdentity& memory = hbm_use_.memories()[sample.hbm];
   table.Count(sample.time_ns).Count(sample.total_bytes);
+  // The columns of the categories are in the order of HbmCategory.
   for (const uint64_t bytes : sample.category_bytes) table.Count(bytes);
   table.Count(memory.device).Count(memory.hbm).Text(memory.instance_id);
   return table.EndRow();

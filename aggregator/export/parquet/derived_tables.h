@@ -24,6 +24,7 @@ class DerivedTables {
                 uint64_t file_bytes_max, uint64_t& bytes_written);
 
   // Takes a preparation from before the first batch.
+  // Called for each before the first Take, in the order of time.
   void NotePreparation(const EarlierPreparation& earlier) {
     execution_finder_.NotePreparation(earlier.stream, earlier.exec_id, earlier.start_ns,
                                       earlier.model_name);
@@ -34,7 +35,8 @@ class DerivedTables {
   absl::Status Finish();
 
  private:
-  // Writes and clears everything found so far.
+  // Writes and clears everything found so far. Rows are in the order in which the finders complete
+  // them, which is not always that of their times.
   absl::Status WriteFound();
   // Each writes one row; WriteCollective also writes one for each member.
   absl::Status WriteExecution(const Execution& execution);
@@ -46,6 +48,7 @@ class DerivedTables {
   void WriteStream(uint32_t stream, TableWriter& table) const;
 
   std::span<const TimelineStream> streams_;
+  // The finders refer to it, so it is declared before them.
   // Shared by the finders, which examine the same shapes.
   ShapeFieldTable fields_;
   ExecutionFinder execution_finder_;
@@ -61,6 +64,7 @@ class DerivedTables {
   std::vector<HbmSample> memory_;
   std::vector<BandwidthSample> bandwidth_;
 
+  // One for each table: a table whose finder finds nothing makes no file.
   TableWriter execution_table_;
   TableWriter step_table_;
   TableWriter collective_table_;

@@ -21,6 +21,8 @@ constexpr std::array<std::string_view, 4> kStructureKeys = {"name", "pid", "tid"
 
 constexpr std::string_view kThreadKey = "thread_id";
 
+// Decides by name and scope alone, whatever the type of the value: a value of another type leaves
+// its column null and is among the attributes all the same.
 RowPlan::Use UseOf(const ShapeKey& key, bool is_framework) {
   using enum RowPlan::Use;
   const bool is_top = key.scope == KeyScope::kTop;
@@ -36,6 +38,8 @@ RowPlan::Use UseOf(const ShapeKey& key, bool is_framework) {
   return kAttribute;
 }
 
+// Chooses the name of each attribute so that no two are equal, and serialises it. Called once for
+// each shape.
 RowPlan MakePlan(const Shape& shape, bool is_framework, bool is_span) {
   RowPlan plan;
   std::set<std::string> names;
@@ -78,6 +82,8 @@ std::optional<uint64_t> AttributeNumber(const ShapeKey& key, uint64_t value,
   return std::nullopt;
 }
 
+// Returns nullopt for a value that int64 cannot hold, unlike Signed64, as these are ids rather than
+// times.
 std::optional<int64_t> Signed(std::optional<uint64_t> value) {
   constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
   if (!value || *value > kMax) return std::nullopt;
@@ -89,6 +95,8 @@ bool IsPoint(const TimelineRecord& record) { return record.kind != RecordKind::k
 
 }  // namespace
 
+// A hostile capture can have any number of shapes, so that only the first are kept. The latest of
+// the others covers a chunk that repeats one shape.
 const RowPlan& RowPlans::Of(const SharedShape& shape, bool is_framework, bool is_span) {
   if (shape.number >= kShapesMax) {
     if (shape.number != other_number_) other_ = MakePlan(shape.shape, is_framework, is_span);
@@ -109,6 +117,7 @@ EventRowMaker::EventRowMaker(const TimelineHeader& header)
     models_.Note(earlier.stream, earlier.exec_id, earlier.model_name);
   }
   for (const TimelineStream& stream : header.streams) {
+    // Decided once for each stream: a look-up by worker for each event would be slow.
     is_known_.push_back(header.clocks != nullptr && !header.raw_clocks &&
                         header.clocks->Find(stream.description.identity.worker) != nullptr);
   }
@@ -118,6 +127,7 @@ void EventRowMaker::Fill(const TimelineRecord& record, EventRow& row) {
   // Keeps the capacity of the longest text from row to row.
   row = EventRow{.id = row.id, .attributes = std::move(row.attributes)};
   row.attributes.clear();
+  // First the columns that every event has, then those of its source, then attributes and clock.
   row.start_ns = record.start_ns;
   row.end_ns = record.end_ns;
   row.stream = record.stream;
@@ -137,6 +147,7 @@ void EventRowMaker::Fill(const TimelineRecord& record, EventRow& row) {
   FillClock(record, row);
 }
 
+// The names of the process and the thread come from the file's metadata events.
 void EventRowMaker::FillFramework(const TimelineRecord& record, EventRow& row) {
   row.source = ToString(RowSource::kFramework);
   row.category = FrameworkCategory(record.start().event_type);
@@ -148,6 +159,7 @@ void EventRowMaker::FillFramework(const TimelineRecord& record, EventRow& row) {
   const std::string thread = FrameworkThreadId(record);
   row.process_id = WholeNumber<int64_t>(process);
   row.thread_id = WholeNumber<int64_t>(thread);
+  // A thread id that the file gave as a number takes precedence.
   if ((record.start().present & FieldBit(Field::kThreadId)) != 0) {
     row.thread_id = Signed(record.thread_id);
   }
@@ -217,6 +229,7 @@ void EventRowMaker::AddAttributes(const TimelineRecord& record, EventRow& row) {
   }
 }
 
+// Only for events of the runtime: frameworks have no executions.
 void EventRowMaker::AddModel(const TimelineRecord& record, EventRow& row) {
   const auto model = models_.Of(record);
   if (!model) return;
@@ -228,6 +241,7 @@ void EventRowMaker::AddModel(const TimelineRecord& record, EventRow& row) {
   }
 }
 
+// Attributes of the start are written already, so that only the stop's can be renamed.
 void EventRowMaker::AddStopAttributes(const Shape& shape, std::span<const uint64_t> values,
                                       const TimelineRecord& record, EventRow& row) {
   JsonMembers members(row.attributes);
@@ -243,6 +257,7 @@ void EventRowMaker::AddStop(const TimelineRecord& record, EventRow& row) {
   AddStopAttributes(record.start(), record.start_values(), record, row);
 }
 
+// Closes the object of attributes, so that it must be called once for each row.
 void EventRowMaker::Write(EventRow& row, TableWriter& table) const {
   const TimelineStream& stream = header_.streams[row.stream];
   const StreamIdentity& identity = stream.description.identity;

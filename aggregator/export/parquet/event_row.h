@@ -21,6 +21,7 @@ struct RowPlan {
   // Which column a key fills in addition to, or instead of, the JSON of attributes.
   enum class Use : uint8_t {
     kAttribute,
+    // Names the column that gets the value in addition to the attributes:
     // Also the column pcore_idx.
     kPhysicalCore,
     // Also the column nt_exec_id.
@@ -35,8 +36,9 @@ struct RowPlan {
   struct Key {
     Use use = Use::kAttribute;
     // The member's begin: ,"key":
-    std::string json;  // ,"key":
+    std::string json;
   };
+  // One for each key of the shape, in its order.
   std::vector<Key> keys;
 };
 
@@ -58,14 +60,20 @@ class RowPlans {
 
 // One row of SystemProfileEvents, complete except for what the span's stop may add. A plain value.
 struct EventRow {
+  // Counts the rows in the order of their starts; FlowEdges refers to rows by it.
   int64_t id = 0;
   std::string name;
+  // Reference time, or the stream's own if it has one.
   uint64_t start_ns = 0;
   uint64_t end_ns = 0;
+  // ToString of a RowSource.
   std::string_view source;
   uint32_t stream = 0;
+  // nullopt if a framework's id is no number. Its text is then the name, if the file gives no
+  // other.
   std::optional<int64_t> process_id;
   std::optional<int64_t> thread_id;
+  // The attribute device_core_idx.
   std::optional<int64_t> physical_core;
   std::vector<std::string> flow_ids;
   std::string framework_stream;
@@ -80,7 +88,9 @@ struct EventRow {
   bool is_start_lost = false;
   // "host", "device", "vendor" or "own"; empty if nothing is known of clocks.
   std::string_view clock;
+  // How far start_ns can be from the truth.
   std::optional<uint64_t> bound_ns;
+  // The stamp as recorded, if it differs from start_ns.
   std::optional<uint64_t> raw_start_ns;
   std::string process_name;
   std::string thread_name;
@@ -111,6 +121,7 @@ class EventRowMaker {
   static void AddStopAttributes(const Shape& shape, std::span<const uint64_t> values,
                                 const TimelineRecord& record, EventRow& row);
 
+  // The exporter's, for the streams and their names.
   const TimelineHeader& header_;
   RecordBounds bounds_;
   // By stream: whether something is known of its host's clock.

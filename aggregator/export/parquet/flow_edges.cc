@@ -13,6 +13,8 @@ namespace neurontrace {
 namespace {
 
 // Prefixed by kind, because numbers of different kinds may be equal.
+// Returns the row's element of flow_id: rows of one process with an equal element belong together.
+// A sequence has the runtime's own number, the others have numbers of FrameworkLinks.
 std::string FlowId(const LinkPoint& point, const TimelineRecord& record) {
   switch (point.kind) {
     case LinkKind::kSequence:
@@ -68,6 +70,7 @@ FlowEdges::Remembered& FlowEdges::RememberedOf(LinkKind kind) {
 absl::Status FlowEdges::TakeLink(const LinkPoint& point, const Place& place,
                                  const FlowEdgeTaker& take) {
   Remembered& remembered = RememberedOf(point.kind);
+  // Ids of chains are unique in the export, so that one part of the key is enough.
   const Key key(0, point.id, 0);
   if (point.role != LinkRole::kStart) {
     const Place* from = remembered.Find(key);
@@ -77,11 +80,14 @@ absl::Status FlowEdges::TakeLink(const LinkPoint& point, const Place& place,
       RETURN_IF_ERROR(take(Edge(*from, place, FrameworkLinks::NameOf(point.kind))));
     }
   }
+  // Whether the next edge of the chain starts at this row instead of at the chain's first.
   const bool goes_on = point.role == LinkRole::kStep && point.kind != LinkKind::kFrameworkCall;
   if (point.role == LinkRole::kStart || goes_on) remembered.Put(key, place);
   return absl::OkStatus();
 }
 
+// The edges of chains are known at once. Those of a framework file's arrows are found when a span
+// and a point meet, which may be in a later row.
 absl::Status FlowEdges::TakeRow(const TimelineRecord& record, EventRow& row,
                                 const FlowEdgeTaker& take) {
   const Place place{row.id, row.start_ns, row.end_ns};
@@ -98,6 +104,8 @@ absl::Status FlowEdges::TakeRow(const TimelineRecord& record, EventRow& row,
   return TakeArrows(take);
 }
 
+// A hash instead of a row number, because tables have no rows of a viewer. Equal hashes of
+// different threads would only make a wrong arrow possible.
 uint64_t FlowEdges::FrameworkRow(const TimelineRecord& record) {
   return HashEventType(fmt::format("{}\n{}\n{}", record.stream, FrameworkProcessId(record),
                                    FrameworkThreadId(record)));
@@ -112,6 +120,7 @@ absl::Status FlowEdges::EndBatch(const FlowEdgeTaker& take) {
   return TakeArrows(take);
 }
 
+// Findings that are no complete arrow matter only to formats that draw points.
 absl::Status FlowEdges::TakeArrows(const FlowEdgeTaker& take) {
   const auto place_of = [](const ArrowSpan& span) {
     return Place{static_cast<int64_t>(span.number), span.start_ns, span.end_ns};

@@ -32,6 +32,7 @@ using FlowEdgeTaker = std::function<absl::Status(const FlowEdge& edge)>;
 // Finds which row led to which: the results of FrameworkLinks and FrameworkArrows as edges between
 // rows. Beyond the limit, edges from rows that were remembered longest are not found, and are
 // counted. Used by one thread at a time; the header must outlive it.
+// Not used if arrows are not requested.
 class FlowEdges {
  public:
   // Rows of each kind that edges can start at: the latest.
@@ -40,7 +41,8 @@ class FlowEdges {
   explicit FlowEdges(const TimelineHeader& header);
 
   // Takes the row that was made of a record, adds its flow_ids, and passes edges to `take`. Fails
-  // with errors of `take`.
+  // with errors of `take`. Called for the rows in the order of their ids, before a row may wait for
+  // its stop.
   absl::Status TakeRow(const TimelineRecord& record, EventRow& row, const FlowEdgeTaker& take);
   // Takes the start, step or end of an arrow.
   void TakePoint(const TimelineRecord& record);
@@ -60,6 +62,7 @@ class FlowEdges {
   // Stream, id, and a hash of more; or a chain.
   using Key = std::tuple<uint32_t, uint64_t, uint64_t>;
   // The latest places by key, up to kRememberedMax.
+  // Costs constant time for each row.
   class Remembered {
    public:
     const Place* Find(const Key& key) const;
@@ -80,6 +83,7 @@ class FlowEdges {
 
   const TimelineHeader& header_;
   FrameworkLinks links_;
+  // The rows that a framework's call, a request's next span or an execution's part can follow.
   Remembered operations_;
   Remembered sequences_;
   Remembered executions_;

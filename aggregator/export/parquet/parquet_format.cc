@@ -44,6 +44,7 @@ class ParquetExporter : public Exporter {
   uint64_t bytes_written_ = 0;
   const TimelineHeader* header_ = nullptr;
   FlowEdgeTaker take_edge_;
+  // Made by Begin, because they refer to the header.
   std::optional<TableWriter> events_;
   std::optional<TableWriter> flows_;
   std::optional<EventRowMaker> rows_;
@@ -63,6 +64,7 @@ bool IsArrow(RecordKind kind) {
          kind == RecordKind::kFlowEnd;
 }
 
+// Returns what a waiting row holds beside its own size, for WaitingSpans.
 size_t TextBytes(const EventRow& row) {
   size_t bytes = row.name.size() + row.attributes.size() + row.framework_stream.size() +
                  row.category.size() + row.process_name.size() + row.thread_name.size();
@@ -83,6 +85,7 @@ absl::Status ParquetExporter::Begin(const TimelineHeader& header) {
   return absl::OkStatus();
 }
 
+// Derived rows come last: their finders need the batch as a whole.
 absl::Status ParquetExporter::Write(const TimelineBatch& batch) {
   for (const TimelineRecord* record : batch.records) RETURN_IF_ERROR(WriteRecord(*record));
   if (edges_) RETURN_IF_ERROR(edges_->EndBatch(take_edge_));
@@ -90,6 +93,8 @@ absl::Status ParquetExporter::Write(const TimelineBatch& batch) {
   return derived_->Take(batch);
 }
 
+// A stop that came separately completes a waiting row; an arrow becomes an edge; every other record
+// that the vendor's table has a place for becomes a row.
 absl::Status ParquetExporter::WriteRecord(const TimelineRecord& record) {
   if (record.kind == RecordKind::kStopAttributes) {
     auto row = waiting_.Take(record.span_id);
@@ -127,6 +132,8 @@ absl::Status ParquetExporter::WriteEdge(const FlowEdge& edge) {
   return flows_->EndRow();
 }
 
+// Rows that still wait are written without their stops. The warnings of all readings must be
+// complete before WriteWarningTable.
 absl::Status ParquetExporter::Finish(ExportSummary& summary) {
   while (auto row = waiting_.TakeRest()) RETURN_IF_ERROR(WriteRow(*row));
   waiting_.Warn(summary);

@@ -15,6 +15,7 @@ bool HasParquet();
 // Returns an exporter that writes a directory of tables, see docs/formats/parquet.md. Fails with
 // INVALID_ARGUMENT for a compression, a grouping or a division by worker, which tables do not have,
 // and with UNIMPLEMENTED without Arrow.
+// The entry of this format in the table of exporter.cc; `files` must outlive the result.
 absl::StatusOr<std::unique_ptr<Exporter>> MakeParquet(const ExportRequest& request,
                                                       OutputFiles& files);
 

@@ -34,6 +34,7 @@ std::optional<double> SampleNumber(const TimelineRecord& record, std::string_vie
   return std::isfinite(number) ? std::optional<double>(number) : std::nullopt;
 }
 
+// Returns the attribute as a whole number; nullopt if the sample has none that int64 can hold.
 std::optional<int64_t> SampleCount(const TimelineRecord& record, std::string_view name) {
   const ShapeKey* key = nullptr;
   const uint64_t* value = FindAttribute(record, KeyScope::kData, name, &key);
@@ -41,6 +42,7 @@ std::optional<int64_t> SampleCount(const TimelineRecord& record, std::string_vie
   return static_cast<int64_t>(*value);
 }
 
+// Writes a row of CpuUsage, or nothing if the sample lacks its processor or its percentage.
 absl::Status WriteCpuSample(const StreamIdentity& stream, const TimelineRecord& record,
                             TableWriter& table) {
   const ShapeKey* key = nullptr;
@@ -54,6 +56,7 @@ absl::Status WriteCpuSample(const StreamIdentity& stream, const TimelineRecord& 
   return table.EndRow();
 }
 
+// Writes a row of HostMemUsage; one of the two figures is enough.
 absl::Status WriteMemorySample(const StreamIdentity& stream, const TimelineRecord& record,
                                TableWriter& table) {
   const auto bytes = SampleCount(record, kHostUsedBytesKey);
@@ -74,6 +77,7 @@ std::optional<int64_t> KnownTime(uint64_t time_ns) {
 
 absl::Status WriteHostTables(const TimelineHeader& header, const TableTarget& target,
                              ExportSummary& summary) {
+  // Each table is a reading of its own, because only one file is written at a time.
   const auto write = [&](const TableSpec& about, std::string_view type,
                          auto write_sample) -> absl::Status {
     TableWriter table(target.files, about, target.file_bytes_max, target.bytes_written);
@@ -119,6 +123,7 @@ absl::Status WriteWarningTable(const TimelineHeader& header,
                                const TableTarget& target) {
   TableWriter table(target.files, kWarning, target.file_bytes_max, target.bytes_written);
   absl::Status status;
+  // ForEachWarning has no way to stop, so that rows after an error are not added.
   ForEachWarning(header, warnings, [&](std::string_view message, std::string_view category) {
     if (status.ok()) status = table.Text(message).Text(category).EndRow();
   });
@@ -128,6 +133,7 @@ absl::Status WriteWarningTable(const TimelineHeader& header,
 
 absl::Status WriteLossTable(const TimelineHeader& header, const TableTarget& target) {
   TableWriter table(target.files, kNtLosses, target.file_bytes_max, target.bytes_written);
+  // A stream's `losses` are sums by place and reason, and its gaps are not listed here.
   for (const TimelineStream& stream : header.streams) {
     const StreamIdentity& identity = stream.description.identity;
     for (const Loss& loss : stream.description.losses) {
@@ -144,6 +150,7 @@ absl::Status WriteLossTable(const TimelineHeader& header, const TableTarget& tar
 
 absl::Status WriteClockTable(const TimelineHeader& header, const TableTarget& target) {
   TableWriter table(target.files, kNtClocks, target.file_bytes_max, target.bytes_written);
+  // By instance and boot, so that rows are in a fixed order.
   std::map<std::pair<std::string_view, std::string_view>, const WorkerIdentity*> hosts;
   for (const TimelineStream& stream : header.streams) {
     const WorkerIdentity& worker = stream.description.identity.worker;
@@ -154,6 +161,7 @@ absl::Status WriteClockTable(const TimelineHeader& header, const TableTarget& ta
     const InstanceClock* clock = header.clocks == nullptr ? nullptr : header.clocks->Find(*worker);
     table.Text(worker->instance_id).Bool(clock != nullptr);
     if (clock == nullptr) {
+      // Without a model every column about it is null.
       table.Null().Null().Null().Null().Null().Null();
     } else {
       const bool has_bound = clock->bound_ns != kNoBound;
@@ -173,6 +181,7 @@ absl::Status WriteClockTable(const TimelineHeader& header, const TableTarget& ta
 
 absl::Status WriteSchemaTable(const TableTarget& target) {
   TableWriter table(target.files, kSchemaFields, target.file_bytes_max, target.bytes_written);
+  // Also describes tables that this export did not write.
   for (const TableSpec* about : AllTables()) {
     for (const ColumnSpec& column : about->columns) {
       table.Text(about->name).Text(about->description).Text(column.name).Text(column.description);

@@ -6,6 +6,10 @@
 namespace neurontrace {
 namespace {
 
+// The elements of the arrays below are ColumnSpec in the order of its fields: name, type, required,
+// description, unit, example, minimum, maximum, values. The order of the columns is that in which
+// the writers give the values; TableWriter ends the export if a type differs. Names of columns
+// without "nt_" and of tables without "Nt" are frozen by the vendor's schema.
 using enum ColumnType;
 
 // A time that is later in most rows than in the row before.
@@ -18,6 +22,7 @@ constexpr ColumnSpec RisingNs(std::string_view name, std::string_view descriptio
 }
 
 // The vendor's columns come first; ours follow with the prefix nt_.
+// EventRowMaker::Write gives the values of kEventColumns.
 constexpr ColumnSpec kEventColumns[] = {
     {.name = "id",
      .is_required = true,
@@ -68,6 +73,7 @@ constexpr ColumnSpec kEventColumns[] = {
     {"nt_thread_name", kText, false, "What a framework calls the thread"},
 };
 
+// WriteCpuSample and WriteMemorySample (profile_tables.cc) give the values of these two.
 constexpr ColumnSpec kCpuColumns[] = {
     RisingNs("timestamp", "Start of the interval"),
     {"util_percent", kFloat, true, "Share of the interval in which it was busy", "percent", "12.5",
@@ -94,6 +100,7 @@ constexpr ColumnSpec HbmBytes(std::string_view name) {
   return {name, kInt64, true, "In use for this", "bytes", "", "0"};
 }
 
+// DerivedTables::WriteMemory gives the values.
 constexpr ColumnSpec kHbmColumns[] = {
     RisingNs("timestamp", "End of the allocation or release after which it was so"),
     {"total_bytes", kInt64, true, "In use, of all categories", "bytes", "", "0"},
@@ -124,6 +131,8 @@ constexpr ColumnSpec kHbmColumns[] = {
     {"instance_id", kText, true, "Instance"},
 };
 
+// The next functions of profile_tables.cc give the values: WriteMetadataTable,
+// WriteDeviceProfileTable, and WriteWarningTable for kWarningColumns.
 constexpr ColumnSpec kMetadataColumns[] = {
     {"first_ts", kText, true, "Start of the first event", "",
      "2025-12-18 15:35:56.592459482 +0000 UTC"},
@@ -159,6 +168,7 @@ constexpr ColumnSpec kWarningColumns[] = {
      "Capture,Missing Data"},
 };
 
+// ParquetExporter::WriteEdge gives the values.
 constexpr ColumnSpec kFlowColumns[] = {
     {"in_id", kInt64, true, "Row that it goes from"},
     {"out_id", kInt64, true, "Row that it goes to"},
@@ -172,6 +182,7 @@ constexpr ColumnSpec kFlowColumns[] = {
      "ns"},
 };
 
+// WriteSchemaTable gives the values: the table describes every column, including its own.
 constexpr ColumnSpec kSchemaColumns[] = {
     {"table_name", kText, true, "Table"},
     {"table_description", kText, true, "What a row of it is"},
@@ -210,6 +221,7 @@ constexpr ColumnSpec kExecutionColumns[] = {
     {"clock_bound_ns", kInt64, false, "start_ts is that near to the truth", "ns"},
 };
 
+// A row is what StepFinder found: a step that a framework marked, or an execution.
 constexpr ColumnSpec kStepColumns[] = {
     {"instance_id", kText, true, "Instance"},
     {"process_id", kInt64, true, "Process of the worker"},
@@ -228,6 +240,7 @@ constexpr ColumnSpec kStepColumns[] = {
     {"is_open", kBool, true, "Its end is not known"},
 };
 
+// A row is a collective that CollectiveFinder joined from its members.
 constexpr ColumnSpec kCollectiveColumns[] = {
     {"collective", kInt64, true, "Number, unique in the table"},
     {"communicator", kInt64, true, "Number of the communicator"},
@@ -248,6 +261,7 @@ constexpr ColumnSpec kCollectiveColumns[] = {
     {"is_disjoint", kBool, true, "Its members cannot have met: it is no collective"},
 };
 
+// Rows refer to kCollectiveColumns by number, so that both can be joined in SQL.
 constexpr ColumnSpec kMemberColumns[] = {
     {"collective", kInt64, true, "NtCollectives.collective"},
     {"arrival", kInt64, true, "Place in the order of arrival", "", "0"},
@@ -261,6 +275,7 @@ constexpr ColumnSpec kMemberColumns[] = {
     {"clock_bound_ns", kInt64, false, "start_ts is that near to the truth", "ns"},
 };
 
+// Intervals have a fixed length; after the last with a transfer follows one of 0 bytes.
 constexpr ColumnSpec kBandwidthColumns[] = {
     RisingNs("timestamp", "Start of the interval"),
     {"duration_ns", kInt64, true, "Length of the interval", "ns"},
@@ -273,6 +288,7 @@ constexpr ColumnSpec kBandwidthColumns[] = {
     {"bytes_per_second", kDouble, true, "The same as a rate", "bytes/s"},
 };
 
+// A row for each boot of an instance, with or without a model.
 constexpr ColumnSpec kClockColumns[] = {
     {"instance_id", kText, true, "Instance"},
     {"is_known", kBool, true, "There is a model of its clock"},
@@ -285,6 +301,7 @@ constexpr ColumnSpec kClockColumns[] = {
     {"sources", kText, false, "Evidence that there is, between commas", "", "udp,phc"},
 };
 
+// A row for each stream, place and reason with a loss.
 constexpr ColumnSpec kLossColumns[] = {
     {"instance_id", kText, true, "Instance of the stream"},
     {"process_id", kInt64, true, "Process of the worker"},
@@ -302,6 +319,7 @@ constexpr ColumnSpec kLossColumns[] = {
 
 }  // namespace
 
+// The name of a table is also that of its file; only the first has row groups of another size.
 const TableSpec kSystemProfileEvents = {"SystemProfileEvents",
                                         "Events of the runtime, the hardware and frameworks",
                                         kEventColumns, size_t{12} << 20};
@@ -340,6 +358,7 @@ std::span<const TableSpec* const> AllTables() {
   return kTables;
 }
 
+// JSON Schema's names of types, as the vendor's SchemaFields has them.
 std::string_view TypeName(ColumnType type) {
   switch (type) {
     case kInt64:

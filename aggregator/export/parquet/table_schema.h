@@ -11,6 +11,7 @@ namespace neurontrace {
 // 2.31). Our own columns begin with "nt_", and our own tables with "Nt".
 inline constexpr std::string_view kProfileSchemaVersion = "7.4.0";
 
+// The types that a column can have; ArrowType in table_writer.cc has their counterparts.
 enum class ColumnType : uint8_t { kInt64, kUint64, kFloat, kDouble, kBool, kText, kTextList };
 // Returns "integer", "number", "boolean", "string" or "array", as the vendor's SchemaFields has it.
 std::string_view TypeName(ColumnType type);
@@ -24,6 +25,7 @@ struct ColumnSpec {
   ColumnType type = ColumnType::kInt64;
   // Never null.
   bool is_required = false;
+  // For people; the others are texts of SchemaFields in the vendor's form.
   std::string_view description = {};
   std::string_view unit = {};
   std::string_view example = {};
@@ -66,6 +68,7 @@ extern const TableSpec kNtBandwidth;
 extern const TableSpec kNtClocks;
 extern const TableSpec kNtLosses;
 
+// Returns every table that an export can have, in the order of SchemaFields.
 std::span<const TableSpec* const> AllTables();
 
 }  // namespace neurontrace

@@ -80,6 +80,8 @@ absl::Status TableFile::Open(const std::string& name) {
   return status;
 }
 
+// While the name is open, bytes are collected in head_. The first write beyond the head opens the
+// file under the name of one of several.
 arrow::Status TableFile::Write(const void* data, int64_t bytes) {
   const std::string_view text(static_cast<const char*>(data), static_cast<size_t>(bytes));
   if (written_.ok() && file_ == nullptr && head_.size() + text.size() > head_bytes_max_) {
@@ -102,6 +104,7 @@ arrow::Status TableFile::Close() {
   return arrow::Status::OK();
 }
 
+// `name` matters only if nothing was opened so far.
 absl::Status TableFile::Finish(const std::string& name) {
   RETURN_IF_ERROR(written_);
   if (file_ == nullptr) RETURN_IF_ERROR(Open(name));
@@ -122,6 +125,7 @@ inline std::string_view Utf8Text(std::string_view text, std::string& repaired) {
   return repaired;
 }
 
+// A smaller limit of the file does not make row groups smaller than this.
 constexpr size_t kGroupBytesMin = 256u << 10;
 // Roughly what the end of a file has for one column of one row group.
 constexpr size_t kFooterBytes = 256;
@@ -150,6 +154,7 @@ std::shared_ptr<arrow::DataType> ArrowType(ColumnType type) {
   return arrow::utf8();
 }
 
+// The metadata lets a reader find which version of the schema a single file follows.
 std::shared_ptr<arrow::Schema> ArrowSchema(const TableSpec& table) {
   std::vector<std::shared_ptr<arrow::Field>> fields;
   for (const ColumnSpec& column : table.columns) {
@@ -163,6 +168,7 @@ std::shared_ptr<arrow::Schema> ArrowSchema(const TableSpec& table) {
                                                std::string(table.name)}));
 }
 
+// Returns how the columns of a table are encoded and compressed.
 std::shared_ptr<parquet::WriterProperties> Properties(const TableSpec& table) {
   parquet::WriterProperties::Builder properties;
   properties.compression(arrow::Compression::ZSTD)
@@ -180,12 +186,15 @@ std::shared_ptr<parquet::WriterProperties> Properties(const TableSpec& table) {
   return properties.build();
 }
 
+// An error of Arrow is a fault of this program or a lack of memory, hence INTERNAL.
 absl::Status FromArrow(const arrow::Status& status) {
   return status.ok() ? absl::OkStatus() : absl::InternalError("parquet: " + status.ToString());
 }
 
 }  // namespace
 
+// A row is collected in `builders`, a row group in their arrays, and a file in `writer`. `file` and
+// `writer` exist only while a file is open.
 struct TableWriter::Parts {
   OutputFiles& files;
   const TableSpec& table;
@@ -220,6 +229,7 @@ struct TableWriter::Parts {
     }
     return builders[column++].get();
   }
+  // Appends a value or a null; errors go to `status`, which EndRow reports.
   template <typename Builder, typename Value>
   void Append(ColumnType type, const std::optional<Value>& value) {
     auto* builder = static_cast<Builder*>(Next(type));
@@ -265,6 +275,7 @@ absl::Status TableWriter::Parts::OpenPart() {
   return FromArrow(writer->AddKeyValueMetadata(schema->metadata()));
 }
 
+// Writes the file's end and closes it under its final name.
 absl::Status TableWriter::Parts::ClosePart(bool is_only) {
   const arrow::Status closed = writer->Close();
   RETURN_IF_ERROR(file->status());
@@ -284,6 +295,7 @@ absl::Status TableWriter::Parts::WriteGroup() {
                                              (part_groups + 1) * builders.size() > kFileColumnsMax);
   if (is_full) RETURN_IF_ERROR(ClosePart(false));
   if (writer == nullptr) RETURN_IF_ERROR(OpenPart());
+  // Finish empties the builders, which keep nothing of the group.
   std::vector<std::shared_ptr<arrow::Array>> arrays;
   for (const auto& builder : builders) {
     auto array = builder->Finish();
@@ -389,6 +401,7 @@ TableWriter& TableWriter::Null() {
   return *this;
 }
 
+// A row with an error is never written: the export ends with it.
 absl::Status TableWriter::EndRow() {
   Parts& parts = *parts_;
   RETURN_IF_ERROR(FromArrow(parts.status));
@@ -403,6 +416,7 @@ absl::Status TableWriter::EndRow() {
   return is_full ? parts.WriteGroup() : absl::OkStatus();
 }
 
+// The file is the only one if it is the first and did not outgrow its head.
 absl::Status TableWriter::Finish() {
   Parts& parts = *parts_;
   if (parts.group_rows > 0) RETURN_IF_ERROR(parts.WriteGroup());

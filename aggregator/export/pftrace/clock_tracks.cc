@@ -9,10 +9,13 @@ namespace neurontrace {
 namespace {
 
 // The pieces of a map that a stretch touches, with the begin of each inside the stretch.
+// It hides whether the stretch is in raw or in reference time. Requires that the map has at least
+// one piece; both arguments must outlive it.
 class Pieces {
  public:
   Pieces(const ClockMap& map, const ClockStretch& stretch) : map_(map), stretch_(stretch) {
     const auto all = map.pieces();
+    // The pieces ascend in both scales, so that both can be searched by halving.
     const auto begins_after = [&](uint64_t time_ns) {
       return std::upper_bound(
           all.begin(), all.end(), time_ns,
@@ -28,9 +31,11 @@ class Pieces {
 
   size_t size() const { return pieces_.size(); }
   const ClockMap::Piece& operator[](size_t i) const { return pieces_[i]; }
+  // Returns where the piece begins inside the stretch, in the stretch's time.
   uint64_t At(size_t i) const {
     return i == 0 ? stretch_.begin_ns : std::max(stretch_.begin_ns, BeginOf(pieces_[i]));
   }
+  // The correction at the begin of the piece, and at the end of the stretch.
   ClockPoint Correction(size_t i) const {
     const uint64_t raw_ns = i == 0 ? begin_raw_ns_ : pieces_[i].raw_begin_ns;
     return {At(i), CorrectionAt(raw_ns)};
@@ -59,11 +64,13 @@ size_t PiecesPerPoint(size_t pieces, size_t points_max) {
   return (pieces + points_max - 1) / points_max;
 }
 
+// Returns the bound in nanoseconds as a counter shows it, or kUnknown.
 int64_t BoundOf(const ClockMap::Piece& piece) {
   if (!piece.error_bound_ns) return ClockPoint::kUnknown;
   return static_cast<int64_t>(std::min<uint64_t>(*piece.error_bound_ns, INT64_MAX));
 }
 
+// Returns |a - b|, which can exceed the signed type.
 uint64_t Distance(int64_t a, int64_t b) {
   return a > b ? static_cast<uint64_t>(a) - static_cast<uint64_t>(b)
                : static_cast<uint64_t>(b) - static_cast<uint64_t>(a);
@@ -71,6 +78,8 @@ uint64_t Distance(int64_t a, int64_t b) {
 
 // Returns what the trace will show, as far as that is known before events are read.
 ClockStretch StretchOf(const TimelineHeader& header) {
+  // The last timestamps of streams are raw, while events that are not read yet are in reference
+  // time.
   uint64_t end_ns = header.begin_ns;
   for (const TimelineStream& stream : header.streams) {
     if (stream.description.events == 0) continue;
@@ -85,6 +94,8 @@ ClockStretch StretchOf(const TimelineHeader& header) {
 
 }  // namespace
 
+// Takes linear time in the number of pieces. Consecutive equal values are one point, because a
+// counter keeps its value until the next.
 std::vector<ClockPoint> BoundPoints(const ClockMap& map, const ClockStretch& stretch,
                                     size_t points_max) {
   const Pieces pieces(map, stretch);
@@ -94,6 +105,7 @@ std::vector<ClockPoint> BoundPoints(const ClockMap& map, const ClockStretch& str
     ClockPoint point{pieces.At(begin), BoundOf(pieces[begin])};
     for (size_t i = begin; i < std::min(begin + step, pieces.size()); ++i) {
       const int64_t bound = BoundOf(pieces[i]);
+      // An unknown bound is worse than any other.
       if (point.value != ClockPoint::kUnknown &&
           (bound == ClockPoint::kUnknown || bound > point.value)) {
         point.value = bound;
@@ -111,6 +123,7 @@ std::vector<ClockPoint> CorrectionPoints(const ClockMap& map, const ClockStretch
   const auto add = [&points](const ClockPoint& point) {
     if (points.empty() || points.back().value != point.value) points.push_back(point);
   };
+  // Each step makes up to two points, so it gets half of the limit.
   const size_t step = PiecesPerPoint(pieces.size(), std::max<size_t>(1, points_max / 2));
   for (size_t begin = 0; begin < pieces.size(); begin += step) {
     const ClockPoint first = pieces.Correction(begin);
@@ -144,6 +157,7 @@ void ClockTracks::Begin(const TimelineHeader& header, const ClockReport& report,
     AddFindings(*clock, stretch, uuids.findings);
     AddViolations(report.order(), *clock, stretch, uuids.findings);
   }
+  // Items were added clock by clock, while Take needs those of all clocks by time.
   std::stable_sort(items_.begin(), items_.end(),
                    [](const Item& a, const Item& b) { return a.at_ns < b.at_ns; });
 }
@@ -202,6 +216,8 @@ void ClockTracks::TakeViolation(const Item& item, Interner& interner, TrackEvent
   out.String(name("words"), item.check->words);
 }
 
+// A counter's point has no name, as the track has one. A finding is an instant with its amounts as
+// arguments.
 void ClockTracks::Take(Interner& interner, TrackEventFields& out) {
   const Item& item = items_[next_++];
   if (item.violation != nullptr) return TakeViolation(item, interner, out);

@@ -35,6 +35,8 @@ Derivation::Derivation(const TimelineHeader& header, bool has_flows)
   if (has_flows) links_.emplace(header.streams, header.framework_names);
 }
 
+// The first pass sorts the records by what is derived from them; then each finder takes its own.
+// Arrows and collectives are found in the first pass, because they refer to places in the batch.
 void Derivation::Take(const TimelineBatch& batch, DerivedBatch& out) {
   for (size_t i = 0; i < batch.records.size(); ++i) {
     TimelineRecord& record = *batch.records[i];
@@ -51,6 +53,7 @@ void Derivation::Take(const TimelineBatch& batch, DerivedBatch& out) {
     some->begin_ns = batch.begin_ns;
     some->end_ns = batch.end_ns;
   }
+  // Executions first, because steps are derived from them.
   executions_.clear();
   execution_finder_.Take(executing_, executions_);
   step_finder_.Take(executing_, executions_, out.steps);
@@ -83,6 +86,7 @@ std::vector<std::string> Derivation::LinkWarnings() const {
   return links_ ? links_->counts().Warnings() : std::vector<std::string>();
 }
 
+// Records outlive the batch lists, which are emptied at the end of Take.
 uint64_t Derivation::TakeWanted(TimelineRecord& record, const ShapeFields& fields) {
   switch (fields.type) {
     case DerivedType::kCollective:

@@ -26,6 +26,7 @@ struct DerivedBatch {
     uint64_t id = 0;
   };
   // Arrows by record.
+  // Both lists ascend by record, so that PftraceExporter needs no search.
   std::vector<Flow> flows;
   // Collectives that the record is a part of, by record; the id is the collective's number.
   std::vector<Flow> correlations;
@@ -37,6 +38,7 @@ struct DerivedBatch {
   std::vector<BandwidthSample> bandwidth;
 
   // Keeps the capacity.
+  // Called before a batch is reused.
   void Clear();
 };
 
@@ -46,6 +48,7 @@ struct DerivedBatch {
 // thread at a time; the header must outlive it.
 class Derivation {
  public:
+  // Finders remember preparations from before the window, see TimelineHeader::earlier.
   Derivation(const TimelineHeader& header, bool has_flows);
 
   // Takes the next batch; `out` must be empty. Results that need later batches come with those.
@@ -53,6 +56,7 @@ class Derivation {
   // Returns the remaining results. Called once, after the last batch.
   void Finish(DerivedBatch& out);
 
+  // The length of a bandwidth sample in nanoseconds.
   uint64_t bin_ns() const { return bandwidth_.bin_ns(); }
   std::vector<std::string> LinkWarnings() const;
 
@@ -65,7 +69,9 @@ class Derivation {
       return 0;
     return TakeWanted(record, fields);
   }
+  // Handles a record that something is derived from.
   uint64_t TakeWanted(TimelineRecord& record, const ShapeFields& fields);
+  // Adds the memories that appeared since the last call.
   void NoteMemories(DerivedBatch& out);
 
   ShapeFieldTable fields_;

@@ -26,6 +26,7 @@ DerivedTracks::DerivedTracks(const TimelineHeader& header, uint64_t bin_ns, Trac
                              PacketWriter& out)
     : header_(header), bin_ns_(bin_ns), tracks_(tracks), out_(out) {}
 
+// A rank and a core, a file's name, or "worker": what is known, the most telling first.
 std::string DerivedTracks::CoreLabel(uint32_t stream) const {
   const TimelineStream& about = header_.streams[stream];
   std::string label = about.rank.label;
@@ -75,6 +76,7 @@ void DerivedTracks::WriteSlice(uint32_t uuid, const Extent& extent) {
   out_.SideEvent(extent.end_ns, event_.bytes());
 }
 
+// Counters are integers; values beyond int64 are shown as its maximum.
 void DerivedTracks::WriteValue(uint32_t uuid, uint64_t at_ns, uint64_t value) {
   event_.Start(perfetto::EventType::kCounter, uuid);
   event_.CounterValue(static_cast<int64_t>(std::min<uint64_t>(value, INT64_MAX)));
@@ -90,12 +92,14 @@ void DerivedTracks::WriteSteps(const std::vector<Step>& steps) {
       track.parent_uuid = tracks_.StreamUuid(step.stream);
       track.rank = track_rank::kSteps;
     }
+    // An end before the start would give a negative length.
     const Extent extent{step.start_ns, std::max(step.start_ns, step.end_ns)};
     const uint32_t uuid = LaneFor(track, extent);
     if (uuid == 0) continue;
     event_.Start(perfetto::EventType::kBegin, uuid);
     event_.Name(out_.side_interner().EventName(fmt::format(
         "{} {}", step.source == StepSource::kFramework ? "framework step" : "step", step.number)));
+    // Also a category, so that queries find open slices without their arguments.
     if (step.is_open) event_.Category(out_.side_interner().Category("open"));
     event_.Uint(Name("number"), step.number);
     if (const auto gid = header_.streams[step.stream].rank.worker_gid) {
@@ -128,6 +132,7 @@ void DerivedTracks::WriteCollectives(const std::vector<Collective>& collectives)
               ? "collectives (derived)"
               : fmt::format("collectives of communicator {} (derived)", collective.communicator);
     }
+    // The slice covers all members. Each member also has a slice on its core's row.
     Extent extent{collective.start_ns(), 0};
     bool is_open = false;
     for (const CollectiveMember& member : collective.members) {
@@ -142,6 +147,7 @@ void DerivedTracks::WriteCollectives(const std::vector<Collective>& collectives)
         : collective.algorithm.empty()                  ? "collective"
                                        : fmt::format("collective {}", collective.algorithm)));
     if (is_open) event_.Category(out_.side_interner().Category("open"));
+    // The members have the same id, see PftraceExporter::WriteEvent.
     event_.CorrelationId(collective.number);
     event_.Uint(Name("exec_id"), collective.exec_id);
     event_.Uint(Name("op_id"), collective.op_id);
@@ -180,6 +186,7 @@ void DerivedTracks::WriteSample(const HbmSample& sample, std::string_view name, 
   WriteValue(counter.uuid, sample.time_ns, value);
 }
 
+// Each memory has a heading with a counter for the total and one for each category in use.
 void DerivedTracks::WriteMemory(const std::vector<HbmSample>& memory) {
   for (const HbmSample& sample : memory) {
     if (memory_tracks_.size() >= kCounterTracksMax && !memory_tracks_.contains(sample.hbm)) {
@@ -206,6 +213,8 @@ void DerivedTracks::WriteMemory(const std::vector<HbmSample>& memory) {
   }
 }
 
+// Only changes are written. Bandwidth adds a sample of 0 after the last transfer, so that the line
+// ends.
 void DerivedTracks::WriteBandwidth(const std::vector<BandwidthSample>& samples) {
   for (const BandwidthSample& sample : samples) {
     const std::pair key(sample.stream, static_cast<uint8_t>(sample.direction));

@@ -40,11 +40,13 @@ class DerivedTracks {
   // A lane's track, and until when it is occupied.
   struct Lane {
     uint32_t uuid = 0;
+    // Reference time of the end of its last slice.
     uint64_t free_ns = 0;
   };
   // Slices that may overlap, on as many lanes as they need.
   struct SliceTrack {
     uint32_t parent_uuid = 0;
+    // Empty until the first slice.
     std::string name;
     int32_t rank = 0;
     std::vector<Lane> lanes;
@@ -95,7 +97,9 @@ class DerivedTracks {
   absl::flat_hash_map<uint32_t, SliceTrack> step_tracks_;        // by stream
   absl::flat_hash_map<uint32_t, SliceTrack> collective_tracks_;  // by communicator
   absl::flat_hash_map<uint32_t, MemoryTracks> memory_tracks_;    // by memory
+  // By stream and direction.
   absl::flat_hash_map<std::pair<uint32_t, uint8_t>, Counter> bandwidth_tracks_;
+  // The event that is being written, kept to reuse its memory.
   TrackEventFields event_;
   uint64_t left_out_ = 0;
 };

@@ -8,18 +8,22 @@ namespace neurontrace {
 
 namespace tag = perfetto::tag;
 
+// Doubles at least, so that a long event costs linear time.
 void TrackEventFields::Grow(size_t bytes) {
   const size_t used = static_cast<size_t>(end_ - bytes_.data());
   bytes_.resize(std::max(2 * bytes_.size(), used + bytes));
   end_ = bytes_.data() + used;
 }
 
+// Tags above 127 take two bytes, hence Varint instead of Byte.
 void TrackEventFields::Flow(uint64_t id) {
   Ensure(kRoomPerField);
   end_ = wire_bytes::Varint(end_, tag::kFlowId);
   end_ = wire_bytes::Fixed64(end_, id);
 }
 
+// LegacyEvent's bind_id with the direction "in": Perfetto ends the arrow at this event, and another
+// event can still end one with the same id.
 void TrackEventFields::IncomingFlow(uint64_t id) {
   Ensure(kRoomPerField);
   // Message fields are below 128 bytes long, so that their length takes one byte and can be filled
@@ -52,6 +56,8 @@ void TrackEventFields::CounterValue(int64_t value) {
   end_ = wire_bytes::Varint(end_, static_cast<uint64_t>(value));
 }
 
+// Both texts must have been interned in the event's sequence, and must be in the file before the
+// event; PacketWriter sees to the latter.
 void TrackEventFields::InternedString(uint32_t name_iid, uint32_t value_iid) {
   Ensure(kRoomPerField);
   char* out = wire_bytes::Byte(end_, tag::kAnnotation) + 1;

@@ -13,6 +13,8 @@ namespace neurontrace {
 // Serialises the fields of one Perfetto TrackEvent into memory that is reused from event to event.
 // Written by hand rather than with protozero because this is the hot path of an export. Used by one
 // thread at a time.
+// Start comes first, then the other functions in any order; the result is bytes(). The fields are
+// those of track_event.proto and debug_annotation.proto, with the numbers of perfetto_fields.h.
 class TrackEventFields {
  public:
   TrackEventFields() : bytes_(kRoom) {}
@@ -26,6 +28,7 @@ class TrackEventFields {
     end_ = wire_bytes::Varint(end_, track_uuid);
   }
   // Numbers of texts are those of the Interner of the event's sequence.
+  // The event's title, and one of its categories.
   void Name(uint32_t iid) {
     Ensure(kRoomPerField);
     end_ = wire_bytes::Byte(end_, perfetto::tag::kNameIid);
@@ -57,6 +60,7 @@ class TrackEventFields {
     const bool fits = value <= static_cast<uint64_t>(INT64_MAX);
     Number(name_iid, fits ? perfetto::tag::kIntValue : perfetto::tag::kUintValue, value);
   }
+  // Negative numbers take ten bytes, as protobuf's int64 does.
   void Int(uint32_t name_iid, int64_t value) {
     Number(name_iid, perfetto::tag::kIntValue, static_cast<uint64_t>(value));
   }
@@ -83,7 +87,9 @@ class TrackEventFields {
     if (bytes_.data() + bytes_.size() < end_ + bytes) [[unlikely]]
       Grow(bytes);
   }
+  // Keeps the bytes so far; end_ then points into the new memory.
   void Grow(size_t bytes);
+  // Writes an annotation with a varint. Its length is below 128, so that one byte has room for it.
   void Number(uint32_t name_iid, uint8_t value_tag, uint64_t value) {
     Ensure(kRoomPerField);
     char* out = wire_bytes::Byte(end_, perfetto::tag::kAnnotation) + 1;  // its length comes last

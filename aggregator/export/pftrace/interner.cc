@@ -24,6 +24,8 @@ uint32_t Interner::StringValue(std::string_view text) {
   return Intern(string_values_, interned::kStringValues, text);
 }
 
+// A known text costs one look-up and no allocation. The caller checks is_full: there is no limit
+// here.
 uint32_t Interner::Intern(Table& table, uint32_t field, std::string_view text) {
   const auto known = table.find(absl::string_view(text.data(), text.size()));
   if (known != table.end()) return known->second;
@@ -40,6 +42,7 @@ uint32_t Interner::Intern(Table& table, uint32_t field, std::string_view text) {
   return iid;
 }
 
+// Also drops pending texts, so that no event that uses their numbers may follow.
 void Interner::Reset() {
   categories_.clear();
   event_names_.clear();

@@ -24,6 +24,7 @@ class Interner {
   uint32_t AnnotationName(std::string_view text);
   uint32_t StringValue(std::string_view text);
 
+  // Checked between events only, because a reset in the middle of one would invalidate its numbers.
   bool is_full() const { return texts_ >= kTextsMax || text_bytes_ >= kTextBytesMax; }
   // pending() has the fields of an InternedData message with everything new since ClearPending. It
   // must be written before any event that uses the new numbers.
@@ -44,7 +45,9 @@ class Interner {
   Table event_names_;
   Table annotation_names_;
   Table string_values_;
+  // Serialised, and not in the file yet.
   std::string pending_;
+  // Counts and bytes of all four tables together.
   size_t texts_ = 0;
   size_t text_bytes_ = 0;
   uint64_t generation_ = 1;

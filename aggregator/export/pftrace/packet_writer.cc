@@ -29,6 +29,7 @@ namespace tag = perfetto::tag;
 namespace packet = perfetto::packet;
 namespace clocks = perfetto::clocks;
 
+// The initial capacity, which one flush of kFlushBytes and an event hardly ever exceed.
 constexpr size_t kBufferBytes = size_t{1} << 20;
 // `50 01 68 02`: the sequence's id, and the flag that the packet needs the sequence's earlier
 // state.
@@ -56,6 +57,7 @@ void PacketCompressor::AddBlock(std::string_view packets) {
   protozero::pbf_writer(out_).add_message(perfetto::trace::kPacket, packet);
 }
 
+// Fills each block with as many whole packets as fit, because a viewer unpacks blocks one by one.
 std::string_view PacketCompressor::Compress(std::string_view packets) {
   out_.clear();
   while (!packets.empty()) {
@@ -85,6 +87,7 @@ void PacketWriter::Grow(size_t bytes) {
   buffer_.resize(std::max(2 * buffer_.size(), buffer_at_ + bytes));
 }
 
+// Bytes count as flushed even after an error, which ends the export.
 absl::Status PacketWriter::Flush() {
   const std::string_view packets(buffer_.data(), buffer_at_);
   const absl::Status status =
@@ -99,6 +102,7 @@ void PacketWriter::Begin(uint64_t begin_ns) {
   Header(true);
 }
 
+// Descriptors of tracks are not repeated: their uuids are global in the file.
 void PacketWriter::StartOver() {
   interner_.Reset();
   side_interner_.Reset();
@@ -137,6 +141,9 @@ void PacketWriter::SideEvent(uint64_t timestamp_ns, std::string_view fields) {
   TrackEvent(timestamp_ns, {kSideSequence, sizeof kSideSequence}, fields);
 }
 
+// The flag "state cleared" makes readers forget the interned texts and accept what follows. The
+// incremental clock lets events have differences as times; the snapshot ties it to CLOCK_REALTIME,
+// which the trace uses as its time.
 void PacketWriter::Header(bool is_first) {
   std::string body;
   protozero::pbf_writer writer(body);
@@ -172,6 +179,7 @@ void PacketWriter::Header(bool is_first) {
   Append(body);
 }
 
+// With `needs_state` the packet has a time and is skipped by readers that missed the header.
 void PacketWriter::Packet(uint32_t field, std::string_view data, bool needs_state) {
   std::string body;
   protozero::pbf_writer writer(body);
@@ -202,6 +210,7 @@ void PacketWriter::TellInterned(uint32_t sequence_id, Interner& interner) {
   Append(body);
 }
 
+// Texts must precede the event in the file.
 void PacketWriter::Event(uint64_t timestamp_ns, std::string_view fields) {
   if (interner_.has_pending()) [[unlikely]]
     TellInterned(kSequenceId, interner_);
@@ -213,6 +222,7 @@ void PacketWriter::Event(uint64_t timestamp_ns, std::string_view fields) {
 
 // `time` by the clock of the sequence, which `sequence` names.
 void PacketWriter::TrackEvent(uint64_t time, std::string_view sequence, std::string_view fields) {
+  // All lengths are computed beforehand, so that the packet is written once and from front to back.
   const size_t event_bytes = fields.size();
   const size_t packet_bytes = 1 + wire_bytes::VarintBytes(time) + sequence.size() + 1 +
                               wire_bytes::VarintBytes(event_bytes) + event_bytes;

@@ -67,6 +67,8 @@ class PacketWriter {
   // Writes an event of the side sequence, whose texts side_interner() interns. Any time is allowed.
   void SideEvent(uint64_t timestamp_ns, std::string_view fields);
   Interner& side_interner() { return side_interner_; }
+  // Write a packet of the main sequence with a TrackDescriptor or the TraceAttributes; `fields` is
+  // the serialised message.
   void TrackDescriptor(std::string_view fields);
   void TraceAttributes(std::string_view fields);
 
@@ -79,16 +81,21 @@ class PacketWriter {
   uint64_t bytes_written() const { return bytes_flushed_ + buffer_at_; }
   // Of these, those that have not been handed on.
   uint64_t bytes_buffered() const { return buffer_at_; }
+  // The time of the packet written last in the main sequence.
   uint64_t now_ns() const { return now_ns_; }
 
  private:
   static constexpr size_t kFlushBytes = 256u << 10;
 
+  // Begins a new generation: both interners are reset, and the header is written again.
   void StartOver();
+  // Write the packet that begins a sequence or a generation of it.
   void Header(bool is_first);
   void SideHeader();
+  // Writes what is pending in the interner as a packet of the sequence.
   void TellInterned(uint32_t sequence_id, Interner& interner);
   void TrackEvent(uint64_t time, std::string_view sequence, std::string_view fields);
+  // Adds a serialised TracePacket to the buffer, with its tag and length.
   void Append(std::string_view packet);
   // Writes a packet of the sequence with `data`, serialised, as its one field.
   void Packet(uint32_t field, std::string_view data, bool needs_state);
@@ -106,8 +113,10 @@ class PacketWriter {
   Interner& interner_;
   Interner side_interner_;
   // The header of the side sequence is written.
+  // Cleared with each generation.
   bool has_side_ = false;
   std::optional<PacketCompressor> compressor_;
+  // Its size is the capacity; buffer_at_ is the end of the bytes in it.
   std::vector<char> buffer_;
   size_t buffer_at_ = 0;
   uint64_t bytes_flushed_ = 0;

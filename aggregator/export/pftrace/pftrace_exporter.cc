@@ -19,6 +19,11 @@
 namespace neurontrace {
 namespace {
 
+// Orders a min-heap by time; of two ends at one time, that of the later span comes first.
+// How it works: the first pass over a batch gives each record its track and adds the ends of spans
+// to PendingEnds. Then arrows are placed on begins and ends that are still to be written. The
+// second pass writes begins and instants, and before each of them everything else that is due up to
+// its time. So the main sequence is in the order of time, and its packets need only differences.
 bool ComesLater(const PendingEnds::End& a, const PendingEnds::End& b) {
   return std::pair(a.key, b.number) > std::pair(b.key, a.number);
 }
@@ -29,6 +34,7 @@ using perfetto::EventType;
 // ids of derived arrows begin at 1 << 49.
 constexpr uint64_t kPairFlows = uint64_t{1} << 47;
 
+// Adds a key and a text to the message TraceAttributes.
 void AddAttribute(protozero::pbf_writer& attributes, std::string_view key, std::string_view value) {
   namespace fields = perfetto::attributes;
   protozero::pbf_writer attribute(attributes, fields::kAttribute);
@@ -41,6 +47,8 @@ constexpr size_t kCertificateArgumentBytesMax = 256u << 10;
 
 }  // namespace
 
+// Moves the ends that are now due out of the heap, and restores the order in which they were added,
+// which Seal needs.
 void PendingEnds::StartSlice(uint64_t until_ns) {
   until_ns_ = until_ns;
   due_.clear();
@@ -125,6 +133,7 @@ void CounterEvents::WriteHostSample(const TimelineRecord& record) {
   write(kHostUtilPercentKey, [&] { return tracks_.HostCpuUuid(record.stream, cpu); });
 }
 
+// The order of the members matters: each refers to those that were initialised before.
 PftraceExporter::PftraceExporter(Options options, ByteSink& sink)
     : RowExporter(options.grouping, options.no_flows),
       options_(std::move(options)),
@@ -133,6 +142,7 @@ PftraceExporter::PftraceExporter(Options options, ByteSink& sink)
       arguments_(options_.arguments, interner_),
       counters_(tracks_, out_) {}
 
+// The trace begins with its attributes, then all tracks that are known beforehand.
 absl::Status PftraceExporter::Begin(const TimelineHeader& header) {
   BeginRows(header);
   is_hardware_only_ = header.filter->event_types.selects_only_hardware();
@@ -153,6 +163,7 @@ absl::Status PftraceExporter::Begin(const TimelineHeader& header) {
   return out_.Flush();
 }
 
+// The derivation itself runs without the lock, so that Write waits only for a move of the result.
 void PftraceExporter::Prepare(const TimelineBatch& batch) {
   DerivedBatch found;
   {
@@ -190,6 +201,8 @@ void PftraceExporter::StartBatch(const TimelineBatch& batch) {
   TakeDerived(batch);
   next_record_flow_ = 0;
   next_correlation_ = 0;
+  // Records of the batch begin before its end, so that all ends before it are known after the first
+  // pass.
   ends_.StartSlice(batch.end_ns);
 }
 
@@ -205,6 +218,7 @@ uint32_t PftraceExporter::RowOf(const TimelineRecord& record) {
   return tracks_.NeuronRow(record.stream, record.thread_id, source, core);
 }
 
+// Returns 1 for a span whose end is written separately, which can carry arrows, and else 0.
 uint32_t PftraceExporter::Placed(const TimelineRecord& record, uint64_t number,
                                  Placement& placement) {
   placement.track = placement.lane == 0 ? tracks_.row(placement.row).lane_uuids.front()
@@ -219,6 +233,7 @@ uint32_t PftraceExporter::Placed(const TimelineRecord& record, uint64_t number,
   return 1;
 }
 
+// A begin can carry flows only if its record is in the current batch.
 PftraceExporter::TouchingFlows* PftraceExporter::FlowsOf(const ArrowSpan& span, bool at_end) {
   if (!at_end) return &begin_flows_[span.number];
   if (span.place == 0 || flows_at_ends_ >= kFlowsAtEndsMax) return nullptr;
@@ -268,7 +283,9 @@ bool PftraceExporter::PlaceArrow(const ArrowFinding& arrow) {
     return flows != nullptr;
   }
   // Ends are written before begins of the same time, and of two ends that of the later span first.
+  // A slice whose begin is written already can only be touched at its end.
   const uint64_t from_ns = from.is_past ? from.end_ns : from.start_ns;
+  // Decides where the arrow can end so that its start precedes it in the file.
   const bool is_after_begin = from_ns < to.start_ns ||
                               (from_ns == to.start_ns && (from.is_past || from.number < to.number));
   const bool is_after_end =
@@ -296,6 +313,7 @@ bool PftraceExporter::PlaceArrow(const ArrowFinding& arrow) {
   return in != nullptr;
 }
 
+// Merges three sources by time: ends, losses with clock events, and the head.
 void PftraceExporter::WriteUntil(uint64_t until_ns) {
   while (true) {
     const PendingEnds::End* end = ends_.next();
@@ -309,6 +327,7 @@ void PftraceExporter::WriteUntil(uint64_t until_ns) {
   }
 }
 
+// Of a loss and a clock event at one time, the loss comes first.
 bool PftraceExporter::WriteOther(uint64_t until_ns) {
   const uint64_t loss_ns = next_loss_ < losses_.size() ? losses_[next_loss_].at_ns : UINT64_MAX;
   const uint64_t clock_ns = clocks_.next_ns();
@@ -329,6 +348,7 @@ bool PftraceExporter::WriteOther(uint64_t until_ns) {
   return true;
 }
 
+// Forgets the flows afterwards: each begin and each end is written once.
 size_t PftraceExporter::AddFlows(FlowsByNumber& flows, uint64_t number) {
   if (flows.empty()) return 0;
   const auto found = flows.find(number);
@@ -341,6 +361,7 @@ size_t PftraceExporter::AddFlows(FlowsByNumber& flows, uint64_t number) {
   return count;
 }
 
+// Attributes of the stop belong to the end event; Perfetto merges them into the slice.
 void PftraceExporter::WriteEnd(const PendingEnds::End& end) {
   out_.StartOverIfDue();
   fields_.Start(EventType::kEnd, end.track_uuid);
@@ -355,6 +376,7 @@ void PftraceExporter::WriteLateStop(const TimelineRecord& stop) {
   out_.StartOverIfDue();
   fields_.Start(EventType::kInstant, span->track_uuid);
   fields_.Name(interner_.EventName(stop.start().event_type));
+  // The id of the span's start, by which a reader finds the slice.
   fields_.Uint(interner_.AnnotationName("stop_of_id"), span->id);
   arguments_.WriteStop(stop, plans_, fields_);
   out_.Event(stop.start_ns, fields_.bytes());
@@ -384,6 +406,7 @@ absl::Status PftraceExporter::WriteCounter(const TimelineRecord& record) {
   return absl::OkStatus();
 }
 
+// Ends at batch.end_ns belong to the next batch, whose begins may be at the same time.
 absl::Status PftraceExporter::EndBatch(const TimelineBatch& batch) {
   WriteUntil(batch.end_ns - 1);
   derived_->Write(derived_batch_);
@@ -393,6 +416,7 @@ absl::Status PftraceExporter::EndBatch(const TimelineBatch& batch) {
 absl::Status PftraceExporter::WriteEvent(const TimelineRecord& record, uint64_t number,
                                          const Placement& placement) {
   out_.StartOverIfDue();
+  // The order of the fields: arrows, collectives, then the title and the arguments.
   const bool is_slice = record.kind == RecordKind::kSpan;
   fields_.Start(is_slice ? EventType::kBegin : EventType::kInstant, placement.track);
   AddFlows(begin_flows_, number);
@@ -411,6 +435,7 @@ absl::Status PftraceExporter::WriteEvent(const TimelineRecord& record, uint64_t 
   }
   arguments_.Write(record, tracks_.row(placement.row), plans_, placement.is_squeezed, fields_);
   out_.Event(record.start_ns, fields_.bytes());
+  // A slice without a length or without a lane ends at once.
   if (is_slice && !placement.has_length) {
     fields_.Start(EventType::kEnd, placement.track);
     if ((record.flags & kStopFollows) != 0 && !AddStop(record.span_id, record.shape)) {
@@ -423,6 +448,7 @@ absl::Status PftraceExporter::WriteEvent(const TimelineRecord& record, uint64_t 
 
 absl::Status PftraceExporter::FinishAt(uint64_t end_ns, ExportSummary& summary) {
   end_ns_ = end_ns;
+  // Writes what is still open: ends, losses and clock events beyond the last batch.
   ends_.StartSlice(UINT64_MAX);
   ends_.Seal();
   stops_.StartBatch();
@@ -471,6 +497,7 @@ void PftraceExporter::WarnOfStops(ExportSummary& summary) const {
       count));
 }
 
+// The keys are frozen by docs/formats/pftrace.md.
 void PftraceExporter::WriteTraceAttributes(const ClockReport& clocks) {
   std::string body;
   protozero::pbf_writer attributes(body);

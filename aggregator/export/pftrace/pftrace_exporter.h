@@ -33,6 +33,8 @@ namespace neurontrace {
 
 // The ends of spans that have begun, returned in the order of time. Of two at one time, that of the
 // span begun later, which is the inner one, comes first. Used by one thread at a time.
+// How it works: ends inside the current slice of time are sorted once, with a radix sort, and later
+// ones wait in a heap until their slice.
 class PendingEnds {
  public:
   // The end of one span.
@@ -70,7 +72,9 @@ class PendingEnds {
   uint64_t until_ns_ = 0;
   // A min-heap: ends beyond the slice.
   std::vector<End> later_;
+  // The ends of the slice, sorted after Seal; next_ is the first that was not popped.
   std::vector<End> due_;
+  // Memory for the sort.
   std::vector<End> spare_;
   size_t next_ = 0;
 };
@@ -84,6 +88,7 @@ class LateStops {
   static constexpr size_t kAwaitedMax = 65'536;
 
   // A span that was ended before its stop came.
+  // Identifies the span for the instant that shows the late attributes.
   struct Ended {
     // The id of its start event.
     uint64_t id = 0;
@@ -211,6 +216,7 @@ class PftraceExporter final : public RowExporter {
   void WriteHead();
 
   void StartBatch(const TimelineBatch& batch) override;
+  // The functions below are those of RowExporter, in the order of the calls.
   void SeeStop(const TimelineRecord& record) override { stops_.Add(record); }
   uint32_t RowOf(const TimelineRecord& record) override;
   bool has_room_for_spans() const override { return ends_.size() < kPendingEndsMax; }
@@ -238,6 +244,7 @@ class PftraceExporter final : public RowExporter {
 
   // Writes everything that is due up to this time: ends, losses, and what happened to clocks.
   void WriteUntil(uint64_t until_ns);
+  // Merges losses, clock events and the head by time.
   // Writes the next item that is not an end. Returns false if none is due.
   bool WriteOther(uint64_t until_ns);
   // Adds the attributes of a stop that came separately to those of its start. Returns false if the
@@ -259,6 +266,7 @@ class PftraceExporter final : public RowExporter {
   const Options options_;
   // The trace has no rows of the runtime.
   bool is_hardware_only_ = false;
+  // The main sequence's; the members below refer to those above them.
   Interner interner_;
   PacketWriter out_;
   TrackTable tracks_;
@@ -275,16 +283,20 @@ class PftraceExporter final : public RowExporter {
   size_t next_record_flow_ = 0;
   size_t next_correlation_ = 0;
 
+  // Guards what Prepare, on its thread, passes to Write.
   Mutex prepared_mutex_;
   // For the coming batches, in order.
   std::deque<DerivedBatch> prepared_ NT_GUARDED_BY(prepared_mutex_);
   // Written batches, whose memory is reused.
   std::vector<DerivedBatch> spare_ NT_GUARDED_BY(prepared_mutex_);
 
+  // Losses, clock events and the head are merged into the events by WriteOther.
   std::vector<LossInstant> losses_;  // by time
   size_t next_loss_ = 0;
   uint64_t end_ns_ = UINT64_MAX;  // see FinishAt
+  // Assumes that the summary's warnings begin with those of the header.
   size_t warnings_written_ = 0;
+  // Reference time of the certificate and of the first warnings.
   uint64_t head_ns_ = 0;
   bool is_head_written_ = false;
 

@@ -21,6 +21,7 @@ constexpr uint64_t kBytesPerEvent = 110;
 constexpr uint64_t kCompressedBytesPerEvent = 14;
 // What every part begins with must leave at least this fraction (one in kEmptyShare) to events.
 constexpr uint64_t kEmptyShare = 4;
+// The fewest records of a piece. The size of a part is checked after each piece.
 constexpr size_t kPieceRecordsMin = 1'200;
 
 // Returns where a piece that begins at `first` ends, in records. Pieces are small against a part,
@@ -47,6 +48,7 @@ absl::StatusOr<std::unique_ptr<Exporter>> PftraceParts::Make(Options options, Ou
   return std::make_unique<PftraceParts>(std::move(options), files);
 }
 
+// Divided by worker, parts are opened with their first event: a range may have none in the window.
 absl::Status PftraceParts::Begin(const TimelineHeader& header) {
   header_ = &header;
   if (options_.is_by_worker) ChooseRanges();
@@ -67,12 +69,14 @@ absl::Status PftraceParts::OpenFirst(Range& range) {
 
 absl::Status PftraceParts::Open(Range& range, uint64_t begin_ns) {
   auto part = std::make_unique<Part>();
+  // A copy, in which begin, window and streams are those of the part.
   part->header = *header_;
   part->header.begin_ns = begin_ns;
   if (options_.is_by_worker) {
     part->header.streams = range.streams;
     part->header.framework_names = range.framework_names;
     part->header.earlier.clear();
+    // Stream numbers of a range count from 0.
     for (EarlierPreparation earlier : header_->earlier) {
       if (ranges_[range_of_[earlier.stream]].get() != &range) continue;
       earlier.stream = stream_in_range_[earlier.stream];
@@ -104,6 +108,7 @@ absl::Status PftraceParts::Open(Range& range, uint64_t begin_ns) {
   return absl::OkStatus();
 }
 
+// Applies the rule of TraceLosses to the streams of the range.
 bool PftraceParts::HasLosses(const Range& range) const {
   TimelineHeader header = *header_;
   header.streams = range.streams;
@@ -124,6 +129,7 @@ void PftraceParts::ChooseRanges() {
   stream_in_range_.resize(header_->streams.size());
   uint64_t bytes = 0;
   const WorkerIdentity* worker = nullptr;
+  // A range is closed only where another worker begins, so that a worker's streams share a trace.
   for (const uint32_t stream : DisplayOrder(header_->streams)) {
     const TimelineStream& about = header_->streams[stream];
     const bool is_new_worker = worker == nullptr || *worker != about.description.identity.worker;
@@ -163,12 +169,16 @@ absl::Status PftraceParts::Write(const TimelineBatch& batch) {
   return absl::OkStatus();
 }
 
+// The exporter's own count is before compression; the counter of the file lacks what the exporter
+// still buffers.
 uint64_t PftraceParts::BytesOf(const Part& part) const {
   const bool is_compressed = options_.is_gzip || options_.trace.compresses_packets;
   return is_compressed ? part.counted->bytes() + part.exporter->bytes_buffered()
                        : part.exporter->bytes_written();
 }
 
+// A part without events is never closed, so that a piece larger than a part does not make empty
+// ones.
 absl::Status PftraceParts::WriteTo(Range& range, const TimelineBatch& batch) {
   size_t done = 0;
   do {
@@ -191,6 +201,8 @@ absl::Status PftraceParts::WriteSome(Range& range, const TimelineBatch& batch, s
   if (first == 0 && is_last) {
     RETURN_IF_ERROR(exporter.Write(batch));
   } else {
+    // A piece is a batch of its own for the exporter: it covers the time up to the next piece's
+    // begin.
     some_.begin_ns = first == 0 ? batch.begin_ns : batch.records[first]->start_ns;
     some_.end_ns = end_ns;
     some_.records.assign(batch.records.begin() + static_cast<ptrdiff_t>(first),
@@ -202,6 +214,7 @@ absl::Status PftraceParts::WriteSome(Range& range, const TimelineBatch& batch, s
   return absl::OkStatus();
 }
 
+// The warnings of the header are in every part, and only new ones belong to this one.
 absl::Status PftraceParts::Continue(Range& range) {
   ExportSummary summary;
   summary.warnings = range.part->header.warnings;
@@ -233,6 +246,7 @@ absl::Status PftraceParts::Close(Range& range, uint64_t end_ns, uint64_t index_e
   }
   summary.warnings.resize(known);
   RETURN_IF_ERROR(part.file->Close());
+  // From here on the part is in the index, and `counted` must not be used any more.
   bytes_closed_ += part.counted->bytes();
   closed_.push_back({.number = part.number,
                      .name = part.name,
@@ -244,6 +258,7 @@ absl::Status PftraceParts::Close(Range& range, uint64_t end_ns, uint64_t index_e
   return absl::OkStatus();
 }
 
+// 64-bit numbers are texts, as in protobuf's JSON. docs/formats/pftrace.md describes the file.
 absl::Status PftraceParts::WriteIndex() {
   ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file,
                    files_.Open("system_profile.parts.json"));

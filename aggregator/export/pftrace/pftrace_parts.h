@@ -34,6 +34,7 @@ class PftraceParts : public Exporter {
     // The size of a part's file, roughly.
     uint64_t part_bytes = 0;
     bool is_by_worker = false;
+    // Exclusive with compresses_packets of `trace`.
     bool is_gzip = false;
   };
   // Fails with INVALID_ARGUMENT if parts are too small. Begin or Write also fail so if what every
@@ -50,6 +51,7 @@ class PftraceParts : public Exporter {
  private:
   // One trace. It has its own header and filter, because its exporter refers to them.
   struct Part {
+    // The window begins where the part does.
     TimelineFilter filter;
     TimelineHeader header;
     size_t number = 0;
@@ -79,6 +81,7 @@ class PftraceParts : public Exporter {
   struct Entry {
     size_t number = 0;
     std::string name;
+    // Of the file, after compression.
     uint64_t bytes = 0;
     uint64_t begin_ns = 0;
     uint64_t end_ns = 0;
@@ -120,6 +123,7 @@ class PftraceParts : public Exporter {
   std::vector<std::string> warnings_;
   uint64_t further_warnings_ = 0;
   uint64_t bytes_closed_ = 0;
+  // Also the number of the latest part; parts count from 1.
   size_t opened_ = 0;
 };
 

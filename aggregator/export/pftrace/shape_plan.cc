@@ -38,15 +38,19 @@ bool Contains(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+// Returns whether the shape has a key of this name in any scope.
 bool HasKey(const Shape& shape, std::string_view name) {
   return std::any_of(shape.keys.begin(), shape.keys.end(),
                      [name](const ShapeKey& key) { return key.name == name; });
 }
 
+// Only keys beside an event's data can be structure; in the data the same name is an attribute.
 bool IsStructure(const ShapeKey& key) {
   return key.scope == KeyScope::kTop && Contains(kFrameworkStructure, key.name);
 }
 
+// Returns the name of an attribute before it is made unique: the vendor's for device times, and one
+// with a prefix if this program uses the name itself.
 std::string ArgumentName(std::string_view key, bool is_span) {
   if (is_span && key == "nc_timestamp_ns") return "nc_start_timestamp_ns";
   if (Contains(kOwnArguments, key) || key == "worker_gid") return "data." + std::string(key);
@@ -81,6 +85,7 @@ std::vector<std::string> StopArgumentNames(const Shape& start, const Shape& stop
   return taken;
 }
 
+// Interns the names, so that it must be called again for each generation.
 ArgumentPlan PlanArgument(uint32_t index, const ShapeKey& key, const std::string& name,
                           Interner& interner) {
   const bool may_be_number =
@@ -134,6 +139,7 @@ const ShapePlan& EventPlans::Structure(const SharedShape& shape) {
   return plan;
 }
 
+// Called for every event: the first line is the usual case.
 ShapePlan& EventPlans::Interned(const SharedShape& shape, Interner& interner) {
   ShapePlan& plan = PlanOf(shape);
   if (plan.generation == interner.generation()) return plan;
@@ -158,6 +164,8 @@ ShapePlan& EventPlans::Interned(const SharedShape& shape, Interner& interner) {
   return plan;
 }
 
+// `plan` must be that of the interner's generation. The result is valid until the next call,
+// because a full list is emptied.
 const std::vector<ArgumentPlan>& EventPlans::StopArguments(ShapePlan& plan,
                                                            const SharedShape& start,
                                                            const SharedShape& stop,
@@ -176,6 +184,7 @@ const std::vector<ArgumentPlan>& EventPlans::StopArguments(ShapePlan& plan,
   return made.arguments;
 }
 
+// Consecutive records of a stream usually come from one chunk, which saves the look-up.
 ChunkStrings& EventPlans::StringsOf(const TimelineRecord& record) {
   if (record.stream >= latest_.size()) latest_.resize(record.stream + 1);
   ChunkStrings*& latest = latest_[record.stream];

@@ -26,8 +26,10 @@ struct ArgumentPlan {
 
 // What is looked up once for a shape, so that an event needs no look-up by name. A plain value.
 struct ShapePlan {
+  // Marks the absence of a key.
   static constexpr uint32_t kNone = 0xffffffffu;
 
+  // Whether the fields up to the generation are set.
   bool is_made = false;
   bool has_id = false;
   RowSource source = RowSource::kRuntime;
@@ -105,6 +107,7 @@ class ChunkStrings {
 
 // The plans of all shapes, and the strings of the chunks that are being read. Used by one thread at
 // a time.
+// The exporter asks for a plan for every record, so that this is a hot path.
 class EventPlans {
  public:
   // Returns the plan without interned numbers.
@@ -132,6 +135,7 @@ class EventPlans {
   absl::flat_hash_map<uint64_t, std::unique_ptr<ShapePlan>> late_plans_;  // of higher numbers
   absl::flat_hash_map<uint64_t, std::unique_ptr<ChunkStrings>> strings_;  // by serial
   std::vector<ChunkStrings*> latest_;                                     // by stream
+  // Counts calls of Sweep.
   uint64_t batch_ = 0;
 };
 

@@ -29,6 +29,7 @@ std::optional<uint64_t> ParseNumber(std::string_view text) {
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return number;
 }
+// Writes an id under the name for numbers if it is one, and else under that for texts.
 void WriteId(const IdNames& names, const std::string& id, Interner& interner,
              TrackEventFields& out) {
   if (const std::optional<uint64_t> number = ParseNumber(id)) {
@@ -40,6 +41,7 @@ void WriteId(const IdNames& names, const std::string& id, Interner& interner,
 
 }  // namespace
 
+// Bounds are described if times are aligned, or if the request asks for them.
 void SliceArguments::Begin(const TimelineHeader& header) {
   header_ = &header;
   for (const EarlierPreparation& earlier : header.earlier) {
@@ -54,6 +56,7 @@ void SliceArguments::Begin(const TimelineHeader& header) {
 const SliceArguments::Names& SliceArguments::names() {
   if (names_.generation == interner_.generation()) return names_;
   const auto intern = [this](std::string_view name) { return interner_.AnnotationName(name); };
+  // A new generation has forgotten all texts, so they are interned again.
   names_.device_profile = intern("device_profile");
   names_.duration = intern("duration");
   names_.id = intern("id");
@@ -114,6 +117,7 @@ void SliceArguments::RefreshRow(const TimelineRecord& record, TraceRow& row) {
   row.arguments_thread_id = record.thread_id;
 }
 
+// An empty name counts as none.
 std::string_view SliceArguments::ModelOf(const TimelineRecord& record,
                                          const ShapePlan& plan) const {
   if (plan.model_name_key != ShapePlan::kNone) {
@@ -134,6 +138,7 @@ uint32_t SliceArguments::ProfileIid(uint64_t model_id) {
   return known.iid;
 }
 
+// Writes nothing for events that neither have the attribute nor are executions of a device.
 void SliceArguments::WriteModel(const TimelineRecord& record, EventPlans& plans,
                                 const ShapePlan& plan, TrackEventFields& out) {
   if (plan.model_name_key != ShapePlan::kNone) {
@@ -155,6 +160,8 @@ void SliceArguments::WriteModel(const TimelineRecord& record, EventPlans& plans,
   }
 }
 
+// The title is the framework's own name, or the event type, with the model for executions of a
+// device.
 void SliceArguments::WriteName(const TimelineRecord& record, EventPlans& plans,
                                const ShapePlan& plan, TrackEventFields& out) {
   if (plan.name_key != ShapePlan::kNone) {
@@ -177,6 +184,7 @@ void SliceArguments::WriteName(const TimelineRecord& record, EventPlans& plans,
   out.Name(plan.name_iid);
 }
 
+// Long texts are written in place, because they would fill the interner.
 void SliceArguments::WriteText(uint32_t name_iid, uint64_t string, const TimelineRecord& record,
                                EventPlans& plans, TrackEventFields& out) {
   const std::string_view text = record.text(string);
@@ -188,6 +196,7 @@ void SliceArguments::WriteText(uint32_t name_iid, uint64_t string, const Timelin
   }
 }
 
+// Requires that the numbers of the plans are those of the interner's generation.
 void SliceArguments::WriteValues(const std::vector<ArgumentPlan>& arguments, const uint64_t* values,
                                  const TimelineRecord& record, EventPlans& plans,
                                  TrackEventFields& out) {
@@ -256,6 +265,7 @@ void SliceArguments::Write(const TimelineRecord& record, TraceRow& row, EventPla
   } else if (is_squeezed) {
     out.Uint(names.duration, record.end_ns - record.start_ns);
   }
+  // The event's own attributes follow what this program adds to every slice.
   WriteModel(record, plans, plan, out);
   WriteValues(plan.arguments, record.values, record, plans, out);
   if (record.has_stop()) {
@@ -273,6 +283,7 @@ void SliceArguments::Write(const TimelineRecord& record, TraceRow& row, EventPla
   }
 }
 
+// Requires bounds_, and that names() was called for this event.
 void SliceArguments::WriteClock(const TimelineRecord& record, TrackEventFields& out) {
   const bool is_vendor = (record.flags & kVendorClock) != 0;
   if (is_vendor) out.InternedString(names_.clock, names_.vendor_value);
@@ -289,6 +300,7 @@ void SliceArguments::WriteClock(const TimelineRecord& record, TrackEventFields& 
   }
 }
 
+// The attributes keep their names, because the instant has no attributes of a start beside them.
 void SliceArguments::WriteStop(const TimelineRecord& stop, EventPlans& plans,
                                TrackEventFields& out) {
   ShapePlan& plan = plans.Interned(*stop.shape, interner_);
@@ -316,6 +328,7 @@ void SliceArguments::WriteStopBeside(const SharedShape* start, const TimelineRec
   }
 }
 
+// Called rarely, so that texts are interned without a plan.
 void SliceArguments::WriteLoss(const Loss& loss, TrackEventFields& out) {
   const auto text = [this, &out](std::string_view name, std::string_view value) {
     out.InternedString(interner_.AnnotationName(name), interner_.StringValue(value));

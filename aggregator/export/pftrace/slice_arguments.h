@@ -30,6 +30,7 @@ enum class ArgumentDetail : uint8_t {
 
 // Writes the names and the debug annotations of slices and instants. Used by one thread at a time;
 // the interner must outlive it.
+// docs/formats/pftrace.md lists the arguments.
 class SliceArguments {
  public:
   SliceArguments(ArgumentDetail detail, Interner& interner)
@@ -96,7 +97,9 @@ class SliceArguments {
     uint64_t generation = 0;
     uint32_t iid = 0;
   };
+  // By the id of the model modulo the size.
   std::array<Profile, 64> profiles_;
+  // Kept to reuse its memory.
   std::string title_;
 };
 

@@ -20,6 +20,8 @@ inline constexpr int32_t kCounter = 3;
 inline constexpr int32_t kGroup = 16;
 
 inline constexpr int32_t kLanes = static_cast<int32_t>(Lanes::kLanesMax);
+// Ranges of ranks: each row takes one rank for each of its possible lanes, so that lanes follow
+// their row. The static_asserts below prove that the ranges do not overlap.
 inline constexpr int32_t kRuntimeRow = 100'000'000;
 inline constexpr int32_t kHardwareRow = 200'000'000;
 inline constexpr int32_t kSteps = 1'000'000'000;

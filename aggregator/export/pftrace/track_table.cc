@@ -22,6 +22,10 @@ namespace {
 
 namespace descriptor = perfetto::descriptor;
 
+// Tracks are described by TrackDescriptor packets:
+// https://perfetto.dev/docs/reference/synthetic-track-event. A uuid is a counter, so that a parent
+// always has a smaller one than its children.
+
 // Units without a value in Perfetto's enum are written by name.
 std::string SerializeCounter(TrackUnit unit, std::string_view axis) {
   std::string counter;
@@ -73,6 +77,7 @@ using Part = Grouping::Part;
 // Larger numbers are not padded: no job has such ranks, but a file may contain them.
 constexpr int64_t kPaddedMax = 99'999'999;
 
+// Returns the decimal digits of a number as names pad them; negative ones count as 0.
 size_t DigitsOf(int64_t number) {
   return fmt::formatted_size("{}", std::clamp<int64_t>(number, 0, kPaddedMax));
 }
@@ -86,6 +91,7 @@ constexpr std::string_view kCpuAxis = "neurontrace_cpu";
 
 }  // namespace
 
+// Paddings and levels depend on all streams, so that they are decided before any name is made.
 GroupLevels::GroupLevels(const Grouping& grouping, std::span<const TimelineStream> streams)
     : grouping_(grouping), streams_(streams), parts_(grouping.secondary()) {
   // Threads at the end are the rows themselves.
@@ -121,6 +127,7 @@ std::string GroupLevels::CorePath(uint32_t stream) const {
   return path;
 }
 
+// Returns the name of one level, or an empty text if the part is not known for the stream.
 std::string GroupLevels::NameOf(Part part, const TimelineStream& stream, uint64_t thread_id) const {
   const StreamIdentity& identity = stream.description.identity;
   const std::string text = Grouping::Text(part, stream, thread_id);
@@ -146,6 +153,7 @@ std::vector<std::string> GroupLevels::Of(uint32_t stream, std::optional<uint64_t
   return names;
 }
 
+// Processes are described in the order of display, which gives them ascending numbers.
 void TrackTable::Begin(const TimelineHeader& header) {
   header_ = &header;
   // Without this descriptor Perfetto would sort processes and threads its own way.
@@ -157,6 +165,7 @@ void TrackTable::Begin(const TimelineHeader& header) {
   out_.TrackDescriptor(root);
 
   levels_.emplace(grouping_, header.streams);
+  // With threads in the primary grouping, processes are known only from events.
   const bool are_known = !grouping_.primary_has(Grouping::Part::kThreadId);
   for (const uint32_t stream : model_.streams()) {
     const TimelineStream& about = header.streams[stream];
@@ -193,6 +202,7 @@ void TrackTable::DescribeNew() {
   }
 }
 
+// The name lists the ranks of the process; the labels are those of framework files.
 void TrackTable::DescribeProcess(uint32_t process) {
   assert(process == processes_.size());
   const ExportProcess& about = model_.process(process);
@@ -221,6 +231,7 @@ const TrackTable::Process& TrackTable::ProcessAt(uint32_t process) {
   return processes_[process];
 }
 
+// The path from the process down identifies a group; each level is described once.
 uint32_t TrackTable::GroupUuid(uint32_t process, uint32_t stream,
                                std::optional<uint64_t> thread_id) {
   assert(levels_.has_value());  // after Begin
@@ -240,6 +251,7 @@ uint32_t TrackTable::GroupUuid(uint32_t process, uint32_t stream,
   return parent_uuid;
 }
 
+// Rows of frameworks are threads, see docs/decisions/0027.
 void TrackTable::DescribeThread(const ExportRow& about, TraceRow& row) {
   assert(about.process < processes_.size() && row.lane_uuids.empty());
   row.lane_uuids.push_back(next_uuid_++);
@@ -259,6 +271,7 @@ void TrackTable::DescribeThread(const ExportRow& about, TraceRow& row) {
   out_.TrackDescriptor(body);
 }
 
+// A row of the runtime or of the hardware is a plain track below its group.
 void TrackTable::DescribeTrack(const ExportRow& about, TraceRow& row) {
   assert(row.lane_uuids.empty());
   row.lane_parent_uuid = GroupUuid(about.process, about.stream, about.thread_id);
@@ -280,6 +293,7 @@ uint32_t TrackTable::DescribeChild(const Child& child) {
   return uuid;
 }
 
+// Lanes are described in their order, so that a new one describes those before it, too.
 uint32_t TrackTable::LaneUuid(uint32_t row, uint32_t lane) {
   assert(row < rows_.size() && !rows_[row].lane_uuids.empty());
   TraceRow& about = rows_[row];
@@ -293,6 +307,7 @@ uint32_t TrackTable::LaneUuid(uint32_t row, uint32_t lane) {
   return about.lane_uuids[lane];
 }
 
+// The limit bounds the memory and the file for a hostile number of names.
 uint32_t TrackTable::CounterIn(uint32_t process, const std::string& name,
                                const Child& description) {
   const auto found = counters_.find({process, name});
@@ -350,6 +365,7 @@ uint32_t TrackTable::StreamUuid(uint32_t stream) {
   return GroupUuid(process, stream, std::nullopt);
 }
 
+// A stream without losses gets no track.
 uint32_t TrackTable::LossUuid(uint32_t stream) {
   assert(header_ != nullptr && stream < header_->streams.size());
   const auto [known, is_new] = losses_.try_emplace(stream, 0);
@@ -377,6 +393,7 @@ std::optional<uint32_t> TrackTable::FirstStream(Predicate has) const {
   return std::nullopt;
 }
 
+// Returns zeros if the trace has no stream of that boot.
 ClockTrackUuids TrackTable::DescribeClock(const std::string& instance_id,
                                           const std::string& boot_id) {
   const auto first = FirstStream([&](const WorkerIdentity& worker) {

@@ -40,6 +40,7 @@ class GroupLevels {
 
   const Grouping& grouping_;
   const std::span<const TimelineStream> streams_;
+  // The parts that make levels, outermost first.
   std::vector<Grouping::Part> parts_;
   size_t gid_digits_ = 1;
   size_t core_digits_ = 1;

@@ -13,6 +13,8 @@ namespace neurontrace::wire_bytes {
 inline constexpr size_t kVarintMax = 10;
 
 // Writes up to kVarintMax bytes.
+// Groups of seven bits, the lowest first; the top bit tells that more follow (the base-128 varints
+// of protobuf's encoding guide).
 inline char* Varint(char* out, uint64_t value) {
   while (value >= 0x80) {
     *out++ = static_cast<char>(value | 0x80);
@@ -33,6 +35,7 @@ inline char* Byte(char* out, uint8_t value) {
   return out;
 }
 
+// Writes eight bytes.
 inline char* Fixed64(char* out, uint64_t value) {
   // Little endian, as are all machines that this runs on.
   std::memcpy(out, &value, sizeof value);

@@ -24,10 +24,12 @@ constexpr std::array<std::string_view, 8> kKnown = {
 // Up to this number a linear search is faster than hashing.
 constexpr size_t kFewAttributes = 16;
 
+// Returns whether the attribute's value is a text of the chunk rather than a number.
 bool IsText(ValueType type) { return type == ValueType::kString || type == ValueType::kJson; }
 
 }  // namespace
 
+// Attributes beside the data identify the counter.
 bool IsCounterValue(const ShapeKey& key) {
   return key.scope == KeyScope::kData &&
          (key.type == ValueType::kUint || key.type == ValueType::kInt ||
@@ -67,6 +69,7 @@ const std::vector<EventAttribute>& EventAttributes::Of(const TimelineRecord& rec
   return attributes_;
 }
 
+// Names of the start are not known here: formats rename the stop's attributes when they join both.
 const std::vector<EventAttribute>& EventAttributes::OfStop(const TimelineRecord& record) {
   Clear();
   AddStop(record.start(), record.start_values(), record);
@@ -104,6 +107,7 @@ void EventAttributes::Clear() {
   last_number_ = 1;
 }
 
+// Reserved names count as taken even if the record has no such attribute.
 bool EventAttributes::IsTaken(std::string_view name) {
   if (std::find(kKnown.begin(), kKnown.end(), name) != kKnown.end()) return true;
   if (attributes_.size() <= kFewAttributes) {
@@ -116,6 +120,7 @@ bool EventAttributes::IsTaken(std::string_view name) {
 }
 
 std::string_view EventAttributes::Renamed(std::string_view name, std::string_view before) {
+  // A few prefixes keep the name readable; more of them would only make it long.
   std::string& renamed = names_.emplace_back(name);
   for (int i = 0; i < kPrefixesMax; ++i) {
     renamed.insert(0, before);
@@ -140,6 +145,7 @@ void EventAttributes::Add(std::string_view name, const ShapeKey& key, uint64_t v
 void EventAttributes::AddStart(const TimelineRecord& record) {
   const Shape& shape = record.start();
   const auto values = record.start_values();
+  // Structure of framework events is shown by other means than attributes.
   const bool is_framework = this->is_framework(record);
   for (size_t i = 0; i < shape.keys.size(); ++i) {
     const ShapeKey& key = shape.keys[i];
@@ -173,6 +179,7 @@ void EventAttributes::AddStop(const Shape& shape, std::span<const uint64_t> valu
   }
 }
 
+// Must be reached for every record, because ModelNames learns from each preparation.
 void EventAttributes::AddModel(const TimelineRecord& record) {
   const auto model = models_.Of(record);
   if (!model) return;

@@ -9,6 +9,8 @@
 
 namespace neurontrace {
 
+// A sum counts all losses of one place and reason; gaps are those of them with a time of their own.
+// What remains of the sum after subtracting its gaps is a loss of its own.
 std::vector<Loss> LossInstants(const StreamDescription& stream) {
   std::vector<Loss> instants = stream.gaps;
   for (const Loss& sum : stream.losses) {
@@ -23,6 +25,7 @@ std::vector<Loss> LossInstants(const StreamDescription& stream) {
       rest.events -= std::min(rest.events, gap.events);
       rest.events_unknown = rest.events_unknown && !gap.events_unknown;
     }
+    // If the gaps explain the sum completely, its detail goes to the first of them.
     if (first == nullptr || rest.events > 0 || rest.events_unknown) {
       instants.push_back(std::move(rest));
     } else {
@@ -34,6 +37,7 @@ std::vector<Loss> LossInstants(const StreamDescription& stream) {
 
 std::vector<LossInstant> TraceLosses(const TimelineHeader& header) {
   const TimelineFilter& filter = *header.filter;
+  // Inside the window, because viewers show nothing outside of it.
   const uint64_t untimed_ns =
       std::clamp(header.begin_ns, filter.window_start_ns, filter.window_end_ns - 1);
   std::vector<LossInstant> losses;

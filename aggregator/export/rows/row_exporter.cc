@@ -12,6 +12,8 @@ namespace {
 // Records of many streams are far apart in memory: they are fetched this many records ahead.
 constexpr size_t kPrefetchAhead = 12;
 
+// Fetches a record, and, half that far ahead, its values, which the record itself points to. A hint
+// only: it changes no result.
 void Prefetch(const TimelineBatch& batch, size_t i) {
   if (kPrefetchAhead + kPrefetchAhead / 2 + i >= batch.records.size()) return;
   const TimelineRecord* const ahead = batch.records[i + kPrefetchAhead];
@@ -56,6 +58,8 @@ absl::Status RowExporter::Write(const TimelineBatch& batch) {
   return EndBatch(batch);
 }
 
+// The first pass over one record: decides its row and its lane, and collects arrows. Requires that
+// records come in the order of their starts, as Lanes demands.
 void RowExporter::PlaceRecord(const TimelineRecord& record, uint64_t number, Placement& placement) {
   if (record.kind == RecordKind::kStopAttributes) return SeeStop(record);
   const StreamKind kind = kind_of(record.stream);
@@ -87,6 +91,8 @@ void RowExporter::PlaceRecord(const TimelineRecord& record, uint64_t number, Pla
       {.number = number, .start_ns = record.start_ns, .end_ns = record.end_ns, .place = place});
 }
 
+// The second pass: arrows are not written by themselves, and records of hosts other than counters
+// are omitted.
 absl::Status RowExporter::WriteRecord(const TimelineRecord& record, uint64_t number,
                                       const Placement& placement) {
   if (record.kind == RecordKind::kStopAttributes) return WriteStop(record);

@@ -23,6 +23,8 @@ WorkerTuple TupleOf(const WorkerIdentity& worker) {
           worker.container_id};
 }
 
+// Compared member by member in the order of their declaration, which is the order of display.
+// Streams without a rank have INT64_MAX and come last.
 struct DisplayKey {
   int64_t instance_gid = INT64_MAX;
   std::string instance_id;
@@ -35,6 +37,7 @@ struct DisplayKey {
   friend auto operator<=>(const DisplayKey&, const DisplayKey&) = default;
 };
 
+// Returns the stream's rank, or a value that sorts behind all ranks.
 int64_t GidOf(const TimelineStream& stream) { return stream.rank.worker_gid.value_or(INT64_MAX); }
 
 // Represents the physical cores beyond kCoresMax.
@@ -49,6 +52,8 @@ std::optional<uint64_t> CoreOf(const TimelineRecord& record) {
 
 }  // namespace
 
+// Takes the first lane in which the new span nests. Costs time in proportion to the number of
+// lanes, which is 1 for properly nested spans.
 std::optional<uint32_t> Lanes::Place(uint64_t start_ns, uint64_t end_ns) {
   for (uint32_t i = 0; i < lanes_.size(); ++i) {
     auto& lane = lanes_[i];
@@ -99,6 +104,7 @@ std::vector<uint32_t> DisplayOrder(std::span<const TimelineStream> streams) {
   return order;
 }
 
+// Four slots for each stream: two sources, and two physical cores of each.
 void RowModel::Begin(const TimelineHeader& header) {
   header_ = &header;
   is_hardware_only_ = header.filter->event_types.selects_only_hardware();
@@ -108,6 +114,7 @@ void RowModel::Begin(const TimelineHeader& header) {
   latest_.resize(4 * streams_.size());
 }
 
+// Returns the process with this key, or adds it under a label that no other process has.
 uint32_t RowModel::AddProcess(const std::string& key, ExportProcess process) {
   const auto [known, is_new] = process_of_key_.try_emplace(key, processes_.size());
   if (!is_new) return known->second;
@@ -152,6 +159,7 @@ uint32_t RowModel::FrameworkProcess(uint32_t stream, const std::string& process_
   return process;
 }
 
+// A host's samples get a process for each boot; a framework's file may have several processes.
 uint32_t RowModel::ProcessOf(uint32_t stream) {
   const StreamIdentity& identity = header_->streams[stream].description.identity;
   if (identity.kind == StreamKind::kHost) {
@@ -186,6 +194,7 @@ uint32_t RowModel::AddRow(ExportRow row, std::string_view key) {
   return known->second;
 }
 
+// Shared rows are added even beyond kRowsMax: there is one for each stream and source at most.
 uint32_t RowModel::SharedRow(uint32_t stream, RowSource source) {
   const Key key{.stream = stream, .source = source, .is_shared = true};
   if (const auto known = row_of_.find(key); known != row_of_.end()) return known->second;
@@ -196,6 +205,7 @@ uint32_t RowModel::SharedRow(uint32_t stream, RowSource source) {
   return row_of_[key] = AddRow(std::move(row), "shared");
 }
 
+// The limits hold for hostile captures, in which every event could name another thread or core.
 uint32_t RowModel::FindNeuronRow(const Key& key) {
   if (const auto known = row_of_.find(key); known != row_of_.end()) return known->second;
   if (rows_.size() >= kRowsMax) return SharedRow(key.stream, key.source);
@@ -209,6 +219,7 @@ uint32_t RowModel::FindNeuronRow(const Key& key) {
     }
     ++cores;
   }
+  // The name follows the vendor's: the grouping's label, the physical core, and the source.
   ExportRow row{.process = NeuronProcess(key.stream, key.thread_id),
                 .stream = key.stream,
                 .source = key.source,
@@ -234,6 +245,8 @@ uint32_t RowModel::NeuronRow(uint32_t stream, uint64_t thread_id, RowSource sour
   return latest.row;
 }
 
+// Ids are texts in these files, so that they are hashed for the key. Names come from the file's
+// metadata events.
 uint32_t RowModel::FrameworkRow(const TimelineRecord& record) {
   const std::string process_id = FrameworkProcessId(record);
   const std::string thread_id = FrameworkThreadId(record);

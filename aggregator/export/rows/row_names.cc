@@ -17,6 +17,7 @@ std::string DisambiguatedLabel(const std::string& label, const WorkerIdentity& w
              : fmt::format("{}-container {}", label, CleanText(worker.container_id, 12));
 }
 
+// An event without a thread belongs to a row for all such events of its process.
 std::string ThreadName(const std::string& thread_id) {
   if (thread_id.empty()) return "events";
   const bool is_number = thread_id.find_first_not_of("-0123456789") == std::string::npos;
@@ -32,6 +33,7 @@ std::string Trimmed(const std::string& name) {
   return last == std::string::npos ? "unnamed" : name.substr(0, last + 1);
 }
 
+// Repeated ranks count once.
 std::string RanksText(std::vector<int64_t> worker_gids) {
   constexpr size_t kRangesMax = 4;
   std::sort(worker_gids.begin(), worker_gids.end());
@@ -50,6 +52,7 @@ std::string RanksText(std::vector<int64_t> worker_gids) {
   return text;
 }
 
+// Events with one name and different ids are different counters in the Trace Event Format.
 std::string CounterName(const TimelineRecord& record) {
   const ShapeKey* about = nullptr;
   const uint64_t* value = FindAttribute(record, KeyScope::kTop, "name", &about);

@@ -31,6 +31,7 @@ constexpr size_t kRowsShown = 20;  // of all else
 std::string Clean(std::string_view text) { return CleanText(text, limits::kDetailBytesMax); }
 
 // "gid7 i-0abc pid 4711 nc 3"
+// Returns what identifies a core or another stream to a reader, safe for a terminal.
 std::string CoreName(const CaptureSummary& summary, uint32_t stream) {
   // DurationStats::kOtherStream.
   if (stream >= summary.streams.size()) return "(other)";
@@ -40,6 +41,7 @@ std::string CoreName(const CaptureSummary& summary, uint32_t stream) {
   return Clean(name);
 }
 
+// Appends a line about the rows that a table does not show, if there are any.
 void AppendRest(size_t all, size_t shown, std::string_view what, std::string& out) {
   if (all > shown) {
     out += fmt::format("  and {} more {}: summary-json has all\n", CountText(all - shown), what);
@@ -51,6 +53,7 @@ std::span<const T> First(const std::vector<T>& rows, size_t shown) {
   return std::span<const T>(rows).first(std::min(rows.size(), shown));
 }
 
+// Appends what the capture covers: name, time, sizes, and what is known of its clocks.
 void AppendHead(const CaptureSummary& summary, const TimelineHeader& header, std::string& out) {
   const std::string name = summary.name.empty() ? "" : Clean(summary.name) + " ";
   out += fmt::format("capture {}{}\n", name, summary.id.ToString());
@@ -80,6 +83,7 @@ void AppendDurations(const CaptureSummary& summary, std::span<const DurationRow>
   TextTable table(std::move(cells));
   for (size_t i = 0; i < std::min(rows.size(), shown); ++i) {
     const DurationSketch& spans = rows[i]->spans;
+    // A type without spans has instants only, which have no durations.
     const auto time = [&](uint64_t ns) { return spans.count() > 0 ? DurationText(ns) : "-"; };
     cells = {Clean(rows[i]->event_type),  CountText(rows[i]->count()),  time(spans.sum_ns()),
              time(spans.QuantileNs(0.5)), time(spans.QuantileNs(0.99)), time(spans.max_ns())};
@@ -103,6 +107,7 @@ void AppendTypesOfCores(const CaptureSummary& summary, std::string& out) {
   AppendDurations(summary, summary.durations, true, kRowsShown, out);
 }
 
+// Returns the durations of the executions that make a core's share, or nullptr if there are none.
 const ExecutionRow* ExecutionsOf(const CaptureSummary& summary, const BusyShare& busy) {
   for (const ExecutionRow& row : summary.executions) {
     if (row.stream == busy.stream && row.source == busy.source) return &row;
@@ -110,6 +115,7 @@ const ExecutionRow* ExecutionsOf(const CaptureSummary& summary, const BusyShare&
   return nullptr;
 }
 
+// Appends how busy each core was. The least busy come first, because they show where time is lost.
 void AppendCores(const CaptureSummary& summary, std::string& out) {
   if (summary.busy.empty()) return;
   std::vector<const BusyShare*> rows;
@@ -135,6 +141,7 @@ void AppendCores(const CaptureSummary& summary, std::string& out) {
   if (has_runtime) out += "  * by the runtime's calls: the device's events are not there\n";
 }
 
+// The builder has sorted them; times are relative to the begin of the capture or of the window.
 void AppendSlowest(const CaptureSummary& summary, std::string& out) {
   if (summary.slowest.empty()) return;
   out += "\nSlowest executions\n";
@@ -150,6 +157,8 @@ void AppendSlowest(const CaptureSummary& summary, std::string& out) {
   table.AppendTo(out);
 }
 
+// One row for each communicator. "beyond bound" counts collectives whose skew exceeds the clocks'
+// bound.
 void AppendCollectives(const CaptureSummary& summary, std::string& out) {
   if (summary.communicators.empty()) return;
   out += "\nCollectives: from the first arrival to the last\n";
@@ -170,6 +179,7 @@ void AppendCollectives(const CaptureSummary& summary, std::string& out) {
   AppendRest(summary.communicators.size(), kRowsShown, "communicators", out);
 }
 
+// Only cores that certainly arrived last at least once; the builder has sorted them.
 void AppendStragglers(const CaptureSummary& summary, std::string& out) {
   TextTable table({"core", "last", "of", "known", "late, median", "longest", "bound"});
   for (const StragglerRow& row : summary.stragglers) {
@@ -187,6 +197,7 @@ void AppendStragglers(const CaptureSummary& summary, std::string& out) {
   table.AppendTo(out);
 }
 
+// Appends device memory and transfers, each if the capture has any.
 void AppendMemory(const CaptureSummary& summary, std::string& out) {
   if (!summary.memory.empty()) {
     out += "\nDevice memory, from allocations seen\n";
@@ -216,6 +227,7 @@ void AppendMemory(const CaptureSummary& summary, std::string& out) {
   AppendRest(rows.size(), kRowsShown, "rows", out);
 }
 
+// Appends the warnings of the figures, then those of the capture and of the reading.
 void AppendWhatIsMissing(const CaptureSummary& summary, const TimelineHeader& header,
                          const std::vector<std::string>& warnings, std::string& out) {
   std::vector<std::string> lines;
@@ -258,6 +270,7 @@ std::string_view SourceName(ExecutionSource source) {
   return source == ExecutionSource::kDevice ? "device" : "runtime";
 }
 
+// The functions from here on write the form for programs.
 // A JSON object that is being written. Each member is preceded by a comma; Close removes the first.
 class Object {
  public:
@@ -281,6 +294,7 @@ class Object {
     text_ += json;
     return *this;
   }
+  // Appends the figures of a distribution as an object; quantiles are those of DurationSketch.
   Object& Durations(std::string_view key, const DurationSketch& sketch) {
     Object figures;
     figures.Count("count", sketch.count()).Count("sum_ns", sketch.sum_ns());
@@ -295,6 +309,8 @@ class Object {
   std::string text_;
 };
 
+// Returns an array with one object for each row, each on a line of its own. `append` fills in the
+// object.
 template <typename T, typename Append>
 std::string Array(const std::vector<T>& rows, const Append& append) {
   std::string out = "[";
@@ -307,6 +323,8 @@ std::string Array(const std::vector<T>& rows, const Append& append) {
   return out + "]";
 }
 
+// The functions below fill in the object of one row. docs/formats/summary.md defines the keys;
+// streams are referred to by their index in "streams".
 void AppendStream(const SummaryStream& stream, Object& out) {
   out.Text("instance_id", stream.identity.worker.instance_id);
   out.Count("process_id", stream.identity.worker.pid);
@@ -336,6 +354,7 @@ void AppendExecution(const Execution& execution, Object& out) {
   if (!execution.model_name.empty()) out.Text("model_name", execution.model_name);
 }
 
+// Members that are not known are omitted, here and in the functions above.
 std::string CommunicatorJson(const Communicator& communicator) {
   Object out;
   if (!communicator.root_comm_id.empty()) out.Text("root_comm_id", communicator.root_comm_id);
@@ -494,6 +513,7 @@ std::string SummaryExporter::JsonFile(const CaptureSummary& figures) const {
   return text + ",\n\"summary\":" + SummaryJson(figures) + "}\n";
 }
 
+// The counts of the reading are final only now.
 absl::Status SummaryExporter::Finish(ExportSummary& summary) {
   CaptureSummary figures = builder_->Finish();
   figures.counts = summary.counts;

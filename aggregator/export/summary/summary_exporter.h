@@ -14,6 +14,8 @@ namespace neurontrace {
 // Reads a whole timeline and writes its figures at the end: as text for people, or as JSON with the
 // capture and its certificate for programs. docs/formats/summary.md defines both. Used by one
 // thread at a time; the sink must outlive it.
+// Memory is that of CaptureSummaryBuilder, whatever the capture's size; nothing is written before
+// Finish.
 class SummaryExporter : public Exporter {
  public:
   enum class Form : uint8_t { kText, kJson };
@@ -37,6 +39,7 @@ class SummaryExporter : public Exporter {
   const TimelineHeader* header_ = nullptr;
   // Set by Begin.
   std::optional<CaptureSummaryBuilder> builder_;
+  // The size of the file once it is written, and 0 until then.
   uint64_t bytes_written_ = 0;
 };
 

@@ -13,6 +13,8 @@ namespace neurontrace {
 namespace {
 
 constexpr std::string_view kIndent = "  ";
+// Columns of space between two cells, the mark of a cut text, and the least width of the first
+// column.
 constexpr size_t kGap = 2;
 constexpr std::string_view kCut = "..";
 constexpr size_t kFirstMin = 16;
@@ -37,6 +39,7 @@ std::string CutTo(const std::string& text, size_t columns) {
   return cut + std::string(kCut);
 }
 
+// Returns three significant digits of a value below 1,000.
 std::string ThreeDigits(double value) {
   // The limits are where rounding would add a digit.
   if (value < 9.995) return fmt::format("{:.2f}", value);
@@ -44,6 +47,8 @@ std::string ThreeDigits(double value) {
   return fmt::format("{:.0f}", value);
 }
 
+// Divides by 1,000 until the value is below `limit` or the units are exhausted. The first unit has
+// no fractions.
 template <size_t N>
 std::string Scaled(double value, const std::array<std::string_view, N>& units, double limit) {
   size_t unit = 0;
@@ -87,6 +92,7 @@ void AppendWrapped(std::string_view text, std::string& out) {
   std::string_view indent = kIndent;
   while (!text.empty()) {
     size_t end = text.size();
+    // Breaks at the last space that fits; a word longer than a line gets a line of its own.
     if (end > room) {
       end = text.rfind(' ', room);
       if (end == std::string_view::npos || end == 0) end = std::min(text.find(' '), text.size());

@@ -18,6 +18,7 @@ constexpr uint64_t kPsPerNs = 1'000;
 // Events of a line that AttachFlow examines: arrows end at recent spans.
 constexpr size_t kLookBackMax = 64;
 
+// Returns the format's unit; what exceeds kDurationMaxNs is cut.
 int64_t Picoseconds(uint64_t ns) {
   return static_cast<int64_t>(std::min(ns, PlaneBuffer::kDurationMaxNs) * kPsPerNs);
 }
@@ -29,6 +30,7 @@ std::string Utf8(std::string_view text) {
   return out;
 }
 
+// Appends a dictionary as the map field that the format has it in.
 void AppendMetadata(uint32_t field, const absl::flat_hash_map<std::string, uint32_t>& ids,
                     std::string& out) {
   // Sorted, so that equal captures give equal files.
@@ -92,6 +94,7 @@ void PlaneBuffer::AppendStat(const EventAttribute& attribute, std::string& out) 
   }
 }
 
+// Stats are encoded at once, because attributes point into the current record.
 void PlaneBuffer::Add(uint32_t line, std::string_view name, Event event,
                       const std::vector<EventAttribute>& attributes) {
   event.name = IdOf(event_ids_, name);
@@ -127,6 +130,8 @@ void PlaneBuffer::AddPlaneStat(const EventAttribute& attribute) {
   protozero::pbf_writer(plane_stats_).add_message(xspace::plane::kStats, stat);
 }
 
+// Offsets count from the line's first event, because picoseconds since the epoch need more than 64
+// bits.
 size_t PlaneBuffer::AppendLine(const Line& line, size_t first, std::string& out) {
   const uint64_t begin_ns = line.events[first].start_ns;
   protozero::pbf_writer writer(out);
@@ -155,6 +160,8 @@ size_t PlaneBuffer::AppendLine(const Line& line, size_t first, std::string& out)
   return next;
 }
 
+// Dictionaries are written after the lines, when they are complete. Fields of protobuf may come in
+// any order.
 std::string PlaneBuffer::TakeBytes() {
   // For each message, because its dictionaries start empty.
   flow_stat_ = IdOf(stat_ids_, xspace::kFlowStat);

@@ -59,8 +59,10 @@ class PlaneBuffer {
 
  private:
   struct Line {
+    // Also the line's id in the format.
     uint32_t display_id = 0;
     std::string name;
+    // In the order of Add; sorted when the message is made.
     std::vector<Event> events;
   };
   using Ids = absl::flat_hash_map<std::string, uint32_t>;
@@ -78,10 +80,13 @@ class PlaneBuffer {
   std::vector<Line> lines_;
   // Encoded stats of the events.
   std::string stats_;
+  // Encoded stats of the plane, for the next message only.
   std::string plane_stats_;
+  // The dictionaries of the next message; ids count from 1.
   Ids event_ids_;
   Ids stat_ids_;
   uint32_t flow_stat_ = 0;
+  // Roughly the memory of both dictionaries.
   size_t names_bytes_ = 0;
   size_t events_ = 0;
 };

@@ -28,6 +28,7 @@
 namespace neurontrace {
 namespace {
 
+// Leaves room for the directories and the ending within limits::kExportNameBytesMax.
 constexpr size_t kHostNameBytesMax = 128;
 
 // Appends the plane from which the viewer learns when the profile began and ended, in nanoseconds
@@ -42,6 +43,7 @@ void AppendEnvironmentPlane(uint64_t begin_ns, uint64_t end_ns, std::string_view
 }
 
 constexpr size_t kWarningsInFileMax = 1'000;
+// The viewer shows planes with this prefix as accelerators that it has no analysis for.
 constexpr std::string_view kPlanePrefix = "/device:CUSTOM:";
 constexpr std::string_view kSpanDurationStat = "span_duration_ns";
 constexpr std::string_view kSqueezedStat = "squeezed_duration_ns";
@@ -60,10 +62,12 @@ size_t HeldBytes(std::string_view name, const std::vector<EventAttribute>& attri
   return bytes;
 }
 
+// Returns a key of the plane among the planes of all hosts.
 uint64_t KeyOf(uint32_t host, uint32_t plane) { return uint64_t{host} << 32 | plane; }
 
 }  // namespace
 
+// The year comes first, so that runs sort by time.
 std::string XSpaceRunName(uint64_t epoch_ns) {
   const auto seconds = static_cast<time_t>(epoch_ns / 1'000'000'000);
   tm parts{};
@@ -81,6 +85,9 @@ std::string XSpaceHostName(std::string_view instance_id) {
   return name.empty() || name.front() == '.' ? "host_" + name : name;
 }
 
+// How it works: each process has a PlaneBuffer, which collects events of all of its lines. When the
+// buffers exceed their limit, the largest planes become messages in the files of their instances. A
+// plane with many events is thus written in several messages, which viewers merge by id.
 absl::Status XSpaceExporter::Begin(const TimelineHeader& header) {
   BeginRows(header);
   waiting_.Begin(header);
@@ -92,6 +99,7 @@ absl::Status XSpaceExporter::Begin(const TimelineHeader& header) {
   return WriteLosses();
 }
 
+// All hosts get a file, even without events, so that the viewer lists every instance.
 void XSpaceExporter::AddHosts() {
   const std::string run = XSpaceRunName(origin_ns_);
   std::set<std::string> taken;
@@ -108,6 +116,7 @@ void XSpaceExporter::AddHosts() {
   }
 }
 
+// Requires that the process exists in rows_. A process keeps its plane.
 XSpaceExporter::Place XSpaceExporter::PlaceOf(uint32_t process) {
   if (process >= places_.size()) places_.resize(process + 1);
   if (places_[process]) return *places_[process];
@@ -159,6 +168,7 @@ XSpaceExporter::Line& XSpaceExporter::LineOf(uint32_t row, uint32_t lane) {
   return line;
 }
 
+// Lines for counters and losses, one for each name in a plane.
 uint32_t XSpaceExporter::SideLine(const Place& place, const std::string& name) {
   const uint64_t key = KeyOf(place.host, place.plane);
   const auto [known, is_new] = side_lines_.try_emplace({key, name}, 0);
@@ -194,6 +204,7 @@ absl::Status XSpaceExporter::Add(const Place& place, uint32_t line, const Item& 
   return buffered_bytes_ > options_.buffered_bytes_max ? FlushPlanes() : absl::OkStatus();
 }
 
+// Encodes row and lane in one number, which WriteFlow takes apart again.
 uint32_t XSpaceExporter::Placed(const TimelineRecord&, uint64_t, Placement& placement) {
   return placement.row * kLanesOfRow + placement.lane;
 }
@@ -264,6 +275,8 @@ absl::Status XSpaceExporter::WriteEvent(const TimelineRecord& record, uint64_t n
     ++shortened_;
     attributes.push_back({kShortenedStat, ValueType::kUint, item.duration_ns, std::string_view()});
   }
+  // The texts of attributes point into the record, which ends with its batch: a waiting span copies
+  // them.
   if (const size_t bytes = HeldBytes(item.name, attributes); waiting_.Admits(record, bytes)) {
     Waiting waiting{.row = placement.row, .lane = placement.lane, .item = std::move(item)};
     for (const EventAttribute& attribute : attributes) {
@@ -277,6 +290,7 @@ absl::Status XSpaceExporter::WriteEvent(const TimelineRecord& record, uint64_t n
   return Add(line.place, line.lanes[placement.lane], item, attributes);
 }
 
+// Attributes of the start are complete, so that the stop's are renamed if necessary.
 absl::Status XSpaceExporter::EndWait(Waiting& waiting, const std::vector<EventAttribute>& stop) {
   std::vector<EventAttribute> attributes = waiting.attributes;
   for (size_t i = 0; i < attributes.size(); ++i) {
@@ -298,6 +312,7 @@ absl::Status XSpaceExporter::EndWait(Waiting& waiting, const std::vector<EventAt
   return Add(line.place, line.lanes[waiting.lane], waiting.item, attributes);
 }
 
+// An arrow whose start comes late is written with both of its ends then, under the id of its end.
 absl::Status XSpaceExporter::WriteArrows() {
   using enum xspace::FlowDirection;
   for (const ArrowFinding& found : std::exchange(arrows_.findings(), {})) {
@@ -315,6 +330,8 @@ absl::Status XSpaceExporter::WriteArrows() {
   return absl::OkStatus();
 }
 
+// A span that has been written, or has a flow already, cannot take another: an event in its place
+// carries the flow and names the span's length.
 absl::Status XSpaceExporter::WriteFlow(const ArrowSpan& span, uint64_t at_ns, uint64_t flow,
                                        std::string_view category) {
   const uint32_t lane = span.place % kLanesOfRow;
@@ -384,6 +401,7 @@ absl::Status XSpaceExporter::FlushPlanes() {
   return absl::OkStatus();
 }
 
+// In host.bytes, the estimate for the buffer is replaced by the size of the message.
 absl::Status XSpaceExporter::FlushPlane(Host& host, PlaneBuffer& plane) {
   const size_t buffered = plane.buffered_bytes();
   std::string space;
@@ -403,6 +421,7 @@ absl::Status XSpaceExporter::WriteTo(Host& host, std::string_view bytes) {
   return host.file->Write(bytes);
 }
 
+// The environment plane, the warnings and the host's name are known only at the end.
 absl::Status XSpaceExporter::FinishHost(Host& host, const std::vector<std::string>& warnings) {
   for (const auto& plane : host.planes) {
     if (plane->events() > 0) RETURN_IF_ERROR(FlushPlane(host, *plane));
@@ -426,6 +445,7 @@ absl::Status XSpaceExporter::FinishHost(Host& host, const std::vector<std::strin
 }
 
 absl::Status XSpaceExporter::Finish(ExportSummary& summary) {
+  // Rows of the last spans first, then warnings, which every file repeats.
   while (auto waiting = waiting_.TakeRest()) RETURN_IF_ERROR(EndWait(*waiting, {}));
   waiting_.Warn(summary);
   for (const Host& host : hosts_) {

@@ -68,11 +68,13 @@ class XSpaceExporter final : public RowExporter {
     std::vector<std::unique_ptr<PlaneBuffer>> planes;
     // Written and buffered, roughly.
     uint64_t bytes = 0;
+    // Events that were omitted, and the time of the first of them.
     uint64_t left_out = 0;
     uint64_t left_out_from_ns = 0;
   };
   // The plane of a process, in a host's file.
   struct Place {
+    // Indexes into hosts_ and into the planes of that host.
     uint32_t host = 0;
     uint32_t plane = 0;
   };
@@ -83,6 +85,7 @@ class XSpaceExporter final : public RowExporter {
     std::vector<uint32_t> lanes;
   };
   // An event apart from its attributes.
+  // Times count from origin_ns_.
   struct Item {
     std::string name;
     uint64_t start_ns = 0;
@@ -115,6 +118,7 @@ class XSpaceExporter final : public RowExporter {
 
   // Writes the arrows that the batch completed.
   absl::Status WriteArrows();
+  // Called at the end of each batch:
   // Gives the flow to a span or, if that cannot take it any more, to an event without length.
   absl::Status WriteFlow(const ArrowSpan& span, uint64_t at_ns, uint64_t flow,
                          std::string_view category);
@@ -153,6 +157,7 @@ class XSpaceExporter final : public RowExporter {
   std::optional<FrameworkLinks> executions_;
   // Reference time of the profile's begin, which the times of all events count from.
   uint64_t origin_ns_ = 0;
+  // Reference time of the last end of all events so far.
   uint64_t end_ns_ = 0;
   std::vector<Host> hosts_;
   std::map<std::string, uint32_t> host_of_;                          // by instance id
@@ -163,9 +168,11 @@ class XSpaceExporter final : public RowExporter {
   // By host and plane, and order: where the search for a free display id begins.
   std::map<std::pair<uint64_t, uint32_t>, uint32_t> latest_ids_;
   WaitingSpans<Waiting> waiting_;
+  // Files that are open, and bytes in the buffers of all planes.
   size_t hosts_open_ = 0;
   size_t buffered_bytes_ = 0;
   uint64_t bytes_written_ = 0;
+  // Spans longer than PlaneBuffer::kDurationMaxNs.
   uint64_t shortened_ = 0;
 };
 

@@ -27,6 +27,7 @@ namespace {
 // Between pieces the claim on the destination is renewed and the client is asked whether to
 // continue.
 constexpr size_t kArtifactPieceBytes = 1u << 20;
+// HOST_NAME_MAX of Linux is 64, so that no name is cut.
 constexpr size_t kHostNameBytes = 256;
 
 // Returns the name of the format's step and, if the format makes several files, of its directory:
@@ -63,6 +64,9 @@ class DeliveryRun {
               const ExportWriter& write)
       : deps_(deps), record_(record), request_(request), clocks_(clocks), write_(write) {}
 
+  // Steps in this order: claim, artifacts, formats, workers, manifest. Each step that an earlier
+  // delivery finished is skipped. After an error, finished steps stay, so that the next attempt
+  // continues there.
   absl::Status Run() {
     // Distinguishes this attempt from earlier ones of the same aggregator, whose temporary files
     // and claims may still exist.
@@ -87,6 +91,7 @@ class DeliveryRun {
     // Last, because each worker's file lists the files of all formats.
     RETURN_IF_ERROR(PutWorkers());
     RETURN_IF_ERROR(delivery_->Finish());
+    // What was delivered is whole; what the disk has lost is reported as missing from the capture.
     for (const std::string& what : damaged_) done_.add_warnings(what);
     if (!damaged_.empty()) {
       done_.set_capture_incomplete(true);
@@ -121,11 +126,15 @@ class DeliveryRun {
     return kept_.ok() ? absl::CancelledError("the client stopped reading the export") : kept_;
   }
 
+  // Looks for a finished step. Asks the client before each check, because checks of many files take
+  // long.
   absl::StatusOr<const v1::DeliveredStep*> FindDone(const std::string& step,
                                                     const std::string& request) {
     return delivery_->FindDone(step, request, [&] { return StillWanted(step); });
   }
 
+  // Writes each artifact as a step of its own, so that an interrupted delivery resumes at the
+  // artifact that it was writing. Fills artifacts_, paths_ and damaged_.
   absl::Status PutArtifacts() {
     ASSIGN_OR_RETURN(artifacts_, deps_.store.artifacts().List(record_.id));
     paths_ = ArtifactPaths(artifacts_);
@@ -148,6 +157,8 @@ class DeliveryRun {
     return absl::OkStatus();
   }
 
+  // Copies one artifact in pieces and verifies its hash. Fails with DATA_LOSS if the stored file is
+  // damaged or gone, and with errors of the volume.
   absl::Status PutArtifact(const ArtifactReference& artifact, const std::string& path) {
     const std::string step = "artifact " + path;
     const std::string request = HexOf(artifact.sha256);
@@ -178,6 +189,8 @@ class DeliveryRun {
     return delivery_->EndStep({});
   }
 
+  // Exports one format as one step, and merges its result into done_. A format that is there
+  // already contributes its verdict only.
   absl::Status PutFormat(v1::ExportFormat format) {
     v1::ExportRequest request = request_;
     request.set_format(format);
@@ -206,6 +219,7 @@ class DeliveryRun {
     DeliveredFiles delivered(*files, *delivery_);
     const absl::Status status =
         ExportStoredCapture(deps_.store, record_, request, clocks_, delivered, write);
+    // A lost claim made `write` return false, which the export reports as CANCELLED.
     if (!kept_.ok()) return kept_;
     RETURN_IF_ERROR(status);
     Take(done);
@@ -228,6 +242,7 @@ class DeliveryRun {
     Judge(done.capture_incomplete(), done.verdict());
   }
 
+  // Keeps the first verdict, unless a later one is the first of an incomplete format.
   void Judge(bool incomplete, const std::string& verdict) {
     if (done_.verdict().empty() || (incomplete && !done_.capture_incomplete())) {
       done_.set_verdict(verdict);
@@ -267,6 +282,7 @@ class DeliveryRun {
     return delivery_->EndStep({});
   }
 
+  // Returns the content of neurontrace.json, as docs/formats/shared_volume.md defines it.
   std::string WorkerJson(const WorkerIdentity& worker, const std::vector<std::string>& artifacts,
                          const std::vector<std::string>& files) const {
     JsonWriter out;
@@ -281,6 +297,8 @@ class DeliveryRun {
     return out.Close('}').Take() + "\n";
   }
 
+  // Returns the files of all formats of this request, whether this delivery or an earlier one wrote
+  // them.
   std::vector<std::string> FilesOfFormats() const {
     std::vector<std::string> files;
     for (const v1::DeliveredStep& step : delivery_->manifest().steps()) {
@@ -307,6 +325,7 @@ class DeliveryRun {
   const ExportWriter& write_;
   std::unique_ptr<Volume> volume_;
   std::unique_ptr<Delivery> delivery_;
+  // The first error of Keep; once it is set, nothing may be written any more.
   absl::Status kept_;
   std::vector<ArtifactReference> artifacts_;
   // The path of each artifact; empty if it is not delivered.
@@ -315,6 +334,7 @@ class DeliveryRun {
   std::vector<std::string> names_;
   // Texts about damaged artifacts.
   std::vector<std::string> damaged_;
+  // The reply to the client, which grows with each format.
   v1::ExportDone done_;
 };
 

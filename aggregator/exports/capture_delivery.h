@@ -19,7 +19,9 @@ struct DeliveryDeps {
   const Store& store;
   const ExportRoots& roots;
   const StoreIncarnation& run;
+  // For the leases of claims, which other machines compare with their own clocks.
   const Clock& clock;
+  // For the nonce that distinguishes this attempt from earlier ones.
   Random& random;
 };
 
@@ -30,6 +32,7 @@ struct DeliveryDeps {
 //
 // Fails as ExportStoredCapture does, with FAILED_PRECONDITION for a capture that is still recording
 // or a destination outside the roots, and with UNAVAILABLE while another export writes there.
+// Called by ExportService with a lease on the capture. `write` must outlive the call only.
 absl::Status DeliverStoredCapture(const DeliveryDeps& deps, const CaptureRecord& record,
                                   const v1::ExportRequest& request, const CaptureClocks& clocks,
                                   const ExportWriter& write);

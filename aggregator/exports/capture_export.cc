@@ -31,6 +31,7 @@ struct EventTimes {
   uint64_t first_ns = 0;
   uint64_t last_ns = 0;
 };
+// `maps` lead from each host's clock to the reference; empty maps leave times as they are.
 EventTimes EventTimesOf(const std::vector<StreamRecord>& streams, const ClockMaps& maps) {
   EventTimes times{.first_ns = UINT64_MAX};
   for (const StreamRecord& stream : streams) {
@@ -59,18 +60,24 @@ class EmptySelection {
   absl::StatusOr<std::string> Explain() const;
 
  private:
+  // Instances that a sentence names at most, and entries of an index that are in memory at once.
   static constexpr size_t kNamedMax = 16;
   static constexpr size_t kIndexEntriesAtOnce = 1'024;
 
+  // Returns whether the request restricts anything.
   bool IsChosen() const;
+  // Each returns a clause about the items of one filter that the streams do not have. The text is
+  // empty if there are none, and from MissingTypes also if the types are not known.
   std::string MissingInstances(const std::vector<StreamDescription>& streams) const;
   std::string MissingCores(const std::vector<StreamDescription>& streams) const;
   std::string MissingRanks(const std::vector<StreamDescription>& streams) const;
   absl::StatusOr<std::string> MissingTypes(const std::vector<StreamDescription>& streams) const;
+  // Returns a clause if the window and the capture's events do not overlap.
   std::string OutsideOfTimes() const;
 
   const v1::ExportRequest& request_;
   const TimelineFilter filter_;
+  // In the same time as the window of filter_.
   const EventTimes times_;
   ChunkSource& source_;
 };
@@ -81,6 +88,7 @@ bool EmptySelection::IsChosen() const {
          request_.event_types_size() != 0;
 }
 
+// Streams without events and samples of hosts count as absent.
 absl::StatusOr<std::string> EmptySelection::Explain() const {
   if (!IsChosen()) return "";
   ASSIGN_OR_RETURN(CaptureDescription capture, source_.Describe());
@@ -129,6 +137,7 @@ std::string EmptySelection::MissingCores(const std::vector<StreamDescription>& s
                      there.empty() ? "none" : ToString(RangesOf({there.begin(), there.end()})));
 }
 
+// Compares with the best evidence of each stream, as TimelineFilter does.
 std::string EmptySelection::MissingRanks(const std::vector<StreamDescription>& streams) const {
   std::set<int64_t> there;
   for (const StreamDescription& stream : streams) {
@@ -199,6 +208,7 @@ std::string EmptySelection::OutsideOfTimes() const {
 }
 
 // In the request a window's end of 0 means none. Relative times count from the first event.
+// Fails with INVALID_ARGUMENT that names the unacceptable field.
 absl::StatusOr<TimelineFilter> FilterOf(const v1::ExportRequest& request, uint64_t first_ns) {
   TimelineFilter filter;
   filter.instance_ids.assign(request.instance_ids().begin(), request.instance_ids().end());
@@ -232,6 +242,7 @@ v1::ExportProgress ProgressOf(const EventLinesTotal& total) {
   return progress;
 }
 
+// Fails with INVALID_ARGUMENT for a value that a newer client may have sent.
 absl::StatusOr<ExportCompression> CompressionOf(v1::ExportCompression compression) {
   switch (compression) {
     case v1::EXPORT_COMPRESSION_NONE:
@@ -249,7 +260,9 @@ absl::StatusOr<ExportCompression> CompressionOf(v1::ExportCompression compressio
 // The certificate of a capture, which accompanies every export of it.
 struct Judgement {
   Certificate certificate;
+  // The certificate as JSON, for formats that contain it.
   std::string json;
+  // Set before the export; explains the selection if it turns out to be empty.
   const EmptySelection* selection = nullptr;
 
   // Adds a warning with the reason if the request selected nothing. Fails with errors of the
@@ -319,6 +332,7 @@ std::string CaptureJson(const CaptureRecord& record) {
   return out.Take();
 }
 
+// Writes the `events` format, then `done`. Fails with errors of the source and of the files.
 absl::Status ExportEvents(ChunkSource& source, TimelineFilter filter,
                           const v1::ExportRequest& request, const CaptureClocks& clocks,
                           const Judgement& judgement, ExportFiles& files,
@@ -351,6 +365,8 @@ absl::Status ExportEvents(ChunkSource& source, TimelineFilter filter,
   return absl::OkStatus();
 }
 
+// Writes any other format, then `done`. Translates the request into that of aggregator/export,
+// which does not know the protocol.
 absl::Status ExportTimeline(const Store& store, ChunkSource& source, std::string_view format_name,
                             TimelineFilter filter, const v1::ExportRequest& request,
                             const CaptureRecord& record, const CaptureClocks& clocks,
@@ -410,6 +426,7 @@ absl::Status ExportStoredCapture(const Store& store, const CaptureRecord& record
                                  const v1::ExportRequest& request, const CaptureClocks& clocks,
                                  ExportFiles& files, const ExportWriter& write) {
   RETURN_IF_ERROR(CheckExportOptions(request));
+  // Every export takes these steps: snapshot, selection, certificate, then the format.
   // A snapshot, so that the file has all streams of one moment, whatever retention deletes
   // meanwhile.
   const CaptureReader reader = store.OpenSnapshot(record.id);
@@ -422,6 +439,7 @@ absl::Status ExportStoredCapture(const Store& store, const CaptureRecord& record
   Judgement judgement;
   ASSIGN_OR_RETURN(judgement.certificate, ReadCertificate(store, record, streams));
   JudgeClocks(clocks, judgement.certificate);
+  // The certificate is complete from here on: JudgeClocks has added its findings.
   judgement.json = ToJson(ToMessage(judgement.certificate));
   const bool holds_nothing = judgement.certificate.account.captured == 0 && record.workers.empty();
   // Summaries are still made: their certificate explains why there is nothing.
@@ -431,6 +449,7 @@ absl::Status ExportStoredCapture(const Store& store, const CaptureRecord& record
     return FailedPrecondition("there is nothing to export: capture {} is {}", record.id.ToString(),
                               judgement.certificate.verdict);
   }
+  // EmptySelection borrows the source and the request, which live until the export is done.
   StoreChunkSource source(reader, record);
   const EmptySelection selection(request, filter, times, source);
   judgement.selection = &selection;

@@ -11,18 +11,22 @@ namespace {
 // An export of several formats reports one sum of bytes for all.
 constexpr char kSeveral[] = "several";
 
+// Returns the label of the format. "unknown" is that of a request which CheckExportOptions then
+// refuses.
 std::string FormatWord(const v1::ExportRequest& request) {
   if (request.more_formats_size() != 0) return kSeveral;
   const ExportTraits* const traits = TraitsOf(request.format());
   return traits == nullptr ? "unknown" : std::string(traits->name());
 }
 
+// The values of the label "reason", which docs/operator/metrics.md lists.
 constexpr char kCancelled[] = "cancelled";
 constexpr char kInvalid[] = "invalid";
 constexpr char kNotFound[] = "not_found";
 constexpr char kDestination[] = "destination";
 constexpr char kStore[] = "store";
 
+// Maps a code to a reason. `delivers` is described at CountFailed.
 const char* FailureWord(absl::StatusCode code, bool delivers) {
   switch (code) {
     case absl::StatusCode::kCancelled:

@@ -21,6 +21,7 @@ namespace neurontrace {
 class ExportMetrics {
  public:
   // Registers all metrics with their labels at once.
+  // Called once for a registry.
   explicit ExportMetrics(prometheus::Registry& registry);
 
   // docs/operator/metrics.md describes each metric.
@@ -29,6 +30,7 @@ class ExportMetrics {
   prometheus::Counter& refused;
   // Cancelled because the client stopped reading.
   prometheus::Counter& unread;
+  // Changed by the owner at the begin and the end of each export.
   prometheus::Gauge& running;
 
   // Counts an export that ended with this error, under a reason derived from its code. `delivers`
@@ -51,8 +53,10 @@ class ExportMetrics {
    private:
     ExportMetrics& metrics_;
     const Clock& clock_;
+    // By the monotonic clock, in nanoseconds.
     const uint64_t begun_ns_;
     prometheus::Counter& bytes_;
+    // The bytes that bytes_ has counted.
     uint64_t written_ = 0;
   };
 
@@ -60,6 +64,7 @@ class ExportMetrics {
   // Returns the counter of a format, or of "several".
   prometheus::Counter& BytesOf(const std::string& format);
 
+  // Seconds from begin to end; bytes_ is by format, failed_ by reason.
   prometheus::Histogram& seconds_;
   prometheus::Family<prometheus::Counter>& bytes_;
   prometheus::Family<prometheus::Counter>& failed_;

@@ -23,6 +23,7 @@ namespace {
 // How long an export up to now waits for events that agents have still to send. Somebody waits for
 // the result, and ResolveWindow adds a note about what did not arrive in time.
 constexpr uint64_t kWindowPatienceNs = 3'000'000'000;
+// Short against the patience, and long enough that polling costs little.
 constexpr std::chrono::milliseconds kEvidencePollInterval(20);
 
 // Returns a note for somebody who exports a capture right after its end, or an empty text.
@@ -35,6 +36,7 @@ std::string FinalClocksNote(const CaptureRecord& record, const CaptureClocks& cl
                      (final_ns - now_ns) / kNsPerSecond + 1);
 }
 
+// Without names of callers there is one limit for all of them together.
 StreamingCallLimiter::Options CallLimitOptions(const Clock& clock, const ExportMetrics& metrics,
                                                bool callers_have_names) {
   return {
@@ -50,6 +52,7 @@ StreamingCallLimiter::Options CallLimitOptions(const Clock& clock, const ExportM
 
 absl::StatusOr<std::unique_ptr<ExportService>> ExportService::Open(const Options& options,
                                                                    const Deps& deps) {
+  // Rules are checked before the service exists, so that a wrong one stops the start.
   const ExportRoots roots(options.roots, options.s3);
   ASSIGN_OR_RETURN(std::vector<StandingRule> rules,
                    StandingExports::ReadRules(options.standing_rules, roots));
@@ -84,6 +87,7 @@ absl::Status ExportService::ExportCapture(const CaptureRecord& record,
   return status;
 }
 
+// Called after a failure, to decide whose fault it was; the lease that it takes ends at once.
 bool ExportService::CanReachDestination(const CaptureRecord& record,
                                         const v1::ExportRequest& request) {
   return !request.destination().empty() && record.state != CaptureState::kNotBegun &&
@@ -91,6 +95,8 @@ bool ExportService::CanReachDestination(const CaptureRecord& record,
          deps_.store.captures().Get(record.id).ok();
 }
 
+// Order: options, lease, window, clocks, then the export. The lease is held until the end, so that
+// the capture cannot be deleted meanwhile.
 absl::Status ExportService::ExportLeased(const CaptureRecord& record,
                                          const v1::ExportRequest& request,
                                          const ExportWriter& write) {
@@ -125,6 +131,7 @@ absl::Status ExportService::ExportLeased(const CaptureRecord& record,
       clocks, noted);
 }
 
+// For exports without a destination: the caller receives the files.
 absl::Status ExportService::SendReplies(const CaptureRecord& record,
                                         const v1::ExportRequest& resolved,
                                         const CaptureClocks& clocks,
@@ -155,6 +162,7 @@ absl::StatusOr<v1::ExportRequest> ExportService::ResolveWindow(const CaptureReco
                                                                std::vector<std::string>& notes) {
   v1::ExportRequest resolved = request;
   if (!request.window_is_before_now()) return resolved;
+  // First the window becomes two moments, in the time that the format shows.
   const Clock& clock = deps_.clock;
   const bool is_raw = request.raw_clocks() || request.format() == v1::EXPORT_FORMAT_EVENTS;
   ASSIGN_OR_RETURN(const CaptureClocks now, deps_.clocks.book().Now(clock.RealtimeNs()));
@@ -167,6 +175,7 @@ absl::StatusOr<v1::ExportRequest> ExportService::ResolveWindow(const CaptureReco
     RETURN_IF_ERROR(ResolveBeforeNow({reference_ns, reference_ns}, resolved));
   }
   const ClockMaps maps = is_raw ? ClockMaps() : now.maps;
+  // Then the events on their way into the window get a little time to arrive.
   KnownUntil known(resolved.window_end_ns(), maps);
   const uint64_t begun_ns = clock.MonotonicNs();
   // Polls: no signal tells that events of a certain time have arrived.

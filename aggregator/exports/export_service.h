@@ -39,7 +39,7 @@ class ExportService final : public CaptureExporter {
     std::vector<ExportRoot> roots;
     S3Service s3;                             // for roots in buckets
     std::vector<std::string> standing_rules;  // see docs/operator/export_to_volumes.md
-    // Has the file with the state of standing exports.
+    // The directory of the open store. Has the file with the state of standing exports.
     std::string store_directory;
     // False without TLS: all callers count as one, which may then use all places.
     bool callers_have_names = true;
@@ -95,9 +95,12 @@ class ExportService final : public CaptureExporter {
 
   const Deps deps_;
   const ExportRoots roots_;
+  // Identifies this process in claims on destinations, so that the next process knows that they are
+  // abandoned.
   const StoreIncarnation incarnation_;
   ExportMetrics metrics_;
   ExportLeases leases_;
+  // Refuses exports beyond the limits, and cancels those whose client stopped reading.
   StreamingCallLimiter calls_;
   // Last, because its thread uses the members above.
   StandingExports standing_;

@@ -12,12 +12,14 @@
 namespace neurontrace {
 namespace {
 
+// Fails with CANCELLED if the client no longer reads.
 absl::Status Send(const ExportWriter& write, const v1::ExportReply& reply) {
   if (write(reply)) return absl::OkStatus();
   return {absl::StatusCode::kCancelled, "the client stopped reading the export"};
 }
 
 // The caller must discard what it has: mixing two versions of a file would corrupt it silently.
+// Tells the client which file differs, then returns ABORTED.
 absl::Status Differs(const ExportWriter& write, const std::string& name) {
   v1::ExportReply reply;
   reply.set_held_differs(name);
@@ -27,6 +29,8 @@ absl::Status Differs(const ExportWriter& write, const std::string& name) {
                     name);
 }
 
+// Sends one file. Replies carry its number, so that several files can be open at the same time.
+// `bytes_sent` is the sum of all files.
 class ReplyFile : public OutputFile {
  public:
   ReplyFile(const ExportWriter& write, std::string name, uint32_t number, ResumePrefix held,
@@ -78,6 +82,7 @@ bool ResumePrefix::Skip(std::string_view& bytes) {
   hash_.Update(held);
   left_ -= held.size();
   bytes.remove_prefix(held.size());
+  // The hash is that of the first `bytes_` bytes, whatever pieces they come in.
   // Only the whole prefix can be compared. Nothing was sent before that, so nothing needs taking
   // back.
   return left_ != 0 || hash_.Finish() == sha256_;

@@ -35,6 +35,7 @@ class ResumePrefix {
 
  private:
   uint64_t bytes_ = 0;
+  // Bytes of it that have not been produced again, and the SHA-256 of all of it, as 32 bytes.
   uint64_t left_ = 0;
   std::string sha256_;
   Sha256 hash_;

@@ -12,6 +12,7 @@
 
 namespace neurontrace {
 
+// A map leads from raw to reference time; its inverse gives what the host's clock shows now.
 NowOfHosts HostsNow(const std::vector<StreamRecord>& streams, const ClockMaps& maps,
                     uint64_t reference_ns, uint64_t realtime_ns) {
   NowOfHosts now{.earliest_ns = UINT64_MAX, .latest_ns = 0};
@@ -49,6 +50,7 @@ uint64_t KnownUntil::ReferenceNs(const StreamRecord& stream, uint64_t raw_ns) co
   return maps_.For(stream.identity.worker, ClockDomain::kHostRealtime).ToReference(raw_ns);
 }
 
+// For each stream: first what it lacks by intention, then how far it is known.
 bool KnownUntil::Look(const std::vector<StreamRecord>& streams) {
   streams_ = 0;
   short_.clear();
@@ -84,6 +86,7 @@ bool KnownUntil::Look(const std::vector<StreamRecord>& streams) {
   return is_known;
 }
 
+// The streams that lack the most are named first.
 std::vector<std::string> KnownUntil::Notes(uint64_t start_ns) const {
   std::vector<std::string> notes;
   if (streams_ > 0 && short_.empty()) {
@@ -116,6 +119,7 @@ std::vector<std::string> KnownUntil::Notes(uint64_t start_ns) const {
   return notes;
 }
 
+// Times are distances before the window's end.
 std::string KnownUntil::SuspensionNote(uint64_t start_ns) const {
   std::string text;
   size_t count = 0;

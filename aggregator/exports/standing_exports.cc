@@ -50,6 +50,8 @@ absl::StatusOr<std::vector<StandingRule>> StandingExports::ReadRules(
   return parsed;
 }
 
+// A damaged state file is no reason not to start: its readable part is used, and the problem
+// logged.
 StandingExports::StandingExports(const Deps& deps, const std::string& path,
                                  std::vector<StandingRule> rules)
     : deps_(deps),
@@ -69,6 +71,7 @@ StandingExports::StandingExports(const Deps& deps, const std::string& path,
 
 StandingExports::~StandingExports() { End(); }
 
+// Without rules there is no thread, and OnCaptureEnded does nothing.
 void StandingExports::Begin() {
   if (queue_.rules().empty()) return;
   loop_.PostTask([this] {
@@ -78,6 +81,7 @@ void StandingExports::Begin() {
   thread_ = std::thread([this] { loop_.Run(); });
 }
 
+// The current export notices is_ending_ at its next progress report.
 void StandingExports::End() {
   Quit();
   if (!thread_.joinable()) return;
@@ -85,6 +89,7 @@ void StandingExports::End() {
   thread_.join();
 }
 
+// The capture is exported once its clock models are final, which is some time after its end.
 void StandingExports::OnCaptureEnded(const CaptureRecord& record) {
   if (queue_.rules().empty()) return;
   loop_.PostTask([this, record] { queue_.Offer(record, ClockModelCache::FinalAtNs(record)); });
@@ -119,6 +124,8 @@ void StandingExports::RunAndAgain() {
   if (!is_ending_) loop_.PostDelayedTask([this] { RunAndAgain(); }, kLookNs);
 }
 
+// Makes the request that an operator would make, and records its result in the queue and in the
+// audit log.
 void StandingExports::Do(const StandingQueue::Task& task) {
   v1::ExportRequest request;
   request.set_capture_id(task.capture.ToString());
@@ -162,6 +169,8 @@ void StandingExports::Do(const StandingQueue::Task& task) {
   }
 }
 
+// A failed save is repeated by the next call. A restart before that repeats exports, which find
+// their files in place.
 void StandingExports::SaveAndCount() {
   if (const absl::Status status = queue_.Save(); !status.ok()) {
     SPDLOG_WARN("standing exports: {}", std::string(status.message()));

@@ -72,18 +72,21 @@ class StandingExports final : public CaptureObserver {
   void SaveAndCount();
 
   const Deps deps_;
+  // Counters of docs/operator/metrics.md, moved there by SaveAndCount.
   prometheus::Counter& done_;
   prometheus::Counter& failed_;
   prometheus::Counter& forgone_;
   prometheus::Counter& retried_;
   prometheus::Gauge& pending_;
   SystemFileSystem files_;
+  // Set by the constructor of queue_, hence declared before it.
   std::string problem_;
   // Used on loop_ only, as is counted_.
   StandingQueue queue_;
   StandingQueue::Counts counted_;
   // Set by any thread, read by the export at each progress report.
   std::atomic<bool> is_ending_ = false;
+  // Runs on thread_; posting is allowed on any thread.
   EventLoop loop_;
   std::thread thread_;
 };

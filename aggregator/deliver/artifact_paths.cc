@@ -21,6 +21,8 @@ constexpr size_t kContainerCharacters = 12;  // as container tools shorten ids
 constexpr size_t kInstanceCharactersMax = 128;
 
 // Instance and container ids come from agents, and the result becomes a directory's name.
+// Returns the text's first characters with every other than letters, digits and "._-" replaced by
+// "-". A result that would be empty or hidden gets a "-" in front.
 std::string PlainName(std::string_view text, size_t characters_max) {
   std::string name(text.substr(0, characters_max));
   for (char& c : name) {
@@ -37,6 +39,7 @@ std::string PlainName(std::string_view text, size_t characters_max) {
 
 std::vector<std::string> ArtifactPaths(const std::vector<ArtifactReference>& artifacts) {
   std::vector<std::string> paths;
+  // The first artifact at a place gets the plain path, so that the order of the list decides.
   absl::flat_hash_map<std::string, const ArtifactReference*> taken;
   for (const ArtifactReference& artifact : artifacts) {
     std::string path = artifact.place.path();
@@ -69,6 +72,7 @@ std::vector<std::vector<std::string>> ArtifactPathsOfWorkers(
     // artifact.
     if (!is_new) at->second = workers.size();
   }
+  // workers.size() marks a process id that belongs to several workers.
   std::vector<std::vector<std::string>> of(workers.size());
   for (size_t i = 0; i < artifacts.size(); ++i) {
     const ArtifactPlace& place = artifacts[i].place;

@@ -14,6 +14,7 @@
 namespace neurontrace {
 namespace {
 
+// Real claims have a few hundred bytes. A larger file counts as unreadable.
 constexpr size_t kClaimBytesMax = 4096;
 constexpr std::string_view kClaimBeginning = "claim.";
 constexpr std::string_view kClaimEnding = ".json";

@@ -14,11 +14,13 @@ namespace {
 constexpr std::string_view kManifest = "manifest.json";
 constexpr std::string_view kPartialManifest = "manifest.partial.json";
 constexpr std::string_view kChecksums = "SHA256SUMS";
+// Saving costs a write of the whole manifest.
 // After at least this many bytes or nanoseconds the end of a step is saved: enough that an
 // interruption costs little, and seldom enough for deliveries of thousands of small steps.
 constexpr uint64_t kSaveBytes = 64u << 20;
 constexpr uint64_t kSaveNs = 2'000'000'000;
 
+// Returns the path of a file in a directory of the volume; "" is the volume itself.
 std::string Below(const std::string& directory, std::string_view name) {
   return directory.empty() ? std::string(name) : fmt::format("{}/{}", directory, name);
 }
@@ -41,6 +43,7 @@ class Delivery::Step : public OutputFiles {
   bool has_open() const { return open_ != 0; }
 
  private:
+  // Files report their result here when they are closed.
   friend class Delivery::StepFile;
   Delivery& delivery_;
   const std::string directory_;
@@ -68,6 +71,7 @@ class Delivery::StepFile : public OutputFile {
     return absl::OkStatus();
   }
 
+  // Makes the content durable first, then commits the file under its name and adds it to the step.
   absl::Status Close() override {
     RETURN_IF_ERROR(step_.delivery_.Keep());
     RETURN_IF_ERROR(file_->Sync());
@@ -90,6 +94,7 @@ class Delivery::StepFile : public OutputFile {
   uint64_t bytes_ = 0;
 };
 
+// Checks the name and the limits before anything changes on the volume.
 absl::StatusOr<std::unique_ptr<OutputFile>> Delivery::Step::Open(std::string_view name) {
   if (!IsVolumeName(name)) return InvalidArgument("delivery: '{}' is no name of a file", name);
   if (names_.size() >= limits::kExportFilesMax) {
@@ -106,6 +111,7 @@ absl::StatusOr<std::unique_ptr<OutputFile>> Delivery::Step::Open(std::string_vie
   // Saved before the file exists, so that a successor knows where temporary files may be.
   delivery_.AddDirectoryOf(path);
   if (!delivery_.are_directories_saved_) RETURN_IF_ERROR(delivery_.Save());
+  // An interrupted delivery may have sent parts of this file already.
   Volume::Resumption resumption;
   const auto known = delivery_.tokens_.find(path);
   if (known != delivery_.tokens_.end()) resumption.token = known->second;
@@ -147,6 +153,7 @@ absl::Status Delivery::TakeUp() {
     manifest_ = *std::move(parsed);
     break;
   }
+  // The indexes over the manifest: tokens by file, steps by name, and the number of files.
   for (const v1::UnfinishedFile& file : manifest_.unfinished()) {
     tokens_[file.name()] = file.token();
   }
@@ -154,6 +161,8 @@ absl::Status Delivery::TakeUp() {
     steps_.emplace(step.name(), &step);
     files_ += static_cast<size_t>(step.files_size());
   }
+  // Earlier deliveries of this capture are over, as this one has the claim: their temporary files
+  // can go.
   for (const std::string& directory : manifest_.directories()) {
     RETURN_IF_ERROR(Keep());
     volume_.Sweep(directory);
@@ -166,6 +175,7 @@ absl::Status Delivery::TakeUp() {
   return absl::OkStatus();
 }
 
+// Everything that a successor needs is in this one file.
 absl::Status Delivery::Save() {
   manifest_.clear_unfinished();
   for (const auto& [name, token] : tokens_) {
@@ -202,6 +212,8 @@ absl::Status Delivery::Remove(const std::string& name) {
   return volume_.Remove(name);
 }
 
+// The partial manifest is written before the manifest is removed: a crash in between leaves both,
+// and TakeUp prefers the partial one.
 absl::Status Delivery::Open() {
   RETURN_IF_ERROR(Save());
   is_open_ = true;
@@ -240,6 +252,8 @@ absl::StatusOr<const v1::DeliveredStep*> Delivery::FindDone(const std::string& s
                                                             const MayGoOn& may_go_on) {
   const v1::DeliveredStep* const known = Find(step);
   if (known == nullptr || !known->done() || known->request() != request) return nullptr;
+  // Sizes are compared instead of hashes: reading everything again would cost as much as writing
+  // it.
   for (const v1::DeliveredFile& file : known->files()) {
     RETURN_IF_ERROR(may_go_on());
     const auto size = volume_.Size(file.name());
@@ -273,6 +287,7 @@ absl::StatusOr<OutputFiles*> Delivery::BeginStep(const std::string& step,
 
 absl::Status Delivery::EndStep(const StepEnd& end) {
   if (step_->has_open()) return Internal("delivery: a file of {} is open", step_->now().name());
+  // The new entry replaces the old one at once, and what only the old one lists is removed.
   v1::DeliveredStep& now = step_->now();
   now.set_done(true);
   now.set_verdict(end.verdict);

@@ -61,6 +61,7 @@ bool IsDestination(std::string_view text) {
 std::string CheckExportRoot(const std::string& path) {
   const auto normal = Normalize(path);
   if (!normal.ok()) return std::string(normal.status().message());
+  // The root of the file system would allow an export to overwrite anything.
   if (*normal == "/") return "/ is no export root: name a directory that is there for exports";
   return "";
 }
@@ -73,6 +74,8 @@ absl::StatusOr<std::string> ExportRoots::Check(std::string_view destination) con
   return Normalize(destination);
 }
 
+// Normal forms are compared as texts, so that a symbolic link below a root is not resolved here;
+// LocalVolume refuses it.
 absl::StatusOr<ExportRoots::Place> ExportRoots::Find(std::string_view destination) const {
   ASSIGN_OR_RETURN(const std::string normal, Normalize(destination));
   Place place;

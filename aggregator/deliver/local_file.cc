@@ -20,6 +20,7 @@ namespace {
 // A large file is synced each time this many bytes were written, so that no single sync takes long:
 // the claim must be renewed in between.
 constexpr uint64_t kSyncBytes = 64u << 20;
+// Bytes that are read at once to compare or to copy an old file.
 constexpr size_t kCompareBytes = 1u << 20;
 
 // A file that is written from its beginning and synced from time to time.
@@ -33,6 +34,7 @@ class SyncedFile {
     unsynced_bytes_ = 0;
     return fdatasync(fd_.get()) == 0 ? absl::OkStatus() : LocalError("sync", where_);
   }
+  // Must be called once, as the last operation.
   absl::Status SyncAndClose() {
     if (fsync(fd_.get()) != 0) return LocalError("sync", where_);
     // NFS reports some failed writes only here, such as an exceeded quota.
@@ -93,6 +95,8 @@ class InPlaceFile : public Volume::File {
     old_ = UniqueFd(openat(place_.directory.get(), place_.base.c_str(),
                            O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   }
+  // Removes an incomplete file under its own name, unless another writer has replaced it. After
+  // Sync the descriptor is closed, so that a whole file stays.
   ~InPlaceFile() override {
     const bool is_ours = new_.has_value() && new_->IsAt(place_);
     if (is_ours) unlinkat(place_.directory.get(), place_.base.c_str(), 0);
@@ -116,6 +120,7 @@ class InPlaceFile : public Volume::File {
     if (!new_->IsAt(place_)) return Replaced();
     return new_->SyncAndClose();
   }
+  // Nothing is renamed: the file has its name already, unless another writer interfered.
   absl::Status Commit() override {
     struct stat there = {};
     const int directory = place_.directory.get();
@@ -179,6 +184,7 @@ class InPlaceFile : public Volume::File {
 
 }  // namespace
 
+// errno must be that of the failed call, so that no other call may come in between.
 absl::Status LocalError(std::string_view what, const std::string& where) {
   const int error = errno;
   const std::string text = fmt::format("cannot {} {}: {}", what, where, std::strerror(error));

@@ -19,6 +19,8 @@
 namespace neurontrace {
 namespace {
 
+// Directories are readable by all, as files are. Temporary files have an ending by which Sweep
+// finds them.
 constexpr mode_t kDirectoryMode = 0755;
 constexpr std::string_view kTemporaryEnding = ".part";
 
@@ -52,6 +54,8 @@ absl::StatusOr<UniqueFd> Walk(int top, std::string_view path, bool make, const s
   return at;
 }
 
+// Opens the directory of a file, creating it if `make` is set. Fails with INVALID_ARGUMENT for a
+// name that IsVolumeName refuses, and with NOT_FOUND if a directory is missing.
 absl::StatusOr<LocalPlace> Locate(int top, const std::string& name, bool make,
                                   const std::string& where) {
   if (!IsVolumeName(name)) return InvalidArgument("'{}' is no name of a file", name);
@@ -103,6 +107,8 @@ absl::StatusOr<std::unique_ptr<Volume::File>> LocalVolume::Create(const std::str
   return MakeRenamedFile(std::move(place), std::move(temporary), where);
 }
 
+// The content is durable before the name exists, so that nobody finds a half written claim. Without
+// rename and links, O_EXCL alone decides, and a claim can be found half written.
 absl::Status LocalVolume::CreateOnce(const std::string& name, std::string_view bytes) {
   const std::string where = Where(name);
   ASSIGN_OR_RETURN(const LocalPlace place, Locate(top_.get(), name, true, where));
@@ -124,6 +130,7 @@ absl::Status LocalVolume::CreateOnce(const std::string& name, std::string_view b
   return status;
 }
 
+// O_NONBLOCK, because opening a FIFO that somebody put there would block for ever.
 absl::StatusOr<std::string> LocalVolume::Read(const std::string& name, size_t bytes_max) {
   const std::string where = Where(name);
   ASSIGN_OR_RETURN(const LocalPlace place, Locate(top_.get(), name, false, where));
@@ -186,6 +193,7 @@ absl::StatusOr<std::vector<Volume::Entry>> LocalVolume::List(const std::string& 
   return entries;
 }
 
+// A removal is durable when it returns: a claim that comes back after a crash would block others.
 absl::Status LocalVolume::Remove(const std::string& name) {
   const std::string where = Where(name);
   const auto place = Locate(top_.get(), name, false, where);

@@ -21,7 +21,7 @@ class LocalVolume final : public Volume {
     // Must exist; the only path that may contain symbolic links.
     std::string root;
     // Relative to the root, "" for the root itself; created if it does not exist.
-    std::string below;  // relative to it, "" for itself; made where it is not there
+    std::string below;
     // Files are written under a temporary name and renamed. False: they are written under their own
     // name from the beginning, for volumes that cannot rename.
     bool renames = true;

@@ -17,6 +17,8 @@ namespace {
 // Of a text in a manifest or claim that may appear in logs and messages.
 constexpr size_t kWordsBytesMax = 4096;
 
+// Parses any JSON text. Fails with DATA_LOSS if it is not JSON or does not fit the message; `what`
+// begins the error.
 template <typename Message>
 absl::StatusOr<Message> ParseJson(std::string_view text, std::string_view what) {
   google::protobuf::util::JsonParseOptions options;
@@ -33,6 +35,7 @@ bool IsHex(std::string_view text) {
   return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
+// Returns whether the text is a SHA-256 in lower-case hexadecimal digits.
 bool IsHexHash(std::string_view text) { return text.size() == 2 * kSha256Bytes && IsHex(text); }
 
 bool IsDigits(std::string_view text) {
@@ -74,6 +77,8 @@ bool IsDeliveredName(std::string_view name, std::string_view capture_id) {
   return !is_about_it || name.find('/') != std::string_view::npos;
 }
 
+// Checks everything that deliveries rely on when they remove, resume or sweep files of the
+// manifest.
 absl::Status CheckManifest(const v1::DeliveryManifest& manifest) {
   if (manifest.format_version() != kManifestVersion) {
     return DataLoss("manifest: version {} is none that this program reads",

@@ -17,15 +17,18 @@ namespace {
 
 using std::chrono::milliseconds;
 
+// For a whole request to a service that the environment names.
 constexpr milliseconds kServiceTime(10'000);
 // On an instance the service answers within milliseconds; elsewhere nobody answers, and each export
 // would wait this long.
 constexpr milliseconds kInstanceTime(2'000);
 constexpr milliseconds kInstanceConnectTime(1'000);
+// Bytes of foreign texts in messages, and nesting of JSON in an answer.
 constexpr size_t kRoleWordsBytes = 300;
 constexpr size_t kJsonDepthMax = 8;
 constexpr std::string_view kRolesPath = "/latest/meta-data/iam/security-credentials/";
 
+// A role's credentials always have a session token and an end.
 bool IsWhole(const S3Credentials& credentials) {
   return !credentials.key_id.empty() && !credentials.secret.empty() &&
          !credentials.session_token.empty() && credentials.end_realtime_ns != 0;
@@ -44,6 +47,7 @@ absl::Status Refusal(const std::string& what, const HttpReply& reply, const std:
       "{}: HTTP {}{}{}", what, reply.status, words.empty() ? "" : ", ", words);
 }
 
+// For a request that got no reply of HTTP at all.
 absl::Status NoAnswer(const std::string& what, const absl::Status& status) {
   // An untrusted certificate or an answer that is too large would be the same the next time.
   return MakeStatus(absl::IsUnavailable(status) ? absl::StatusCode::kUnavailable
@@ -58,6 +62,7 @@ bool IsContainerHost(std::string_view host) {
          host == "169.254.170.2" || host == "169.254.170.23" || host == "[fd00:ec2::23]";
 }
 
+// Returns the host of a URL, with the brackets of an IPv6 address. Requires "://" in it.
 std::string_view HostOf(std::string_view url) {
   url.remove_prefix(url.find("://") + 3);
   url = url.substr(0, url.find_first_of("/?#"));
@@ -163,6 +168,7 @@ absl::StatusOr<std::optional<S3Credentials>> WebIdentityCredentials(const RoleQu
       "Action=AssumeRoleWithWebIdentity&Version=2011-06-15&RoleArn={}&RoleSessionName={}"
       "&WebIdentityToken={}",
       UrlEscaped(role), UrlEscaped(session), UrlEscaped(token));
+  // The token is in the body, so that it appears in no URL and no message.
   const std::string what = fmt::format("role {} (AWS_ROLE_ARN)", CleanText(role, kRoleWordsBytes));
   const auto reply =
       question.http.Send({.method = "POST",
@@ -216,6 +222,7 @@ absl::StatusOr<std::optional<S3Credentials>> InstanceCredentials(const RoleQuest
                       .connect_time = kInstanceConnectTime,
                       .time = kInstanceTime,
                       .reply_bytes_max = limits::kRoleAnswerBytesMax};
+  // Nobody answers outside of EC2: that is no error, and ends the search for a role.
   const auto token = question.http.Send(request);
   if (!token.ok() || token->status != 200 || !IsHeaderText(token->body)) return std::nullopt;
   request.method = "GET";
@@ -227,6 +234,7 @@ absl::StatusOr<std::optional<S3Credentials>> InstanceCredentials(const RoleQuest
   // The instance has no role.
   if (roles->status == 404) return std::nullopt;
   if (roles->status != 200) return Refusal(what, *roles, "");
+  // An instance has at most one role; the second answer has its credentials.
   const std::string role = roles->body.substr(0, roles->body.find('\n'));
   request.url += UrlEscaped(role);
   const auto reply = question.http.Send(request);

@@ -16,6 +16,7 @@
 namespace neurontrace {
 namespace {
 
+// Attempts of one request. The pause between them begins with kFirstPause and quadruples.
 constexpr int kTries = 3;
 // For all attempts of a request together: a transfer that is slow, but never stalls, would outlive
 // the claim on the destination.
@@ -23,6 +24,7 @@ constexpr std::chrono::milliseconds kSendTime(kVolumeOperationNs / 1'000'000);
 constexpr std::chrono::milliseconds kFirstPause(200);
 // Between attempts to get newer credentials while their source does not answer.
 constexpr std::chrono::seconds kRenewalPause(30);
+// Bytes of the service's own texts in messages.
 constexpr size_t kMessageBytes = 300;
 constexpr std::string_view kMarkName = "x-amz-meta-neurontrace-upload";
 
@@ -34,6 +36,7 @@ std::string RegionOf(const S3Service& service, const Environment& environment) {
   return "us-east-1";
 }
 
+// Returns the endpoint with a scheme; AWS's own for the region if none is configured.
 std::string EndpointOf(const S3Service& service, const std::string& region) {
   if (service.endpoint.empty()) return fmt::format("https://s3.{}.{}", region, AwsDomain(region));
   if (service.endpoint.find("://") != std::string::npos) return service.endpoint;
@@ -69,6 +72,8 @@ bool HasErrorInside(const S3Request& request, const S3Reply& reply) {
          !XmlElements(reply.body, "Error").empty();
 }
 
+// Returns whether the reply reports a condition that may pass with time: too many requests, or a
+// fault of the service.
 bool IsWorthAnotherTry(const S3Request& request, const S3Reply& reply) {
   return HasErrorInside(request, reply) || reply.status == 429 || reply.status == 500 ||
          reply.status == 502 || reply.status == 503 || reply.status == 504;
@@ -126,6 +131,7 @@ S3Client::S3Client(const S3Service& service, const std::string& bucket,
       authorities_(AuthoritiesOf(service, environment)),
       find_credentials_(environment, region_, authorities_) {}
 
+// Makes one attempt, of at most `time`. Any HTTP status is a reply, and not an error here.
 absl::StatusOr<S3Reply> S3Client::SendOnce(const S3Request& request,
                                            std::chrono::milliseconds time) {
   HttpRequest http{.method = request.method,

@@ -30,6 +30,7 @@ std::string SystemEnvironment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+// Reads the INI form of AWS's tools; later values of a key win.
 S3Credentials CredentialsOfProfile(std::string_view text, std::string_view profile) {
   S3Credentials credentials;
   bool is_in = false;

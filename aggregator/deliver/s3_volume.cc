@@ -91,6 +91,8 @@ class S3File : public Volume::File {
     return reply.ok() && reply->mark == upload_.mark;
   }
 
+  // Sends buffer_ as the next part, or skips it if an earlier delivery has sent the same bytes as
+  // this part. Empties buffer_.
   absl::Status SendPart() {
     if (sent_ >= S3Volume::kPartsMax) {
       return ResourceExhausted(
@@ -120,6 +122,7 @@ class S3File : public Volume::File {
     return is_there ? absl::OkStatus() : Remember();
   }
 
+  // Starts a multipart upload, and saves its id before any part is sent.
   absl::Status BeginUpload() {
     ASSIGN_OR_RETURN(const S3Reply reply, client_.Do({.method = "POST",
                                                       .key = key_,
@@ -133,6 +136,7 @@ class S3File : public Volume::File {
     return Remember();
   }
 
+  // Saves the token, so that a successor can continue from the parts so far.
   absl::Status Remember() {
     return resumption_.remember ? resumption_.remember(FormatUpload(upload_)) : absl::OkStatus();
   }
@@ -205,6 +209,7 @@ absl::StatusOr<std::unique_ptr<Volume::File>> S3Volume::Create(const std::string
   return file;
 }
 
+// The service itself decides between two writers: only one PUT with If-None-Match: * succeeds.
 absl::Status S3Volume::CreateOnce(const std::string& name, std::string_view bytes) {
   if (!IsVolumeName(name)) return InvalidArgument("'{}' is no name of a file", name);
   return client_
@@ -224,6 +229,7 @@ absl::StatusOr<uint64_t> S3Volume::Size(const std::string& name) {
   return reply.content_bytes;
 }
 
+// The delimiter makes the service list the objects of this directory alone, without those below it.
 absl::StatusOr<std::vector<Volume::Entry>> S3Volume::List(const std::string& directory,
                                                           size_t entries_max) {
   const std::string prefix = KeyOf(directory) + "/";
@@ -253,6 +259,7 @@ absl::StatusOr<std::vector<Volume::Entry>> S3Volume::List(const std::string& dir
   return ResourceExhausted("{} is listed in more than {} pages", Where(directory), pages_max);
 }
 
+// S3 answers 204 for a key that does not exist; other services answer 404.
 absl::Status S3Volume::Remove(const std::string& name) {
   const absl::Status status = client_->Do({.method = "DELETE", .key = KeyOf(name)}).status();
   return absl::IsNotFound(status) ? absl::OkStatus() : status;

@@ -39,7 +39,7 @@ std::vector<std::string_view> XmlElements(std::string_view xml, std::string_view
   while ((at = xml.find(begin_tag, at)) != std::string_view::npos) {
     at += begin_tag.size();
     // An element whose name only begins like this one.
-    if (at >= xml.size() || (xml[at] != '>' && xml[at] != ' ')) continue;  // a longer name
+    if (at >= xml.size() || (xml[at] != '>' && xml[at] != ' ')) continue;
     const size_t begin = xml.find('>', at);
     if (begin == std::string_view::npos) break;
     // Elements of one name do not nest in these replies, so that the next end is the right one.
@@ -69,6 +69,8 @@ std::string XmlText(std::string_view xml, std::string_view name) {
   return text;
 }
 
+// The fraction and the zone are ignored: S3 writes UTC, and a second is exact enough for leases and
+// for the end of credentials.
 uint64_t ParseS3Time(const std::string& text) {
   std::tm time = {};
   if (strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &time) == nullptr) return 0;

@@ -48,6 +48,7 @@ std::string WordsAsToml(std::string_view text) {
 
 // The version of the file's form; a file with another one is not read.
 constexpr std::string_view kHeader = "neurontrace standing exports 1";
+// Bounds the memory for a planted file; the assertions below prove that a full queue fits.
 constexpr size_t kStateBytesMax = 64u << 20;
 constexpr size_t kEntryBytesMax = 160;  // a rule's name, a capture, two numbers and a word
 static_assert(StandingQueue::kPendingMax < StandingQueue::kEntriesMax);
@@ -55,6 +56,7 @@ static_assert(StandingQueue::kEntriesMax * kEntryBytesMax < kStateBytesMax);
 
 }  // namespace
 
+// The text is parsed as the value of a TOML key.
 absl::StatusOr<StandingRule> ParseStandingRule(std::string_view text) {
   const std::string shown = CleanText(text, kShownBytesMax);
   if (text.find_first_not_of(' ') != text.find('{') || text.find('{') == std::string_view::npos) {
@@ -99,6 +101,7 @@ absl::StatusOr<StandingRule> ParseStandingRule(std::string_view text) {
   return rule;
 }
 
+// Each condition can only exclude a capture.
 bool Matches(const StandingRule& rule, const CaptureRecord& record) {
   const bool is_complete = record.state == CaptureState::kComplete;
   const bool is_wanted =
@@ -133,6 +136,7 @@ StandingQueue::StandingQueue(const Deps& deps, std::string path, std::vector<Sta
   for (const auto& [key, entry] : entries_) counts_.pending += entry.state == State::kPending;
 }
 
+// A file that cannot be read leaves the queue empty, and the next Save replaces it.
 void StandingQueue::Read(std::string& problem) {
   const auto file = deps_.files.OpenForReading(path_);
   if (absl::IsNotFound(file.status())) return;
@@ -180,12 +184,14 @@ bool StandingQueue::ReadLine(const std::string& line) {
   return true;
 }
 
+// The whole file is written each time. It has one short line for each entry.
 absl::Status StandingQueue::Save() {
   if (!has_changed_) return absl::OkStatus();
   std::string text(kHeader);
   text += '\n';
   for (const auto& [rule, since_ns] : since_) text += fmt::format("since {} {}\n", rule, since_ns);
   for (const auto& [key, entry] : entries_) {
+    // In the order of State; forgone entries are removed and never saved.
     constexpr std::string_view kWords[] = {"pending", "done", "failed"};
     text += fmt::format("{} {} {} {} {}\n", kWords[static_cast<size_t>(entry.state)], key.first,
                         key.second, entry.tries, entry.due_realtime_ns);
@@ -253,6 +259,7 @@ void StandingQueue::ForgetGone(const std::function<bool(const CaptureId&)>& is_g
   }
 }
 
+// Changes the state of an existing entry, and keeps the counts in step with the entries.
 void StandingQueue::SetState(Entry& entry, State state) {
   if (entry.state == State::kPending) --counts_.pending;
   counts_.done += state == State::kDone;
@@ -262,6 +269,7 @@ void StandingQueue::SetState(Entry& entry, State state) {
   has_changed_ = true;
 }
 
+// Takes linear time in the number of entries, which kEntriesMax bounds.
 std::optional<StandingQueue::Task> StandingQueue::Next() const {
   const uint64_t now_ns = deps_.clock.RealtimeNs();
   const std::pair<const Key, Entry>* next = nullptr;
@@ -274,6 +282,7 @@ std::optional<StandingQueue::Task> StandingQueue::Next() const {
   return Task{FindRule(next->first.first), *CaptureId::Parse(next->first.second)};
 }
 
+// A task whose capture was forgotten meanwhile has no entry, and its result is ignored.
 void StandingQueue::Finish(const Task& task, const absl::Status& status) {
   const auto at = entries_.find({task.rule->name, task.capture.ToString()});
   if (at == entries_.end()) return;

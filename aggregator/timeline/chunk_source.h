@@ -36,7 +36,7 @@ struct StreamDescription {
   std::vector<Loss> gaps;
   uint64_t chunks = 0;
   uint64_t events = 0;
-  uint64_t first_timestamp_ns = 0;  // raw; both 0 where there is no event
+  uint64_t first_timestamp_ns = 0;  // raw; both are 0 if there is no event
   uint64_t last_timestamp_ns = 0;
   // Raw. No chunk of the stream spans more than this from its first to its last event, so that an
   // index ordered by last timestamps bounds the first timestamps to come.

@@ -19,6 +19,7 @@ namespace {
 // Entries are small; this only keeps a large stream's index from being in memory at once.
 constexpr size_t kEntriesPerRead = 64;
 
+// Returns whether one of the chunk's shapes is that of metadata events.
 bool HasMetadata(const DecodedChunk& chunk) {
   return std::any_of(chunk.shapes().begin(), chunk.shapes().end(),
                      [](const Shape& shape) { return shape.phase == Phase::kMetadata; });
@@ -79,6 +80,7 @@ void PutName(Rows& rows, const typename Rows::key_type& key, size_t key_bytes, s
 
 using Process = FrameworkNames::Process;
 
+// Takes the name that a metadata event gives to a process or a thread. Other metadata is ignored.
 void TakeName(const MetadataEvent& event, FrameworkNames& names, size_t& room) {
   const std::string what = event.Text(KeyScope::kTop, "name");
   const std::string pid = event.Text(KeyScope::kTop, "pid");
@@ -99,6 +101,7 @@ void TakeName(const MetadataEvent& event, FrameworkNames& names, size_t& room) {
   }
 }
 
+// Takes all names of a chunk, within the limit of rows.
 void TakeNames(const DecodedChunk& chunk, FrameworkNames& names, size_t& room) {
   for (size_t i = 0; i < chunk.size(); ++i) {
     if (chunk.shapes()[chunk.shape_of()[i]].phase != Phase::kMetadata) continue;
@@ -128,6 +131,7 @@ void TakeMapped(uint64_t nrta_seq_id, std::string_view list, FrameworkNames& nam
   }
 }
 
+// Takes the operations of each entry that names a sequence of the runtime.
 void TakeMapping(const DecodedChunk& chunk, FrameworkNames& names, size_t& room) {
   for (size_t i = 0; i < chunk.size(); ++i) {
     const Shape& shape = chunk.shapes()[chunk.shape_of()[i]];

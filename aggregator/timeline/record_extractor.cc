@@ -32,6 +32,7 @@ uint64_t Reference(ClockMapCursor& clock, uint64_t raw_ns) {
   return std::min(clock.ToReference(raw_ns), kTimeMaxNs);
 }
 
+// Returns what an event of this phase shows if it is not part of a span.
 RecordKind KindOf(Phase phase) {
   switch (phase) {
     case Phase::kInstant:
@@ -67,6 +68,8 @@ void SpanPairing::MapShapesToTypes(const DecodedChunk& chunk) {
   }
 }
 
+// Prepares the table for a chunk without clearing it: slots of other generations count as empty. At
+// most half of the slots are used, so that probing stays short.
 void SpanPairing::Resize(size_t events) {
   const size_t wanted = std::bit_ceil(std::max<size_t>(2 * events, 64));
   if (wanted > slots_.size()) {
@@ -82,6 +85,8 @@ void SpanPairing::Resize(size_t events) {
   previous_open_.resize(events);
 }
 
+// Takes time in proportion to the events. Each type and tracking id has a stack of open starts,
+// linked through previous_open_; a stop closes the top.
 void SpanPairing::Pair(const DecodedChunk& chunk) {
   const size_t events = chunk.size();
   MapShapesToTypes(chunk);
@@ -246,6 +251,7 @@ absl::StatusOr<std::shared_ptr<ChunkWindow>> RecordExtractor::Extract(
   return window;
 }
 
+// Appends one value for each key of the event's shape.
 void RecordExtractor::AppendValues(size_t event) {
   const uint32_t shape = chunk_.shape_of()[event];
   const uint32_t row = chunk_.row_of()[event];
@@ -307,6 +313,8 @@ absl::Status RecordExtractor::ExtractEvent(const StreamContext& stream, const Ch
   return absl::OkStatus();
 }
 
+// Returns the physical core, the sequence and the execution of the event, as far as it has them.
+// DeviceTimes finds the device's map by them.
 DeviceTimes::Place RecordExtractor::PlaceOf(size_t event) const {
   const ShapePlan& plan = plans_[chunk_.shape_of()[event]];
   DeviceTimes::Place place;
@@ -396,6 +404,7 @@ bool RecordExtractor::Keep(TimelineRecord& record, size_t values_begin) {
       record.start_ns < filter_.window_end_ns &&
       (record.end_ns > filter_.window_start_ns ||
        (record.end_ns == filter_.window_start_ns && record.start_ns == record.end_ns));
+  // The values of a record that is not kept are removed again.
   if (!is_inside && !is_bare_stop) {
     values_.resize(values_begin);
     return false;

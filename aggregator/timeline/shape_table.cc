@@ -10,6 +10,7 @@
 namespace neurontrace {
 namespace {
 
+// Keys are compared within this process only, so that the byte order of the machine is good enough.
 void Append(uint64_t number, std::string& key) {
   key.append(reinterpret_cast<const char*>(&number), sizeof number);
 }
@@ -19,6 +20,7 @@ void Append(std::string_view text, std::string& key) {
   key += text;
 }
 
+// Returns roughly the memory of the shared form.
 size_t BytesOf(const Shape& shape) {
   return sizeof(SharedShape) + shape.keys.size() * sizeof(ShapeKey) + NameBytes(shape);
 }

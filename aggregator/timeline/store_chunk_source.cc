@@ -19,6 +19,7 @@ namespace {
 // store cannot make the set grow with the capture.
 constexpr size_t kReportedMax = 65'536;
 
+// Translates a record of the store, without losses by expiry.
 StreamDescription DescriptionOf(StreamRecord record) {
   StreamDescription stream;
   stream.number = record.number;

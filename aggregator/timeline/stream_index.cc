@@ -9,6 +9,8 @@
 namespace neurontrace {
 namespace {
 
+// Enough that reading is not dominated by seeks, few enough that memory is small for thousands of
+// streams.
 constexpr size_t kIndexEntriesPerRead = 32;
 
 // For the heap functions of the standard library, whose greatest element is on top: hence later is

@@ -11,6 +11,7 @@ namespace {
 // The warning is one line: further streams are counted.
 constexpr size_t kOwnTimesNamedMax = 8;
 
+// An empty selection selects everything.
 template <typename T>
 bool SelectedBy(const std::vector<T>& selection, const T& value) {
   return selection.empty() ||

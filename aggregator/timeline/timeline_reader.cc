@@ -16,6 +16,8 @@
 namespace neurontrace {
 namespace {
 
+// The order of a batch: by start, and of equal starts the longer span first, as it encloses the
+// other.
 bool StartsBefore(const TimelineRecord* a, const TimelineRecord* b) {
   if (a->start_ns != b->start_ns) return a->start_ns < b->start_ns;
   return a->end_ns > b->end_ns;
@@ -25,11 +27,13 @@ bool StartsBefore(const TimelineRecord* a, const TimelineRecord* b) {
 constexpr size_t kBytesPerEvent = sizeof(TimelineRecord) / 2;
 // Fewer events would not be worth decoding a chunk for.
 constexpr size_t kWindowEventsMin = 64;
+// Unreadable chunks that get a warning of their own; all of them are counted.
 constexpr size_t kUnreadableNamedMax = 16;
 // About 17 minutes: a capture of rare events still yields batches often enough to show progress.
 constexpr uint64_t kSliceMaxNs = 1'000'000'000'000;
 
 // The stream's number makes the order, and with it every export, the same each time.
+// Orders a min-heap of chunks by their first times.
 bool ComesLater(uint64_t a_ns, uint32_t a_stream, uint64_t b_ns, uint32_t b_stream) {
   return std::pair(a_ns, a_stream) > std::pair(b_ns, b_stream);
 }

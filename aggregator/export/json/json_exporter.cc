@@ -24,10 +24,11 @@
 namespace neurontrace {
 namespace {
 
-// Returns whether JSON writes the value as a number.
 // How it works: events are appended to out_ in the order of the timeline, and the sink gets the
 // text in pieces. Lists that need another reading of the capture follow the events, because the
 // batches must be complete before the source can be read again.
+
+// Returns whether JSON writes the value as a number.
 bool IsNumber(const ShapeKey& key) {
   return key.type == ValueType::kUint || key.type == ValueType::kInt ||
          key.type == ValueType::kDouble;

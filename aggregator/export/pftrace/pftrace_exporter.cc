@@ -19,11 +19,12 @@
 namespace neurontrace {
 namespace {
 
-// Orders a min-heap by time; of two ends at one time, that of the later span comes first.
 // How it works: the first pass over a batch gives each record its track and adds the ends of spans
 // to PendingEnds. Then arrows are placed on begins and ends that are still to be written. The
 // second pass writes begins and instants, and before each of them everything else that is due up to
 // its time. So the main sequence is in the order of time, and its packets need only differences.
+
+// Orders a min-heap by time; of two ends at one time, that of the later span comes first.
 bool ComesLater(const PendingEnds::End& a, const PendingEnds::End& b) {
   return std::pair(a.key, b.number) > std::pair(b.key, a.number);
 }

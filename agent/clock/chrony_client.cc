@@ -12,10 +12,12 @@
 namespace neurontrace {
 namespace {
 
+// More than any answer of chronyd; recv(2) cuts what is longer.
 constexpr size_t kReplyBytesMax = 1'024;
 // The port is open to every process of the machine, so one wakeup reads a bounded number.
 constexpr int kRepliesAtOnceMax = 16;
 
+// Fills in the address of a Unix socket. Returns false if the path is too long for one.
 bool FillAddress(const std::string& path, sockaddr_un& address) {
   address = {};
   address.sun_family = AF_UNIX;
@@ -57,6 +59,7 @@ bool ChronyClient::ConnectUnix() {
   // A process of the same pid may have died without removing it.
   unlink(own_path.c_str());
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&own), sizeof(own)) != 0) return false;
+  // From here on Disconnect removes the file.
   own_path_ = own_path;
   // chronyd runs as a user of its own and needs write permission to answer.
   if (chmod(own_path.c_str(), 0666) != 0 ||

@@ -14,8 +14,11 @@ namespace neurontrace {
 
 // Where chronyd listens; tests give other places.
 struct ChronyPaths {
-  std::string directory = "/run/chrony";  // its socket chronyd.sock, and ours beside it
-  uint16_t port = 323;                    // on 127.0.0.1; 0: not tried
+  // The directory of chronyd's socket, chronyd.sock. The client binds a socket of its own there, so
+  // it needs write permission.
+  std::string directory = "/run/chrony";
+  // The UDP port of chronyd on 127.0.0.1; 0: UDP is not tried.
+  uint16_t port = 323;
 };
 
 // Asks chronyd for its tracking report, over its Unix socket where permissions allow that, and over
@@ -26,16 +29,19 @@ class ChronyClient {
  public:
   // Called on the sequence with each valid answer.
   using OnAnswer = std::function<void(const ChronyTracking&)>;
+  // `runner` and `random` outlive the client. Nothing is opened before the first Ask.
   ChronyClient(ChronyPaths paths, TaskRunner& runner, Random& random, OnAnswer on_answer);
   ~ChronyClient();
   ChronyClient(const ChronyClient&) = delete;
   ChronyClient& operator=(const ChronyClient&) = delete;
 
   // Sends a question; the answer arrives by on_answer, or never. Returns false if nobody can be
-  // asked, as where chronyd does not run.
+  // asked, as where chronyd does not run. A question that is still open counts as unanswered, so
+  // calls need an interval in which chronyd can answer.
   bool Ask();
 
-  uint64_t refused() const { return refused_; }  // packets that were no answer
+  // Returns how many packets arrived that did not answer an open question.
+  uint64_t refused() const { return refused_; }
 
  private:
   // Open a socket, by the way that is to be tried next; return false if that is impossible.
@@ -51,10 +57,14 @@ class ChronyClient {
   Random& random_;
   const OnAnswer on_answer_;
   UniqueFd socket_;
-  std::string own_path_;  // of our end, to be removed
+  // Path of this end's Unix socket, which Disconnect removes; empty while UDP is in use.
+  std::string own_path_;
+  // Number of the last question, which its answer has to repeat.
   uint32_t sequence_ = 0;
-  bool waiting_ = false;  // for an answer
-  bool try_udp_ = false;  // the unix socket did not answer
+  // True while the last question is unanswered, and after an error of the socket.
+  bool waiting_ = false;
+  // True if the next connection tries UDP before the Unix socket.
+  bool try_udp_ = false;
   uint64_t refused_ = 0;
 };
 

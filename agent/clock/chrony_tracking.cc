@@ -36,6 +36,7 @@ static_assert(kRootDispersionAt + 8 == kChronyPacketBytes);
 // an estimate; 50 ppm is a bound for the oscillators of machines.
 constexpr double kOscillatorErrorMax = 50e-6;
 
+// Writes `value` at `at`, big endian. Requires that it fits into the packet.
 template <typename T>
 void Put(std::string& packet, size_t at, T value) {
   for (size_t i = 0; i < sizeof(T); ++i) {
@@ -43,6 +44,7 @@ void Put(std::string& packet, size_t at, T value) {
   }
 }
 
+// Returns the big-endian number at `at`. Requires that the packet is long enough.
 template <typename T>
 T Get(std::string_view packet, size_t at) {
   T value = 0;
@@ -78,6 +80,8 @@ absl::StatusOr<ChronyTracking> DecodeTrackingReply(std::string_view packet, uint
       Get<uint32_t>(packet, kReplySequenceAt) != sequence) {
     return InvalidArgument("{} bytes are not a valid chronyd response", packet.size());
   }
+  // A refusal may be shorter than an answer, so its status is read before the full length is
+  // required.
   if (const auto status = Get<uint16_t>(packet, kReplyStatusAt); status != 0) {
     return Unavailable("chronyd refused the request: status {}", status);
   }
@@ -106,6 +110,7 @@ std::optional<UtcReading> UtcFromChrony(const ChronyTracking& tracking, const Cl
   }
   if (tracking.root_delay_s < 0 || tracking.root_dispersion_s < 0) return std::nullopt;
   if (tracking.reference_time_ns == 0) return std::nullopt;
+  // REALTIME may have been set back since the update; a negative age counts as none.
   const auto age_ns = static_cast<int64_t>(now.realtime_ns - tracking.reference_time_ns);
   const double age_s = std::max(static_cast<double>(age_ns) * 1e-9, 0.0);
   const double bound_s = std::abs(tracking.correction_s) + tracking.root_dispersion_s +

@@ -25,6 +25,7 @@ struct ChronyTracking {
   double root_dispersion_s = 0;
 };
 
+// The length of an answer, and of a request with its padding.
 inline constexpr size_t kChronyPacketBytes = 104;
 
 // Returns a request. It is padded to the length of the answer: chronyd does not answer shorter

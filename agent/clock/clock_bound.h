@@ -15,10 +15,15 @@ namespace neurontrace {
 // An error bound of CLOCK_REALTIME that the ClockBound daemon (github.com/aws/clock-bound)
 // promises, read from its shared memory segment of version 2. A plain value.
 struct ClockBoundPromise {
-  uint64_t as_of_ns = 0;  // CLOCK_MONOTONIC_COARSE
+  // When the promise was made, by CLOCK_MONOTONIC_COARSE.
+  uint64_t as_of_ns = 0;
+  // When the promise expires, by the same clock.
   uint64_t void_after_ns = 0;
+  // The largest distance of CLOCK_REALTIME from UTC at `as_of_ns`.
   uint64_t bound_ns = 0;
+  // How fast that distance may grow afterwards, in ns per second.
   uint32_t max_drift_ppb = 0;
+  // The promise holds only while the daemon considers the clock synchronised.
   bool synchronized = false;
   // The vmclock's when the promise was made; nullopt where the daemon does not look at it.
   std::optional<uint64_t> disruption_marker;

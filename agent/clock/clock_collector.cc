@@ -23,7 +23,8 @@
 namespace neurontrace {
 namespace {
 
-// Arms a timer that never expires: only its cancellation is of interest.
+// Arms a timer that never expires: only its cancellation is of interest. Returns false, with errno
+// set, if the kernel refuses.
 bool Arm(int timer) {
   itimerspec never{};
   never.it_value.tv_sec = std::numeric_limits<time_t>::max();  // the kernel makes it its own end
@@ -33,6 +34,7 @@ bool Arm(int timer) {
 // A network card that was not found is searched for again after this many questions (5 minutes).
 constexpr int kAsksPerSearch = 60;
 
+// Intervals in beats: between looks at the vmclock, questions about UTC, and batches.
 constexpr uint64_t kBeatsPerLook = HostClockWatch::kBeatsPerSnapshot;
 constexpr uint64_t kBeatsPerUtc = UtcSources::kIntervalNs / HostClockWatch::kBeatNs;
 constexpr uint64_t kBeatsPerBatch = ClockCollector::kBatchNs / HostClockWatch::kBeatNs;
@@ -40,6 +42,7 @@ constexpr uint64_t kBeatsPerBatch = ClockCollector::kBatchNs / HostClockWatch::k
 // alone.
 constexpr uint64_t kBatchesAtFirst = 4;
 constexpr uint64_t kBeatsPerFirstBatch = kBeatsPerBatch / 4;
+// Names of clock sources are short, such as "kvm-clock"; nothing beyond this is read.
 constexpr size_t kClockSourceBytesMax = 64;
 
 }  // namespace
@@ -181,6 +184,7 @@ void ClockCollector::Beat() {
     ++(batch_.events[i].kind == ClockEventKind::kPause ? counters_.pauses : counters_.suspends);
   }
   if (broke) Broke();
+  // Before UTC is asked, since a promise of ClockBound is compared with the marker.
   if (beats_ % kBeatsPerLook == 0) LookAtVmClock();
   if (beats_ % kBeatsPerUtc == 0) {
     LookAtClockSource();
@@ -194,6 +198,7 @@ void ClockCollector::Beat() {
 
 void ClockCollector::OnRealtimeSet() {
   const size_t events = batch_.events.size();
+  // The snapshot that locates the step may reveal a suspend as well.
   watch_.OnRealtimeSet();
   for (size_t i = events; i < batch_.events.size(); ++i) {
     const ClockEvent& event = batch_.events[i];
@@ -207,6 +212,8 @@ void ClockCollector::OnRealtimeSet() {
   }
 }
 
+// A marker that cannot be read at the moment leaves the last one, so that a later look finds the
+// change.
 void ClockCollector::LookAtVmClock() {
   if (!vm_clock_) return;
   const std::optional<uint64_t> marker = vm_clock_->DisruptionMarker();
@@ -221,6 +228,8 @@ void ClockCollector::LookAtVmClock() {
   marker_raw_ns_ = watch_.raw_ns();
 }
 
+// Another counter has another rate and another origin, so what was measured against raw before the
+// change does not hold after it.
 void ClockCollector::LookAtClockSource() {
   const auto file = deps_.files.OpenForReading(paths_.clock_source);
   if (!file.ok()) return;
@@ -246,6 +255,7 @@ void ClockCollector::FlushNow() {
 }
 
 void ClockCollector::Flush() {
+  // Also for an empty batch, so that the interval starts again.
   batch_beat_ = beats_;
   if (CountClockEvidence(batch_) == 0) return;
   // Answers overtake each other, and events are told when they end.

@@ -34,14 +34,18 @@ struct UtcPaths {
 // on the sequence of its runner.
 class UtcSources {
  public:
+  // The interval of the calls of Ask.
   static constexpr uint64_t kIntervalNs = 5'000'000'000;
 
   struct Counters {
-    uint64_t phc = 0;  // readings of each
+    // Readings of each source that were appended to the evidence.
+    uint64_t phc = 0;
     uint64_t clock_bound = 0;
     uint64_t chrony = 0;
-    uint64_t refused = 0;  // what came and made no sense, or promised nothing
+    // Readings that failed or were implausible, and promises that did not hold.
+    uint64_t refused = 0;
   };
+  // `runner` is the sequence that the sources live on.
   struct Deps {
     TaskRunner& runner;
     const HostClocks& clocks;
@@ -70,8 +74,10 @@ class UtcSources {
   const Deps deps_;
   const UtcPaths paths_;
   ClockEvidence& out_;
+  // Empty until a clock with an error bound is found.
   std::optional<PhcReader> phc_;
   ChronyClient chrony_;
+  // The number of calls of Ask, by which searches for a PHC are spaced.
   int asks_ = 0;
   Counters counters_;
 };
@@ -80,6 +86,7 @@ class UtcSources {
 struct ClockPaths {
   UtcPaths utc;
   std::string vm_clock = VmClock::kPath;
+  // The file with the name of the kernel's clock source, such as "tsc".
   std::string clock_source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 };
 
@@ -89,21 +96,27 @@ struct ClockPaths {
 // do anything that blocks: a late heartbeat is taken for a machine that stood still.
 class ClockCollector {
  public:
+  // A batch is handed over after kBatchNs, or earlier with kBatchEntriesMax entries. That is below
+  // limits::kClockBatchEntriesMax, beyond which an aggregator refuses a batch.
   static constexpr uint64_t kBatchNs = 2'000'000'000;
   static constexpr size_t kBatchEntriesMax = 1'000;
 
   // Since construction; only grow.
   struct Counters {
     uint64_t batches = 0;
-    uint64_t snapshots = 0;  // kept
+    // Snapshots that the filter kept. These and readings of UTC are counted when their batch is
+    // handed over.
+    uint64_t snapshots = 0;
     uint64_t exchanges = 0;
     uint64_t utc_readings = 0;
     uint64_t realtime_steps = 0;
     uint64_t suspends = 0;
     uint64_t pauses = 0;
+    // Changes of the vmclock's disruption marker.
     uint64_t migrations = 0;
     uint64_t clock_source_changes = 0;
   };
+  // `runner` is the sequence that the collector lives on.
   struct Deps {
     TaskRunner& runner;
     const HostClocks& clocks;
@@ -140,6 +153,7 @@ class ClockCollector {
 
   const Counters& counters() const { return counters_; }
   const UtcSources::Counters& utc_counters() const { return utc_.counters(); }
+  // Returns how many snapshots carried information and were dropped by the filter's rate limit.
   uint64_t snapshots_let_go() const { return watch_.snapshots_let_go(); }
 
  private:
@@ -155,6 +169,7 @@ class ClockCollector {
   // break since the last look if they differ.
   void LookAtVmClock();
   void LookAtClockSource();
+  // Reports that raw may have changed.
   void Broke() {
     if (hooks_.on_break) hooks_.on_break();
   }
@@ -162,17 +177,25 @@ class ClockCollector {
   const Deps deps_;
   const ClockPaths paths_;
   const Hooks hooks_;
+  // The open batch. The watch and the sources of UTC append to it, too.
   ClockEvidence batch_;
   HostClockWatch watch_;
   UtcSources utc_;
+  // Opened by Start; empty if the hypervisor provides none.
   std::optional<VmClock> vm_clock_;
+  // The vmclock's marker at the last look; empty before the first.
   std::optional<uint64_t> marker_;
-  uint64_t marker_raw_ns_ = 0;  // when it was last seen as it is
+  // When that was, in ns of raw: a disruption that is found later happened after this.
+  uint64_t marker_raw_ns_ = 0;
+  // The kernel's clock source at the last look, and when that was, in ns of raw.
   std::string clock_source_;
   uint64_t clock_source_raw_ns_ = 0;
   uint64_t beats_ = 0;
-  uint64_t batch_beat_ = 0;  // of the last batch
+  // The beat at which the last batch was handed over, or was empty.
+  uint64_t batch_beat_ = 0;
+  // Expires every HostClockWatch::kBeatNs.
   std::unique_ptr<KernelTimer> beat_timer_;
+  // Is cancelled whenever CLOCK_REALTIME is set; null if the kernel refused the timer.
   std::unique_ptr<KernelTimer> step_watch_;
   Counters counters_;
 };

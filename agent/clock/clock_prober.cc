@@ -28,6 +28,7 @@ void StreamProber::Send(int probes) {
   to_send_ = std::max(to_send_, probes);
   // An answer that does not come holds nothing up for longer than it would be of use.
   if (!answered_ && clocks_.RawNs() - send_raw_ns_ > kAnswerMaxNs) answered_ = true;
+  // Questions of a call that has ended stay unanswered, so a new call begins without one.
   if (stream_ == nullptr) {
     ++counters_.calls;
     writing_ = false;
@@ -43,6 +44,7 @@ void StreamProber::Send(int probes) {
   Pump();
 }
 
+// The next question waits for the answer to the last one, or until Send gives up on that.
 void StreamProber::Pump() {
   if (stream_ == nullptr || writing_ || !answered_ || to_send_ == 0) return;
   --to_send_;
@@ -54,6 +56,7 @@ void StreamProber::Pump() {
 }
 
 void StreamProber::OnReply(const ProbeReply& reply) {
+  // An exchange whose times contradict each other would give a wrong bound, so it is refused.
   if (answered_ || reply.sequence != sequence_ || reply.receive_raw_ns < send_raw_ns_ ||
       reply.reference_send_ns < reply.reference_receive_ns || reply.reference_epoch == 0) {
     ++counters_.refused;
@@ -90,6 +93,7 @@ ClockProber::ClockProber(ProbeMode mode, UdpProber& udp, StreamProber& stream, R
 
 void ClockProber::OnWelcome(const std::optional<ProbeAccess>& access) {
   if (mode_ == ProbeMode::kOff) return;
+  // Questions to an earlier aggregator are dropped, as their answers may be of another timescale.
   OnLost();
   welcomed_ = true;
   use_stream_ = mode_ == ProbeMode::kGrpc;
@@ -102,6 +106,7 @@ void ClockProber::OnWelcome(const std::optional<ProbeAccess>& access) {
       use_stream_ = mode_ == ProbeMode::kAuto;
     }
   }
+  // UDP gets its whole patience from here.
   answered_beat_ = beats_;
   schedule_.Rush();
 }

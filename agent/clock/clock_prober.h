@@ -25,10 +25,12 @@ namespace neurontrace {
 class StreamProber {
  public:
   struct Counters {
+    // gRPC calls started, and questions asked in them.
     uint64_t calls = 0;
     uint64_t sent = 0;
     uint64_t answered = 0;
-    uint64_t refused = 0;  // answers that make no sense
+    // Answers that belong to no open question, or whose times contradict each other.
+    uint64_t refused = 0;
   };
   // Called on the sequence with each answered question.
   using OnExchange = std::function<void(const ClockExchange&)>;
@@ -42,6 +44,7 @@ class StreamProber {
   void Send(int probes);
   // Ends the call. Send starts another one.
   void Disconnect();
+  // True from the Send that starts a call until the call is destroyed.
   bool connected() const { return stream_ != nullptr; }
 
   const Counters& counters() const { return counters_; }
@@ -57,11 +60,16 @@ class StreamProber {
   TaskRunner& runner_;
   const OnExchange on_exchange_;
   std::unique_ptr<ProbeStream> stream_;
+  // Questions of the last Send that are still to be asked.
   int to_send_ = 0;
+  // True from a Send of the stream until its on_written.
   bool writing_ = false;
-  uint64_t sequence_ = 0;     // of the last question, over all calls
-  bool answered_ = true;      // it is
-  uint64_t send_raw_ns_ = 0;  // when it was asked
+  // The number of the last question; it grows over all calls.
+  uint64_t sequence_ = 0;
+  // False while the last question waits for its answer.
+  bool answered_ = true;
+  // When the last question was asked, in ns of raw.
+  uint64_t send_raw_ns_ = 0;
   Counters counters_;
   WeakTasks weak_tasks_;
 };
@@ -72,6 +80,7 @@ class StreamProber {
 // half a second, so that a timeline is good from its beginning. A plain value.
 class ProbeSchedule {
  public:
+  // Regularly, kProbesPerBurst probes are sent in one of this many beats.
   static constexpr int kBeatsPerBurst = 10;
   static constexpr int kProbesPerBurst = 4;
   static constexpr int kProbesAtOnce = 7;  // in a beat of a rush
@@ -102,14 +111,19 @@ class ProbeSchedule {
   }
 
  private:
+  // Beats until the next regular burst, which is skipped during a rush.
   int beats_to_burst_;
+  // Probes of the current rush that are still to be sent.
   int rush_ = 0;
 };
 
 // How an agent probes the time of its aggregator; the option --clock-probes.
 enum class ProbeMode : uint8_t {
-  kAuto,  // over UDP, and in a gRPC call for as long as that gets no answers
+  // Over UDP, and in a gRPC call for as long as that gets no answers.
+  kAuto,
+  // Over UDP only, whether answers come or not.
   kUdp,
+  // In a gRPC call only.
   kGrpc,
   kOff
 };
@@ -148,11 +162,15 @@ class ClockProber {
   UdpProber& udp_;
   StreamProber& stream_;
   ProbeSchedule schedule_;
+  // True between OnWelcome and OnLost; always false in kOff.
   bool welcomed_ = false;
+  // True while questions are asked in a gRPC call.
   bool use_stream_ = false;
   uint64_t beats_ = 0;
-  uint64_t answered_ = 0;       // by UDP, when last looked
-  uint64_t answered_beat_ = 0;  // when it last was
+  // The number of answers over UDP when Choose last compared it.
+  uint64_t answered_ = 0;
+  // The beat of the last answer over UDP, or of OnWelcome.
+  uint64_t answered_beat_ = 0;
 };
 
 }  // namespace neurontrace

@@ -12,6 +12,7 @@
 namespace neurontrace {
 namespace {
 
+// The bounds of the growing delay between two calls.
 constexpr uint64_t kReconnectFirstNs = 200'000'000;
 constexpr uint64_t kReconnectLongestNs = 15'000'000'000;
 // More would fill the connection's buffers with batches that a lost connection repeats.
@@ -47,6 +48,7 @@ void EvidenceLink::Start() { Connect(); }
 void EvidenceLink::Connect() {
   if (stream_ != nullptr) return;
   ++counters_.calls;
+  // A receipt may have been lost with the last call, so everything in the backlog is sent again.
   writing_ = false;
   sent_number_ = 0;
   stream_ = connector_(
@@ -81,7 +83,8 @@ void EvidenceLink::OnReceipt(uint64_t number) {
 void EvidenceLink::OnClosed(const absl::Status& status) {
   spdlog::debug("clock: the report call ended: {}", status.ToString());
   if (std::exchange(has_access_, false) && hooks_.on_lost) hooks_.on_lost();
-  // The call cannot be ended from within what it says.
+  // A stream must not be destroyed inside its own callback, so a task ends the call. By then
+  // another call may be open, which the number of calls shows.
   runner_.PostTask(weak_tasks_.Wrap([this, call = counters_.calls] {
     if (call == counters_.calls) stream_.reset();
   }));

@@ -28,14 +28,18 @@ class EvidenceLink {
  public:
   // Called on the sequence.
   struct Hooks {
+    // An aggregator accepts evidence: how to probe it over UDP, or nothing if it answers no probes
+    // there.
     std::function<void(const std::optional<ProbeAccess>&)> on_access;
-    std::function<void()> on_lost;  // of the aggregator that gave access
+    // The call to that aggregator has ended.
+    std::function<void()> on_lost;
   };
   // Since construction; only grow.
   struct Counters {
     uint64_t calls = 0;
     uint64_t batches_sent = 0;
     uint64_t bytes_sent = 0;
+    // Batches that an aggregator has acknowledged.
     uint64_t batches_stored = 0;
     uint64_t batches_dropped = 0;
   };
@@ -52,6 +56,7 @@ class EvidenceLink {
 
   // True while an aggregator accepts evidence.
   bool connected() const { return has_access_; }
+  // Return the size of what is not acknowledged; the bytes include an overhead for each batch.
   size_t backlog_batches() const { return backlog_.size(); }
   size_t backlog_bytes() const { return backlog_bytes_; }
   const Counters& counters() const { return counters_; }
@@ -60,14 +65,19 @@ class EvidenceLink {
   // A batch that has no receipt yet.
   struct Kept {
     uint64_t number = 0;
-    uint64_t raw_ns = 0;  // of the last entry
+    // Raw at its last entry, from which its age is computed when it is sent.
+    uint64_t raw_ns = 0;
+    // The batch as EncodeClockEvidence made it.
     std::string observations;
   };
+  // Starts a call, unless one is open.
   void Connect();
+  // The first event of a call: evidence may be sent from now on.
   void OnAccess(const std::optional<ProbeAccess>& access);
   // Every batch up to `number` is stored: forgets them. Ignored if nothing with that number was
   // sent.
   void OnReceipt(uint64_t number);
+  // Reports the loss of an aggregator that gave access, and schedules the next call.
   void OnClosed(const absl::Status& status);
   // Sends the next batch, if the stream takes one and few enough are unanswered.
   void Pump();
@@ -78,11 +88,16 @@ class EvidenceLink {
   const Hooks hooks_;
   Backoff backoff_;
   std::unique_ptr<EvidenceStream> stream_;
+  // True from the first event of a call until its last.
   bool has_access_ = false;
+  // True from a Send of the stream until its on_written.
   bool writing_ = false;
+  // The number of the newest batch; they are numbered from 1.
   uint64_t last_number_ = 0;
-  uint64_t sent_number_ = 0;  // the last one in this call
-  std::deque<Kept> backlog_;  // numbers without a hole
+  // The number of the last batch that was sent in this call; 0: none.
+  uint64_t sent_number_ = 0;
+  // What is not acknowledged, oldest first, with consecutive numbers.
+  std::deque<Kept> backlog_;
   size_t backlog_bytes_ = 0;
   Counters counters_;
   WeakTasks weak_tasks_;

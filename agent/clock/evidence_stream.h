@@ -32,7 +32,8 @@ class EvidenceStream {
     std::function<void(const absl::Status&)> on_closed;  // the last event
   };
   virtual ~EvidenceStream() = default;
-  virtual void Send(const EvidenceBatch& batch) = 0;  // one at a time, after on_access
+  // Sends a batch. Called after on_access, and again only after on_written.
+  virtual void Send(const EvidenceBatch& batch) = 0;
 };
 
 // Starts a call; no event occurs before it returns.

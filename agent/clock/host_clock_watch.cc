@@ -18,9 +18,11 @@ namespace {
 
 // About what a reading of a clock costs, so below the noise of any bracket.
 constexpr double kToleranceNs = 50;
-constexpr uint64_t kBootGrowthNs =
-    1'000;  // of BOOTTIME against MONOTONIC: they go alike but for suspends
+// Growth of BOOTTIME against MONOTONIC that is noise: apart from suspends both run alike.
+constexpr uint64_t kBootGrowthNs = 1'000;
 
+// Returns the time on raw to which the snapshot's clocks are attributed; it is exact to half of the
+// bracket.
 uint64_t Middle(const ClockSnapshot& snapshot) {
   return snapshot.raw_begin_ns + (snapshot.raw_end_ns - snapshot.raw_begin_ns) / 2;
 }
@@ -29,6 +31,7 @@ double HalfBracket(const ClockSnapshot& snapshot) {
   return static_cast<double>(snapshot.raw_end_ns - snapshot.raw_begin_ns) / 2;
 }
 
+// Returns whether the kernel steered its clocks in the same way at both snapshots.
 bool SteeredAlike(const ClockSnapshot& a, const ClockSnapshot& b) {
   return a.frequency == b.frequency && a.tick_us == b.tick_us && a.status == b.status &&
          a.tai_offset_s == b.tai_offset_s;
@@ -49,6 +52,8 @@ void SnapshotFilter::Cone::Narrow(double slope, double tolerance) {
   greatest = std::min(greatest, slope + tolerance);
 }
 
+// Slopes are relative to raw: how much faster each clock has run since the last kept snapshot. The
+// brackets at both ends limit how exactly that is known. Requires a later snapshot than that one.
 SnapshotFilter::Slopes SnapshotFilter::SlopesTo(const ClockSnapshot& snapshot) const {
   const double run = static_cast<double>(Middle(snapshot) - Middle(*kept_));
   const auto slope = [&](uint64_t to, uint64_t from) {
@@ -59,6 +64,8 @@ SnapshotFilter::Slopes SnapshotFilter::SlopesTo(const ClockSnapshot& snapshot) c
           .tolerance = (kToleranceNs + HalfBracket(snapshot) + HalfBracket(*kept_)) / run};
 }
 
+// Returns whether the snapshot is not on the line from the last kept one, so that it and the one
+// before it have to be kept.
 bool SnapshotFilter::SaysSomething(const ClockSnapshot& snapshot) const {
   if (!SteeredAlike(snapshot, *last_)) return true;
   const uint64_t boot = snapshot.boottime_ns - snapshot.monotonic_ns;
@@ -73,6 +80,7 @@ bool SnapshotFilter::SaysSomething(const ClockSnapshot& snapshot) const {
   return !realtime_.Holds(slopes.realtime) || !monotonic_.Holds(slopes.monotonic);
 }
 
+// Starts a line at the snapshot. Any slope is possible until the next one.
 void SnapshotFilter::Begin(const ClockSnapshot& snapshot) {
   kept_ = snapshot;
   realtime_ = {};
@@ -80,6 +88,7 @@ void SnapshotFilter::Begin(const ClockSnapshot& snapshot) {
 }
 
 void SnapshotFilter::Add(const ClockSnapshot& snapshot, std::vector<ClockSnapshot>& kept) {
+  // The first snapshot, or one after which raw did not advance, has no slope.
   if (!last_ || Middle(snapshot) <= Middle(*last_)) return Keep(snapshot, kept);
   const double passed_s = static_cast<double>(Middle(snapshot) - Middle(*last_)) * 1e-9;
   allowance_ = std::min(allowance_ + passed_s * kKeptPerSecond, kKeptAtOnceMax);
@@ -123,10 +132,13 @@ void HostClockWatch::Remember(const ClockSnapshot& snapshot) {
   if (readings_.size() > kReadingsMax) readings_.pop_front();
 }
 
+// Returns true if the machine was suspended since the snapshot before.
 bool HostClockWatch::TakeSnapshot(bool keep) {
   const ClockSnapshot snapshot = ReadHostClocks(clocks_);
   beats_to_snapshot_ = kBeatsPerSnapshot;
   waited_at_snapshot_ns_ = waited_ns_ ? waited_ns_() : 0;
+  // BOOTTIME counts the time of a suspend and MONOTONIC does not (clock_gettime(2)), so their
+  // difference grows by its length.
   bool slept = false;
   if (const ClockSnapshot* const before = filter_.last()) {
     const uint64_t asleep = snapshot.boottime_ns - snapshot.monotonic_ns;
@@ -206,6 +218,8 @@ void HostClockWatch::OnBreak(ClockEventKind kind, uint64_t since_raw_ns) {
 
 std::function<uint64_t()> MakeProcessorWait() {
   return [file = std::make_shared<UniqueFd>()]() -> uint64_t {
+    // Opened by the first call, on the thread that is measured: thread-self is the one that opens
+    // it.
     if (!file->valid()) {
       *file = UniqueFd(open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC));
     }

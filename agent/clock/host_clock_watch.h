@@ -95,6 +95,7 @@ class HostClockWatch {
   uint64_t snapshots_let_go() const { return filter_.let_go(); }
 
  private:
+  // REALTIME against raw at one beat, kept to locate a step.
   struct Reading {
     uint64_t raw_begin_ns = 0;
     uint64_t raw_end_ns = 0;

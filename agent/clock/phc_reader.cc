@@ -16,15 +16,19 @@
 namespace neurontrace {
 namespace {
 
+// Limits of what is read from sysfs: the entries of its directory, and the bytes of a bound.
 constexpr size_t kPhcsMax = 64;
 constexpr size_t kBoundTextBytesMax = 64;
 constexpr uint64_t kBoundMaxNs = 1'000'000'000;  // the driver shows all ones where it has none
+// Samples of one reading; the narrowest is used.
 constexpr unsigned kSamples = 5;
 // How far REALTIME may move against raw while samples are taken; more means that it was set.
 constexpr int64_t kStrayNs = 5'000;
 // Descheduled in between: the interval would be too wide to be of use.
 constexpr uint64_t kReadingMaxNs = 100'000'000;
 
+// Returns the time in ns since the epoch; nothing for a time that is not after it, is beyond the
+// year 2242, or has an invalid fraction.
 std::optional<uint64_t> Nanoseconds(const ptp_clock_time& time) {
   if (time.sec <= 0 || time.sec > (int64_t{1} << 33) || time.nsec >= 1'000'000'000) {
     return std::nullopt;
@@ -32,6 +36,7 @@ std::optional<uint64_t> Nanoseconds(const ptp_clock_time& time) {
   return static_cast<uint64_t>(time.sec) * 1'000'000'000u + time.nsec;
 }
 
+// Returns the beginning of a file in sysfs, at most kBoundTextBytesMax bytes.
 absl::StatusOr<std::string> ReadText(FileSystem& files, const std::string& path) {
   ASSIGN_OR_RETURN(const std::unique_ptr<FileSystem::File> file, files.OpenForReading(path));
   return file->Read(0, kBoundTextBytesMax);
@@ -54,6 +59,7 @@ std::optional<UtcReading> UtcFromPhc(const ptp_sys_offset_extended& samples,
   const int64_t stray_ns = RealtimeMinusRaw(after) - RealtimeMinusRaw(before);
   const uint64_t took_ns = after.raw_end_ns - before.raw_begin_ns;
   if (std::abs(stray_ns) > kStrayNs || took_ns > kReadingMaxNs) return std::nullopt;
+  // The most by which REALTIME may have run faster or slower than raw meanwhile.
   const double rate = std::abs(SteeringRate(after)) + kUnseenSlew;
   std::optional<UtcReading> best;
   for (unsigned i = 0; i < std::min<unsigned>(samples.n_samples, PTP_MAX_SAMPLES); ++i) {
@@ -73,6 +79,7 @@ std::optional<UtcReading> UtcFromPhc(const ptp_sys_offset_extended& samples,
     const auto raw_end = after.raw_end_ns - static_cast<uint64_t>(age_end_ns * (1 - rate));
     const uint64_t within_ns = (raw_end - raw_begin + 1) / 2 + error_bound_ns;
     if (*phc < within_ns) continue;
+    // Of equally narrow samples the first is kept.
     if (best && best->utc_latest_ns - best->utc_earliest_ns <= 2 * within_ns) continue;
     best = UtcReading{.source = UtcSource::kPhc,
                       .raw_ns = raw_begin + (raw_end - raw_begin) / 2,
@@ -84,6 +91,7 @@ std::optional<UtcReading> UtcFromPhc(const ptp_sys_offset_extended& samples,
 
 absl::StatusOr<PhcReader> PhcReader::Open(FileSystem& files, const PhcPaths& paths) {
   ASSIGN_OR_RETURN(const std::vector<FileSystem::Entry> clocks, files.List(paths.shown, kPhcsMax));
+  // A clock that this process may not open is skipped, and is the reason if there is no other.
   absl::Status status = NotFound("{} has no clock with an error bound", paths.shown);
   for (const FileSystem::Entry& clock : clocks) {
     const std::string bound_path = paths.shown + "/" + clock.name + "/device/phc_error_bound";

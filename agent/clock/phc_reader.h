@@ -18,7 +18,9 @@ namespace neurontrace {
 
 // Where the hardware clocks of network cards are found; tests give other directories.
 struct PhcPaths {
+  // Has a directory for each clock, with the attributes of its driver.
   std::string shown = "/sys/class/ptp";
+  // Has each clock's device, under the same name.
   std::string devices = "/dev";
 };
 
@@ -35,6 +37,7 @@ class PhcReader {
   // bound at the moment, or gives an implausible reading.
   absl::StatusOr<UtcReading> Read(const HostClocks& clocks);
 
+  // The clock's name in sysfs.
   const std::string& name() const { return name_; }
 
  private:

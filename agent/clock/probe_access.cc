@@ -13,6 +13,7 @@
 namespace neurontrace {
 namespace {
 
+// Replaces every occurrence of `from`, which must not be empty.
 void ReplaceAll(std::string& text, std::string_view from, std::string_view to) {
   for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
     text.replace(at, from.size(), to);
@@ -30,6 +31,7 @@ absl::StatusOr<ProbeAddress> ProbeAddressOfPeer(std::string_view peer, uint16_t 
   for (const auto& [from, to] : {std::pair{"%5B", "["}, {"%5D", "]"}, {"%25", "%"}}) {
     ReplaceAll(host, from, to);
   }
+  // The port follows the last colon, since an IPv6 address is in brackets.
   const size_t colon = host.rfind(':');
   if (colon == std::string::npos) return bad();
   host.resize(colon);

@@ -21,6 +21,7 @@ struct ProbeAddress {
 // aggregator sends port and key in the Report call.
 struct ProbeAccess {
   ProbeAddress address;
+  // Tells the aggregator which key authenticates a question.
   uint64_t key_id = 0;
   ProbeKey key{};
 };

@@ -11,7 +11,9 @@ namespace neurontrace {
 
 // An answer: two times of the aggregator's reference timescale, and when it arrived by raw, in ns.
 struct ProbeReply {
+  // The number of the question that is answered.
   uint64_t sequence = 0;
+  // When the aggregator received the question and sent the answer.
   uint64_t reference_receive_ns = 0;
   uint64_t reference_send_ns = 0;
   uint32_t reference_epoch = 0;
@@ -29,7 +31,8 @@ class ProbeStream {
     std::function<void(const absl::Status&)> on_closed;  // the last event
   };
   virtual ~ProbeStream() = default;
-  virtual void Send(uint64_t sequence) = 0;  // one at a time
+  // Asks a question. Called again only after on_written.
+  virtual void Send(uint64_t sequence) = 0;
 };
 
 // Starts a call; no event occurs before it returns.

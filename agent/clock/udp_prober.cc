@@ -16,6 +16,7 @@ constexpr int kAtOnceMax = 16;
 constexpr int kReadsMax = 8;
 constexpr size_t kPacketBytesMax = kProbePacketBytes + 1;  // so that a longer one shows
 
+// Memory for one packet and the kernel's timestamp of its receipt.
 struct Slot {
   char packet[kPacketBytesMax];
   iovec buffer;
@@ -62,6 +63,7 @@ void UdpProber::Send(int probes) {
   for (int i = 0; i < probes; ++i) {
     const ProbePacket packet = cipher_->Encode(ProbeQuestion{key_id_, ++sequence_});
     Question& question = questions_[sequence_ % kQuestionsMax];
+    // Stamped immediately before it is sent: any delay in between widens the bound.
     question = {.sequence = sequence_, .send_raw_ns = clocks_.RawNs()};
     const ssize_t bytes = send(socket_.get(), packet.data(), packet.size(), MSG_NOSIGNAL);
     if (bytes == static_cast<ssize_t>(packet.size())) {
@@ -76,6 +78,7 @@ void UdpProber::Send(int probes) {
 void UdpProber::OnReadable() {
   Slot slots[kAtOnceMax];
   mmsghdr messages[kAtOnceMax];
+  // The callback may disconnect; nothing more is read after that.
   for (int reads = 0; reads < kReadsMax && connected(); ++reads) {
     for (int i = 0; i < kAtOnceMax; ++i) {
       slots[i].buffer = {.iov_base = slots[i].packet, .iov_len = kPacketBytesMax};
@@ -105,6 +108,7 @@ void UdpProber::OnPacket(std::string_view packet, uint64_t receive_raw_ns) {
     ++counters_.refused;
     return;
   }
+  // Each question is answered once, so a repeated or replayed answer has no effect.
   Question& question = questions_[answer->sequence % kQuestionsMax];
   if (question.sequence != answer->sequence || answer->sequence == 0 ||
       receive_raw_ns < question.send_raw_ns ||

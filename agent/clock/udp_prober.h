@@ -23,13 +23,16 @@ namespace neurontrace {
 // references outlive it; nothing blocks. Packets that do not count are dropped and counted.
 class UdpProber {
  public:
+  // A later answer gives an interval too wide to be of use.
   static constexpr uint64_t kAnswerMaxNs = 1'000'000'000;
 
   struct Counters {
     uint64_t sent = 0;
     uint64_t answered = 0;
-    uint64_t refused = 0;  // packets that were no answer of the aggregator's
-    uint64_t late = 0;     // answers of it that came too late, or twice
+    // Packets that are no authentic answers of the aggregator, or whose times are not plausible.
+    uint64_t refused = 0;
+    // Authentic answers to a question that is already answered, was overwritten, or is too old.
+    uint64_t late = 0;
     uint64_t send_errors = 0;
   };
   // Called on the sequence with each exchange.
@@ -45,6 +48,7 @@ class UdpProber {
   absl::Status Connect(const ProbeAccess& access);
   // Forgets all open questions.
   void Disconnect();
+  // True from a successful Connect until Disconnect.
   bool connected() const { return socket_.valid(); }
 
   // Sends `probes` questions at once. Send errors are counted and otherwise ignored, as UDP loses
@@ -77,7 +81,8 @@ class UdpProber {
   uint64_t key_id_ = 0;
   std::optional<ProbeCipher> cipher_;
   ReceiveStamps stamps_;
-  uint64_t sequence_ = 0;  // of the last question
+  // The number of the last question since Connect.
+  uint64_t sequence_ = 0;
   std::array<Question, kQuestionsMax> questions_{};
   Counters counters_;
 };

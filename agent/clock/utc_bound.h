@@ -18,8 +18,11 @@ inline constexpr double kUtcBoundMaxNs = 1e9;
 inline std::optional<UtcReading> UtcWithin(UtcSource source, const ClockSnapshot& snapshot,
                                            double bound_ns) {
   if (!(bound_ns >= 0) || bound_ns > kUtcBoundMaxNs) return std::nullopt;
+  // REALTIME was read somewhere within the bracket, so its time on raw is exact to half of the
+  // width.
   const uint64_t half_ns = (snapshot.raw_end_ns - snapshot.raw_begin_ns + 1) / 2;
   const uint64_t within_ns = static_cast<uint64_t>(std::ceil(bound_ns)) + half_ns;
+  // The interval would begin before the epoch, which an unsigned number cannot express.
   if (snapshot.realtime_ns < within_ns) return std::nullopt;
   return UtcReading{.source = source,
                     .raw_ns = snapshot.raw_begin_ns + half_ns,

@@ -22,8 +22,10 @@ struct VmClockHead {
 static_assert(sizeof(VmClockHead) == 24);
 constexpr uint32_t kVmClockMagic = 0x4b4c4356;  // "VCLK"
 constexpr uint16_t kAbiVersion = 1;
+// Attempts at a consistent copy; the collector looks again soon after.
 constexpr int kVmClockTriesMax = 8;
 
+// Copies the beginning of the page. Returns false if the file is shorter or cannot be read.
 bool ReadHead(FileSystem::File& file, VmClockHead& head) {
   const auto bytes = file.Read(0, sizeof(head));
   if (!bytes.ok() || bytes->size() != sizeof(head)) return false;

@@ -21,7 +21,8 @@ class VmClock {
   // read, and with INVALID_ARGUMENT for a page of another kind or version.
   static absl::StatusOr<VmClock> Open(FileSystem& files, const std::string& path);
 
-  // Returns nothing while the page is being written, or if it cannot be read any more.
+  // Returns nothing while the page is being written, or if it cannot be read any more. The value
+  // has no meaning; only a change of it does.
   std::optional<uint64_t> DisruptionMarker();
 
  private:

@@ -11,6 +11,7 @@
 namespace neurontrace {
 namespace {
 
+// The bounds of the growing delay between two calls.
 constexpr uint64_t kReconnectFirstNs = 100'000'000;
 constexpr uint64_t kReconnectLongestNs = 10'000'000'000;
 // A call may be open to something that accepts connections and never answers.
@@ -22,8 +23,10 @@ constexpr uint64_t kHeartbeatNs = 2'000'000'000;
 constexpr uint64_t kLastWordsNs = 2'000'000'000;
 // Finished captures are kept so that a repeated order finds them finished.
 constexpr size_t kFinishedCapturesMax = 64;
+// The statuses that are kept of one capture, including those of workers that have ended.
 constexpr size_t kWorkersPerCaptureMax = 4 * limits::kWorkersPerAgentMax;
 
+// Returns whether a worker in this state has nothing more to report for its capture.
 bool IsFinal(CaptureWorkerState state) {
   return state == CaptureWorkerState::kComplete || state == CaptureWorkerState::kRefused ||
          state == CaptureWorkerState::kLost;
@@ -79,6 +82,7 @@ void PendingReports::Put(AgentReport report) {
 }
 
 std::optional<AgentReport> PendingReports::Take() {
+  // Topics of reports that were removed are still in line_, and are skipped.
   while (!line_.empty()) {
     const auto node = reports_.extract(line_.front());
     line_.pop_front();
@@ -191,6 +195,7 @@ void ControlSession::OnWelcome(const Welcome& welcome) {
   }
   for (const CaptureId& capture_id : over) ForgetCapture(capture_id);
 
+  // From here on reports are queued and written.
   welcomed_ = true;
   ForgetStaleTriggers();
   Pump();
@@ -349,6 +354,7 @@ void ControlSession::OnCaptureWorker(const CaptureWorkerStatus& status) {
       known.state != status.state || known.detail != status.detail ||
       known.obstacle != status.obstacle || known.begun_realtime_ns != status.begun_realtime_ns ||
       (capture.by_execution && known.newest_execution != status.newest_execution);
+  // The count of recording workers follows from the old and the new status.
   const bool recorded = capture.recording > 0;
   capture.recording -= IsRecording(known) ? 1 : 0;
   capture.recording += IsRecording(status) ? 1 : 0;

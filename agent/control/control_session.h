@@ -70,11 +70,16 @@ class PendingReports {
 class ControlSession final : public ControlStream::Listener, public SourceListener {
  public:
   struct Counters {
+    // Calls started, and reports written in them; each call begins with AgentInfo.
     uint64_t calls = 0;
     uint64_t reports_sent = 0;
+    // Messages of the aggregator, welcomes included.
     uint64_t orders = 0;
-    uint64_t aggregators_refused = 0;  // welcomes of one that is not the agent's
-    uint64_t workers_refused = 0;      // beyond limits::kWorkersPerAgentMax: not told
+    // Welcomes of an aggregator that the observer refused.
+    uint64_t aggregators_refused = 0;
+    // Reports of workers beyond limits::kWorkersPerAgentMax, or beyond four times that in one
+    // capture. The aggregator does not learn of these workers.
+    uint64_t workers_refused = 0;
   };
 
   // All references, and what `connector` refers to, outlive the session. The observer is called by
@@ -102,7 +107,9 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
   // than limits::kTriggerStaleNs.
   bool ReportTrigger(const TriggerFired& fired);
 
+  // True while a call is open whose aggregator has accepted this agent.
   bool welcomed() const { return welcomed_; }
+  // The number of captures that are known here, including those that are finished.
   size_t captures() const { return captures_.size(); }
   // Returns true while a worker of this node records in the capture, or a framework's trace file is
   // read for it.
@@ -156,15 +163,23 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
  private:
   struct Capture {
     bool stopping = false;
-    bool unconfirmed = false;   // continues from an earlier run; the aggregator has not said so
-    bool finished = false;      // and said so
-    bool ends_itself = false;   // a snapshot that was cut
-    bool by_execution = false;  // how far its cores are is told at once
-    size_t recording = 0;       // of its workers, as Records has it
+    // Continues from an earlier run of the agent; the aggregator has not listed it yet.
+    bool unconfirmed = false;
+    // Finished and reported as such; the sources have forgotten it.
+    bool finished = false;
+    // True for a snapshot that was cut: it finishes without a stop.
+    bool ends_itself = false;
+    // Bounded by executions, so the progress of the cores is reported at once.
+    bool by_execution = false;
+    // How many of `workers` IsRecording is true for.
+    size_t recording = 0;
     CaptureMode mode = CaptureMode::kStream;
-    uint64_t sources_finished_ns = 0;  // monotonic, when they first said so; 0: not yet
+    // When every source had finished and everything was delivered, monotonic; 0: not yet.
+    uint64_t sources_finished_ns = 0;
+    // The last status of each worker, and whether it is that of the worker's framework.
     std::map<std::pair<WorkerIdentity, bool>, CaptureWorkerStatus> workers;
-    std::set<std::pair<WorkerIdentity, bool>> changed;  // since they were last reported
+    // Keys of `workers` whose counts changed since they were last reported.
+    std::set<std::pair<WorkerIdentity, bool>> changed;
   };
 
   // A reader of trace files reports kRecording before there is any file, which does not count.
@@ -172,30 +187,42 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
     return status.state == CaptureWorkerState::kRecording &&
            (!status.framework || status.streams > 0);
   }
+  // Starts a call, unless one is open or the session is stopped.
   void Connect();
+  // Destroys the call, reports the loss to the observer, and schedules the next call.
   void Disconnected();
   // Returns true, and ends the call later, if the observer refuses its aggregator.
   bool Refuses(const Welcome& welcome);
+  // Starts, arms or joins the capture; if it is known, the sources get the cursors. Ignored with a
+  // warning beyond limits::kCapturesRunningMax.
   void StartCapture(const CaptureResume& resume);
   // For a capture of the welcome that was told to stop while this agent was away.
   void ResumeStopping(const CaptureResume& resume);
   void TellSources(const CaptureResume& resume);
-  void Apply(const SourceOrder& order);  // by every source
+  // Gives the order to every source.
+  void Apply(const SourceOrder& order);
   void StopCapture(const CaptureId& capture_id, uint64_t host_raw_ns);
+  // Discards the capture here and in every source: the aggregator no longer wants it.
   void ForgetCapture(const CaptureId& capture_id);
   void ForgetOldestFinished();
+  // The number of captures that are not finished.
   size_t unfinished() const;
   // Every 50 ms: finds captures that have finished, sends progress reports and heartbeats, and
   // gives up on an aggregator that does not send a welcome.
   void Tick();
+  // Returns whether the sources have finished the capture, everything is delivered, and each worker
+  // has reported its final state or had kLastWordsNs to do so.
   bool IsFinished(const CaptureId& capture_id, Capture& capture) const;
   // Reports the workers that changed, or `all`, then the agent's own status.
   void ReportCapture(const CaptureId& capture_id, Capture& capture, bool all);
+  // Queues the report, and writes it as soon as the stream is free. Without a welcome it is
+  // dropped.
   void Report(AgentReport report);
   void ForgetStaleTriggers();
   // Writes the next report if the stream can take one.
   void Pump();
-  void After(uint64_t delay_ns, std::function<void()> task);  // unless destroyed by then
+  // Runs the task on the sequence after the delay, unless the session is destroyed by then.
+  void After(uint64_t delay_ns, std::function<void()> task);
 
   const AgentInfo info_;
   const ControlConnector connector_;
@@ -205,15 +232,19 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
   Backoff backoff_;
   std::vector<Source*> sources_;
 
+  // The open call; null between calls.
   std::unique_ptr<ControlStream> stream_;
   bool running_ = false;
   bool welcomed_ = false;
+  // True while a report is being written: the stream takes one at a time.
   bool writing_ = false;
   uint64_t connected_ns_ = 0;  // monotonic
-  uint64_t heartbeat_ns_ = 0;  // of the last one
-  uint64_t progress_ns_ = 0;   // of the last progress reports
+  // When the last heartbeat and the last progress reports were sent, monotonic.
+  uint64_t heartbeat_ns_ = 0;
+  uint64_t progress_ns_ = 0;
   PendingReports pending_;
-  std::optional<TriggerFired> trigger_on_its_way_;  // being written
+  // The fired trigger that is being written. It is queued again if the call ends before that.
+  std::optional<TriggerFired> trigger_on_its_way_;
   std::map<WorkerIdentity, WorkerInfo> workers_;
   std::map<CaptureId, Capture> captures_;
   Counters counters_;

@@ -11,6 +11,7 @@ bool JsonCursor::Fail(std::string_view what) {
   return false;
 }
 
+// The signed counterpart of TakeUint; worker_gid is the only such field.
 bool JsonCursor::TakeInt(int64_t& value, bool& quoted) {
   std::string_view text = ScalarText();
   quoted = text.size() > 2 && text.front() == '"' && text.back() == '"';
@@ -20,6 +21,8 @@ bool JsonCursor::TakeInt(int64_t& value, bool& quoted) {
   return true;
 }
 
+// The first character of a token decides its kind. What follows it is checked by the function for
+// that kind.
 bool JsonCursor::TakeValue(ValueType& type, AttributeValue& value) {
   const char c = peek();
   if (c == '"') return TakeString(type, value);
@@ -57,6 +60,7 @@ bool JsonCursor::TakeString(ValueType& type, AttributeValue& value) {
 bool JsonCursor::TakeNumber(ValueType& type, AttributeValue& value) {
   const std::string_view text = ScalarText();
   type = ClassifyNumber(text.data(), text.size(), value.bits);
+  // ClassifyNumber returns kNull for text that is not a number, which begins like one here.
   if (type == ValueType::kNull) return Fail("a number is not written as JSON has it");
   value.text = type == ValueType::kJson ? text : std::string_view();
   ++token_;
@@ -101,6 +105,7 @@ bool JsonCursor::SkipScalar() {
   return true;
 }
 
+// Like TakeKey and DecodeKey, without the text.
 bool JsonCursor::SkipKey() {
   std::string_view raw;
   if (!TakeKey(raw)) return false;
@@ -141,6 +146,7 @@ bool JsonCursor::TakeNested(std::string_view& raw) {
     if (depth == 0) break;
     if (is_object[depth - 1] && !SkipKey()) return false;
   }
+  // The last token taken is the bracket that closes the value.
   raw = {text_ + begin, token_[-1] + size_t{1} - begin};
   return true;
 }

@@ -18,6 +18,7 @@ namespace neurontrace {
 // backslash, so that it never moves. Used by one thread at a time.
 class JsonCursor {
  public:
+  // How deeply a value may be nested; one bit of memory for each level.
   static constexpr uint32_t kNestingMax = 256;
 
   // The index and its text outlive the cursor.
@@ -29,9 +30,13 @@ class JsonCursor {
 
   // The first character of the current token; 0 at the end.
   char peek() const { return text_[*token_]; }
+  // The place of the current token in the text.
   uint32_t offset() const { return *token_; }
+  // Whether every token was taken.
   bool at_end() const { return token_ == end_; }
+  // Takes the current token without a check. Requires that there is one.
   void Skip() { ++token_; }
+  // Makes the token that was taken last current again.
   void GoBackOne() { --token_; }
   // Takes the token if it begins with this character.
   bool TakeIf(char c) {
@@ -49,13 +54,14 @@ class JsonCursor {
   bool TakeUint(uint64_t& value, bool& quoted);
   bool TakeInt(int64_t& value, bool& quoted);
 
-  // Takes any value. For kJson the text is the raw text.
+  // Takes any value. For kJson the text is the raw text. A number that its type would not reproduce
+  // exactly is kJson, too (ClassifyNumber).
   bool TakeValue(ValueType& type, AttributeValue& value);
   // Takes a comma (`more`) or the closing character.
   bool TakeSeparator(char closing, bool& more);
 
   // Decodes the escapes of a raw key that was just taken. A key with half of a surrogate pair stays
-  // as it is.
+  // as it is. Fails if an escape is invalid.
   bool DecodeKey(std::string_view& key);
 
   // Sets the fault at the current token, and returns false.
@@ -65,6 +71,8 @@ class JsonCursor {
  private:
   // The text of the current scalar, without white space after it.
   std::string_view ScalarText() const;
+  // Take one scalar of the kind that its first character announces. A string with half of a
+  // surrogate pair is kJson: its text is the raw text with the quotes.
   bool TakeString(ValueType& type, AttributeValue& value);
   bool TakeNumber(ValueType& type, AttributeValue& value);
   bool TakeLiteral(ValueType& type, AttributeValue& value);
@@ -74,13 +82,20 @@ class JsonCursor {
   bool SkipScalar();
   bool SkipKey();
 
+  // The text and its index are the caller's; a zero byte ends the text at the last entry of the
+  // index.
   const char* const text_;
+  // The current token and the entry behind the last one, both within the index.
   const uint32_t* token_;
   const uint32_t* const end_;
+  // Takes the texts of strings whose escapes were decoded; the caller reserves and clears it.
   std::string& unescaped_;
+  // The fault at which the walk ended; only meaningful after a function has failed.
   JsonIndex::Fault fault_;
 };
 
+// A scalar ends before the next token, with only white space between them, or at the end of the
+// text.
 inline std::string_view JsonCursor::ScalarText() const {
   const char* const begin = text_ + token_[0];
   const char* end = text_ + token_[1];

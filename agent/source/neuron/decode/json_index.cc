@@ -17,6 +17,8 @@ constexpr size_t kKeptCapacityBytes = size_t{4} << 20;
 // simdjson tracks nesting only in its second stage, which is not used.
 constexpr size_t kUnusedDepth = 1;
 
+// Replaces every byte that belongs to no UTF-8 sequence by '?', and returns how many there were.
+// The length stays, so offsets remain valid.
 uint64_t RepairUtf8(char* text, size_t size) {
   uint64_t repaired = 0;
   for (size_t at = 0; at < size;) {
@@ -56,6 +58,8 @@ std::optional<size_t> FirstBrokenString(const char* text, size_t size) {
 
 }  // namespace
 
+// Keeps simdjson out of the header. The implementation is that of the processor's widest
+// instructions.
 struct JsonIndex::Stage {
   std::unique_ptr<simdjson::internal::dom_parser_implementation> parser;
 };
@@ -69,6 +73,8 @@ absl::Status JsonIndex::Reserve(size_t size) {
   if (held >= size && (held <= kKeptCapacityBytes || size > kKeptCapacityBytes)) {
     return absl::OkStatus();
   }
+  // Memory grows by doubling up to the limit of what is kept. A larger text gets its exact size,
+  // which the next smaller one gives back.
   const size_t capacity = std::max(size, std::min(held * 2, kKeptCapacityBytes));
   parser.reset();
   const auto error = simdjson::get_active_implementation()->create_dom_parser_implementation(

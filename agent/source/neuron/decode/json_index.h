@@ -52,6 +52,7 @@ class JsonIndex {
  private:
   struct Stage;
 
+  // Provides memory for a text of this size. Fails with RESOURCE_EXHAUSTED.
   absl::Status Reserve(size_t size);
 
   std::unique_ptr<Stage> stage_;

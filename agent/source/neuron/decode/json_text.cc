@@ -10,6 +10,7 @@
 namespace neurontrace {
 namespace {
 
+// The magnitude of the least int64_t, which its negation cannot express.
 constexpr uint64_t kInt64MinMagnitude = uint64_t{1} << 63;
 
 // Matches the grammar number = [ "-" ] int [ frac ] [ exp ] of RFC 8259 against the whole text.
@@ -35,7 +36,8 @@ bool IsJsonNumber(const char* p, const char* end) {
   return p == end;
 }
 
-// All four characters have to be digits, so the end of the parse is checked.
+// Returns the value of the four hexadecimal digits at `at`; nothing if there are fewer. from_chars
+// stops at the first other character, so the end of the parse is checked.
 std::optional<uint32_t> FourHexDigits(std::string_view text, size_t at) {
   if (text.size() < at + 4) return std::nullopt;
   uint32_t value = 0;
@@ -45,6 +47,7 @@ std::optional<uint32_t> FourHexDigits(std::string_view text, size_t at) {
   return value;
 }
 
+// Appends a code point in UTF-8 (RFC 3629). Requires that it is at most 0x10ffff and no surrogate.
 void AppendUtf8(uint32_t code_point, std::string& out) {
   const auto put = [&out](uint32_t byte) { out += static_cast<char>(byte); };
   if (code_point < 0x80) {
@@ -79,6 +82,7 @@ std::optional<uint32_t> TakeCodePoint(std::string_view text, size_t& at) {
   return 0x10000 + ((*first - 0xd800) << 10) + (*second - 0xdc00);
 }
 
+// Returns the character of an escape of two characters; 0 if `c` begins none.
 char PlainEscape(char c) {
   switch (c) {
     case '"':
@@ -119,6 +123,7 @@ bool ParseCanonicalInt(const char* text, size_t size, int64_t& value) {
 
 ValueType ClassifyNumber(const char* text, size_t size, uint64_t& bits) {
   if (ParseCanonicalUint(text, size, bits)) return ValueType::kUint;
+  // Everything that is not negative was tried as unsigned before.
   int64_t negative = 0;
   if (ParseCanonicalInt(text, size, negative)) {
     bits = static_cast<uint64_t>(negative);
@@ -148,6 +153,7 @@ bool AppendUnescaped(std::string_view inside, std::string& out) {
     if (escape == std::string_view::npos) break;
     out.append(inside, at, escape - at);
     at = escape + 2;
+    // A backslash may be the last character, with nothing behind it.
     const char kind = at <= inside.size() ? inside[escape + 1] : '\0';
     if (kind == 'u') {
       if (const auto code_point = TakeCodePoint(inside, at)) {
@@ -165,6 +171,7 @@ bool AppendUnescaped(std::string_view inside, std::string& out) {
   return true;
 }
 
+// Unlike TakeCodePoint it looks at each \u alone, so halves of surrogate pairs pass.
 bool EscapesAreWellFormed(std::string_view inside) {
   for (size_t at = inside.find('\\'); at != std::string_view::npos; at = inside.find('\\', at)) {
     if (at + 1 >= inside.size()) return false;

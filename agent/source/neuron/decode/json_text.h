@@ -15,17 +15,22 @@ namespace neurontrace {
 
 namespace json_text_internal {
 
+// Reads eight bytes at any alignment.
 inline uint64_t Load8(const char* p) {
   uint64_t word;
   std::memcpy(&word, p, sizeof word);
   return word;
 }
 
-// Eight ASCII digits at once in a 64-bit word (Lemire, "Quickly parsing eight digits", 2018).
+// Returns whether all eight bytes are ASCII digits (Lemire, "Quickly parsing eight digits", 2018):
+// adding 6 carries out of the low nibble for the characters above '9'.
 inline bool AreEightDigits(uint64_t word) {
   return ((word & (word + 0x0606060606060606)) & 0xf0f0f0f0f0f0f0f0) == 0x3030303030303030;
 }
 
+// Returns the number that eight digits spell, the first one in the lowest byte. Three
+// multiplications combine neighbours to pairs, fours and the whole (the same source). Requires
+// AreEightDigits.
 inline uint64_t EightDigits(uint64_t word) {
   word = (word & 0x0f0f0f0f0f0f0f0f) * 2561 >> 8;
   word = (word & 0x00ff00ff00ff00ff) * 6553601 >> 16;
@@ -39,6 +44,7 @@ inline uint64_t EightDigits(uint64_t word) {
 inline bool HasBackslash(const char* text, size_t size) {
   for (size_t i = 0; i < size; i += 8) {
     uint64_t word = json_text_internal::Load8(text + i) ^ 0x5c5c5c5c5c5c5c5c;
+    // Bytes beyond the text are set, so that they cannot look like a backslash.
     const size_t left = size - i;
     if (left < 8) word |= ~uint64_t{0} << (left * 8);
     if (((word - 0x0101010101010101) & ~word & 0x8080808080808080) != 0) return true;
@@ -47,7 +53,7 @@ inline bool HasBackslash(const char* text, size_t size) {
 }
 
 // Parses an unsigned number in its shortest spelling: no sign, no leading zero, at most 2^64 - 1.
-// Returns false for any other text. Reads up to 8 bytes beyond.
+// Returns false for any other text. Reads up to 8 bytes beyond. `value` is unchanged then.
 inline bool ParseCanonicalUint(const char* text, size_t size, uint64_t& value) {
   if (size == 0 || size > 20 || (text[0] == '0' && size > 1)) return false;
   uint64_t result = 0;
@@ -68,7 +74,7 @@ inline bool ParseCanonicalUint(const char* text, size_t size, uint64_t& value) {
   return true;
 }
 
-// The same, with a minus allowed before anything but 0.
+// The same, with a minus allowed before anything but 0. `value` is unchanged for any other text.
 bool ParseCanonicalInt(const char* text, size_t size, int64_t& value);
 
 // Returns how a number is kept: kUint, kInt or kDouble if that reproduces the same text (`bits`

@@ -6,6 +6,7 @@
 namespace neurontrace {
 namespace {
 
+// The keys of an event that have a place of their own; every other one is kNone.
 enum class StandardKey : uint8_t {
   kNone,
   kEventType,
@@ -21,13 +22,14 @@ enum class StandardKey : uint8_t {
   kNrtaSeqId,
 };
 
-// The length was compared by the caller.
+// Returns whether the text is `name`. Requires that their lengths are equal.
 template <size_t N>
 bool Is(const char* text, const char (&name)[N]) {
   return std::memcmp(text, name, N - 1) == 0;
 }
 
-// By length first, so that a key costs hardly more than one comparison.
+// Returns which field the key names. Compares by length first, so that a key costs hardly more than
+// one comparison.
 StandardKey ClassifyKey(std::string_view key) {
   const char* const text = key.data();
   switch (key.size()) {
@@ -55,12 +57,16 @@ StandardKey ClassifyKey(std::string_view key) {
   }
 }
 
+// Reasons for which an event is unfit.
 constexpr std::string_view kTooManyAttributes = "more attributes than an event may have";
 constexpr std::string_view kTextTooLong = "a text is longer than an event may hold";
 constexpr std::string_view kNotAnObject = "not an object";
 
 }  // namespace
 
+// One pass over the tokens of the index, without a tree of values: the cost is linear in the bytes
+// of the document, and memory is that of the index and of one event. nrt_round_trip_test.cc checks
+// that every event comes back to the letter.
 NrtDecodeOutcome NrtEventDecoder::Decode(char* document, size_t size, uint64_t fetched_ns,
                                          NrtEventSink& sink) {
   outcome_ = {};
@@ -109,6 +115,8 @@ bool NrtEventDecoder::TakeEnvelope(JsonCursor& cursor, NrtEventSink& sink) {
   return cursor.at_end() || cursor.Fail("something follows the document");
 }
 
+// Requires that the current token is the opening bracket of the list. A fault in an event ends the
+// list, as the place where the next one begins is not known after it.
 bool NrtEventDecoder::TakeEvents(JsonCursor& cursor, NrtEventSink& sink) {
   cursor.Skip();
   bool more = !cursor.TakeIf(']');
@@ -155,6 +163,7 @@ bool NrtEventDecoder::TakeEvent(JsonCursor& cursor, NrtEventSink& sink) {
   return true;
 }
 
+// An event is complete only here: its shape depends on all of its keys.
 void NrtEventDecoder::EmitEvent(NrtEventSink& sink) {
   if ((present_ & FieldBit(Field::kTimestamp)) == 0) {
     fields_.timestamp_ns = fetched_ns_;
@@ -173,6 +182,7 @@ void NrtEventDecoder::EmitEvent(NrtEventSink& sink) {
   sink.OnEvent({nc_idx_, &shape, fields_, std::span(values_.data(), key_count_)});
 }
 
+// Each field takes the key's value, or leaves it to TakeAttribute.
 bool NrtEventDecoder::TakeTopMember(JsonCursor& cursor, std::string_view key) {
   switch (ClassifyKey(key)) {
     case StandardKey::kEventType:
@@ -205,6 +215,7 @@ bool NrtEventDecoder::TakeTopMember(JsonCursor& cursor, std::string_view key) {
   return TakeAttribute(cursor, key, KeyScope::kTop);
 }
 
+// A second "data" object adds its members to those of the first.
 bool NrtEventDecoder::TakeData(JsonCursor& cursor) {
   cursor.Skip();
   bool more = !cursor.TakeIf('}');
@@ -261,6 +272,7 @@ bool NrtEventDecoder::TakeCore(JsonCursor& cursor, std::string_view key) {
   return true;
 }
 
+// Other texts than the three phases, and a repeated phase, become attributes.
 bool NrtEventDecoder::TakePhase(JsonCursor& cursor, std::string_view key) {
   if (phase_seen_ || cursor.peek() != '"') return TakeAttribute(cursor, key, KeyScope::kTop);
   std::string_view text;
@@ -302,6 +314,7 @@ bool NrtEventDecoder::TakeEventType(JsonCursor& cursor, std::string_view key) {
   return true;
 }
 
+// A key with escapes is decoded into `unescaped_`, as string values are.
 bool NrtEventDecoder::TakeAttribute(JsonCursor& cursor, std::string_view key, KeyScope scope) {
   if (HasBackslash(key.data(), key.size()) && !cursor.DecodeKey(key)) return false;
   ValueType type;
@@ -311,6 +324,8 @@ bool NrtEventDecoder::TakeAttribute(JsonCursor& cursor, std::string_view key, Ke
   return true;
 }
 
+// The event continues to be read after a limit is exceeded, so that its report has all of its
+// fields.
 void NrtEventDecoder::AddAttribute(std::string_view key, KeyScope scope, ValueType type,
                                    const AttributeValue& value) {
   if (value.text.size() > limits::kStringBytesMax || key.size() > limits::kStringBytesMax) {

@@ -18,9 +18,11 @@ namespace neurontrace {
 
 // One decoded event; everything it points to is valid only during the call that passes it.
 struct NrtEvent {
+  // limits::kNoNcIdx for an event of no particular core.
   uint32_t nc_idx = limits::kNoNcIdx;
   const CachedShape* shape = nullptr;
   EventFields fields;
+  // The values of the shape's keys, in the same order.
   std::span<const AttributeValue> values;
 };
 
@@ -68,6 +70,8 @@ class NrtEventDecoder {
   NrtDecodeOutcome Decode(char* document, size_t size, uint64_t fetched_ns, NrtEventSink& sink);
 
  private:
+  // Each takes one construct of the document. They return false after a fault of the grammar, which
+  // ends the decoding; anything that is only unexpected becomes an attribute or an unfit event.
   bool TakeEnvelope(JsonCursor& cursor, NrtEventSink& sink);
   bool TakeEvents(JsonCursor& cursor, NrtEventSink& sink);
   bool TakeEvent(JsonCursor& cursor, NrtEventSink& sink);

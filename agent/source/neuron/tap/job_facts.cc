@@ -13,11 +13,13 @@
 namespace neurontrace {
 namespace {
 
+// A variable that names a job or a place in it, the key of its fact, and whether FindJob uses it.
 struct JobVariable {
   std::string_view name;
   std::string_view key;
   bool names_job = false;
 };
+// Keys that SetPodFacts replaces by what the kubelet reports.
 constexpr std::string_view kNamespaceKey = "namespace";
 constexpr std::string_view kPodKey = "pod";
 constexpr std::string_view kContainerKey = "container";
@@ -33,17 +35,21 @@ constexpr std::array<JobVariable, 7> kVariables = {{{"NEURONTRACE_JOB", "job", t
 // job.
 constexpr std::string_view kMasterAddress = "MASTER_ADDR";
 constexpr std::string_view kMasterPort = "MASTER_PORT";
+// A task of a Slurm array is known by both of these, as "JOB_TASK".
 constexpr std::string_view kArrayJob = "SLURM_ARRAY_JOB_ID";
 constexpr std::string_view kArrayTask = "SLURM_ARRAY_TASK_ID";
+// Labels that the user sets, and the prefix of the keys of their facts.
 constexpr std::string_view kLabels = "NEURONTRACE_LABELS";
 constexpr std::string_view kLabelKey = "label:";
 // The run id that torchrun sets by default.
 constexpr std::string_view kNoRunId = "none";
 
+// Returns printable UTF-8 of at most limits::kIdentityStringBytesMax bytes.
 std::string Clean(std::string_view text) {
   return CleanText(text, limits::kIdentityStringBytesMax);
 }
 
+// Returns the value of the variable; empty if it is not set or is the default run id.
 std::string_view ValueOf(const Environment& environment, std::string_view name) {
   const auto found = environment.find(name);
   // The value "none" would make all jobs without a run id look like one.
@@ -56,6 +62,8 @@ std::string_view WithoutSpaces(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
 }
 
+// Adds a fact for each item of the form NAME=VALUE in a list that commas separate, up to
+// limits::kWorkerJobFactsMax facts. WarnOfCutNames splits the list in the same way.
 void AddLabels(std::string_view text, std::vector<KeyValue>& facts) {
   while (!text.empty() && facts.size() < limits::kWorkerJobFactsMax) {
     const size_t comma = std::min(text.find(','), text.size());
@@ -70,7 +78,8 @@ void AddLabels(std::string_view text, std::vector<KeyValue>& facts) {
   }
 }
 
-// With this many facts, nearly all are labels.
+// Removes the last label, to make room for a fact that matters more. With this many facts, nearly
+// all are labels.
 void DropALabel(std::vector<KeyValue>& facts) {
   const auto label = std::find_if(facts.rbegin(), facts.rend(), [](const KeyValue& fact) {
     return fact.key.starts_with(kLabelKey);
@@ -93,6 +102,7 @@ std::vector<KeyValue> FindJobFacts(const Environment& environment) {
     const std::string_view value = ValueOf(environment, variable.name);
     if (!value.empty()) facts.push_back({std::string(variable.key), Clean(value)});
   }
+  // A second fact of the same key, so that a selection finds the task by either name.
   const std::string_view array = ValueOf(environment, kArrayJob);
   const std::string_view task = ValueOf(environment, kArrayTask);
   if (!array.empty() && !task.empty()) {
@@ -141,6 +151,7 @@ void WarnOfCutNames(const Environment& environment, uint32_t left_out,
                     "are one",
                     variable.name, bytes, limits::kIdentityStringBytesMax));
   }
+  // Labels are split again, since the facts do not show which of them were cut or omitted.
   size_t labels = 0;
   size_t unnamed = 0;
   size_t cut = 0;
@@ -180,6 +191,8 @@ void WarnOfCutNames(const Environment& environment, uint32_t left_out,
 
 void SetPodFacts(const WorkerPod& pod, std::vector<KeyValue>& facts,
                  std::vector<std::string>& warnings) {
+  // A process may inherit or set these variables as it likes; the kubelet's values are the pod's
+  // own.
   const struct {
     std::string_view key;
     const std::string& value;

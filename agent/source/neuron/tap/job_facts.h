@@ -14,13 +14,15 @@
 
 namespace neurontrace {
 
+// Variables of a process by name, as far as they were read.
 using Environment = std::map<std::string, std::string, std::less<>>;
 
 // The pod of a worker, as the kubelet reports it.
 struct WorkerPod {
   std::string pod_namespace;
   std::string name;
-  std::string container = {};  // empty: not known
+  // Empty if the kubelet does not tell which container it is.
+  std::string container = {};
   friend bool operator==(const WorkerPod&, const WorkerPod&) = default;
 };
 

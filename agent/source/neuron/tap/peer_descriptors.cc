@@ -27,6 +27,7 @@ PeerCloser::PeerCloser(size_t threads_max)
     : threads_max_(threads_max), state_(std::make_shared<State>()) {}
 
 void PeerCloser::Close(UniqueFd fd) {
+  // The destructor of the argument closes it.
   if (threads_max_ == 0) return;
   {
     const MutexLock lock(state_->mutex);
@@ -63,6 +64,8 @@ bool PeerCloser::full() const {
 }
 
 PeerMessage ReceivePeerMessage(int socket, std::span<char> data, PeerCloser& closer) {
+  // Room for as many descriptors as the kernel passes at once, so that none is cut off and closed
+  // by it.
   alignas(cmsghdr) char control[CMSG_SPACE(kDescriptorsOfMessageMax * sizeof(int))];
   iovec part = {data.data(), data.size()};
   msghdr message = {};

@@ -35,13 +35,18 @@ class PeerCloser {
   bool full() const;
 
  private:
+  // Shared with the threads, which may outlive the closer.
   struct State {
     mutable Mutex mutex;
+    // Descriptors that no thread has taken yet, oldest first.
     std::deque<UniqueFd> waiting NT_GUARDED_BY(mutex);
+    // Threads that were started and have not found the queue empty.
     size_t threads NT_GUARDED_BY(mutex) = 0;
   };
+  // Closes what waits until nothing does. Runs on each thread of the closer.
   static void Work(State& state);
 
+  // Above it descriptors wait; 0: there are no threads.
   const size_t threads_max_;
   const std::shared_ptr<State> state_;  // of the threads, too
 };
@@ -59,6 +64,7 @@ class PeerFd {
   }
   ~PeerFd() { Close(); }
 
+  // As in UniqueFd, but Close does not block.
   int get() const { return fd_.get(); }
   bool valid() const { return fd_.valid(); }
   void Close() {
@@ -72,7 +78,10 @@ class PeerFd {
 
 // One message from a peer.
 struct PeerMessage {
-  ssize_t size = -1;  // as of recvmsg
+  // The result of recvmsg(2): 0 if the peer has closed or sent an empty packet, negative after an
+  // error.
+  ssize_t size = -1;
+  // msg_flags of recvmsg(2), such as MSG_TRUNC.
   int flags = 0;
   // All descriptors that came: the kernel would close those that are not taken, on the caller's
   // thread.

@@ -13,14 +13,17 @@
 namespace neurontrace {
 namespace {
 
+// Limits of what is read of a file, and the form of a container's id.
 constexpr size_t kProcFileBytesMax = 16 * 1024;
 constexpr size_t kContainerIdDigits = 64;
+// Fields of PID/stat, counted from 1 (proc_pid_stat(5)).
 constexpr int kParentPidField = 4;
 constexpr int kStartTimeField = 22;
 // Prefix of what replaces the container id of a process that is known by its claim.
 constexpr std::string_view kUnseen = "unseen-";
 
-// Bounded: the contents depend on the process.
+// Returns the beginning of a file, at most kProcFileBytesMax bytes, as its contents depend on the
+// process; empty if it cannot be read.
 std::string ReadProcFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::string text(kProcFileBytesMax, '\0');

@@ -32,6 +32,7 @@ class ProcFiles {
   std::string BootId() const;
 
  private:
+  // Returns a field of PID/stat that is a number, counted from 1; nothing if it cannot be read.
   std::optional<uint64_t> StatField(uint32_t pid, int wanted) const;
 
   std::string root_;
@@ -39,10 +40,14 @@ class ProcFiles {
 
 // The process at the other end of a tap's connection.
 struct PeerIdentity {
+  // The pid, and field 22 of its PID/stat: together they name a process for as long as the machine
+  // runs.
   uint32_t pid = 0;
   uint64_t start_time_ticks = 0;
+  // The id of its container, or "unseen-" and the inode of its memory file; empty: neither.
   std::string container_id;
-  bool claimed = false;  // pid and start time are the tap's own word
+  // True if the pid, the start time or both are the tap's own claim.
+  bool claimed = false;
 };
 
 // Identifies the process behind a connection. `kernel_pid` is the pid of SO_PEERCRED: 0 for a

@@ -11,13 +11,17 @@ namespace neurontrace {
 // the first touch of a page costs more than the copy. Used by one thread at a time.
 class RecordBuffer {
  public:
+  // What JsonIndex and the readers of eight bytes at once need behind a text.
   static constexpr size_t kPaddingBytes = 64;
+  // The most memory that is kept when a smaller record follows.
   static constexpr size_t kKeptBytes = size_t{4} << 20;
 
   // Returns at least `bytes` bytes, followed by kPaddingBytes zeros. The earlier contents may be
   // gone. Memory beyond kKeptBytes is given back when a smaller record follows.
   char* Prepare(size_t bytes) {
     if (bytes > capacity_ || (capacity_ > kKeptBytes && bytes <= kKeptBytes)) {
+      // Half as much again, so that slowly growing records do not allocate each time. The old
+      // memory goes first, to keep the peak low.
       capacity_ = bytes + bytes / 2;
       memory_.reset();
       memory_.reset(new char[capacity_ + kPaddingBytes]);

@@ -16,12 +16,15 @@
 namespace neurontrace {
 namespace {
 
+// What the path of a mapped file ends with, before the version.
 constexpr std::string_view kRuntimeLibrary = "/libnrt.so";
 constexpr std::string_view kTapLibrary = "/libneurontrace_tap.so";
+// Limits of what is read of one process, which may make its files as long as it likes.
 constexpr size_t kStatBytesMax = 4'096;
 constexpr size_t kCommandLineBytesRead = 4'096;
 constexpr size_t kEnvironmentBytesMax = size_t{256} << 10;
 constexpr size_t kEnvironmentValueBytesMax = 4'096;
+// Bounds the walk, since parents that are remembered under reused pids may form a cycle.
 constexpr int kAncestorsMax = 64;
 // Fields of PID/stat, counted from 1.
 constexpr int kParentField = 4;
@@ -29,7 +32,8 @@ constexpr int kStatStartTimeField = 22;
 constexpr int kAddressSpaceField = 23;
 constexpr int kCodeField = 26;
 
-// As much of a file as there is, up to `bytes_max`; empty where it cannot be read.
+// Reads a file into `text`, up to `bytes_max` bytes; the text is empty if it cannot be read.
+// Neither follows a link nor waits for a pipe.
 void ReadFile(const std::string& path, size_t bytes_max, std::string& text) {
   constexpr size_t kStep = size_t{64} << 10;
   text.clear();
@@ -44,12 +48,15 @@ void ReadFile(const std::string& path, size_t bytes_max, std::string& text) {
   }
 }
 
+// The fields of PID/stat that are used (proc_pid_stat(5)).
 struct Stat {
   uint32_t parent = 0;
   uint64_t start_time_ticks = 0;
   uint64_t address_space_bytes = 0;
   uint64_t code_address = 0;  // another after exec
 };
+// Returns nothing for a text that is not complete up to kCodeField, or has something else than a
+// number in one of the fields.
 std::optional<Stat> ParseStat(std::string_view text) {
   // The second field is the program's name in parentheses and may hold anything, spaces included.
   size_t at = text.rfind(')');
@@ -101,6 +108,7 @@ void RuntimeProcesses::BeginRound() {
     uint32_t pid = 0;
     const auto parsed = std::from_chars(name.data(), name.data() + name.size(), pid);
     if (parsed.ec != std::errc() || parsed.ptr != name.data() + name.size()) continue;
+    // Beyond the limit new processes are not examined; those that are remembered still are.
     const auto known = processes_.find(pid);
     if (known == processes_.end() && processes_.size() >= kProcessesMax) continue;
     processes_[pid].round = round_;
@@ -126,6 +134,7 @@ bool RuntimeProcesses::Look(uint64_t now_ns) {
     const uint32_t pid = to_look_at_.back();
     to_look_at_.pop_back();
     Seen& seen = processes_[pid];
+    // Those that are not due cost nothing and do not count for the limits of a step.
     if (seen.next_ns > now_ns) continue;
     ++looked_at;
     bytes += LookAt(pid, now_ns, seen);
@@ -143,10 +152,12 @@ size_t RuntimeProcesses::LookAt(uint32_t pid, uint64_t now_ns, Seen& seen) {
     seen.round = 0;  // gone meanwhile, or nothing to be said of it
     return bytes;
   }
+  // The pid was reused: nothing that is known of it holds.
   if (seen.start_time_ticks != stat->start_time_ticks) {
     seen = Seen{.start_time_ticks = stat->start_time_ticks, .round = round_};
   }
   seen.parent = stat->parent;
+  // Loading a library enlarges the address space, and exec usually moves the code.
   const bool changed = std::exchange(seen.address_space_bytes, stat->address_space_bytes) !=
                        stat->address_space_bytes;
   const bool replaced = std::exchange(seen.code_address, stat->code_address) != stat->code_address;
@@ -182,7 +193,8 @@ void RuntimeProcesses::VisitAncestors(uint32_t pid, Visit visit) const {
 
 std::vector<RuntimeProcesses::Process> RuntimeProcesses::Find(
     const std::function<bool(uint32_t, uint64_t)>& has_worker) const {
-  std::vector<uint32_t> launchers;  // of workers
+  // First the ancestors of workers are collected, and of each other family the eldest process.
+  std::vector<uint32_t> launchers;
   std::vector<Process> found;
   for (const auto& [pid, seen] : processes_) {
     if (!seen.found) continue;
@@ -195,6 +207,8 @@ std::vector<RuntimeProcesses::Process> RuntimeProcesses::Find(
                    [&](uint32_t, const Seen& ancestor) { eldest = eldest && !ancestor.found; });
     if (eldest) found.push_back({pid, seen.start_time_ticks, seen.has_tap, seen.rounds});
   }
+  // Then what started a worker is removed: a launcher that has the runtime mapped belongs to the
+  // family of its worker.
   std::sort(launchers.begin(), launchers.end());
   std::erase_if(found, [&](const Process& process) {
     return std::binary_search(launchers.begin(), launchers.end(), process.pid);

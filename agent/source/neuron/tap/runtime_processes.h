@@ -35,11 +35,13 @@ class RuntimeProcesses {
   static constexpr size_t kLookBytes = size_t{512} << 10;
   static constexpr size_t kLookProcesses = 256;
 
+  // A process that has the runtime's library mapped.
   struct Process {
     uint32_t pid = 0;
     uint64_t start_time_ticks = 0;
     bool has_tap = false;  // the tap's library is mapped, too
-    uint32_t rounds = 0;   // since it was found
+    // Complete rounds in which it was found, in a row.
+    uint32_t rounds = 0;
     friend bool operator==(const Process&, const Process&) = default;
   };
 
@@ -55,44 +57,58 @@ class RuntimeProcesses {
   // Returns the processes that started this one, its parent first, as far as they are remembered.
   std::vector<uint32_t> AncestorsOf(uint32_t pid) const;
 
+  // The number of processes that are remembered, with the runtime or without.
   size_t remembered() const { return processes_.size(); }
-  uint64_t lists_read() const { return lists_read_; }  // of mappings
+  // How many lists of mappings were read; the costly part of a round.
+  uint64_t lists_read() const { return lists_read_; }
 
  private:
+  // What the last examination of a process found. A pid with another start time is another process.
   struct Seen {
     uint64_t start_time_ticks = 0;
+    // Fields of PID/stat: if neither changes, the mappings are not read again.
     uint64_t address_space_bytes = 0;
     uint64_t code_address = 0;
     uint32_t parent = 0;
+    // When it is examined again, monotonic, and after which delay.
     uint64_t next_ns = 0;
     uint64_t again_ns = kAgainMinNs;
+    // Whether it has the runtime's library mapped, and whether it has the tap's, too.
     bool found = false;
     bool has_tap = false;
     uint32_t rounds = 0;
-    uint64_t round = 0;  // in which it was there
+    // The last round in which it was in the directory; 0: it could not be examined, so it is
+    // forgotten when the round ends.
+    uint64_t round = 0;
   };
 
+  // The first lists the processes of the node, the second forgets those that are gone.
   void BeginRound();
   void EndRound();
   // Examines one process; returns how many bytes were read.
   size_t LookAt(uint32_t pid, uint64_t now_ns, Seen& seen);
+  // Looks for both libraries in the process's mappings; returns how many bytes were read.
   size_t ReadMappings(uint32_t pid, Seen& seen);
+  // Calls `visit(pid, Seen&)` for each remembered ancestor, the parent first.
   template <typename Visit>
   void VisitAncestors(uint32_t pid, Visit visit) const;
 
   const std::string root_;
   std::map<uint32_t, Seen> processes_;
-  std::vector<uint32_t> to_look_at_;  // in the round at hand, the last first
+  // The pids that this round has still to examine, in descending order: the last one is next.
+  std::vector<uint32_t> to_look_at_;
   bool in_round_ = false;
   uint64_t round_ = 0;
   uint64_t lists_read_ = 0;
+  // Scratch memory for the contents of files.
   std::string buffer_;
 };
 
 // The command line and the environment of a process, which it may have changed.
 struct ProcessWords {
   std::string command;
-  Environment environment;  // those variables that `wanted` names
+  // The variables that `wanted` accepts.
+  Environment environment;
   // False if the process has no environment or may not be looked into: then nothing is known of it.
   bool has_environment = false;
 };

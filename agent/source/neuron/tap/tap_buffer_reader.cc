@@ -18,8 +18,11 @@
 namespace neurontrace {
 namespace {
 
+// Attempts at a consistent copy of the facts; the caller tries again on its next turn.
 constexpr int kFactsAttempts = 8;
+// Entries that are taken of the facts area; a tap writes far fewer.
 constexpr size_t kFactsMax = 1'024;
+// Seals without which the other side could resize the file under the mapping.
 constexpr int kNeededSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 
 }  // namespace
@@ -41,6 +44,7 @@ absl::StatusOr<std::unique_ptr<TapBufferReader>> TapBufferReader::Open(int memfd
   }
   struct stat about = {};
   if (fstat(memfd, &about) != 0) return Internal("fstat: {}", std::strerror(errno));
+  // From here on the size cannot change, so it is checked once.
   const auto bytes = static_cast<uint64_t>(about.st_size);
   if (about.st_size < 0 || bytes < kTapRingOffset + kTapRingBytesMin ||
       bytes > kTapRingOffset + kTapRingBytesMax) {
@@ -66,6 +70,8 @@ absl::StatusOr<std::unique_ptr<TapBufferReader>> TapBufferReader::Over(void* mem
   return reader;
 }
 
+// Reading continues at the read position in the memory, up to which an earlier agent committed.
+// Every field is loaded once, as the other side may change it between two loads.
 absl::Status TapBufferReader::CheckHeader() {
   TapBufferHeader& h = header();
   const uint64_t magic = std::atomic_ref(h.magic).load(std::memory_order_relaxed);
@@ -80,10 +86,12 @@ absl::Status TapBufferReader::CheckHeader() {
         "same release",
         version, kTapBufferFormatVersion);
   }
+  // Only this layout exists in format 1, so the fields are compared and not followed.
   if (h.header_bytes != kTapHeaderBytes || h.facts_offset != kTapFactsOffset ||
       h.facts_bytes != kTapFactsBytes || h.ring_offset != kTapRingOffset) {
     return InvalidArgument("the tap's buffer is not laid out as format 1");
   }
+  // The ring must be a power of two, as offsets in it are masked, and end with the mapping.
   if (!std::has_single_bit(ring_bytes_) || ring_bytes_ != bytes_ - kTapRingOffset) {
     return InvalidArgument("a ring of {} bytes does not fit a buffer of {}", ring_bytes_, bytes_);
   }
@@ -96,6 +104,7 @@ absl::Status TapBufferReader::CheckHeader() {
   return CheckWritePosition(h.write_pos.load(std::memory_order_acquire));
 }
 
+// The subtraction cannot wrap, as the position seen before is never below the committed one.
 absl::Status TapBufferReader::CheckWritePosition(uint64_t write_position) {
   if (write_position < write_position_seen_ || write_position - committed_ > ring_bytes_ ||
       write_position % kTapRecordAlignment != 0) {
@@ -106,6 +115,7 @@ absl::Status TapBufferReader::CheckWritePosition(uint64_t write_position) {
   return absl::OkStatus();
 }
 
+// Requires that `bytes` is at most the size of the ring.
 void TapBufferReader::CopyOut(uint64_t position, char* to, size_t bytes) const {
   const uint8_t* const ring = base_ + kTapRingOffset;
   const size_t offset = position & (ring_bytes_ - 1);
@@ -132,6 +142,7 @@ absl::StatusOr<bool> TapBufferReader::Next(RecordBuffer& buffer, TapRecord& reco
   RETURN_IF_ERROR(CheckWritePosition(write_position()));
   const uint64_t available = write_position_seen_ - position_;
   if (available == 0) return false;
+  // Written bytes are always whole records, so a rest that is shorter than a header is no record.
   TapRecordHeader head;
   if (available < sizeof head) return DataLoss("the ring ends within a record at {}", position_);
   // Copies the length only and checks it. The ring is shared with the worker, so that the copy of
@@ -164,6 +175,8 @@ absl::StatusOr<bool> TapBufferReader::Next(RecordBuffer& buffer, TapRecord& reco
   return true;
 }
 
+// The store releases the bytes to the tap, which may overwrite them at once; nothing in them is
+// read after it.
 void TapBufferReader::Commit(uint64_t position) {
   position = std::min(position, position_);
   if (position <= committed_) return;
@@ -188,6 +201,7 @@ TapState TapBufferReader::state() const {
   return static_cast<TapState>(header().state.load(std::memory_order_acquire));
 }
 
+// The write position is not checked here, so the difference is limited to the ring.
 uint64_t TapBufferReader::free_bytes() const {
   return ring_bytes_ - std::min(ring_bytes_, write_position() - committed_);
 }
@@ -222,12 +236,16 @@ absl::StatusOr<TapBufferReader::Facts> TapBufferReader::ReadFacts() const {
     const uint8_t* const facts = base_ + kTapFactsOffset;
     std::memcpy(&used, facts + offsetof(TapFactsHeader, used_bytes), sizeof used);
     std::memcpy(&crc, facts + offsetof(TapFactsHeader, crc32c), sizeof crc);
+    // The length is checked before it is used: it may be any value while the tap writes, or at any
+    // time.
     if (before % 2 != 0 || used > kEntriesMax) continue;
     entries.assign(reinterpret_cast<const char*>(facts) + sizeof(TapFactsHeader), used);
     std::atomic_thread_fence(std::memory_order_acquire);
     copied = facts_generation() == before && Crc32c(entries.data(), entries.size()) == crc;
   }
   if (!copied) return Unavailable("the tap's facts keep changing");
+  // The copy is consistent, but its contents are the tap's: every length is checked against the
+  // rest.
   Facts result;
   std::string_view rest = entries;
   while (!rest.empty() && result.size() < kFactsMax) {

@@ -14,10 +14,13 @@
 namespace neurontrace {
 namespace {
 
+// Connections that the kernel keeps until they are accepted (listen(2)).
 constexpr int kBacklog = 128;
+// A flood of connections leaves the sequence after this many; the watch fires again.
 constexpr int kAcceptsPerTurn = 64;
 constexpr uint64_t kPauseNs = 1'000'000'000;
 
+// Creates the last directory of the path if it does not exist. Fails with FAILED_PRECONDITION.
 absl::Status MakeDirectoryOf(const std::string& path) {
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos || slash == 0) return absl::OkStatus();
@@ -26,7 +29,8 @@ absl::Status MakeDirectoryOf(const std::string& path) {
   return FailedPrecondition("cannot create the directory {}: {}", directory, std::strerror(errno));
 }
 
-// flock(2) ends with the process, however it dies, so a stale lock file does not matter.
+// Returns the locked file. Fails with FAILED_PRECONDITION if another process has the lock. flock(2)
+// ends with the process, however it dies, so a stale lock file does not matter.
 absl::StatusOr<UniqueFd> TakeLock(const std::string& path) {
   UniqueFd lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!lock.valid()) return FailedPrecondition("cannot open {}: {}", path, std::strerror(errno));
@@ -49,6 +53,9 @@ absl::Status RemoveStaleSocket(const std::string& path) {
   return FailedPrecondition("cannot replace the socket {}: {}", path, std::strerror(errno));
 }
 
+// Returns a listening socket at the path, with the mode and group of the options. Fails with
+// FAILED_PRECONDITION, or with INTERNAL if there is no socket. Requires that the path fits into
+// sun_path.
 absl::StatusOr<UniqueFd> Bind(const TapServer::Options& options) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;

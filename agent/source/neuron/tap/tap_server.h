@@ -19,9 +19,12 @@ class TapServer {
  public:
   struct Options {
     std::string path;
-    mode_t mode = 0660;  // of the socket: who may connect
-    int group = -1;      // that owns it; -1: the agent's own
+    // The permissions of the socket: who may connect.
+    mode_t mode = 0660;
+    // The group that owns the socket; -1: the agent's own.
+    int group = -1;
   };
+  // Takes a connected, non-blocking socket.
   using Accepted = std::function<void(UniqueFd socket)>;
 
   // Starts to listen. The directory is created if it does not exist (one level). A socket that an
@@ -34,6 +37,7 @@ class TapServer {
                                                            TaskRunner& runner,
                                                            std::function<bool()> may_accept,
                                                            Accepted accepted);
+  // Stops listening and removes the socket file; the lock is released.
   ~TapServer();
   TapServer(const TapServer&) = delete;
   TapServer& operator=(const TapServer&) = delete;
@@ -41,17 +45,21 @@ class TapServer {
  private:
   TapServer(std::string path, UniqueFd lock, UniqueFd socket, TaskRunner& runner,
             std::function<bool()> may_accept, Accepted accepted);
+  // Accepts when a connection is waiting.
   void Watch();
   // Stops accepting for a second.
   void Pause();
+  // Accepts the connections that wait, up to a limit for each turn.
   void AcceptAll();
 
   const std::string path_;
+  // Holds the lock file open and locked for as long as this agent listens.
   const UniqueFd lock_;
   const UniqueFd socket_;
   TaskRunner& runner_;
   const std::function<bool()> may_accept_;
   const Accepted accepted_;
+  // Cancels the end of a pause when the server is destroyed.
   WeakTasks weak_tasks_;
 };
 

@@ -17,22 +17,25 @@ constexpr int kMessagesPerTurn = 64;
 constexpr uint32_t kReportBurst = 200;
 constexpr uint64_t kReportPeriodNs = 20'000'000;
 
+// Returns the header of a message that is `length` bytes long with its header.
 TapMessageHeader MakeHeader(TapMessageType type, size_t length) {
   return {kTapMessageMagic, kTapProtocolVersion, static_cast<uint16_t>(type),
           static_cast<uint32_t>(length), 0};
 }
 
+// Returns the bytes of a message, which is a plain struct without padding.
 template <typename Message>
 std::string Encode(const Message& message) {
   return {reinterpret_cast<const char*>(&message), sizeof message};
 }
 
+// Any 16 bytes are an id, so this cannot fail.
 CaptureId ToCaptureId(const uint8_t (&bytes)[kTapCaptureIdBytes]) {
   return *CaptureId::FromBytes({reinterpret_cast<const char*>(bytes), sizeof bytes});
 }
 
-// Checks for the kind of socket that a tap makes. For other descriptors, such as a file of FUSE, it
-// is not known what reading does.
+// Returns whether the descriptor is the kind of socket that a tap makes for wake-ups. For others,
+// such as a file of FUSE, it is not known what reading does.
 bool IsPacketSocket(int fd) {
   const auto is = [fd](int option, int wanted) {
     int value = 0;
@@ -42,6 +45,7 @@ bool IsPacketSocket(int fd) {
   return is(SO_DOMAIN, AF_UNIX) && is(SO_TYPE, SOCK_SEQPACKET);
 }
 
+// Returns who connected, as the kernel recorded it at connect(2); nothing if it cannot be read.
 std::optional<ucred> ReadPeer(int socket) {
   ucred peer = {};
   socklen_t size = sizeof peer;
@@ -85,6 +89,8 @@ void TapSession::OnReadable() {
   }
 }
 
+// One packet is one message; of one that is longer than the protocol allows, only the beginning
+// arrives.
 absl::StatusOr<bool> TapSession::ReadMessage() {
   alignas(TapHello) char data[kTapMessageBytesMax];
   PeerMessage message = ReceivePeerMessage(socket_.get(), data, closer_);
@@ -162,6 +168,7 @@ absl::Status TapSession::TakeReport(const char* data, size_t size) {
       status.detail_bytes > kTapStatusDetailBytesMax) {
     return InvalidArgument("the tap's STATUS has a text of {} bytes", status.detail_bytes);
   }
+  // Values that this agent does not know are passed on; the listener treats them as such.
   TapReport report;
   report.state = static_cast<TapState>(status.state);
   report.result = static_cast<TapResult>(status.result);
@@ -173,6 +180,7 @@ absl::Status TapSession::TakeReport(const char* data, size_t size) {
   return absl::OkStatus();
 }
 
+// Whole periods are granted and the rest of the time is kept, so the rate is exact in the long run.
 bool TapSession::TakeToken() {
   const uint64_t now_ns = clock_.MonotonicNs();
   const uint64_t earned = (now_ns - tokens_ns_) / kReportPeriodNs;
@@ -197,6 +205,7 @@ absl::Status TapSession::SendStart(const TapStartOrder& order) {
     names += name;
     names += '\0';
   }
+  // A START has the fixed part and then the names, each with its NUL.
   TapStart start = {};
   const size_t size = sizeof start + names.size();
   // MakeStartOrder avoids this by leaving the filtering to the agent.

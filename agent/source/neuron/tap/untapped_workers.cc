@@ -14,6 +14,7 @@
 namespace neurontrace {
 namespace {
 
+// The names that the tap itself uses: its variable, its default path and its file.
 constexpr std::string_view kSocketVariable = "NEURONTRACE_AGENT_SOCKET";
 constexpr std::string_view kDefaultSocket = "/run/neurontrace/agent.sock";
 constexpr std::string_view kPreloadVariable = "LD_PRELOAD";
@@ -21,16 +22,18 @@ constexpr std::string_view kTapName = "libneurontrace_tap.so";
 constexpr size_t kShownVariableBytesMax = 256;  // of a value that a process set
 constexpr size_t kPreloadAncestorsMax = 8;      // whose environments are read
 
+// Returns whether a description of a worker needs this variable.
 bool IsWanted(std::string_view name) {
   return IsJobVariable(name) || name == kSocketVariable || name == kPreloadVariable;
 }
 
+// Returns the value of the variable; empty if it is not set.
 std::string_view VariableOf(const Environment& environment, std::string_view name) {
   const auto found = environment.find(name);
   return found == environment.end() ? std::string_view() : std::string_view(found->second);
 }
 
-// A value as a process set it, for people.
+// Returns a value that a process set in a form for people: printable and cut.
 std::string Shown(std::string_view value) { return CleanText(value, kShownVariableBytesMax); }
 
 // Returns whether a socket in the network namespace of process `who` is bound to `path`, by the
@@ -64,6 +67,7 @@ void UntappedWorkers::After(uint64_t delay_ns) {
   runner_.PostDelayedTask(weak_tasks_.Wrap([this] { Look(); }), delay_ns);
 }
 
+// A round is split into steps, so that the sequence is free in between.
 void UntappedWorkers::Look() {
   const bool over = processes_.Look(clock_.MonotonicNs());
   if (over) TakeRound();
@@ -90,12 +94,14 @@ bool UntappedWorkers::LooksElsewhere(uint32_t pid) const {
 }
 
 void UntappedWorkers::TakeRound() {
+  // First: which processes there are, and whose tap has connected.
   const std::vector<RuntimeProcesses::Process> found =
       processes_.Find([this](uint32_t pid, uint64_t start) {
         const bool here = has_worker_(pid, start);
         if (here) had_tap_.insert({pid, start});
         return here;
       });
+  // Second: each is described once, and again when its tap was loaded meanwhile.
   std::map<ProcessKey, Listed> before = std::exchange(workers_, {});
   for (const RuntimeProcesses::Process& process : found) {
     if (!IsListed(process) || workers_.size() >= limits::kWorkersPerAgentMax) continue;
@@ -113,6 +119,7 @@ void UntappedWorkers::TakeRound() {
     listener_.OnWorker(*worker);
     for (const auto& [id, spec] : captures_) Refuse(id, spec, *worker);
   }
+  // Third: what is left of the last round is gone, or has a tap now.
   for (const auto& [key, listed] : before) {
     // The tap of one that has connected speaks for it under the same identity.
     if (listed.info && !has_worker_(key.first, key.second)) {
@@ -135,6 +142,8 @@ bool UntappedWorkers::IsAnotherAgents(const RuntimeProcesses::Process& process,
           IsBound(options_.proc_root, std::to_string(process.pid), path));
 }
 
+// The identity is the one that its tap would get, so that a worker which connects later is the same
+// one.
 std::optional<WorkerInfo> UntappedWorkers::Describe(
     const RuntimeProcesses::Process& process) const {
   const ProcessWords words = ReadProcessWords(options_.proc_root, process.pid, IsWanted);
@@ -158,6 +167,8 @@ std::optional<WorkerInfo> UntappedWorkers::Describe(
   return info;
 }
 
+// In order of certainty: a path that cannot work, a path where this agent is not, and otherwise the
+// reasons that remain.
 void UntappedWorkers::ExplainTap(const ProcessWords& words, WorkerInfo& info) const {
   const std::string_view given = VariableOf(words.environment, kSocketVariable);
   const std::string_view socket = given.empty() ? kDefaultSocket : given;
@@ -187,6 +198,7 @@ void UntappedWorkers::ExplainTap(const ProcessWords& words, WorkerInfo& info) co
   }
 }
 
+// In order of certainty, by what LD_PRELOAD of the process and of its ancestors shows.
 std::string UntappedWorkers::ExplainNoTap(const ProcessWords& words, uint32_t pid) const {
   const std::string_view preload = VariableOf(words.environment, kPreloadVariable);
   if (preload.find(kTapName) != std::string_view::npos) {
@@ -221,6 +233,7 @@ std::string UntappedWorkers::ExplainNoTap(const ProcessWords& words, uint32_t pi
       options_.tap_library);
 }
 
+// Sets `preload` to that ancestor's value. Reads the environments of a few ancestors only.
 uint32_t UntappedWorkers::AncestorWithTap(uint32_t pid, std::string& preload) const {
   const auto is_preload = [](std::string_view name) { return name == kPreloadVariable; };
   std::vector<uint32_t> ancestors = processes_.AncestorsOf(pid);
@@ -239,6 +252,7 @@ void UntappedWorkers::ApplyOrder(const SourceOrder& order) {
   using Kind = SourceOrder::Kind;
   const bool is_new_here =
       order.kind == Kind::kStart || order.kind == Kind::kArm || order.kind == Kind::kJoin;
+  // A capture that is known has its workers refused already.
   if (!is_new_here || !captures_.emplace(order.capture_id, order.spec).second) return;
   for (const auto& [key, listed] : workers_) {
     if (listed.info) Refuse(order.capture_id, order.spec, *listed.info);

@@ -34,17 +34,22 @@ class UntappedWorkers final : public Source {
 
   struct Options {
     std::string instance_id;
-    std::string boot_id;      // empty: the kernel's
-    std::string socket;       // of this agent: workers that look for another one are not its own
-    std::string tap_library;  // path for people to load
+    // Empty: the kernel's.
+    std::string boot_id;
+    // The path of this agent's socket. A worker that looks for another agent's is not its own.
+    std::string socket;
+    // The path of the tap, for texts that say how to load it.
+    std::string tap_library;
     std::string proc_root = "/proc";
-    bool with_arguments = false;  // whether whole command lines are reported
+    // Whether whole command lines are reported, and not only their first word.
+    bool with_arguments = false;
   };
   // `has_worker` returns whether a worker with a tap has this pid and start time. All arguments but
   // the options outlive this.
   UntappedWorkers(Options options, TaskRunner& runner, const Clock& clock, SourceListener& listener,
                   std::function<bool(uint32_t, uint64_t)> has_worker);
 
+  // The number of processes that the last round listed, including those of other agents.
   size_t size() const { return workers_.size(); }
 
   // Source
@@ -58,6 +63,7 @@ class UntappedWorkers final : public Source {
  private:
   using ProcessKey = std::pair<uint32_t, uint64_t>;  // pid, start time
 
+  // Runs Look after the delay.
   void After(uint64_t delay_ns);
   // One step of a round.
   void Look();
@@ -87,15 +93,22 @@ class UntappedWorkers final : public Source {
   const Clock& clock_;
   SourceListener& listener_;
   const std::function<bool(uint32_t, uint64_t)> has_worker_;
+  // When this agent started, monotonic.
   const uint64_t started_ns_;
 
+  // Finds the processes, in rounds of short steps.
   RuntimeProcesses processes_;
   struct Listed {
-    std::optional<WorkerInfo> info;  // nothing: another agent's
-    bool has_tap = false;            // when it was described
+    // What was reported of it; nothing if another agent is responsible for it.
+    std::optional<WorkerInfo> info;
+    // Whether the tap was loaded when it was described.
+    bool has_tap = false;
   };
+  // The result of the last round.
   std::map<ProcessKey, Listed> workers_;
-  std::set<ProcessKey> had_tap_;  // of the processes at hand: whose tap was here once
+  // Living processes whose tap has been connected to this agent at least once.
+  std::set<ProcessKey> had_tap_;
+  // Captures that run or are armed, in which new workers are refused.
   std::map<CaptureId, CaptureSpec> captures_;
   WeakTasks weak_tasks_;
 };

@@ -12,9 +12,12 @@ namespace neurontrace {
 namespace {
 
 constexpr size_t kEventTypeBytesMax = limits::kIdentityStringBytesMax;
+// Prefixes of keys (docs/formats/tap_buffer.md lists them); the name of a variable or the number of
+// a core follows.
 constexpr std::string_view kEnvironmentPrefix = "env.";
 constexpr std::string_view kCommunicatorPrefix = "communicator.";
 
+// Parses a number that is the whole text; returns nothing for any other text.
 template <typename Number>
 std::optional<Number> ParseNumber(std::string_view text) {
   Number number = 0;
@@ -23,6 +26,7 @@ std::optional<Number> ParseNumber(std::string_view text) {
   return number;
 }
 
+// Removes the text up to the separator, and the separator, from `text`; returns that text.
 std::string_view TakeWord(std::string_view& text, char separator) {
   const size_t end = text.find(separator);
   const std::string_view word = text.substr(0, end);
@@ -30,6 +34,7 @@ std::string_view TakeWord(std::string_view& text, char separator) {
   return word;
 }
 
+// Adds the ranks that a call for `core` stated, a number or "any". Ignores invalid values.
 void AddCommunicator(std::string_view core, std::string_view value, WorkerFacts& facts) {
   const auto id = ParseNumber<int64_t>(TakeWord(value, ' '));
   const auto count = ParseNumber<int64_t>(TakeWord(value, ' '));

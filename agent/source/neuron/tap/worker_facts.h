@@ -27,16 +27,24 @@ std::string ReportedCommand(std::string_view command_line, bool with_arguments);
 
 // A worker's facts as its tap wrote them, parsed. A plain value.
 struct WorkerFacts {
+  // The command line, or the executable if there is none; not cut yet.
   std::string command;
-  std::string job;                  // empty where nothing names one
+  // The job's name; empty where nothing names one.
+  std::string job;
   std::vector<KeyValue> job_facts;  // as WorkerInfo has them
   std::string runtime_version;
-  std::string detail;                    // what is wrong there, for people
-  std::vector<std::string> event_types;  // that the runtime knows; empty: not known yet
-  uint32_t visible_cores = 0;            // 0: not known yet
-  bool runtime_known = false;            // read, and written while the runtime was initialised
+  // What is wrong with the tap or the runtime, for people.
+  std::string detail;
+  // The event types that the runtime knows; empty: not known yet.
+  std::vector<std::string> event_types;
+  // Logical cores of the process; 0: not known yet.
+  uint32_t visible_cores = 0;
+  // True if the facts were written while the runtime was initialised.
+  bool runtime_known = false;
+  // The variables that the tap passes on.
   Environment environment;
-  uint32_t environment_left_out = 0;                   // variables that were too long for the tap
+  // How many variables were too long for the tap.
+  uint32_t environment_left_out = 0;
   std::map<uint32_t, CommunicatorFact> communicators;  // by nc_idx
   friend bool operator==(const WorkerFacts&, const WorkerFacts&) = default;
 };

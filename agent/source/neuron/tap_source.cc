@@ -11,18 +11,22 @@ namespace neurontrace {
 namespace {
 
 constexpr uint64_t kFirstTickNs = 200'000'000;
+// Wake-ups that are read at once; a tap that floods its socket gets no more of a turn.
 constexpr int kWakesPerTurn = 16;
 
 // Returns whether a user with `own` of the `used` entries may have one more of `max`. A user alone
 // can take half, each further one half of the rest, so that one user cannot lock out the others.
 bool HasShare(size_t own, size_t used, size_t max) { return used < max && own < max - used; }
 
+// Names the user in messages.
 std::string WordsOf(std::optional<uid_t> user) {
   return user ? fmt::format("user {}", *user) : "an unknown user";
 }
 
-constexpr uint64_t kExecutionsNs = 100'000'000;  // between reports of how far cores are
-constexpr uint64_t kTapsFirstNs = 10'000'000;  // behind a moment at which taps begin by themselves
+// The interval of reports of how far cores are, in captures by execution.
+constexpr uint64_t kExecutionsNs = 100'000'000;
+// How long after a moment the agent checks on its workers; their taps begin by themselves before.
+constexpr uint64_t kTapsFirstNs = 10'000'000;
 
 // A worker's share of one turn, so that turns stay short; they follow each other while there is
 // more.
@@ -31,7 +35,9 @@ constexpr size_t kBytesPerWorker = 2u << 20;
 // wake the agent meanwhile, which saves a system call for each write.
 constexpr uint64_t kBusyPauseNs = 10'000'000;
 constexpr uint64_t kTickNs = 200'000'000;
+// A connection without a greeting is closed after this time, as it takes a place from others.
 constexpr uint64_t kGreetingPatienceNs = 10'000'000'000;
+// Workers that ended and whose contradictions are remembered.
 constexpr size_t kDepartedMax = 256;
 
 }  // namespace
@@ -106,6 +112,8 @@ size_t TapSource::WorkersOf(std::optional<uid_t> user) const {
                                            [&](const auto& w) { return w->user() == user; }));
 }
 
+// A worker is known by its memory file, which the kernel identifies, and not by what the tap
+// claims.
 absl::StatusOr<TapWorker*> TapSource::FindOrAddWorker(TapSession& session,
                                                       const TapGreeting& greeting) {
   ASSIGN_OR_RETURN(std::unique_ptr<TapBufferReader> reader,
@@ -121,6 +129,7 @@ absl::StatusOr<TapWorker*> TapSource::FindOrAddWorker(TapSession& session,
     return ResourceExhausted("{} already has {} workers of {} in total", WordsOf(user),
                              WorkersOf(user), workers_.size());
   }
+  // A new file: a process that is not known, or a known one with a new tap.
   const PeerIdentity peer =
       IdentifyPeer(proc_, static_cast<uint32_t>(session.peer().pid), greeting.claimed_pid,
                    greeting.process_start_ticks, reader->inode());
@@ -188,6 +197,8 @@ void TapSource::CloseConnection(TapSession& session) {
   connections_.erase(found);
 }
 
+// One wake-up asks for everything in the buffer, so the socket is emptied and its contents are
+// ignored.
 void TapSource::OnWake(TapSession* session) {
   Connection& connection = connections_.at(session);
   char data[64];
@@ -206,6 +217,7 @@ void TapSource::OnWake(TapSession* session) {
   ScheduleTurn(0);
 }
 
+// Requires an order with a spec. A known capture keeps its plan, as orders for it repeat the spec.
 TapSource::Capture& TapSource::AddCapture(const SourceOrder& order) {
   auto [entry, is_new] = captures_.try_emplace(order.capture_id);
   Capture& capture = entry->second;
@@ -270,6 +282,7 @@ bool TapSource::MayReturn(const WorkerIdentity& worker) const {
 // find this agent.
 void TapSource::EndOrphans(Capture& capture) {
   capture.awaits_workers = false;
+  // One status for each worker, with the sums over its streams.
   std::map<WorkerIdentity, CaptureWorkerStatus> lost;
   for (StreamCursor& cursor : capture.cursors) {
     const StreamIdentity& stream = cursor.stream;
@@ -294,6 +307,7 @@ void TapSource::EndOrphans(Capture& capture) {
       }
       continue;
     }
+    // The stream continues where the store ends, with a loss of unknown size and nothing else.
     auto writer = std::make_unique<StreamWriter>(capture.plan.id, stream, clock_,
                                                  shared_.streams.sink, metrics_);
     writer->Resume(resumed);
@@ -369,6 +383,7 @@ void TapSource::SetMoment(Capture& capture, const CaptureBegin& begin, bool join
   }
 }
 
+// Has no effect on a capture that is unknown here, such as one without events of the runtime.
 void TapSource::Begin(const CaptureId& capture_id, const CaptureBegin& begin) {
   const auto found = captures_.find(capture_id);
   if (found == captures_.end()) return;
@@ -380,6 +395,7 @@ void TapSource::Begin(const CaptureId& capture_id, const CaptureBegin& begin) {
   JoinAll(capture, false);
 }
 
+// As Start, but in a capture that has begun elsewhere, so whoever begins now is late.
 void TapSource::Join(const SourceOrder& order) {
   const CaptureBegin begin = order.begin.value_or(CaptureBegin());
   Capture& capture = AddCapture(order);
@@ -398,12 +414,14 @@ void TapSource::Start(const SourceOrder& order) {
   if (!capture.stopping) JoinAll(capture, false);
 }
 
+// Only workers that record the capture or have streams of it take part (JoinIfMatching).
 void TapSource::Continue(const SourceOrder& order) {
   Capture& capture = AddCapture(order);
   capture.unconfirmed = true;
   JoinAll(capture, false);
 }
 
+// Only workers with streams of the capture, or a tap that records it, take part, to end them.
 void TapSource::Finish(const SourceOrder& order) {
   Capture& capture = AddCapture(order);
   capture.unconfirmed = false;
@@ -433,6 +451,7 @@ void TapSource::JoinIfMatching(TapWorker& worker, Capture& capture, bool late) {
   // A worker without a part in such a capture stays without one.
   const bool begins_nothing = capture.stopping || capture.unconfirmed;
   if (is_new && (begins_nothing || !worker.Matches(capture.plan.spec))) return;
+  // Also for workers that take part already: cursors, moment or executions may be new.
   worker.Join(capture.plan, capture.cursors,
               {.confirmed = !capture.unconfirmed,
                .arm = capture.arming,
@@ -472,6 +491,7 @@ void TapSource::Stop(const CaptureId& capture_id, uint64_t host_raw_ns) {
   if (found == captures_.end() || found->second.stopping) return;
   found->second.stopping = true;
   const HostInstant now = options_.read_host_instant();
+  // Taps stop by themselves at the moment; the agent checks on them then.
   const PlannedMoment moment = PlanMoment(host_raw_ns, now);
   const bool waits = moment.monotonic_ns > now.monotonic_ns;
   for (const auto& worker : workers_) worker->Stop(capture_id, waits ? moment.monotonic_ns : 0);
@@ -533,6 +553,9 @@ std::map<uint32_t, TapWorker::Load> TapSource::loads() const {
   return loads;
 }
 
+// Each worker gets a share of the turn. A further turn follows at once while a share was not
+// enough, and after a pause while anything was read; otherwise the taps are asked to wake the
+// agent.
 void TapSource::Turn() {
   turn_scheduled_ = false;
   bool more = false;
@@ -565,6 +588,7 @@ void TapSource::Turn() {
   if (any) ScheduleTurn(kBusyPauseNs);
 }
 
+// Ranks are resolved before selections are compared, which may depend on them.
 void TapSource::Tick() {
   After(kTickNs, &TapSource::Tick);
   DropSilentConnections();

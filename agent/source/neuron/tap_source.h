@@ -44,9 +44,12 @@ class CountingSink final : public ChunkSink {
 
 // A worker whose buffer has something to be read.
 struct WaitingReader {
-  size_t index = 0;         // whose
-  uint64_t ns_to_full = 0;  // until what it is read from is full
-  uint64_t last_turn = 0;   // in which it was read
+  // The worker's place in workers_.
+  size_t index = 0;
+  // The time in ns until its buffer is full.
+  uint64_t ns_to_full = 0;
+  // The turn in which it was last read.
+  uint64_t last_turn = 0;
 };
 
 // Returns the order of reading in turn number `turn`. Buffers that will be full soonest come first,
@@ -89,15 +92,20 @@ class TapSource final : public Source, private TapSession::Listener {
 
   struct Options {
     TapServer::Options server;
+    // The id of this agent, which is part of each stream's identity.
     std::string agent_id;
+    // The instance and the boot that workers are identified by; an empty boot id means the
+    // kernel's.
     std::string instance_id;
-    std::string boot_id;  // empty: the kernel's
+    std::string boot_id;
     std::string proc_root = "/proc";
-    bool with_arguments = false;  // whether whole command lines are reported
+    // Whether whole command lines are reported, and not only their first word.
+    bool with_arguments = false;
     // The clocks of this host and the users behind sockets; tests replace them.
     std::function<HostInstant()> read_host_instant = ReadHostInstant;
     std::function<uint64_t()> read_thread_cpu_ns = ReadThreadCpuNs;
     std::function<std::optional<uid_t>(int socket)> read_peer_user = TapSession::ReadPeerUser;
+    // Threads of the PeerCloser; 0: descriptors are closed at once.
     size_t closer_threads = limits::kPeerCloserThreadsMax;
   };
   // All references outlive the source. `ranks` is called on the sequence.
@@ -132,7 +140,7 @@ class TapSource final : public Source, private TapSession::Listener {
   // Takes a connection, as if a tap had connected. Public for tests.
   void AddConnection(UniqueFd socket);
 
-  // Source
+  // Source. What prevents a worker from recording is reported as its state.
   void ApplyOrder(const SourceOrder& order) override;
   void Stop(const CaptureId& capture_id, uint64_t host_raw_ns) override;
   bool IsFinished(const CaptureId& capture_id) const override;
@@ -145,19 +153,26 @@ class TapSource final : public Source, private TapSession::Listener {
   struct Connection {
     std::unique_ptr<TapSession> session;
     TapWorker* worker = nullptr;
+    // Watched for wake-ups of the tap; closed if the tap misuses it.
     PeerFd wake;
+    // The user who connected, by the kernel; nothing: not known.
     std::optional<uid_t> user;
   };
   // One capture that this source has a part in.
   struct Capture {
     CapturePlan plan;
+    // What the store has of this agent's streams. A stream that was ended here is marked as ended.
     std::vector<StreamCursor> cursors;
-    bool unconfirmed = false;             // of the agent before this one: nothing is begun
-    bool arming = false;                  // nothing is begun before an order to begin
-    std::optional<PlannedMoment> moment;  // once it is to begin
+    // Continued from the agent before this one: nothing is begun until the aggregator confirms it.
+    bool unconfirmed = false;
+    // Nothing is begun before an order to begin.
+    bool arming = false;
+    // When it begins or has begun; nothing before that is known.
+    std::optional<PlannedMoment> moment;
     ExecutionBounds executions;
     bool stopping = false;
-    bool awaits_workers = false;  // stopping, and workers with streams may yet come back
+    // True while it is stopping and workers with streams in the store may still come back.
+    bool awaits_workers = false;
     // Streams of workers that are not there any more, to be ended.
     std::vector<std::unique_ptr<StreamWriter>> orphans;
   };
@@ -183,9 +198,13 @@ class TapSource final : public Source, private TapSession::Listener {
   // Has the worker take part if the capture selects it or has streams of it. `late`: the worker or
   // this agent learned of it after others had begun.
   void JoinIfMatching(TapWorker& worker, Capture& capture, bool late);
+  // Has every worker take part that has to; see JoinIfMatching.
   void JoinAll(Capture& capture, bool late);
+  // Does the same for workers whose description has changed since the last call.
   void JoinWhatChanged();
+  // Has every worker send its tap the commands that are due.
   void TellTaps();
+  // Reports how far captures by execution have come, and repeats that while there are any.
   void ReportExecutions();
   // Ends what the worker's tap records if no capture of the aggregator's list wants it.
   void ForgetStranger(TapWorker& worker);
@@ -194,22 +213,32 @@ class TapSource final : public Source, private TapSession::Listener {
   bool MayReturn(const WorkerIdentity& worker) const;
   // Ends streams of workers that will not return.
   void EndOrphans(Capture& capture);
+  // Destroys the session; its worker continues without a connection.
   void CloseConnection(TapSession& session);
+  // Return how many connections or workers the user has.
   size_t ConnectionsOf(std::optional<uid_t> user) const;
   size_t WorkersOf(std::optional<uid_t> user) const;
+  // Empties the wake socket, and has the buffers read.
   void OnWake(TapSession* session);
 
+  // Posts a turn unless one is posted; that one is not brought forward.
   void ScheduleTurn(uint64_t delay_ns);
   // Reads a share of every buffer that has something, then schedules itself while data comes.
   void Turn();
+  // Returns the workers with something to be read, in ReadingOrder.
   std::vector<TapWorker*> WorkersToRead();
   // Every 200 ms: everything that depends on time rather than on a message.
   void Tick();
+  // Closes connections that have sent no greeting for too long.
   void DropSilentConnections();
+  // Resolves the ranks of all workers together if anything that they depend on has changed.
   void ResolveRanks();
   std::vector<bool> FindPlaceable() const;
+  // Drops departed workers that ran beside none of the present ones, and the oldest beyond a limit.
   void ForgetDeparted();
+  // Destroys the workers that are gone and delivered.
   void RemoveDoneWorkers();
+  // Calls the member on the sequence after the delay, unless the source is destroyed by then.
   void After(uint64_t delay_ns, void (TapSource::*member)());
 
   const Options options_;
@@ -218,12 +247,14 @@ class TapSource final : public Source, private TapSession::Listener {
   const Clock& clock_;
   AgentSourceMetrics& metrics_;
   const RankResolver ranks_;
+  // Takes the chunks of previews.
   CountingSink counting_sink_;
   PeerCloser closer_;
   TapWorker::Shared shared_;
   std::string boot_id_;
   const uint64_t started_ns_;
-  bool all_told_ = false;  // by the aggregator, which captures this agent has a part in
+  // True once the aggregator has listed the captures that this agent has a part in.
+  bool all_told_ = false;
 
   std::unique_ptr<TapServer> server_;
   std::map<TapSession*, Connection> connections_;
@@ -232,11 +263,13 @@ class TapSource final : public Source, private TapSession::Listener {
   // contradicted.
   std::vector<RankFacts> departed_;
   std::map<CaptureId, Capture> captures_;
+  // The number of the last turn; each makes one reading order.
   uint64_t turn_ = 0;
   bool turn_scheduled_ = false;
   bool membership_changed_ = false;
   bool executions_scheduled_ = false;
-  std::map<const TapWorker*, uint64_t> info_seen_;  // versions
+  // The info_version of each worker when JoinWhatChanged last compared it.
+  std::map<const TapWorker*, uint64_t> info_seen_;
   WeakTasks weak_tasks_;
 };
 

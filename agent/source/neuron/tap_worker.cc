@@ -16,6 +16,7 @@ namespace {
 
 // How long a dead worker's records wait for the aggregator to announce their capture.
 constexpr uint64_t kDeadRecordsPatienceNs = 300'000'000'000;
+// Captures that are over and remembered; beyond, the oldest is dropped.
 constexpr size_t kForgottenMax = 64;
 
 // A tap that lost its connection comes back within this time if its process lives.
@@ -23,10 +24,12 @@ constexpr uint64_t kReconnectPatienceNs = 12'000'000'000;
 // The part of the ring that may be kept although it is durable, so that an agent that restarts
 // learns what the tap refused of no core in particular.
 constexpr uint64_t kKeptRingPart = 8;
-// The agent's note in the shared buffer (docs/formats/tap_buffer.md).
+// The agent's note in the shared buffer (docs/formats/tap_buffer.md): one more than the place in
+// the low bits, the checksum of the job's name in the high ones.
 constexpr uint64_t kPlaceMask = 0xffff;
 constexpr int kPlaceJobShift = 32;
 
+// Returns the state that is reported; kUnspecified for one of a newer tap.
 WorkerState ToWorkerState(TapState state) {
   switch (state) {
     case TapState::kNotInitialised:
@@ -94,6 +97,7 @@ TapWorker::TapWorker(Shared& shared, WorkerIdentity identity, Peer peer,
   RefreshFacts();
 }
 
+// Everything that the tap was told over an earlier connection counts as unknown to it.
 void TapWorker::Attach(TapSession& session, const TapGreeting& greeting) {
   session_ = &session;
   process_gone_ = false;
@@ -162,6 +166,7 @@ void TapWorker::SettlePrecedence() {
       capture->TakeBack();
     }
   }
+  // Commands come last, when it is settled who has the tap.
   for (const auto& [id, capture] : captures_) capture->TryStart(View());
 }
 
@@ -208,6 +213,7 @@ WorkerCapture* TapWorker::FindCapture(const CaptureId& capture_id) {
   return found == captures_.end() ? nullptr : found->second.get();
 }
 
+// A worker whose number of cores is not known yet may have any core.
 bool TapWorker::Matches(const CaptureSpec& spec) const {
   if (!spec.filter.include_neuron || !Selects(spec, MakeInfo())) return false;
   if (spec.selection.neuron_cores.empty() || facts_.visible_cores == 0) return true;
@@ -225,6 +231,7 @@ void TapWorker::Join(const CapturePlan& plan, const std::vector<StreamCursor>& c
         counts_only ? shared_.preview_streams : shared_.streams, shared_.listener, plan, identity_);
     TellRanks(capture->streams());
   }
+  // Before anything can begin: rows that the store has are passed over.
   capture->Resume(cursors);
   // One that is stopping has no moment any more, but executions that are still to be read.
   capture->streams().SetExecutions(joining.executions);
@@ -248,6 +255,8 @@ void TapWorker::Stop(const CaptureId& capture_id, uint64_t stop_at_ns) {
   SettlePrecedence();
 }
 
+// The id is remembered, so that records which the ring still has of it are dropped instead of
+// waiting.
 void TapWorker::Forget(const CaptureId& capture_id) {
   const WorkerCapture* capture = FindCapture(capture_id);
   if (capture != nullptr && !capture->ended() && session_ != nullptr) {
@@ -264,6 +273,7 @@ bool TapWorker::IsFinished(const CaptureId& capture_id) const {
   return found == captures_.end() || found->second->finished();
 }
 
+// The processor time of the agent's thread is the agent's part of the worker's cost.
 absl::StatusOr<bool> TapWorker::Read(size_t bytes) {
   if (broken_) return false;
   const uint64_t begin_ns = shared_.read_thread_cpu_ns();
@@ -285,6 +295,7 @@ absl::StatusOr<bool> TapWorker::ReadRecords(size_t bytes) {
     }
     const absl::StatusOr<bool> read = ReadOne();
     if (!read.ok()) {
+      // There is no way to find the next record after an invalid one.
       broken_ = true;
       for (const auto& [id, capture] : captures_) {
         capture->EndBecauseBroken(reader_->position(), std::string(read.status().message()));
@@ -325,6 +336,7 @@ void TapWorker::TakeRecord(const TapRecord& record) {
   reading_ = record.capture_id;
   const auto type = static_cast<TapRecordType>(record.type);
   if (type == TapRecordType::kLifecycle) {
+    // Shorter payloads of other versions leave the rest zero, here and in TakeTapLoss.
     TapLifecycle lifecycle = {};
     std::memcpy(&lifecycle, record.payload, std::min(sizeof lifecycle, record.payload_bytes));
     if (lifecycle.event == static_cast<uint32_t>(TapLifecycleEvent::kExit)) said_goodbye_ = true;
@@ -354,6 +366,7 @@ void TapWorker::TakeRecord(const TapRecord& record) {
   }
 }
 
+// The rows of a document reach the streams during Decode, between BeginDocument and EndDocument.
 void TapWorker::TakeDocument(const TapRecord& record, WorkerCapture& capture) {
   AgentSourceMetrics& metrics = shared_.streams.metrics;
   CaptureStreams& streams = capture.streams();
@@ -392,6 +405,7 @@ void TapWorker::TakeTapLoss(const TapRecord& record, WorkerCapture& capture) {
   capture.streams().TakeTapLoss(record, loss);
 }
 
+// Not before every capture is finished: streams would lose their receipts.
 bool TapWorker::done() const {
   if (!process_gone_ && !broken_) return false;
   if (session_ != nullptr) return false;
@@ -407,6 +421,8 @@ void TapWorker::Flush() {
   for (const auto& [id, capture] : captures_) capture->Flush(reader_->position());
 }
 
+// The process is checked before records are judged as the last ones, and memory is released after
+// the captures had their turn.
 void TapWorker::Tick() {
   if (!broken_) {
     RefreshFacts();
@@ -417,6 +433,7 @@ void TapWorker::Tick() {
   StopStrangers();
   SettlePrecedence();
   const uint64_t begin_ns = shared_.read_thread_cpu_ns();
+  // A process that is gone writes nothing more, so with an empty buffer its captures end.
   const bool drained = broken_ || !reader_->HasMore();
   for (const auto& [id, capture] : captures_) {
     if (process_gone_ && drained) capture->EndBecauseGone(reader_->position(), said_goodbye_);
@@ -451,6 +468,7 @@ TapWorker::Load TapWorker::load() const {
 void TapWorker::ObserveFilling() {
   const Clock& clock = shared_.streams.clock;
   const uint64_t deferred = reader_->deferred_fetches();
+  // Fetches that the tap put off since the last tick: its buffer has no room for another document.
   stalled_ = std::exchange(deferred_seen_, deferred) != deferred;
   const uint64_t written = reader_->write_position();
   const uint64_t before = std::exchange(written_seen_, written);
@@ -482,6 +500,7 @@ void TapWorker::TellRefusedRecords() {
   }
 }
 
+// A tap that does not stream fills nothing.
 uint64_t TapWorker::NsToBufferFull() const {
   if (broken_ || process_gone_ || tap_state_ != TapState::kStreaming) return FillRate::kUnknownNs;
   return buffer_fill_.NsToFull(0, reader_->free_bytes(), limits::kHeadroomMaxNs);
@@ -503,7 +522,7 @@ void TapWorker::RefreshFacts() {
   const uint64_t generation = reader_->facts_generation();
   if (generation == facts_generation_) return;
   absl::StatusOr<TapBufferReader::Facts> facts = reader_->ReadFacts();
-  if (!facts.ok()) return;  // written just now, or nonsense: looked at again when it changes
+  if (!facts.ok()) return;  // being written, or not valid: read again at the next call
   facts_generation_ = generation;
   WorkerFacts sorted = SortFacts(*facts);
   if (sorted == facts_) return;

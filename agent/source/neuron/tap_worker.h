@@ -50,10 +50,13 @@ class WorkerCost {
  private:
   static constexpr uint64_t kRecentNs = 1'000'000'000;
 
+  // Whether Observe was called, and the time and the tap's counter of the last call.
   bool seen_ = false;
   uint64_t seen_ns_ = 0;
   uint64_t tap_ns_ = 0;
+  // What tap and agent have cost so far, in ns of one processor.
   uint64_t core_ns_ = 0;
+  // Where the current measurement of `recent_` began.
   uint64_t marked_ns_ = 0;
   OverheadTotals marked_;
   std::optional<OverheadCost> recent_;
@@ -72,20 +75,25 @@ class TapWorker {
   // memory.
   struct Shared {
     StreamSetup streams;
-    StreamSetup preview_streams;  // whose chunks are only counted
+    // The setup of previews, whose chunks are only counted.
+    StreamSetup preview_streams;
     SourceListener& listener;
     const ProcFiles& proc;
     NrtEventDecoder decoder;
     RecordBuffer buffer;
     std::function<uint64_t()> read_thread_cpu_ns;
-    bool with_arguments = false;   // whether whole command lines are reported
-    WorkerWatch* watch = nullptr;  // null: nobody looks on
+    // Whether whole command lines are reported.
+    bool with_arguments = false;
+    // Null if nothing observes the workers' events.
+    WorkerWatch* watch = nullptr;
   };
 
   // What the kernel reported about the process that connected, beside the identity.
   struct Peer {
-    bool pid_claimed = false;   // it said nothing of that
-    std::optional<uid_t> user;  // nothing: not known
+    // The pid, the start time or both are the tap's own claim.
+    bool pid_claimed = false;
+    // Nothing: not known.
+    std::optional<uid_t> user;
     std::vector<uint32_t> ancestors = {};
   };
   // Takes the reader of the worker's buffer. No connection yet; Attach follows.
@@ -104,6 +112,7 @@ class TapWorker {
 
   // Sets the connection; `session` outlives the worker, or its Detach.
   void Attach(TapSession& session, const TapGreeting& greeting);
+  // The connection is gone. The worker continues to be read.
   void Detach();
   // Handles a message of the tap: an answer to a command, or a new state.
   void OnReport(const TapReport& report);
@@ -116,9 +125,13 @@ class TapWorker {
   // How a worker takes part in a capture. Unless `confirmed` by the aggregator, the tap gets no
   // command; without a moment the worker only reports whether it could begin.
   struct Joining {
+    // Whether the aggregator wants the capture.
     bool confirmed = false;
+    // Whether it is to report if it could begin.
     bool arm = false;
+    // When it begins; nothing before that is known.
     std::optional<PlannedMoment> moment;
+    // Whether it was told to begin after others had begun.
     bool late = false;
     ExecutionBounds executions;
   };
@@ -134,7 +147,9 @@ class TapWorker {
   bool ReportExecutions();
   // Stops the tap if it still runs the capture, and drops its streams.
   void Forget(const CaptureId& capture_id);
+  // Returns whether the capture selects this worker, as far as it is known by now.
   bool Matches(const CaptureSpec& spec) const;
+  // Returns true if it has no part in the capture, or that part is finished.
   bool IsFinished(const CaptureId& capture_id) const;
 
   // Reads about `bytes` of the buffer; returns true if there is more to read at once. Stops early
@@ -186,27 +201,37 @@ class TapWorker {
   bool done() const;
 
  private:
+  // Reads until the share is used, the queue is full, a record has to wait, or nothing is left.
   absl::StatusOr<bool> ReadRecords(size_t bytes);
+  // Returns false if there is no record, or it has to wait.
   absl::StatusOr<bool> ReadOne();
+  // Hands the record to its capture. Records of unknown captures are counted and dropped.
   void TakeRecord(const TapRecord& record);
   void TakeDocument(const TapRecord& record, WorkerCapture& capture);
+  // Returns whether the watch wants the events of this document.
   bool IsWatched(const TapRecord& record, const WorkerCapture& capture);
   void TakeTapLoss(const TapRecord& record, WorkerCapture& capture);
   // Returns whether records of this capture have to stay unread until it is announced.
   bool MustWaitFor(const CaptureId& capture_id) const;
   WorkerCapture* FindCapture(const CaptureId& capture_id);
+  // Return and keep the worker's place among the cores of its job on this node.
   std::optional<uint32_t> RememberedPlace() const;
   void RememberPlace();
   void TellRanks(CaptureStreams& streams) const;
+  // Measures how fast the shared buffer and the runtime's rings fill.
   void ObserveFilling();
   void TellRefusedRecords();
+  // Reads the tap's facts again if they have changed.
   void RefreshFacts();
+  // Finds out whether the process has ended; only without a connection.
   void CheckLife();
   void ObserveCost();
+  // Measures the cost, and keeps each capture within its budget.
   void Govern();
   void StopStrangers();
   // Releases the part of the ring that is durable.
   void Commit();
+  // Reports the worker if its description has changed, and once that it is gone.
   void ReportInfo();
   WorkerInfo MakeInfo() const;
   // Suspends and resumes standing captures, then sends what is due.
@@ -225,20 +250,29 @@ class TapWorker {
 
   TapSession* session_ = nullptr;
   TapState tap_state_ = TapState::kNotInitialised;
-  CaptureId tap_capture_;  // that the tap runs, as far as it said
-  CaptureId reading_;      // of the last record: a snapshot, or what the tap ran before
+  // The capture that the tap runs, as far as it has reported; empty: none.
+  CaptureId tap_capture_;
+  // The capture of the last record: the tap may run another one by now.
+  CaptureId reading_;
+  // When the connection came or went, monotonic.
   uint64_t connection_changed_ns_ = 0;
   bool process_gone_ = false;
+  // The ring's memory was given back to the kernel.
   bool memory_released_ = false;
+  // The process exits in an orderly way, by its last record or the state of its tap.
   bool said_goodbye_ = false;
+  // The buffer is not valid; nothing is read from it any more.
   bool broken_ = false;
+  // The listener knows that the worker is gone.
   bool gone_reported_ = false;
 
   // Headroom, as of the last tick.
   uint64_t deferred_seen_;
-  uint64_t control_refused_seen_ = 0;  // by a tap without an agent: told when one is there
+  // Starts at 0: what a tap without an agent refused is reported when one is there.
+  uint64_t control_refused_seen_ = 0;
   uint64_t written_seen_;
-  bool stalled_ = false;  // the tap defers fetches because its buffer is full
+  // The tap defers fetches, because its buffer is full.
+  bool stalled_ = false;
   FillRate buffer_fill_;
   uint64_t last_turn_ = 0;
 
@@ -247,6 +281,7 @@ class TapWorker {
   std::optional<WorkerPod> pod_;
   RankResolution ranks_;
   bool ranks_changed_ = true;
+  // It took part in a resolution that could have given it a place.
   bool was_placeable_ = false;
   std::optional<WorkerInfo> reported_;
   uint64_t info_version_ = 0;
@@ -255,7 +290,9 @@ class TapWorker {
   HeldRings held_rings_;
 
   std::map<CaptureId, std::unique_ptr<WorkerCapture>> captures_;
+  // Captures that are over: records that the ring still has of them are dropped.
   std::set<CaptureId> forgotten_;
+  // The unknown capture whose record stopped the last reading.
   std::optional<CaptureId> blocked_on_;
 };
 

@@ -9,6 +9,7 @@
 namespace neurontrace {
 namespace {
 
+// Values of ShapeNote::selected.
 constexpr uint8_t kNotSelected = 1;
 constexpr uint8_t kSelected = 2;
 constexpr uint8_t kLeftOut = 3;  // by the level of fidelity
@@ -31,6 +32,8 @@ CaptureStreams::CaptureStreams(const StreamSetup& surroundings, const CaptureId&
       worker_(std::move(worker)),
       selection_(std::move(selection)) {}
 
+// Streams of other workers in the list are not of interest. After End, the others are ended at
+// once, so that the store learns of it.
 void CaptureStreams::Resume(const std::vector<StreamCursor>& cursors) {
   for (const StreamCursor& cursor : cursors) {
     if (cursor.stream.kind != StreamKind::kNeuronCore || cursor.stream.worker != worker_) continue;
@@ -55,6 +58,7 @@ void CaptureStreams::SetRankEvidence(uint32_t nc_idx, const std::vector<RankEvid
   cores_[slot]->of_ranks = SelectsRanks(slot);
 }
 
+// Sets evidence and remarks of the core as they are now; a chunk that is closed later has them.
 void CaptureStreams::TellRank(uint32_t slot, StreamWriter& writer) const {
   writer.SetRankEvidence(evidence_[slot]);
   for (const RemarkKind kind :
@@ -96,6 +100,7 @@ ExecutionProgress CaptureStreams::executions() const {
   return summary.progress();
 }
 
+// The last slot, that of no core, has no executions of its own.
 bool CaptureStreams::AnyPassing() const {
   return !selection_.by_execution ||
          std::any_of(cores_.begin(), cores_.end() - 1,
@@ -107,6 +112,7 @@ CaptureStreams::Core& CaptureStreams::CoreAt(uint32_t slot) {
   // Streams are opened with their first event, so idle cores cost nothing.
   if (core != nullptr) return *core;
   core = std::make_unique<Core>(selection_.by_execution);
+  // Everything that was said about all cores, or about this one before it was open, is applied now.
   core->gate.SetBounds(executions_);
   core->of_ranks = SelectsRanks(slot);
   if (selection_.collected) core->gaps.BeginAnywhere();
@@ -119,6 +125,7 @@ CaptureStreams::Core& CaptureStreams::CoreAt(uint32_t slot) {
   };
   core->writer = std::make_unique<StreamWriter>(capture_id_, stream, surroundings_.clock,
                                                 surroundings_.sink, surroundings_.metrics);
+  // The store has a part of the stream already, from an earlier run of this agent.
   if (const auto cursor = cursors_.find(slot); cursor != cursors_.end()) {
     core->writer->Resume(cursor->second);
     if (EventsRead(cursor->second) > 0) {
@@ -171,6 +178,7 @@ void CaptureStreams::TakeTapLoss(const TapRecord& record, const TapLoss& loss) {
   Core& core = CoreAt(record.nc_idx);
   core.fetch_failed = core.fetch_failed || loss.failed_fetches > 0;
   if (events == 0) return;
+  // The tap counted them: a loss of a known number, whatever the sequence shows.
   core.first_timestamp_ns = loss.first_realtime_ns;
   core.last_timestamp_ns = loss.last_realtime_ns;
   TellLoss(core, record.position,
@@ -191,6 +199,7 @@ void CaptureStreams::BeginDocument(const TapRecord& record) {
   touched_.clear();
 }
 
+// Also called for events that are filtered later: gaps are found in the numbers of all events.
 CaptureStreams::Core& CaptureStreams::Touch(uint32_t nc_idx, const EventFields& fields,
                                             uint32_t present) {
   const uint32_t slot = SlotOf(nc_idx);
@@ -219,6 +228,7 @@ CaptureStreams::Core& CaptureStreams::Touch(uint32_t nc_idx, const EventFields& 
   return core;
 }
 
+// The note is made once for each shape, and again after the fidelity changed, which clears all.
 const CaptureStreams::ShapeNote& CaptureStreams::NoteOf(const CachedShape& shape) {
   // The cache was emptied, and numbers mean other shapes.
   if (shape_generation_ != shape.generation) {
@@ -261,6 +271,8 @@ void CaptureStreams::OnEvent(const NrtEvent& event) {
     AgentSourceMetrics::Add(surroundings_.metrics.events_filtered);
     return;
   }
+  // Events outside the executions, ranks or window of the capture, and those omitted for its
+  // budget, are rows that are passed over.
   const bool within = !window_ || window_->Contains(event.fields.timestamp_ns);
   if (!admitted || !core.of_ranks || !within || note.selected == kLeftOut) {
     // Counted as a row: an agent that reads the record again may leave out other rows.
@@ -273,6 +285,8 @@ void CaptureStreams::OnEvent(const NrtEvent& event) {
   core.writer->Append(position_, *event.shape, event.fields, event.values);
 }
 
+// An unfit event takes the place of a row, so that the numbers of other rows stay the same when the
+// record is read again.
 void CaptureStreams::OnUnfitEvent(uint32_t nc_idx, const EventFields& fields, uint32_t present,
                                   std::string_view why) {
   if (ended_) return AgentSourceMetrics::Add(surroundings_.metrics.events_after_end);
@@ -306,12 +320,14 @@ void CaptureStreams::EndDocument(const TapRecord& record, const NrtDecodeOutcome
                              outcome.fault->offset, outcome.fault->what)});
 }
 
+// The stream of no core has no gate of its own; it follows the other cores.
 void CaptureStreams::TellLoss(Core& core, uint64_t position, Loss loss) {
   if (!core.of_ranks) return;
   const bool told = &core == cores_.back().get() ? AnyPassing() : core.gate.TakeLoss(loss);
   if (told) core.writer->AddLoss(position, std::move(loss));
 }
 
+// Turns what the document lacks into losses, and adds it to the measurement of the core's ring.
 void CaptureStreams::EndDocumentOf(Core& core, const TapRecord& record) {
   // Nothing shows where the numbers were before, so what is missing cannot be called lost.
   const bool blind = selection_.by_execution && !trace_begun_ && core.gaps.mark() == 0;
@@ -329,6 +345,7 @@ void CaptureStreams::EndDocumentOf(Core& core, const TapRecord& record) {
   core.fetched_ns = record.host_realtime_ns;
 }
 
+// In order of the evidence: the tap's own count, then a fetch that failed, then the ring.
 void CaptureStreams::AddHoles(Core& core, uint64_t position, const SequenceGaps::Holes& holes) {
   uint64_t events = holes.events;
   // A failed fetch explains the gap better than an overwritten ring.
@@ -378,6 +395,7 @@ void CaptureStreams::EndTrace(const TapRecord& record) {
 
 // --- Between records: losses, fidelity and reports -----------------------------------------------
 
+// The losses of the level before are completed first, since they name what that level omitted.
 void CaptureStreams::SetFidelity(FidelityNote note) {
   if (ended_) return;
   TellLeftOut(note.at_ns);
@@ -402,6 +420,7 @@ void CaptureStreams::TellFidelity() {
   }
 }
 
+// Adds a loss of no events for the time since the last one, to each core that has a note.
 void CaptureStreams::TellLeftOut(uint64_t now_ns) {
   if (left_out_since_ns_ == 0 || !told_position_ || now_ns <= left_out_since_ns_) return;
   for (size_t slot = 0; slot + 1 < cores_.size(); ++slot) {
@@ -413,6 +432,8 @@ void CaptureStreams::TellLeftOut(uint64_t now_ns) {
   left_out_since_ns_ = now_ns;
 }
 
+// A core that sends nothing while the tap fetches has filled nothing; without this its rate would
+// stay as it was.
 void CaptureStreams::ObserveRings(uint64_t now_ns, bool drained) {
   if (!drained || now_ns < kSilenceNs) return;
   for (const auto& core : cores_) {

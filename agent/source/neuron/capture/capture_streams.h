@@ -34,9 +34,11 @@ namespace neurontrace {
 // core that is seen to start with 0.
 class SequenceGaps {
  public:
+  // The events that are missing in one document.
   struct Holes {
     uint64_t events = 0;
-    bool unknown = false;  // a jump too wide to believe
+    // A jump too wide to be believed: the number of events is not known.
+    bool unknown = false;
   };
   // More events cannot be recorded between two fetches, however busy a core is.
   static constexpr uint64_t kHolesMax = uint64_t{1} << 36;
@@ -106,6 +108,7 @@ class SequenceGaps {
   }
 
  private:
+  // Returns the id with which the document begins if nothing is missing.
   uint64_t FirstExpected(bool begins_with_zero) const {
     if (trace_begins_) {
       // A runtime that counts on over a restart shows it by the very next number.
@@ -117,7 +120,9 @@ class SequenceGaps {
     return next_;
   }
 
+  // The next id is the first one of a trace that began with empty rings.
   bool trace_begins_ = true;
+  // Whether `next_` has a meaning: one more than the highest id so far.
   bool known_ = false;
   uint64_t next_ = 0;
 
@@ -125,6 +130,7 @@ class SequenceGaps {
   uint64_t lowest_ = 0;
   uint64_t highest_ = 0;
   uint64_t count_ = 0;
+  // Ids of the document that are below `next_`.
   uint64_t behind_ = 0;
 };
 
@@ -139,10 +145,14 @@ struct StreamSetup {
 // Which events of a worker a capture selects, beyond what the runtime was already told to omit.
 struct EventSelection {
   EventFilter filter;
-  std::vector<uint32_t> cores;             // empty: all
-  bool by_execution = false;               // nothing before SetExecutions
-  std::vector<GidRange> worker_gids = {};  // empty: all; else cores whose rank is known
-  bool collected = false;                  // from rings that were held: a snapshot
+  // Logical cores; empty: all.
+  std::vector<uint32_t> cores;
+  // Nothing is recorded before SetExecutions.
+  bool by_execution = false;
+  // Ranges of ranks; empty: all. A core whose rank is not known is in none.
+  std::vector<GidRange> worker_gids = {};
+  // True for a snapshot, whose events come from rings that were held.
+  bool collected = false;
 
   bool SelectsCore(uint32_t nc_idx) const;
 };
@@ -162,12 +172,14 @@ class CaptureStreams final : public NrtEventSink {
   // Sets which executions are recorded, in a capture by execution. May be repeated; the last call
   // counts.
   void SetExecutions(const ExecutionBounds& bounds);
+  // How far the worker's cores have come.
   ExecutionProgress executions() const;
   // Whether events of no particular core are recorded: some core is between its first and its last
   // execution.
   bool AnyPassing() const;
   // Sets which events belong to a snapshot; before its first record.
   void SetWindow(SnapshotWindow window) { window_ = window; }
+  // How far back from its cut a snapshot is complete; 0: not known, or no snapshot.
   uint64_t reaches_back_ns() const { return window_ ? window_->reaches_back_ns() : 0; }
   // Records, from the next record on, only what `note.level` leaves. Every core's stream contains
   // the note, as an instant after the current record. To be called between records.
@@ -219,9 +231,12 @@ class CaptureStreams final : public NrtEventSink {
     }
   }
 
-  bool finished() const;  // every stream ended and every chunk received
+  // True once every stream has ended and every chunk has its last receipt.
+  bool finished() const;
   uint32_t stream_count() const { return stream_count_; }
   StreamWriter::Counts counts() const;
+  // Returns the least position in the tap's ring from which records must be kept; nothing if all is
+  // durable.
   std::optional<uint64_t> first_undurable_position() const;
   // Returns the record that reports refused events of no particular core, while gaps do not account
   // for all of them. While it is kept, an agent that restarts accounts for them as this one would.
@@ -237,36 +252,46 @@ class CaptureStreams final : public NrtEventSink {
     std::unique_ptr<StreamWriter> writer;
     SequenceGaps gaps;
     int64_t gid = -1;
-    uint64_t first_timestamp_ns = 0;  // of the document at hand, or the loss
+    // Times of the document at hand, or of a loss that is about to be recorded.
+    uint64_t first_timestamp_ns = 0;
     uint64_t last_timestamp_ns = 0;
     uint64_t earliest_timestamp_ns = 0;
     uint64_t lowest_id = 0;
-    uint64_t events = 0;           // of it
-    bool touched = false;          // by it
-    bool fetch_failed = false;     // since the last document
+    // Events of the document, and whether it has any.
+    uint64_t events = 0;
+    bool touched = false;
+    // A fetch of this core has failed since its last document.
+    bool fetch_failed = false;
     std::optional<FillRate> fill;  // while a trace runs
     uint64_t fetched_ns = 0;       // realtime of the last document
     ExecutionGate gate;
-    bool of_ranks = true;        // that the capture selects
-    uint64_t fidelity_told = 0;  // of fidelity_changes_
+    // Whether the capture selects its rank.
+    bool of_ranks = true;
+    // The value of fidelity_changes_ at its last note; 0: it has none.
+    uint64_t fidelity_told = 0;
     explicit Core(bool by_execution) : gate(by_execution) {}
   };
   // What is known about a shape, so that names are compared once for each rather than for each
   // event.
   struct ShapeNote {
-    uint8_t selected = 0;  // 0 not asked yet, 1 no, 2 yes, 3 yes but left out for the budget
-    int8_t execution = 0;  // the value that is its number; below 0: none
+    // 0: not decided; otherwise kNotSelected, kSelected or kLeftOut.
+    uint8_t selected = 0;
+    // A result of FindExecution.
+    int8_t execution = 0;
   };
   static constexpr uint32_t kSlots = limits::kStreamsPerWorkerMax;
 
   static uint32_t SlotOf(uint32_t nc_idx) {
     return nc_idx < limits::kCoresPerWorkerMax ? nc_idx : kSlots - 1;
   }
+  // Returns the core's state; opens its stream with the first call.
   Core& CoreAt(uint32_t slot);
+  // Notes an event of the document: its times, its number in the sequence and its rank.
   Core& Touch(uint32_t nc_idx, const EventFields& fields, uint32_t present);
   const ShapeNote& NoteOf(const CachedShape& shape);
   // Whether the execution that the event belongs to is recorded.
   bool Admits(Core& core, const NrtEvent& event, const ShapeNote& note);
+  // Records a loss of the core, unless it does not belong to the capture.
   void TellLoss(Core& core, uint64_t position, Loss loss);
   void EndDocumentOf(Core& core, const TapRecord& record);
   // Turns a gap into losses, by place: refused by the tap, or overwritten in the runtime's ring.
@@ -295,13 +320,17 @@ class CaptureStreams final : public NrtEventSink {
   bool ended_ = false;
   uint64_t end_position_ = 0;
   bool begins_with_zero_ = false;  // this runtime's sequence numbers do
-  uint64_t refused_of_any_ = 0;    // by the tap, of cores it could not tell, and not told yet
-  uint64_t refused_of_any_position_ = 0;  // of the first record that reported those
+  // Events that the tap refused for cores that it could not tell, and that no gap has explained
+  // yet.
+  uint64_t refused_of_any_ = 0;
+  // The position of the first record that reported those.
+  uint64_t refused_of_any_position_ = 0;
 
   // What the budget leaves out.
   FidelityNote fidelity_;
   uint64_t fidelity_changes_ = 0;
-  uint64_t left_out_since_ns_ = 0;         // realtime, and not told yet; 0: nothing is
+  // Since when what is left out has not been recorded as such, realtime; 0: nothing is left out.
+  uint64_t left_out_since_ns_ = 0;
   std::optional<uint64_t> told_position_;  // of the last record that rows can follow
 
   // The document at hand.

@@ -10,6 +10,7 @@
 namespace neurontrace {
 namespace {
 
+// The runtime's key of the number, in the "data" of an event.
 constexpr std::string_view kExecutionKey = "exec_id";
 
 uint64_t Distance(uint64_t a, uint64_t b) { return a < b ? b - a : a - b; }
@@ -49,6 +50,7 @@ void ExecutionGate::BeginTrace() {
   if (!open_) newest_.reset();
 }
 
+// Small numbers are believed because a runtime counts from the beginning after a restart.
 bool ExecutionGate::Near(uint64_t execution) const {
   return execution <= kLeapMax || (newest_ && Distance(execution, *newest_) <= kLeapMax) ||
          (bounds_.first > 0 && Distance(execution, bounds_.first) <= kInFlightMax);
@@ -80,6 +82,7 @@ bool ExecutionGate::Admit(const Event& event) {
 }
 
 bool ExecutionGate::Decide(const Event& event, std::optional<uint64_t> execution) {
+  // The core opens with the first number that is not below the first execution.
   if (execution && *execution < bounds_.first) earlier_in_document_ |= !open_;
   if (!open_ && bounds_.first > 0 && execution && *execution >= bounds_.first) {
     open_ = opened_in_document_ = true;
@@ -146,6 +149,7 @@ std::vector<Loss> ExecutionGate::EndDocument() {
   return told;
 }
 
+// A core without any number does not count: it may execute nothing at all.
 void ExecutionSummary::Add(const ExecutionGate& gate) {
   if (gate.first()) first_ = std::min(first_.value_or(*gate.first()), *gate.first());
   if (!gate.newest()) return;

@@ -78,6 +78,7 @@ class ExecutionGate {
   bool passing() const { return !by_execution_ || (open_ && !past_); }
   // Whether it has been open, or always was.
   bool opened() const { return !by_execution_ || open_; }
+  // Whether it is past its last execution.
   bool past() const { return past_; }
 
   // Takes a loss of this core, found between documents or at the end of one; returns true if it is
@@ -100,13 +101,16 @@ class ExecutionGate {
     bool of_bounds = false;  // of an execution between first and last
   };
 
+  // Returns the number if it is believed, and counts it as seen.
   std::optional<uint64_t> Believed(std::optional<uint64_t> execution);
   bool Near(uint64_t execution) const;
   bool Within(uint64_t execution) const {
     return execution >= bounds_.first && (bounds_.last == 0 || execution <= bounds_.last);
   }
+  // Decides about an event of a capture by execution.
   bool Decide(const Event& event, std::optional<uint64_t> execution);
   void ForgetSpan(const SpanKey& key);
+  // Finds out whether the core is past its last execution.
   void NotePast();
 
   bool by_execution_ = false;
@@ -115,10 +119,12 @@ class ExecutionGate {
   bool past_ = false;
   std::optional<uint64_t> first_;
   std::optional<uint64_t> newest_;
-  std::optional<uint64_t> doubtful_;  // the last number, if it was not believed
-  uint32_t doubts_ = 0;               // such numbers in a row, near each other
+  // The last number that was not believed, and how many such numbers came in a row.
+  std::optional<uint64_t> doubtful_;
+  uint32_t doubts_ = 0;
   absl::flat_hash_map<SpanKey, Span> spans_;
   size_t open_spans_of_bounds_ = 0;
+  // Losses that may be before the first execution, until that is known.
   std::vector<Loss> held_;
 
   // The document at hand.

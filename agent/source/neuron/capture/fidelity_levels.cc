@@ -33,6 +33,8 @@ const std::array<Level, kFidelityLevels>& Levels() {
   return kLevels;
 }
 
+// Returns the filter of each level. Exclusions add up from level to level until one names all that
+// is left.
 std::array<EventFilter, kFidelityLevels> MakeFilters() {
   std::array<EventFilter, kFidelityLevels> filters;
   std::vector<std::string> exclusions;
@@ -94,6 +96,8 @@ std::string_view LeftOutOfFidelity(uint32_t level) {
 
 std::vector<uint32_t> UsefulFidelityLevels(const EventFilter& wanted,
                                            std::span<const std::string> event_types) {
+  // `left` shrinks from level to level, so that a level is compared with the last one that made a
+  // difference.
   std::vector<std::string_view> left;
   const auto take = [&](std::string_view type) {
     if (wanted.Selects(type)) left.push_back(type);

@@ -9,6 +9,8 @@
 namespace neurontrace {
 namespace {
 
+// The shape of the note, with the keys of docs/formats/chunk.md; AppendFidelity gives the values in
+// this order.
 CachedShape MakeShape() {
   CachedShape cached;
   cached.shape = {.event_type = kFidelityEventType,
@@ -24,6 +26,7 @@ CachedShape MakeShape() {
   return cached;
 }
 
+// Returns the nearest whole number; 0 for a negative value.
 uint64_t Rounded(double value) {
   return value > 0 ? static_cast<uint64_t>(std::llround(value)) : 0;
 }

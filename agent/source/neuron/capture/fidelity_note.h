@@ -13,11 +13,16 @@ namespace neurontrace {
 // A change of the level of detail of a worker, as its streams record it.
 struct FidelityNote {
   uint32_t level = 0;
-  std::string_view reason;     // one of the constants below
-  OverheadCost cost;           // that led to it
-  uint64_t unrecorded_ns = 0;  // for which no trace ran
-  uint64_t at_ns = 0;          // realtime
-  std::string words;           // of what is left out, and why; for the certificate
+  // One of the constants below.
+  std::string_view reason;
+  // The cost that led to the change.
+  OverheadCost cost;
+  // How long no trace ran because of the change.
+  uint64_t unrecorded_ns = 0;
+  // When it takes effect, realtime.
+  uint64_t at_ns = 0;
+  // What is left out and why, for the certificate; empty at level 0.
+  std::string words;
 };
 
 // Reasons of a note: over the budget of processor time, over that of bytes, below both for long, or

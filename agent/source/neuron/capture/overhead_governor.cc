@@ -10,11 +10,13 @@ namespace {
 // Samples closer together than this are merged, which bounds the window's memory.
 constexpr uint64_t kSampleNs = OverheadGovernor::kWindowNs / 20;
 
+// Returns the difference; 0 for totals that run backwards.
 double Grown(uint64_t from, uint64_t to) {
   return to > from ? static_cast<double>(to - from) : 0.0;
 }
 
-// At least 1, as a richer step never costs less; measurements that show otherwise are noise.
+// Returns richer / poorer within [1, kProportionMax]. A richer step never costs less; measurements
+// that show otherwise are noise.
 double ProportionOf(double richer, double poorer) {
   if (richer <= poorer || richer <= 0) return 1;
   return std::min(richer / std::max(poorer, richer / OverheadGovernor::kProportionMax),
@@ -104,6 +106,8 @@ OverheadGovernor::Decision OverheadGovernor::GoRicher(uint64_t now_ns) {
   return {--step_, false, false, *cost_};
 }
 
+// A poorer step is decided at once, a richer one only after a calm time: exceeding the budget is
+// worse than recording less.
 std::optional<OverheadGovernor::Decision> OverheadGovernor::Observe(uint64_t now_ns,
                                                                     const OverheadTotals& totals) {
   if (!begun_ || !budget_.any()) return std::nullopt;

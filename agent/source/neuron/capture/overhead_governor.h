@@ -12,7 +12,9 @@ namespace neurontrace {
 
 // What a worker may cost; 0: no limit.
 struct OverheadBudget {
-  uint32_t core_ppm = 0;  // of one processor, tap and agent together
+  // Millionths of one processor, for tap and agent together.
+  uint32_t core_ppm = 0;
+  // Encoded bytes of chunks.
   uint64_t bytes_per_second = 0;
   bool any() const { return core_ppm > 0 || bytes_per_second > 0; }
 };
@@ -45,6 +47,7 @@ struct OverheadCost {
 // passed in, in monotonic ns. A plain value.
 class OverheadGovernor {
  public:
+  // The time over which a cost is measured.
   static constexpr uint64_t kWindowNs = 1'000'000'000;
   static constexpr uint64_t kCalmNs = 5'000'000'000;
   static constexpr double kRicherShare = 0.6;
@@ -67,8 +70,10 @@ class OverheadGovernor {
   struct Decision {
     uint32_t step = 0;
     bool poorer = false;
-    bool for_bytes = false;  // over the budget of bytes, and not of the processor
-    OverheadCost cost;       // that led to it
+    // Over the budget of bytes and not over that of the processor.
+    bool for_bytes = false;
+    // The cost that led to it.
+    OverheadCost cost;
   };
   // Returns a new step, if one is due. To be called a few times a second. Totals that run backwards
   // count as no cost.
@@ -78,6 +83,7 @@ class OverheadGovernor {
   const OverheadBudget& budget() const { return budget_; }
   // Cost of the last second as of the last Observe; nothing while too little is measured.
   const std::optional<OverheadCost>& cost() const { return cost_; }
+  // The pause before the next richer step, which grows with mistakes.
   uint64_t pause_ns() const { return pause_ns_; }
 
  private:
@@ -85,16 +91,21 @@ class OverheadGovernor {
     uint64_t at_ns = 0;
     OverheadTotals totals;
   };
-  struct Proportion {  // of the cost of the step before to this one's
+  // The cost of the richer step divided by that of this one, and when that was measured.
+  struct Proportion {
     double core = 1;
     double bytes = 1;
     uint64_t at_ns = 0;
   };
 
+  // Adds a sample, and sets cost_ once a window is complete.
   void Measure(uint64_t now_ns, const OverheadTotals& totals);
+  // Sets the proportion of a step that was just entered.
   void Learn(uint64_t now_ns);
+  // Return whether a cost exceeds this share of the budget; false without such a budget.
   bool CoreIsOver(double share, double core_ppm) const;
   bool BytesAreOver(double share, double bytes_per_second) const;
+  // Returns whether the next richer step is expected to stay below kRicherShare of the budget.
   bool RicherFits(uint64_t now_ns) const;
   Decision GoPoorer(uint64_t now_ns);
   Decision GoRicher(uint64_t now_ns);

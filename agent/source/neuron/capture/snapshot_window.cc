@@ -14,9 +14,8 @@ void HeldRings::BeginTrace(uint64_t realtime_ns) {
 uint64_t HeldRings::CoveredSince(uint32_t nc_idx, uint64_t first_id, uint64_t first_ns) const {
   if (nc_idx >= cores_.size()) return first_ns;
   const Core& core = cores_[nc_idx];
-  // Runtimes count from 0 or from 1.
-  // Nothing is missing if the ring still has the trace's first number, or the one after the last
-  // that was taken out.
+  // Nothing is missing if the ring still has the trace's first number, which is 0 or 1 depending on
+  // the runtime, or the one after the last that was taken out.
   const bool whole = core.ids_end == 0 ? begun_ns_ != 0 && first_id <= 1 : first_id == core.ids_end;
   // Something was overwritten, so the ring reaches back to its earliest event only.
   if (!whole) return first_ns;

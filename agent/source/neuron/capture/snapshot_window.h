@@ -25,9 +25,11 @@ class HeldRings {
 
  private:
   struct Core {
-    uint64_t ids_end = 0;  // 0: nothing was taken yet
+    // One more than the highest number that was taken out, and when; 0: nothing was yet.
+    uint64_t ids_end = 0;
     uint64_t realtime_ns = 0;
   };
+  // When the trace that holds began, realtime; 0: not known.
   uint64_t begun_ns_ = 0;
   std::array<Core, limits::kCoresPerWorkerMax> cores_ = {};
 };
@@ -53,8 +55,10 @@ class SnapshotWindow {
 
  private:
   HeldRings* rings_;
+  // When the snapshot is cut, realtime, and how much before that belongs to it; 0: everything.
   uint64_t cut_ns_;
   uint64_t last_ns_;
+  // Cores that have given a document; the first one decides how far back its core reaches.
   std::array<bool, limits::kCoresPerWorkerMax> seen_ = {};
   std::optional<uint64_t> covered_since_ns_;  // the latest over all cores
 };

@@ -12,6 +12,7 @@
 namespace neurontrace {
 namespace {
 
+// Returns the size of the names in a START, each with its NUL.
 size_t NameBytes(const std::vector<std::string>& names) {
   size_t bytes = 0;
   for (const std::string& name : names) bytes += name.size() + 1;
@@ -44,6 +45,7 @@ absl::StatusOr<TapStartOrder> MakeStartOrder(const CapturePlan& plan, const Work
   for (const uint32_t core : plan.spec.selection.neuron_cores) {
     if (core < limits::kCoresPerWorkerMax) order.core_bitmap[core / 64] |= uint64_t{1} << core % 64;
   }
+  // A type is recorded if both the capture and the level of fidelity select it.
   const EventFilter& left = FilterOfFidelity(fidelity);
   const bool is_all = plan.filter.selects_all() && left.selects_all();
   // Without the runtime's list nothing can be resolved; everything is recorded and the agent
@@ -55,6 +57,8 @@ absl::StatusOr<TapStartOrder> MakeStartOrder(const CapturePlan& plan, const Work
     const bool is_wanted = plan.filter.Selects(type) && left.Selects(type);
     (is_wanted ? wanted : unwanted).push_back(type);
   }
+  // No trace is started for nothing. A misspelt type is the usual reason, so the message suggests
+  // the nearest one.
   if (wanted.empty()) {
     std::string unknown;
     for (const auto& [item, nearest] :
@@ -79,6 +83,7 @@ absl::StatusOr<TapStartOrder> MakeStartOrder(const CapturePlan& plan, const Work
   return order;
 }
 
+// Every state is listed, without a default, so that the compiler reports a new one.
 std::string DescribeForCapture(TapState state, int32_t nrt_status, const std::string& detail) {
   std::string words;
   switch (state) {
@@ -110,6 +115,7 @@ std::string DescribeForCapture(TapState state, int32_t nrt_status, const std::st
   return words;
 }
 
+// Empty for stops that the agent ordered, which need no explanation.
 std::string DescribeStop(TapStopReason reason) {
   switch (reason) {
     case TapStopReason::kCommand:
@@ -130,6 +136,7 @@ std::string DescribeStop(TapStopReason reason) {
   return "stopped for a reason this agent does not know";
 }
 
+// A state of a newer tap counts as a refusal.
 CaptureObstacle ObstacleOf(TapState state) {
   switch (state) {
     case TapState::kBusyOtherProfiler:
@@ -151,6 +158,7 @@ CaptureObstacle ObstacleOf(TapState state) {
   return CaptureObstacle::kRuntimeRefused;
 }
 
+// A flight recorder gives way to continuous captures, and both to captures that end.
 int Precedence(CaptureMode mode) {
   switch (mode) {
     case CaptureMode::kFlightRecorder:

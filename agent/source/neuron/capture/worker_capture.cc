@@ -16,6 +16,8 @@ namespace {
 // Pause between attempts to start, while another capture or the runtime prevents it.
 constexpr uint64_t kStartAgainNs = 1'000'000'000;
 
+// Returns the event of the table for the tap's answer to START. Any other result counts as a
+// refusal.
 WorkerEvent EventOf(TapResult start_result) {
   switch (start_result) {
     case TapResult::kOk:
@@ -33,6 +35,8 @@ WorkerEvent EventOf(TapResult start_result) {
 
 }  // namespace
 
+// Repeated calls for the same capture have no effect. The command's time counts until the tap's
+// record has a better one (TraceStopped).
 void SuspensionTracker::GiveWay(const CaptureId& other, uint64_t now_ns) {
   if (other == other_ && since_ns_) return;
   // From one to the next, without a trace of its own in between.
@@ -61,6 +65,8 @@ std::optional<Loss> SuspensionTracker::TraceStarted(uint64_t at_ns) {
 }
 
 std::vector<Loss> SuspensionTracker::Take(uint64_t now_ns, bool is_last) {
+  // The whole period is reported each time: sums of losses keep the union of their times
+  // (lib/trace/loss.h).
   const uint64_t from_ns = std::max(since_ns_.value_or(0), told_ns_);
   if (since_ns_ && now_ns > from_ns && (is_last || now_ns - from_ns >= kTellNs)) {
     due_.push_back(GaveWayFromTo(*since_ns_, now_ns, words_));
@@ -83,7 +89,8 @@ WorkerCapture::WorkerCapture(const StreamSetup& surroundings, SourceListener& li
   if (WorkerFidelity::IsFor(plan_.spec)) fidelity_.emplace(plan_);
 }
 
-// The only place that changes phase_.
+// The only place that changes phase_. A pair without a row in the table leaves the phase as it is
+// and gives kNone.
 WorkerAction WorkerCapture::Apply(WorkerEvent event) {
   const WorkerTransition transition = FindTransition(phase_, event);
   assert(transition.from == phase_ && transition.event == event);
@@ -135,6 +142,7 @@ void WorkerCapture::Beginning::FillIn(CaptureWorkerStatus& status) const {
   if (status.begun_as_planned) status.begin_offset_ns = offset_ns;
 }
 
+// Nothing is reported before the first state, and no status twice in a row.
 void WorkerCapture::ReportCounts() {
   if (state_ == CaptureWorkerState::kUnspecified) return;
   CaptureWorkerStatus status = MakeStatus();
@@ -144,6 +152,7 @@ void WorkerCapture::ReportCounts() {
 }
 
 void WorkerCapture::Resume(const std::vector<StreamCursor>& cursors) {
+  // What this agent has read itself is better evidence than cursors.
   const bool knows_better = streams_->stream_count() > 0;  // by having read it
   streams_->Resume(cursors);
   const bool goes_on = std::any_of(cursors.begin(), cursors.end(), [&](const auto& cursor) {
@@ -160,6 +169,7 @@ void WorkerCapture::OnDocument() {
 
 void WorkerCapture::OnTraceStarted(const TapRecord& record, const WorkerFacts& facts) {
   if (ended()) return;
+  // First, as the note and the losses below are recorded at this position.
   streams_->BeginTrace(record);
   restart_stops_ = 0;
   if (fidelity_) {
@@ -174,6 +184,8 @@ void WorkerCapture::OnTraceStarted(const TapRecord& record, const WorkerFacts& f
     }
   }
   Mark(TraceSign::kRuns);
+  // Records of a trace that was resumed, or renewed by an agent, are not the beginning of the
+  // capture.
   const bool is_beginning = !beginning_.was_unseen && (record.flags & kTapRecordFlagResumed) == 0;
   if (beginning_.realtime_ns == 0 && is_beginning) {
     beginning_.realtime_ns = record.host_realtime_ns;
@@ -186,6 +198,7 @@ void WorkerCapture::OnTraceStarted(const TapRecord& record, const WorkerFacts& f
 
 void WorkerCapture::OnTraceStopped(const TapRecord& record) {
   if (ended()) return;
+  // A record that is too short gives no reason for the stop and is ignored.
   TapTraceStopped stopped = {};
   if (record.payload_bytes < sizeof stopped) return;
   std::memcpy(&stopped, record.payload, sizeof stopped);
@@ -210,11 +223,14 @@ void WorkerCapture::OnTraceStopped(const TapRecord& record) {
       (suspended() || !fidelity_)) {
     streams_->AddLoss(record.position, suspension_.TraceStopped(record.host_realtime_ns));
   }
+  // Everything of the capture precedes this record, as the tap drains before it writes it.
   const bool is_end = is_snapshot() || (IsStopping(phase_) && reason == TapStopReason::kCommand);
   if (is_end && !end_position_) end_position_ = record.next_position;
   if (!is_snapshot() && IsActive(phase_)) Enter(state_, DescribeStop(reason));
 }
 
+// Ends at the position if that is reached, or when patience is over; reports the end once every
+// chunk is delivered.
 void WorkerCapture::Tick(uint64_t position, bool drained) {
   if (!ended() && end_position_ && position >= *end_position_) {
     EndAsAsked(position);
@@ -236,6 +252,7 @@ void WorkerCapture::Tick(uint64_t position, bool drained) {
 
 void WorkerCapture::EndIfUnanswered(uint64_t position, bool drained) {
   const uint64_t patience_ns = is_snapshot() ? kCollectPatienceNs : kStopPatienceNs;
+  // While there is something to read, the end of the trace may still be in it.
   if (!drained) deadline_ns_ = std::max(deadline_ns_, NowNs() + patience_ns);
   if (NowNs() < deadline_ns_) return;
   if (has_recorded()) {
@@ -250,7 +267,8 @@ void WorkerCapture::EndIfUnanswered(uint64_t position, bool drained) {
 
 // Because of the tap's answer, or because there was none for too long.
 void WorkerCapture::EndAsAsked(uint64_t position) {
-  // A tap that has collected may have found nothing.
+  // A tap that has collected may have found nothing. A capture that was to begin and left no trace
+  // is reported as refused, with what is known of the reason.
   const bool was_to_begin = IsCut(phase_) ? !end_position_ : stop_.was_to_begin;
   const bool had_order = HasOrder(IsCut(phase_) ? phase_ : stop_.phase_before);
   if (was_to_begin && !has_part()) {
@@ -282,6 +300,8 @@ void WorkerCapture::End(uint64_t position) {
   }
 }
 
+// A worker that exits in an orderly way has had its rings drained; one that dies leaves an unknown
+// number of events there.
 void WorkerCapture::EndBecauseGone(uint64_t position, bool said_goodbye) {
   if (ended()) return;
   const bool is_cut_short = is_tracing() && !said_goodbye;
@@ -306,6 +326,7 @@ void WorkerCapture::EndBecauseGone(uint64_t position, bool said_goodbye) {
   }
 }
 
+// Nothing more can be read, so an unknown number of events is lost with the ring.
 void WorkerCapture::EndBecauseBroken(uint64_t position, const std::string& why) {
   if (ended()) return;
   streams_->AddLoss(position, {.place = LossPlace::kTapBuffer,
@@ -318,6 +339,7 @@ void WorkerCapture::EndBecauseBroken(uint64_t position, const std::string& why) 
 
 // --- The tap: what it is told, and what its answers mean -----------------------------------------
 
+// The state becomes "starting" only if none was reported before.
 void WorkerCapture::Confirm() {
   if (!confirmed_ns_) confirmed_ns_ = NowNs();
   if (state_ == CaptureWorkerState::kUnspecified) Enter(CaptureWorkerState::kStarting, "");
@@ -364,6 +386,7 @@ CaptureObstacle WorkerCapture::FindObstacle(const TapView& tap, std::string& det
   return CaptureObstacle::kNoEventType;
 }
 
+// A capture that has recorded, or is past arming, is not armed again.
 void WorkerCapture::Arm(const TapView& tap) {
   if (has_recorded() || Apply(WorkerEvent::kArm) != WorkerAction::kCheckObstacles) return;
   std::string detail;
@@ -393,6 +416,7 @@ bool WorkerCapture::WantsTap() const {
          (suspended() || phase_ == WorkerPhase::kReady || phase_ == WorkerPhase::kOrdered);
 }
 
+// Called after every change that may make a command due; the table decides whether one is.
 void WorkerCapture::TryStart(const TapView& tap) {
   if (tap.session == nullptr || !confirmed_ns_) return;
   switch (Apply(WorkerEvent::kTurn)) {
@@ -432,6 +456,7 @@ void WorkerCapture::SendCollect(const TapView& tap) {
   if (end_position_) return;
   const uint64_t cut_ns = beginning_.moment->monotonic_ns;
   const uint64_t now_ns = NowNs();
+  // Too late: the rings have moved on, unless an earlier COLLECT was in time.
   if (now_ns >= cut_ns && now_ns - cut_ns > kCutAgeMaxNs) {
     // What was collected in time may not have been read yet; nothing more is collected.
     if (!collected_before_) collected_before_ = tap.write_position;
@@ -455,6 +480,7 @@ void WorkerCapture::RefuseSnapshot(CaptureObstacle obstacle, std::string detail)
 }
 
 void WorkerCapture::Stop(TapSession* session, uint64_t stop_at_ns) {
+  // A repeated stop keeps the time of the first one.
   const uint64_t stopped_ns = std::max(NowNs(), IsStopping(phase_) ? stop_.at_ns : stop_at_ns);
   const uint64_t deadline_ns = stopped_ns + kStopPatienceNs;
   const WorkerPhase phase_before = phase_;
@@ -489,6 +515,8 @@ void WorkerCapture::EnterStopping(uint64_t stopped_ns) {
   Enter(CaptureWorkerState::kStopping, std::move(detail));
 }
 
+// Called again for as long as the other capture has the tap, so a STOP that could not be sent is
+// sent then.
 void WorkerCapture::GiveWay(const TapView& tap, const CaptureId& other) {
   const WorkerAction action = Apply(WorkerEvent::kSuspend);
   if (action == WorkerAction::kNone) return;
@@ -508,12 +536,14 @@ void WorkerCapture::GiveWay(const TapView& tap, const CaptureId& other) {
         CaptureObstacle::kOtherCapture);
 }
 
+// The next START is sent without the pause of a failed one.
 void WorkerCapture::TakeBack() {
   if (Apply(WorkerEvent::kTakeBack) != WorkerAction::kReportStarting) return;
   next_start_ns_ = 0;
   Enter(CaptureWorkerState::kStarting, "");
 }
 
+// What was sent over the old connection may be lost: answers to it are not awaited.
 void WorkerCapture::Reconnect(const TapView& tap) {
   restart_answers_ = restart_stops_ = 0;
   if (fidelity_) fidelity_->OnReconnect();
@@ -579,6 +609,7 @@ void WorkerCapture::EnterWaiting(const TapReport& report) {
   Enter(is_due() ? CaptureWorkerState::kStarting : CaptureWorkerState::kArmed, "");
 }
 
+// A snapshot is never started, so answers to START do not concern it.
 void WorkerCapture::OnStartAnswer(const TapReport& report) {
   if (is_snapshot()) return;
   switch (Apply(EventOf(report.result))) {
@@ -603,6 +634,7 @@ void WorkerCapture::OnStartAnswer(const TapReport& report) {
   }
 }
 
+// Answers come in the order of the commands, so those of restarts come first.
 void WorkerCapture::OnStopAnswer(uint64_t write_position) {
   if (restart_answers_ > 0) {
     --restart_answers_;
@@ -612,6 +644,7 @@ void WorkerCapture::OnStopAnswer(uint64_t write_position) {
   if (IsStopping(phase_) && !end_position_) end_position_ = write_position;
 }
 
+// Accepted means that the tap waits for the time of the cut; another answer follows.
 void WorkerCapture::OnCollectAnswer(const TapReport& report, uint64_t write_position) {
   if (!is_snapshot() || ended()) return;
   switch (report.result) {

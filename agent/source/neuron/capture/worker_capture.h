@@ -47,19 +47,29 @@ class SuspensionTracker {
   std::vector<Loss> Take(uint64_t now_ns, bool is_last = false);
 
  private:
+  // Complete periods that Take has not returned yet.
   std::vector<Loss> due_;
+  // Since when the capture has been suspended, realtime; nothing while it is not.
   std::optional<uint64_t> since_ns_;
-  uint64_t told_ns_ = 0;  // up to here; 0: nothing
+  // Up to when the current suspension has been reported; 0: not at all.
+  uint64_t told_ns_ = 0;
+  // The capture that has the tap, or had it last.
   CaptureId other_;
+  // The text of the losses, which names the other capture.
   std::string words_ = DescribeSuspension(CaptureId());
 };
 
 // A worker's tap as a capture sees it, at one moment.
 struct TapView {
-  TapSession* session = nullptr;  // null: not connected
+  // Null while the tap is not connected.
+  TapSession* session = nullptr;
   TapState state = TapState::kNotInitialised;
-  CaptureId running;                        // that the tap has been told to record; empty: none
-  std::optional<CaptureMode> running_mode;  // where this agent knows that capture
+  // The capture that the tap has been told to record; empty: none.
+  CaptureId running;
+  // The mode of `running`, where this agent knows that capture.
+  std::optional<CaptureMode> running_mode;
+  // Positions in the tap's ring: of the next record to be read, and what the tap claims to write
+  // next.
   uint64_t read_position = 0;
   uint64_t write_position = 0;
   const WorkerFacts& facts;
@@ -110,6 +120,7 @@ class WorkerCapture {
   // `other` has the tap.
   void GiveWay(const TapView& tap, const CaptureId& other);
   void TakeBack();
+  // Whether another capture has its tap.
   bool suspended() const { return IsSuspended(phase_); }
   // Whether it records, or would if the tap were free, and cannot share the tap.
   bool WantsTap() const;
@@ -156,18 +167,26 @@ class WorkerCapture {
  private:
   // When it was to begin and did, as its status reports it.
   struct Beginning {
-    std::optional<PlannedMoment> moment;  // once it was told to begin
-    bool late = false;                    // it was told to after others had begun
-    bool kept_off_since = false;          // something kept it from recording after it was told to
-    bool was_unseen = false;              // a trace that begins now is not its beginning
-    uint64_t realtime_ns = 0;             // of its first trace; 0: not seen
+    // When it was to begin; nothing before it was told to.
+    std::optional<PlannedMoment> moment;
+    // It was told to begin after others had begun.
+    bool late = false;
+    // Something kept it from recording after it was told to begin.
+    bool kept_off_since = false;
+    // The next trace that begins is not its beginning, as an earlier one has run.
+    bool was_unseen = false;
+    // When its first trace began, realtime; 0: that was not seen.
+    uint64_t realtime_ns = 0;
     void FillIn(CaptureWorkerStatus& status) const;
   };
   // The STOP that was ordered, and what follows if nothing of the capture was seen until then.
   struct StopOrder {
+    // The phase in which the STOP was ordered.
     WorkerPhase phase_before = WorkerPhase::kJoined;
+    // Whether its time to begin had come by then, and it was not suspended.
     bool was_to_begin = false;
-    uint64_t at_ns = 0;  // monotonic; 0: at once
+    // When the tap is to stop, monotonic; 0: at once.
+    uint64_t at_ns = 0;
   };
 
   // Moves to the phase that the table names; returns the action.
@@ -186,6 +205,7 @@ class WorkerCapture {
   uint32_t fidelity_level() const { return fidelity_ ? fidelity_->level() : 0; }
   uint64_t NowNs() const { return surroundings_.clock.MonotonicNs(); }
 
+  // Reports a new state, detail or obstacle to the listener at once; the same one is reported once.
   void Enter(CaptureWorkerState state, std::string detail,
              CaptureObstacle obstacle = CaptureObstacle::kNone);
   // Reports what keeps it from recording. One that has recorded stays "recording": what it gave is
@@ -195,16 +215,24 @@ class WorkerCapture {
   // The tap has its order and does not record yet: its time may not have come, or something keeps
   // it.
   void EnterWaiting(const TapReport& report);
+  // Reports that it stops, except for a worker that was refused.
   void EnterStopping(uint64_t stopped_ns);
+  // Returns what prevents it from beginning on this tap, and describes it in `detail`.
   CaptureObstacle FindObstacle(const TapView& tap, std::string& detail) const;
+  // Send the command if it is possible and due. What prevents a command becomes the reported state.
   void SendStart(const TapView& tap);
   void SendCollect(const TapView& tap);
+  // Has the tap stop and start again, at the current level of fidelity.
   void RestartTrace(const TapView& tap);
+  // Ends a snapshot that nothing was read of.
   void RefuseSnapshot(CaptureObstacle obstacle, std::string detail);
   CaptureWorkerStatus MakeStatus() const;
+  // Ends the streams when the tap has had its patience, with a loss if something was recorded.
   void EndIfUnanswered(uint64_t position, bool drained);
   void EndAsAsked(uint64_t position);
+  // Ends the streams at the position; has an effect once.
   void End(uint64_t position);
+  // Records the losses of a suspension that are due.
   void AddSuspensions(uint64_t position, bool is_last);
 
   const StreamSetup& surroundings_;
@@ -226,12 +254,16 @@ class WorkerCapture {
   // What goes with the phases.
   std::optional<uint64_t> confirmed_ns_;  // monotonic
   Beginning beginning_;
-  uint64_t next_start_ns_ = 0;  // monotonic
-  CaptureId suspended_for_;     // the last one
+  // No START is sent before this time, monotonic.
+  uint64_t next_start_ns_ = 0;
+  // The capture that it was last suspended for.
+  CaptureId suspended_for_;
   SuspensionTracker suspension_;
   StopOrder stop_;
-  uint64_t deadline_ns_ = 0;              // monotonic, for the tap's answer; 0: none
-  std::optional<uint64_t> end_position_;  // the streams end when everything before it was read
+  // Until when the tap's answer is awaited, monotonic; 0: none is.
+  uint64_t deadline_ns_ = 0;
+  // The position in the ring at which the streams end; nothing while it is not known.
+  std::optional<uint64_t> end_position_;
   // Of a snapshot that is too late: the position up to which the ring may hold it.
   std::optional<uint64_t> collected_before_;
   // Of a trace that the budget renews: the answers to STOP, and the records of stops, that are not

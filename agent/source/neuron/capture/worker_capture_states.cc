@@ -14,6 +14,9 @@ using P = WorkerPhase;
 using E = WorkerEvent;
 using A = WorkerAction;
 
+// One row for each pair of phase and event that has an effect, in the order of a capture's life.
+// static_asserts below check that no pair has two rows and that every phase can end;
+// docs/developer/worker_states.md shows the diagram.
 constexpr auto kTransitions = std::to_array<WorkerTransition>({
     // Orders of the aggregator before the capture begins.
     {P::kJoined, E::kArm, P::kArming, A::kCheckObstacles},
@@ -137,6 +140,7 @@ constexpr auto kTransitions = std::to_array<WorkerTransition>({
 
 using worker_table::kTransitions;
 
+// A trace that was seen stays seen: no row leads back to kUnseen.
 constexpr auto kTraceTransitions = std::to_array<TraceTransition>({
     {TraceState::kUnseen, TraceSign::kRuns, TraceState::kRunning},
     {TraceState::kUnseen, TraceSign::kHasRun, TraceState::kStopped},
@@ -144,10 +148,12 @@ constexpr auto kTraceTransitions = std::to_array<TraceTransition>({
     {TraceState::kStopped, TraceSign::kRuns, TraceState::kRunning},
 });
 
+// In the order of the enumerators, as in the diagram of docs/developer/worker_states.md.
 constexpr std::array<std::string_view, kWorkerPhases> kPhaseNames = {
     "Joined",    "Arming",  "Ready",  "CannotStart", "Ordered",  "Unsupported", "Yielding",
     "Suspended", "Yielded", "CutDue", "Collecting",  "Stopping", "StopSent",    "Ended"};
 
+// Returns whether no pair has two rows; FindTransition would never find the second one.
 constexpr bool IsEachPairOnce() {
   for (size_t i = 0; i < kTransitions.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
@@ -180,6 +186,7 @@ static_assert(static_cast<size_t>(WorkerAction::kEndStreams) + 1 == kWorkerActio
 
 std::span<const WorkerTransition> WorkerTransitions() { return kTransitions; }
 
+// A linear search: the table has about a hundred rows and is searched a few times for each message.
 WorkerTransition FindTransition(WorkerPhase from, WorkerEvent event) {
   const auto found = std::find_if(kTransitions.begin(), kTransitions.end(), [&](const auto& row) {
     return row.from == from && row.event == event;

@@ -81,6 +81,7 @@ enum class WorkerAction : uint8_t {
 };
 inline constexpr size_t kWorkerActions = 18;
 
+// One row of the table.
 struct WorkerTransition {
   WorkerPhase from;
   WorkerEvent event;
@@ -110,21 +111,25 @@ enum class TraceSign : uint8_t {
 };
 inline constexpr size_t kTraceSigns = 3;
 
+// One row of the table of trace states; every other pair changes nothing.
 struct TraceTransition {
   TraceState from;
   TraceSign sign;
   TraceState to;
 };
 std::span<const TraceTransition> TraceTransitions();
+// Returns the state after the sign.
 TraceState NextTraceState(TraceState from, TraceSign sign);
 
 // Returns the enumerator's name without its k, as in the diagram.
 std::string_view ToString(WorkerPhase phase);
 
+// The worker's tap is given, or is being given, to another capture.
 constexpr bool IsSuspended(WorkerPhase phase) {
   return phase == WorkerPhase::kYielding || phase == WorkerPhase::kSuspended ||
          phase == WorkerPhase::kYielded;
 }
+// The capture was told to stop, and its streams have not ended.
 constexpr bool IsStopping(WorkerPhase phase) {
   return phase == WorkerPhase::kStopping || phase == WorkerPhase::kStopSent;
 }

@@ -10,13 +10,14 @@
 namespace neurontrace {
 namespace {
 
-// For people: the budget in the unit in which it was given.
+// Returns the budget in the unit in which it was given, for people.
 std::string BudgetWords(const OverheadBudget& budget, bool for_bytes) {
   if (for_bytes) return fmt::format("{} bytes/s", budget.bytes_per_second);
   return fmt::format("{:g} % of a processor", budget.core_ppm / 10'000.0);
 }
 
-// Compares with the payload of a TRACE_STARTED after its head: names, each followed by a NUL.
+// Returns whether `text`, the payload of a TRACE_STARTED after its head, has exactly these names in
+// this order, each followed by a NUL.
 bool NamesAre(std::string_view text, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     if (text.substr(0, name.size()) != name || text.size() <= name.size()) return false;
@@ -47,6 +48,7 @@ void WorkerFidelity::UseTypes(std::span<const std::string> event_types) {
   begin_due_ = true;
 }
 
+// A token bucket of kRestartBurst that gains one each kRestartEveryNs.
 void WorkerFidelity::EarnRestarts(uint64_t now_ns) {
   if (!restarts_at_ns_) restarts_at_ns_ = now_ns;
   const uint64_t earned = (now_ns - *restarts_at_ns_) / kRestartEveryNs;
@@ -80,6 +82,7 @@ WorkerFidelity::Orders WorkerFidelity::Observe(const Situation& situation) {
     tap_level_.reset();
     begin_due_ = true;
   }
+  // First which level the budget allows, then who omits its events, the runtime or the agent.
   Decide(situation);
   // One change at a time: until the restarted trace begins, what it omits is not known.
   if (restart_sent_ns_) return {};
@@ -94,6 +97,8 @@ WorkerFidelity::Orders WorkerFidelity::Observe(const Situation& situation) {
   // A richer level needs the runtime if the runtime omits anything: the agent cannot restore
   // events.
   const bool by_agent = level_ > told_level_ || tap_level_.value_or(0) <= level_;
+  // A level that the agent can apply is in effect from the next record on, and is measured from
+  // there.
   if (level_ == told_level_ || !by_agent) return {};
   begin_due_ = true;
   return {.restart = false, .tell = MakeNote(level_, situation.realtime_ns)};
@@ -112,6 +117,7 @@ FidelityNote WorkerFidelity::MakeNote(uint32_t level, uint64_t at_ns) {
   return note;
 }
 
+// Compares with the START that each level would have, as a trace record has no level.
 std::optional<uint32_t> WorkerFidelity::LevelOf(const TapRecord& started,
                                                 const WorkerFacts& facts) const {
   TapTraceStarted head = {};
@@ -135,6 +141,7 @@ std::optional<FidelityNote> WorkerFidelity::OnTraceStarted(const TapRecord& reco
   restart_sent_ns_.reset();
   tap_level_ = asked ? asked_level_ : LevelOf(record, facts);
   begin_due_ = true;
+  // The time without a trace is only known if the end of the one before was read.
   const uint64_t before_ns = std::exchange(stopped_ns_, 0);
   // What the trace omits is not recorded, even if less was to be omitted.
   const uint32_t level = std::max(level_, tap_level_.value_or(0));

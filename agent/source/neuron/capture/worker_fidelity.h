@@ -45,11 +45,14 @@ class WorkerFidelity {
     uint64_t realtime_ns = 0;
     OverheadTotals totals;
     const WorkerFacts& facts;
-    bool may_restart = false;  // the trace runs, and the tap would hear of it
+    // Whether the trace runs and the tap can receive the commands.
+    bool may_restart = false;
   };
   struct Orders {
-    bool restart = false;              // the trace, at level()
-    std::optional<FidelityNote> tell;  // from the next record on the agent leaves this out
+    // Whether the trace is to be restarted at level().
+    bool restart = false;
+    // The note to record: from the next record on, the agent omits what it names.
+    std::optional<FidelityNote> tell;
   };
   // Returns what is to be done. To be called a few times a second while it records.
   Orders Observe(const Situation& situation);
@@ -62,31 +65,48 @@ class WorkerFidelity {
   void OnReconnect();
 
  private:
+  // Resets the levels and the governor if the runtime lists another number of event types than
+  // before.
   void UseTypes(std::span<const std::string> event_types);
+  // Sets level_ by what the governor decides.
   void Decide(const Situation& situation);
+  // Grants the restarts that are due since the last call.
   void EarnRestarts(uint64_t now_ns);
+  // Returns the level of a trace by the names of its start; nothing if it is that of no level.
   std::optional<uint32_t> LevelOf(const TapRecord& started, const WorkerFacts& facts) const;
+  // Makes `level` the level in effect and returns the note about it.
   FidelityNote MakeNote(uint32_t level, uint64_t at_ns);
 
   const CapturePlan& plan_;
   OverheadGovernor governor_;
-  std::vector<uint32_t> levels_ = {0};  // by the governor's step
-  size_t types_seen_ = SIZE_MAX;        // how many types the runtime had then
+  // The useful levels, by the governor's step.
+  std::vector<uint32_t> levels_ = {0};
+  // The number of event types that `levels_` were made for.
+  size_t types_seen_ = SIZE_MAX;
 
-  uint32_t level_ = 0;                 // aimed at
-  uint32_t told_level_ = 0;            // in effect
-  std::optional<uint32_t> tap_level_;  // of the trace that runs, where it is known
+  // The level that the governor wants.
+  uint32_t level_ = 0;
+  // The level that the streams have a note about; 0 without one.
+  uint32_t told_level_ = 0;
+  // The level at which the running trace was started, where it is known.
+  std::optional<uint32_t> tap_level_;
   std::string_view reason_ = kFidelityTakenOver;
   OverheadCost cost_;
-  uint32_t poorest_ = 0;   // since level 0
-  bool begin_due_ = true;  // of the governor
+  // The poorest level since level 0, which the certificate names.
+  uint32_t poorest_ = 0;
+  // The governor's measurement begins with the next Observe.
+  bool begin_due_ = true;
 
   uint32_t restarts_ = kRestartBurst;
-  std::optional<uint64_t> restarts_at_ns_;  // when they were last earned
+  // Up to when restarts were granted, monotonic.
+  std::optional<uint64_t> restarts_at_ns_;
+  // When a restart was ordered that no record has confirmed yet, and its level.
   std::optional<uint64_t> restart_sent_ns_;
-  uint32_t asked_level_ = 0;  // by the last restart
+  uint32_t asked_level_ = 0;
+  // When Observe was first called on this connection, monotonic.
   std::optional<uint64_t> first_seen_ns_;
-  uint64_t stopped_ns_ = 0;  // realtime
+  // When the last trace stopped, realtime; 0: not since the running one started.
+  uint64_t stopped_ns_ = 0;
 };
 
 }  // namespace neurontrace

@@ -46,6 +46,7 @@ class WatchedEvents final : public NrtEventSink {
   }
 
  private:
+  // Sees every event, whether the capture records it or not.
   WorkerWatch& watch_;
   NrtEventSink& sink_;
 };

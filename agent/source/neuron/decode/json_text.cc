@@ -144,7 +144,8 @@ ValueType ClassifyNumber(const char* text, size_t size, uint64_t& bits) {
   return ValueType::kDouble;
 }
 
-// Copies the stretches between escapes at once, as most texts have few.
+// Copies the stretches between escapes at once, as most texts have few. A failure takes back what
+// was appended.
 bool AppendUnescaped(std::string_view inside, std::string& out) {
   const size_t before = out.size();
   size_t at = 0;

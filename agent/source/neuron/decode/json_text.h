@@ -53,7 +53,7 @@ inline bool HasBackslash(const char* text, size_t size) {
 }
 
 // Parses an unsigned number in its shortest spelling: no sign, no leading zero, at most 2^64 - 1.
-// Returns false for any other text. Reads up to 8 bytes beyond. `value` is unchanged then.
+// Returns false for any other text, with `value` unchanged. Reads up to 8 bytes beyond.
 inline bool ParseCanonicalUint(const char* text, size_t size, uint64_t& value) {
   if (size == 0 || size > 20 || (text[0] == '0' && size > 1)) return false;
   uint64_t result = 0;

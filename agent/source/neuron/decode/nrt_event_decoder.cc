@@ -136,6 +136,7 @@ bool NrtEventDecoder::TakeEvents(JsonCursor& cursor, NrtEventSink& sink) {
   return true;
 }
 
+// The texts of the event before were only valid during its call, so their memory is used again.
 void NrtEventDecoder::BeginEvent() {
   fields_ = {};
   event_type_ = {};
@@ -149,6 +150,7 @@ void NrtEventDecoder::BeginEvent() {
   unescaped_.clear();
 }
 
+// Requires that the current token is the opening brace.
 bool NrtEventDecoder::TakeEvent(JsonCursor& cursor, NrtEventSink& sink) {
   BeginEvent();
   cursor.Skip();
@@ -291,6 +293,7 @@ bool NrtEventDecoder::TakePhase(JsonCursor& cursor, std::string_view key) {
   return true;
 }
 
+// A type with escapes is decoded; one that has no UTF-8 becomes an attribute.
 bool NrtEventDecoder::TakeEventType(JsonCursor& cursor, std::string_view key) {
   // An empty type means none in a shape, so an empty text is kept as an attribute.
   if (!event_type_.empty() || cursor.peek() != '"') {

@@ -32,8 +32,8 @@ constexpr int kStatStartTimeField = 22;
 constexpr int kAddressSpaceField = 23;
 constexpr int kCodeField = 26;
 
-// Reads a file into `text`, up to `bytes_max` bytes; the text is empty if it cannot be read.
-// Neither follows a link nor waits for a pipe.
+// Reads a file into `text`, up to `bytes_max` bytes; the text is empty if it cannot be read. It
+// follows no link and waits for no pipe.
 void ReadFile(const std::string& path, size_t bytes_max, std::string& text) {
   constexpr size_t kStep = size_t{64} << 10;
   text.clear();

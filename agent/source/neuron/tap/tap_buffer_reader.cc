@@ -20,7 +20,7 @@ namespace {
 
 // Attempts at a consistent copy of the facts; the caller tries again on its next turn.
 constexpr int kFactsAttempts = 8;
-// Entries that are taken of the facts area; a tap writes far fewer.
+// Entries that are read of the facts area; further ones are ignored.
 constexpr size_t kFactsMax = 1'024;
 // Seals without which the other side could resize the file under the mapping.
 constexpr int kNeededSeals = F_SEAL_SHRINK | F_SEAL_GROW;

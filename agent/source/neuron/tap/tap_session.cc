@@ -131,6 +131,8 @@ absl::Status TapSession::TakeMessage(const char* data, size_t size,
   }
 }
 
+// Everything is checked before the listener sees it. A greeting that is refused has its descriptors
+// closed by their PeerFd.
 absl::Status TapSession::TakeGreeting(const char* data, size_t size,
                                       std::vector<PeerFd> descriptors) {
   TapHello hello;
@@ -159,6 +161,7 @@ absl::Status TapSession::TakeGreeting(const char* data, size_t size,
   return listener_.OnGreeting(*this, std::move(greeting));
 }
 
+// The text is cleaned, since it reaches logs and people.
 absl::Status TapSession::TakeReport(const char* data, size_t size) {
   TapStatus status;
   if (!greeted_) return InvalidArgument("the tap sent its status before HELLO");

@@ -62,6 +62,8 @@ PendingReports::Topic PendingReports::TopicOf(const AgentReport& report) {
   return topic;
 }
 
+// A replaced report keeps its place in line_, so that a subject which changes all the time is not
+// put off for ever. The status of a whole agent is the exception.
 void PendingReports::Put(AgentReport report) {
   const Topic topic = TopicOf(report);
   // Whether a worker is here or gone is one question with one answer.
@@ -132,6 +134,8 @@ void ControlSession::Stop() {
   welcomed_ = false;
 }
 
+// AgentInfo is the first report of a call. All others wait for the welcome, since the aggregator
+// may refuse the agent or be refused by it.
 void ControlSession::Connect() {
   if (!running_ || stream_ != nullptr) return;
   ++counters_.calls;
@@ -187,6 +191,7 @@ void ControlSession::OnWelcome(const Welcome& welcome) {
                welcome.aggregator_id, welcome.aggregator_version, welcome.captures.size());
   std::set<CaptureId> listed;
   for (const CaptureResume& resume : welcome.captures) listed.insert(resume.capture_id);
+  // Collected first, since ForgetCapture changes the map.
   std::vector<CaptureId> over;
   // What is not listed ended while this agent was away. This comes first, so that limits count only
   // captures that are alive.
@@ -282,6 +287,8 @@ void ControlSession::Apply(const SourceOrder& order) {
   for (Source* source : sources_) source->ApplyOrder(order);
 }
 
+// A confirmed capture is stopped as usual. Of any other one only what an earlier run of this agent
+// began is finished; Stop follows in either case, so that Tick reports its end.
 void ControlSession::ResumeStopping(const CaptureResume& resume) {
   const auto known = captures_.find(resume.capture_id);
   if (known != captures_.end() && !known->second.unconfirmed) {

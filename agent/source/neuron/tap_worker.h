@@ -92,7 +92,7 @@ class TapWorker {
   struct Peer {
     // The pid, the start time or both are the tap's own claim.
     bool pid_claimed = false;
-    // Nothing: not known.
+    // The user who connected, by the kernel; nothing: not known.
     std::optional<uid_t> user;
     std::vector<uint32_t> ancestors = {};
   };

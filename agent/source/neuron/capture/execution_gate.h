@@ -78,7 +78,8 @@ class ExecutionGate {
   bool passing() const { return !by_execution_ || (open_ && !past_); }
   // Whether it has been open, or always was.
   bool opened() const { return !by_execution_ || open_; }
-  // Whether it is past its last execution.
+  // True once nothing more of the capture is expected of this core, except losses of the same
+  // document.
   bool past() const { return past_; }
 
   // Takes a loss of this core, found between documents or at the end of one; returns true if it is

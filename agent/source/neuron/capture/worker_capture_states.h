@@ -81,7 +81,7 @@ enum class WorkerAction : uint8_t {
 };
 inline constexpr size_t kWorkerActions = 18;
 
-// One row of the table.
+// One row of the table: in phase `from`, the event leads to `to` and the action is carried out.
 struct WorkerTransition {
   WorkerPhase from;
   WorkerEvent event;
@@ -118,7 +118,7 @@ struct TraceTransition {
   TraceState to;
 };
 std::span<const TraceTransition> TraceTransitions();
-// Returns the state after the sign.
+// Returns where the sign leads; `from` for a pair without a row.
 TraceState NextTraceState(TraceState from, TraceSign sign);
 
 // Returns the enumerator's name without its k, as in the diagram.

@@ -14,12 +14,14 @@ namespace {
 // Large enough for many small records, and small compared with a large record's columns, which are
 // skipped.
 constexpr size_t kWindowBytes = 16u << 10;
+// How much is read at once in search of the next record.
 constexpr size_t kSearchBytes = 64u << 10;
 // Places in one segment that look like a record and are none; beyond, the rest is given up. Bounds
 // the work for a file that is full of the magic.
 constexpr uint32_t kFalseRecordsMax = 4'096;
 
-// A file seen through a buffer.
+// A file seen through a buffer. Without it, a walk over small records would cost a system call for
+// each head.
 class Window {
  public:
   Window(FileSystem::File& file, uint64_t file_bytes) : file_(file), file_bytes_(file_bytes) {}
@@ -59,6 +61,7 @@ class Walk {
   absl::StatusOr<std::optional<FoundRecord>> Try(uint64_t offset) {
     const uint64_t left = window_.file_bytes() - std::min(window_.file_bytes(), offset);
     if (left < kRecordHeadBytes) return std::nullopt;
+    // The head alone first: its lengths say how much has to be read to compare its checksum.
     ASSIGN_OR_RETURN(std::string_view bytes, window_.At(offset, kRecordHeadBytes));
     const std::optional<RecordHead> head = DecodeRecordHead(bytes);
     if (!head || head->record_bytes() > left) return std::nullopt;
@@ -80,6 +83,7 @@ class Walk {
       if (bytes.size() < kRecordHeadBytes) break;
       const size_t found = bytes.find(kRecordMagic);
       if (found == std::string_view::npos) {
+        // A magic may lie across the end of the buffer, so its last bytes are searched again.
         offset += bytes.size() - (kRecordMagic.size() - 1);
         continue;
       }
@@ -107,11 +111,14 @@ absl::StatusOr<SegmentSummary> ReadSegment(FileSystem::File& file,
   ASSIGN_OR_RETURN(const std::string begin, file.Read(0, kSegmentHeaderBytesMax));
   ASSIGN_OR_RETURN(summary.header, DecodeSegmentHeader(begin));
   Walk walk(file, summary.file_bytes, summary.header);
+  // Nothing is known of the records yet; each may move this place forward.
   uint64_t offset = summary.synced_bytes = summary.header.bytes;
   while (offset < summary.file_bytes) {
     ASSIGN_OR_RETURN(const std::optional<FoundRecord> record, walk.Try(offset));
     if (!record) {
       ASSIGN_OR_RETURN(const uint64_t next, walk.Search(offset + 1));
+      // Nothing sound follows. That is a write which did not end, and no damage: damage is counted
+      // only between sound records.
       if (next >= summary.file_bytes) {
         summary.torn_bytes = summary.file_bytes - offset;
         break;
@@ -121,6 +128,8 @@ absl::StatusOr<SegmentSummary> ReadSegment(FileSystem::File& file,
       offset = next;
       continue;
     }
+    // A batch is written only after the one before it was synced. A head that claims a batch behind
+    // itself is not believed.
     if (record->head.batch_offset <= offset) {
       summary.synced_bytes = std::max<uint64_t>(summary.synced_bytes, record->head.batch_offset);
     }

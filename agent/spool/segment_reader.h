@@ -11,7 +11,8 @@
 
 namespace neurontrace {
 
-// What was found in a segment besides its records.
+// What was found in a segment besides its records. Recovery and --spool-check read these numbers;
+// bytes are bytes of the file.
 struct SegmentSummary {
   SegmentHeader header;
   uint64_t file_bytes = 0;
@@ -35,11 +36,14 @@ struct FoundRecord {
 // Walks a segment from record to record without reading columns. If a record should begin and none
 // does, it searches for the next one; so damage costs only what it hit, and a torn tail ends the
 // walk. Fails with DATA_LOSS and UNIMPLEMENTED about the segment as a whole (see
-// DecodeSegmentHeader), and otherwise with the file's own errors. Blocks for the disk.
+// DecodeSegmentHeader), and otherwise with the file's own errors. Blocks for the disk. Called on
+// the thread that recovers the spool, and by --spool-check. If the file becomes shorter meanwhile,
+// its missing end counts as torn.
 absl::StatusOr<SegmentSummary> ReadSegment(FileSystem::File& file,
                                            const std::function<void(const FoundRecord&)>& visit);
 
-// Returns true if the bytes are the columns that the record's head describes. Pure.
+// Returns true if the bytes are the columns that the record's head describes. Pure. The checksum is
+// the source's own (ChunkEnvelope.crc32c), over header and columns.
 bool ColumnsMatch(const RecordHead& head, std::string_view chunk_header, std::string_view columns);
 
 }  // namespace neurontrace

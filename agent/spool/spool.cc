@@ -8,14 +8,19 @@
 
 #include "lib/base/status.h"
 
+// How it works: calls change only the books and what waits. Kick collects all that is due into one
+// SpoolJob and posts it to the disk's sequence; OnDone takes the result and kicks again. There is
+// at most one job at a time, so what comes meanwhile forms the next batch with a single sync.
 namespace neurontrace {
 namespace {
 
 constexpr uint64_t kTidyNs = 200'000'000;  // between cursors that nothing waits for
+// A disk that failed is tried again after these delays, which double.
 constexpr uint64_t kRetryFirstNs = 500'000'000;
 constexpr uint64_t kRetryLongestNs = 30'000'000'000;
 
-// Segments are the unit of dropping, so a quota must consist of several.
+// Segments are the unit of dropping, so a quota must consist of several. Returns the size at which
+// a segment is closed, in bytes.
 uint64_t SegmentBytes(const Spool::Options& options) {
   const uint64_t quota = std::min(options.bytes_max, options.capture_bytes_max);
   return std::clamp(quota / limits::kSpoolSegmentsPerQuota, limits::kSpoolSegmentBytesMin,
@@ -65,6 +70,7 @@ absl::Status Spool::Read(const SpoolRecovery::Visitor& visitor) {
     path.resize(std::max<size_t>(slash, 1));
     (void)files_.SyncDirectory(path);  // not ours to write, maybe
   }
+  // A second agent on the same directory would append to the same segments.
   if (lock_ == nullptr) {
     ASSIGN_OR_RETURN(lock_, files_.TakeLock(options_.directory + "/lock"));
   }
@@ -81,6 +87,7 @@ absl::Status Spool::Read(const SpoolRecovery::Visitor& visitor) {
     visitor.on_chunk(header, place);
   };
   RETURN_IF_ERROR(recovery.Run({visitor.on_capture, book}, summary));
+  // The visitor has counted chunks; sizes and empty segments are only known from the summary.
   for (const auto& [number, found] : summary.segments) {
     Segment& segment = segments_[number];
     segment.capture_id = found.capture_id;
@@ -104,6 +111,7 @@ absl::Status Spool::Read(const SpoolRecovery::Visitor& visitor) {
   for (const auto& [capture_id, spec] : running_) {
     if (!recovered_.running_stale) recorded_.insert(capture_id);
   }
+  // From here on jobs may be made: the books describe the disk.
   readable_ = true;
   std::vector<uint64_t> idle;
   for (const auto& [number, segment] : segments_) {
@@ -238,6 +246,7 @@ void Spool::Kick() {
     for (const auto& done : std::exchange(finishing_, {})) done();
     return;
   }
+  // The task holds the disk object and the job, so it may run after this was destroyed.
   job_running_ = true;
   io_.PostTask([disk = disk_, job = std::make_shared<const SpoolJob>(std::move(job)),
                 done = weak_tasks_.Wrap([this](const SpoolJobResult& result) { OnDone(result); }),
@@ -254,8 +263,10 @@ SpoolJob Spool::MakeJob() {
   job.aside = std::exchange(aside_, {});
   TakePending(job);
   const bool makes_room = IsShortOfDisk() && !removals_.empty();
+  // What is urgent overrides the pause: a full spool needs removals, and Finish needs cursors.
   const bool tidy =
       clock_.MonotonicNs() >= next_tidy_ns_ || full() || makes_room || !finishing_.empty();
+  // A dropped segment must not go before the record of its loss is durable.
   if (tidy && !StandInWaits()) TidyInto(job);
   if (std::exchange(aggregator_dirty_, false)) {
     job.aggregator = EncodeSpoolAggregator(aggregator_id_);
@@ -293,6 +304,7 @@ void Spool::OnDone(const SpoolJobResult& result) {
   assert(job_running_ && runner_.RunsTasksOnCurrentThread());
   if (listener_ == nullptr) return;  // its user is gone, and so is the agent
   const bool wrote = !in_job_.empty();
+  // What failed is part of the next job again.
   for (const SpoolJob::Removal& removal : result.not_removed) removals_.push_back(removal);
   for (const SpoolJob::Directory& directory : result.not_emptied) directories_.push_back(directory);
   stuck_bytes_ = 0;
@@ -318,6 +330,7 @@ void Spool::OnDone(const SpoolJobResult& result) {
     for (auto& [capture_id, capture] : captures_) capture.cursor_dirty = true;
     runner_.PostDelayedTask(weak_tasks_.Wrap([this] { Kick(); }), delay_ns);
   }
+  // Before the next job, so that the listener sends from memory while the disk fails.
   SetHealth(status);
   Kick();
   const bool work_later = !removals_.empty() || WaitsToBeRecorded() ||
@@ -333,6 +346,7 @@ void Spool::TakeAppended(bool well) {
     Capture& capture = captures_[segment->second.capture_id];
     assert(capture.in_job);
     capture.in_job = false;
+    // The end of the file is unknown after a failed write.
     if (!well && capture.active == number) capture.active = 0;  // nothing more goes there
   }
   std::vector<Written> written = std::exchange(in_job_, {});
@@ -393,6 +407,7 @@ Spool::Taken Spool::TakeOne(const CaptureId& capture_id, std::deque<Pending>& pe
     pending.pop_front();
     return Taken::kOne;
   }
+  // The size of the record in the segment.
   const uint64_t bytes = kRecordHeadBytes + chunk->header().size() + chunk->columns().size();
   // A chunk larger than a batch forms one alone.
   if (batch_bytes_ > 0 && batch_bytes_ + bytes > limits::kSpoolBatchBytesMax) return Taken::kNoMore;
@@ -486,6 +501,7 @@ bool Spool::Put(const Pending& pending, const std::shared_ptr<const v1::ChunkEnv
 Spool::Room Spool::MakeRoom(const CaptureId& capture_id, uint64_t bytes) {
   for (;;) {
     const auto it = captures_.find(capture_id);
+    // Each round removes a segment or returns, so the loop ends.
     const bool over_share =
         it != captures_.end() && it->second.bytes + bytes > options_.capture_bytes_max;
     const bool over_all = bytes_ + stuck_bytes_ + bytes > bytes_max() ||
@@ -554,6 +570,7 @@ void Spool::Retire(uint64_t number, bool given_up) {
 
 // Segments that are to be removed still occupy room, so what they free is seen after the next job.
 void Spool::TakeCapacity(const FileSystem::Capacity& capacity) {
+  // No part of the disk is reserved, so only bytes_max limits the spool.
   if (options_.free_percent_min == 0) return;
   const uint64_t kept_free = capacity.total_bytes / 100 * options_.free_percent_min;
   uint64_t removed_later = 0;
@@ -623,6 +640,7 @@ void Spool::PutRunningLeft(SpoolJob& job) {
 
 // Captures enter the file when the cursors on the disk are exact, which is with this very job.
 void Spool::PutRunning(SpoolJob& job) {
+  // There may be nothing to add, or nothing that the spool can vouch for.
   const bool all = std::all_of(running_.begin(), running_.end(), [this](const auto& item) {
     return recorded_in_job_.contains(item.first);
   });

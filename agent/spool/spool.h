@@ -29,7 +29,8 @@
 
 namespace neurontrace {
 
-// The user's name for a chunk.
+// The user's name for a chunk. The spool only hands it back; the delivery queue puts its stream
+// number and the chunk's sequence in it.
 struct SpoolTicket {
   uint64_t stream = 0;
   uint64_t sequence = 0;
@@ -45,14 +46,18 @@ struct SpoolTicket {
 // memory. When the budget is spent, Options::when_full decides: drop the oldest segments, or let
 // new chunks wait. docs/decisions/0009-durable-is-the-agents-disk.md has the reasons.
 //
-// Lives on the agent's sequence. The disk is touched on `io` alone, except by Recover.
+// Lives on the agent's sequence. The disk is touched on `io` alone, except by Recover. Errors of
+// writing are not returned by a call: they change health() and reach Listener::OnHealth.
 class Spool {
  public:
   enum class WhenFull { kDropOldest, kRefuseNewest };
   struct Options {
+    // Created if it does not exist. One agent at a time uses it, by a lock on a file in it.
     std::string directory;
     std::string agent_id;
     std::string boot_id;  // of the machine; empty: no capture continues by itself
+    // Bytes of segment files, of all captures and of each one. Cursors and the quarantine, which
+    // have limits of their own, do not count.
     uint64_t bytes_max = limits::kSpoolBytesDefault;
     uint64_t capture_bytes_max = limits::kSpoolBytesDefault / 2;
     WhenFull when_full = WhenFull::kDropOldest;
@@ -69,6 +74,7 @@ class Spool {
     uint64_t chunks_set_aside = 0;      // refused by the aggregator, kept for people
     uint64_t chunks_not_set_aside = 0;  // the quarantine was full
   };
+  // Called on the agent's sequence. A callback may call the spool again, except Recover.
   class Listener {
    public:
     virtual ~Listener() = default;
@@ -101,6 +107,7 @@ class Spool {
   absl::Status Recover(const SpoolRecovery::Visitor& visitor);
   // After an error of Recover: whether there is something that it could not read. Blocks.
   bool MayHoldChunks();
+  // What the last successful Recover found.
   const SpoolRecovery::Summary& recovered() const { return recovered_; }
 
   // Writes the chunk with the next job; OnKept follows, unless the capture is forgotten or `chunk`
@@ -142,8 +149,10 @@ class Spool {
     return blocked_ || waiting_.contains(capture_id);
   }
   const absl::Status& health() const { return health_; }
+  // Bytes, chunks, segments and captures that the spool holds now; what waits for its first write
+  // does not count, and what is released counts until its segment is retired.
   uint64_t bytes() const { return bytes_; }
-  // Its maximum size, or less if the disk cannot spare that much.
+  // Its maximum size, or less if the disk cannot spare that much. The result is in bytes.
   uint64_t bytes_max() const { return std::min(options_.bytes_max, disk_bytes_max_); }
   uint64_t chunks() const { return chunks_; }
   size_t segments() const { return segments_.size(); }
@@ -151,11 +160,13 @@ class Spool {
   const Counters& counters() const { return counters_; }
 
  private:
+  // One attempt of Recover: takes the lock, reads all files, and rebuilds the books from nothing.
   absl::Status Read(const SpoolRecovery::Visitor& visitor);
   // One segment file in the books.
   struct Segment {
     CaptureId capture_id;
     uint64_t bytes = 0;
+    // 0 for a segment of an earlier run, which is never written to again.
     uint64_t salt = 0;
     uint64_t chunks = 0;  // not released
   };
@@ -186,9 +197,12 @@ class Spool {
   void KickLater(uint64_t delay_ns);
   // Collects everything that is due into one job.
   SpoolJob MakeJob();
-  // Adds the waiting chunks to the job, within one batch.
+  // Adds the waiting chunks to the job, within one batch. Chunks that find no room stay in
+  // pending_, and full() is true from then on.
   void TakePending(SpoolJob& job);
   enum class Taken { kOne, kNoMoreOfCapture, kNoMore };
+  // Adds the first chunk of a queue to the job if there is room. kNoMoreOfCapture: the others may
+  // still have some; kNoMore: the batch or the whole spool is full.
   Taken TakeOne(const CaptureId& capture_id, std::deque<Pending>& pending, SpoolJob& job);
   // Whether a chunk that replaces lost ones waits; it goes before everything else.
   bool StandInWaits() const;
@@ -197,7 +211,10 @@ class Spool {
   enum class Room { kEnough, kNoneForCapture, kNone };
   // Makes room for a chunk by the policy; returns what is still missing.
   Room MakeRoom(const CaptureId& capture_id, uint64_t bytes);
+  // Retires the active segments that hold no chunk any more. Returns true if there was one, so that
+  // room has to be computed again.
   bool RemoveIdle(const CaptureId& capture_id, bool any_capture);
+  // Returns null only if the spool holds no capture.
   Capture* Victim(const CaptureId& wanting, bool over_share);
   // Drops a segment to make room, and tells the listener.
   void DropSegment(uint64_t segment);
@@ -207,7 +224,10 @@ class Spool {
   void TidyInto(SpoolJob& job);
   // Adds the cursor file of a capture.
   void PutCursor(const CaptureId& capture_id, bool create, SpoolJob& job);
+  // Returns true while some running capture is not in the `running` file yet.
   bool WaitsToBeRecorded() const;
+  // The `running` file: takes captures out before anything of them is removed, adds captures when
+  // the cursors are exact, and takes the outcome.
   void PutRunningLeft(SpoolJob& job);
   void PutRunning(SpoolJob& job);
   void TakeRunning(const SpoolJobResult& result);
@@ -215,7 +235,9 @@ class Spool {
   void OnDone(const SpoolJobResult& result);
   // Reports the chunks of the job as kept, or puts them back if the write failed.
   void TakeAppended(bool well);
+  // Derives disk_bytes_max_ from what the disk has free.
   void TakeCapacity(const FileSystem::Capacity& capacity);
+  // Returns true while the disk allows less than the configured size.
   bool IsShortOfDisk() const { return disk_bytes_max_ < options_.bytes_max; }
   // Logs and reports a change.
   void SetHealth(absl::Status health);
@@ -229,12 +251,15 @@ class Spool {
   Random& random_;
   Backoff backoff_;
   Listener* listener_ = nullptr;
+  // Used on io_ alone, except in Read; shared with each posted task.
   const std::shared_ptr<SpoolDisk> disk_;
   std::unique_ptr<FileSystem::Lock> lock_;
+  // Until it is true, appended chunks are ignored; the queue holds them in memory.
   bool readable_ = false;  // Recover went well
   uint32_t reading_tries_ = 0;
   SpoolRecovery::Summary recovered_;
 
+  // The books. They change when a job is made, before the disk has followed.
   std::map<CaptureId, Capture> captures_;
   std::map<uint64_t, Segment> segments_;
   uint64_t next_segment_ = 1;
@@ -264,6 +289,7 @@ class Spool {
   bool running_stuck_ = false;           // it cannot be removed
   std::string aggregator_id_;
   bool aggregator_dirty_ = false;
+  // Monotonic times before which cursors are not written, and no job is tried after a failure.
   uint64_t next_tidy_ns_ = 0;
   uint64_t next_try_ns_ = 0;
   uint64_t next_look_ns_ = 0;  // monotonic: at the disk's room, while there is none

@@ -17,11 +17,14 @@
 namespace neurontrace {
 namespace {
 
+// Reads every record of one segment and counts what is sound. The report is filled as far as the
+// file can be read; the status is the first error of the file itself.
 absl::Status CheckSegment(FileSystem& files, const std::string& path,
                           SpoolCheckReport::Segment& report) {
   ASSIGN_OR_RETURN(const auto file, files.OpenForReading(path));
   ASSIGN_OR_RETURN(report.bytes, file->Size());
   if (report.bytes == 0) return absl::OkStatus();  // made, and not yet begun
+  // A file's error about one record's columns does not end the walk: the others are still counted.
   absl::Status broken;
   const auto visit = [&](const FoundRecord& found) {
     const auto header = ParseChunkHeader(found.chunk_header);
@@ -40,6 +43,7 @@ absl::Status CheckSegment(FileSystem& files, const std::string& path,
     report.events += header->event_count;
   };
   ASSIGN_OR_RETURN(const SegmentSummary summary, ReadSegment(*file, visit));
+  // The id comes from a file that anybody may have written, and goes to a terminal.
   report.agent_id = CleanText(summary.header.agent_id, limits::kIdentityStringBytesMax);
   report.bytes = summary.file_bytes;
   report.damaged_places = summary.damaged_places;
@@ -47,6 +51,7 @@ absl::Status CheckSegment(FileSystem& files, const std::string& path,
   return broken;
 }
 
+// Counts the streams of a cursor file. Fails as DecodeSpoolCursor does, and with the file's errors.
 absl::Status CheckCursor(FileSystem& files, const std::string& path,
                          SpoolCheckReport::Cursor& report) {
   ASSIGN_OR_RETURN(const auto file, files.OpenForReading(path));
@@ -111,6 +116,7 @@ absl::Status CheckWhole(FileSystem& files, const std::string& root, SpoolCheckRe
   return absl::OkStatus();
 }
 
+// A torn end does not make a segment unsound; see SpoolCheckReport::sound.
 bool Sound(const SpoolCheckReport::Segment& segment) {
   return segment.problem.empty() && segment.damaged_places == 0 && segment.damaged_chunks == 0;
 }
@@ -122,8 +128,11 @@ absl::StatusOr<SpoolCheckReport> CheckSpool(FileSystem& files, const std::string
   ASSIGN_OR_RETURN(const auto captures, files.List(root, limits::kSpoolFilesPerDirectoryMax));
   const auto aside = files.List(QuarantineOf(root), limits::kSpoolFilesPerDirectoryMax);
   if (aside.ok()) report.quarantined_files = aside->size();
+  // A problem of these files is part of the report, unlike one of the directory itself: the
+  // segments can still be checked.
   report.problem = std::string(CheckWhole(files, root, report).message());
   for (const FileSystem::Entry& capture : captures) {
+    // Only directories with the name of a capture belong to the spool, as in recovery.
     if (!capture.is_directory || !CaptureId::Parse(capture.name).ok()) continue;
     RETURN_IF_ERROR(CheckCapture(files, root, capture.name, report));
   }
@@ -138,6 +147,7 @@ bool SpoolCheckReport::sound() const {
 
 std::string SpoolCheckReport::ToText() const {
   std::string out;
+  // Totals over all segments, which the last line shows.
   uint64_t chunks = 0;
   uint64_t events = 0;
   uint64_t bytes = 0;

@@ -12,11 +12,13 @@ namespace neurontrace {
 
 // The contents of a spool and what is wrong with it, for people and scripts (--spool-check): every
 // segment is read, every checksum compared, and nothing is changed. An agent may be using the
-// spool; what it removes meanwhile is skipped. A plain value.
+// spool; what it removes meanwhile is skipped. A plain value. Used by main() of the agent;
+// docs/operator/spool.md describes the command.
 struct SpoolCheckReport {
   struct Segment {
     std::string path;  // in the spool's directory
     std::string agent_id;
+    // Bytes of the file; chunks and events are those whose checksums are right.
     uint64_t bytes = 0;
     uint64_t chunks = 0;
     uint64_t events = 0;
@@ -26,8 +28,10 @@ struct SpoolCheckReport {
     std::string problem;          // why it cannot be read at all; empty if it can
     bool later_version = false;
   };
+  // A capture's cursor file.
   struct Cursor {
     std::string path;
+    // Number of streams that it names; `problem` is empty if it can be read.
     uint64_t streams = 0;
     std::string problem;
   };
@@ -38,14 +42,19 @@ struct SpoolCheckReport {
   std::string problem;               // of the files that say so
   uint64_t quarantined_files = 0;
 
-  // True if nothing is damaged and everything can be read.
+  // True if nothing is damaged and everything can be read. A torn end is no damage: every crash
+  // leaves one, and nothing in it was reported as kept. A file of a later version is not sound,
+  // since this program cannot judge it.
   bool sound() const;
+  // One line for each segment and cursor, and a sum.
   std::string ToText() const;
+  // One object with the same contents, followed by a newline.
   std::string ToJson() const;
 };
 
 // Reads a whole spool; blocks for the disk. Fails if the directory cannot be listed; every other
-// problem is part of the report.
+// problem is part of the report. Needs no lock and takes none, so that it works beside a running
+// agent.
 absl::StatusOr<SpoolCheckReport> CheckSpool(FileSystem& files, const std::string& root);
 
 }  // namespace neurontrace

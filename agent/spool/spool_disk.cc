@@ -14,7 +14,9 @@
 namespace neurontrace {
 namespace {
 
+// The size at which records that were collected are passed to the kernel.
 constexpr size_t kWriteBytes = 1u << 20;
+// Many blocks of a file system, so that a disk which is almost full refuses it.
 constexpr size_t kProbeBytes = 64u << 10;
 constexpr char kCursorName[] = "cursor";
 constexpr char kNewCursorName[] = "cursor.new";
@@ -36,6 +38,7 @@ SpoolDisk::SpoolDisk(FileSystem& files, std::string root) : files_(files), root_
 
 SpoolJobResult SpoolDisk::Run(const SpoolJob& job) {
   SpoolJobResult result;
+  // The steps have the order of SpoolJob's fields; see there for the reason.
   if (job.probe) result.tidied = Probe();
   if (job.running_left && job.running_left->empty()) {
     DropRunning(result);
@@ -55,6 +58,8 @@ SpoolJobResult SpoolDisk::Run(const SpoolJob& job) {
       result.not_emptied.push_back(directory);
     }
   }
+  // From here on chunks are at stake. Their result is separate from that of the rest, since chunks
+  // that are durable count as kept even if a cursor could not be written.
   result.appended = AppendAll(job);
   if (!result.appended.ok()) {
     // After a failed sync it is not known what these files hold behind the last good one
@@ -62,13 +67,18 @@ SpoolJobResult SpoolDisk::Run(const SpoolJob& job) {
     for (const SpoolJob::Append& append : job.appends) open_.erase(append.segment.segment);
   }
   for (const SpoolJob::Aside& aside : job.aside) SetAside(aside);
+  // Cursors follow the chunks, since they name places that must be durable. The result of the
+  // earlier steps is put aside, because Remove needs to know about the cursors alone.
   absl::Status cursors;
   for (const SpoolJob::Cursor& cursor : job.cursors) Keep(WriteCursor(cursor), cursors);
   const absl::Status before = std::exchange(result.tidied, cursors);
+  // Without a current cursor the `running` file must not vouch for streams whose segments are
+  // removed.
   if (!cursors.ok() && !job.removals.empty()) DropRunning(result);
   Remove(job, result);
   Keep(before, result.tidied);
   if (job.aggregator) Keep(Replace(root_, kAggregatorName, *job.aggregator), result.tidied);
+  // Last, and only if all else succeeded: the file promises that the cursors on the disk are exact.
   if (job.running && result.appended.ok() && result.tidied.ok()) {
     running_gone_ = false;
     result.tidied = Replace(root_, kRunningName, *job.running);
@@ -122,6 +132,7 @@ absl::Status SpoolDisk::Empty(const SpoolJob::Directory& directory) {
   bool all = true;
   for (const FileSystem::Entry& entry : *entries) {
     const auto segment = ParseSegmentName(entry.name);
+    // Other names in the directory may belong to a later version, or to the administrator.
     const bool ours = segment || entry.name == kCursorName || entry.name == kNewCursorName;
     if (!ours || directory.keep.contains(entry.name)) {
       all = false;
@@ -140,6 +151,7 @@ absl::Status SpoolDisk::AppendAll(const SpoolJob& job) {
   std::set<std::string> changed;  // directories
   for (const SpoolJob::Append& append : job.appends) {
     auto& file = open_[append.segment.segment];
+    // An entry that is new here and stays null means that the books and the disk disagree.
     assert(append.segment.segment != 0 && !append.chunks.empty());
     if (append.create) {
       RETURN_IF_ERROR(files_.MakeDirectory(append.directory));
@@ -155,6 +167,7 @@ absl::Status SpoolDisk::AppendAll(const SpoolJob& job) {
     }
     RETURN_IF_ERROR(Write(append, *file));
   }
+  // Each file is synced once, after all batches are written.
   for (const SpoolJob::Append& append : job.appends) {
     RETURN_IF_ERROR(open_[append.segment.segment]->Sync());
   }
@@ -241,6 +254,8 @@ void SpoolDisk::Remove(const SpoolJob& job, SpoolJobResult& result) {
 std::vector<LoadedChunk> SpoolDisk::Load(const std::string& directory,
                                          const std::vector<SpoolPlace>& places) {
   std::vector<LoadedChunk> loaded(places.size());
+  // Places are mostly runs within one segment, so the file and its header are read once for each
+  // run.
   std::unique_ptr<FileSystem::File> file;
   SegmentHeader segment;
   for (size_t i = 0; i < places.size(); ++i) {
@@ -253,6 +268,8 @@ std::vector<LoadedChunk> SpoolDisk::Load(const std::string& directory,
         segment.segment = place.segment;
       }
       ASSIGN_OR_RETURN(const std::string bytes, file->Read(place.offset, place.record_bytes()));
+      // The head must be at its place and agree with the books. Its checksum covers the chunk's
+      // header, and the chunk's own checksum covers the columns.
       const std::string_view record(bytes);
       const auto head_bytes = record.substr(0, kRecordHeadBytes);
       const auto head = DecodeRecordHead(head_bytes);
@@ -267,6 +284,8 @@ std::vector<LoadedChunk> SpoolDisk::Load(const std::string& directory,
         return DataLoss("{}/{}: the record at {} is damaged", directory, SegmentName(place.segment),
                         place.offset);
       }
+      // The header is sound from here on. It is returned even if the columns are not, so that the
+      // lost chunk can be replaced by one with the right sequence and counts.
       loaded[i].envelope = std::make_shared<v1::ChunkEnvelope>();
       loaded[i].envelope->set_header(std::string(header));
       const auto columns = record.substr(before_columns);

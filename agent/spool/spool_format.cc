@@ -20,6 +20,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the files are little endian");
 
+// Each kind of file has a magic of its own, so that a renamed file is not taken for another kind.
 constexpr std::string_view kSegmentMagic = "NTSPOOL\n";
 constexpr std::string_view kCursorMagic = "NTCURSR\n";
 constexpr std::string_view kRunningMagic = "NTRUNNG\n";
@@ -30,6 +31,7 @@ constexpr size_t kSegmentDigits = 8;
 constexpr size_t kFixedHeaderBytes = 52;
 constexpr size_t kChecksumBytes = sizeof(uint32_t);
 
+// Appends the number's bytes in memory order, which the assertion above makes little endian.
 template <typename Number>
 void Put(Number number, std::string& out) {
   out.append(reinterpret_cast<const char*>(&number), sizeof number);
@@ -41,6 +43,7 @@ class Reader {
  public:
   explicit Reader(std::string_view bytes) : bytes_(bytes) {}
 
+  // Returns zero if too few bytes are left; good() is false from then on.
   template <typename Number>
   Number Take() {
     Number number{};
@@ -48,6 +51,8 @@ class Reader {
     if (!taken.empty()) std::memcpy(&number, taken.data(), sizeof number);
     return number;
   }
+  // Returns nothing if fewer than `size` bytes are left. After that nothing is taken any more, so
+  // that a wrong length cannot make later fields look sound.
   std::string_view TakeBytes(size_t size) {
     if (size > bytes_.size()) good_ = false;
     if (!good_) return {};
@@ -97,6 +102,8 @@ absl::Status CheckWhole(std::string_view bytes, std::string_view magic, uint32_t
   return absl::OkStatus();
 }
 
+// Decodes where a stream continues. The identity is stored once, in front of these bytes, so it is
+// put back before the message is converted. Fails with DATA_LOSS, or as FromProto does.
 absl::StatusOr<StreamCursor> TakeBehind(std::string_view bytes, const StreamIdentity& stream) {
   v1::StreamCursor message;
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
@@ -163,6 +170,7 @@ std::string EncodeRecordHead(const RecordHead& head, std::string_view chunk_head
   Put(head.columns_bytes, rest);
   Put(head.chunk_crc32c, rest);
   Put(head.batch_offset, rest);
+  // Reserved: version 1 writes zero and ignores it when it reads.
   Put(uint32_t{0}, rest);
   std::string out(kRecordMagic);
   Put(HeadChecksum(rest, chunk_header, salt), out);
@@ -225,6 +233,8 @@ std::string EncodeSpoolCursor(const SpoolCursor& cursor) {
 absl::StatusOr<SpoolCursor> DecodeSpoolCursor(std::string_view bytes) {
   Reader reader(bytes);
   RETURN_IF_ERROR(CheckWhole(bytes, kCursorMagic, kCursorVersion, reader));
+  // The checksum protects against accidents only: a forged file passes it, so each length and count
+  // is checked below.
   const auto streams = reader.Take<uint32_t>();
   SpoolCursor cursor;
   cursor.synced_segment = reader.Take<uint64_t>();
@@ -254,6 +264,7 @@ absl::StatusOr<SpoolCursor> DecodeSpoolCursor(std::string_view bytes) {
     }
     cursor.streams.insert_or_assign(std::move(identity), std::move(stream));
   }
+  // CheckWhole compared the checksum; here it must be all that is left.
   reader.TakeBytes(kChecksumBytes);
   if (!reader.good() || !reader.at_end()) return DataLoss("its length differs from its header");
   return cursor;
@@ -277,6 +288,7 @@ std::string EncodeSpoolRunning(const SpoolRunning& running) {
 absl::StatusOr<SpoolRunning> DecodeSpoolRunning(std::string_view bytes) {
   Reader reader(bytes);
   RETURN_IF_ERROR(CheckWhole(bytes, kRunningMagic, kRunningVersion, reader));
+  // Only the length of each part is trusted here; FromProto checks what a capture may ask for.
   SpoolRunning running;
   running.boot_id = reader.TakeBytes(reader.Take<uint32_t>());
   const auto captures = reader.Take<uint32_t>();

@@ -16,13 +16,17 @@
 #include "lib/trace/worker_info.h"
 
 // Encodes and decodes the spool's files; docs/formats/spool.md describes them byte by byte.
-// Everything is little endian. Version 1 stays readable for ever. Pure functions; any thread.
+// Everything is little endian. Version 1 stays readable for ever. Pure functions; any thread. Used
+// by SpoolDisk, SpoolRecovery, the segment reader and --spool-check.
 namespace neurontrace {
 
+// Every file carries the version of its own kind, so that one kind can change alone. A decoder
+// accepts any version from 1 to its own.
 inline constexpr uint32_t kSpoolVersion = 1;  // of segments
 inline constexpr uint32_t kCursorVersion = 1;
 inline constexpr uint32_t kRunningVersion = 1;
 inline constexpr uint32_t kAggregatorVersion = 1;
+// The longest header of a segment; a file that claims a longer one is damaged.
 inline constexpr size_t kSegmentHeaderBytesMax = 4'096;
 inline constexpr size_t kRecordHeadBytes = 32;
 inline constexpr std::string_view kRecordMagic = "NTrc";
@@ -41,6 +45,7 @@ struct SegmentHeader {
 
   friend bool operator==(const SegmentHeader&, const SegmentHeader&) = default;
 };
+// `header.bytes` is ignored: the length follows from the agent's id.
 std::string EncodeSegmentHeader(const SegmentHeader& header);
 // Decodes the first bytes of a file, as many as there are up to kSegmentHeaderBytesMax. Fails with
 // DATA_LOSS for a file that is no segment or is damaged, and with UNIMPLEMENTED for a later
@@ -57,6 +62,8 @@ struct RecordHead {
   // synced before any of the batch was written, which tells a torn write from damage.
   uint32_t batch_offset = 0;
 
+  // Returns the bytes that the whole record occupies in its segment. The sum of two 32-bit lengths
+  // does not overflow, also for a head that is damaged.
   uint64_t record_bytes() const {
     return kRecordHeadBytes + uint64_t{header_bytes} + columns_bytes;
   }
@@ -67,6 +74,7 @@ std::string EncodeRecordHead(const RecordHead& head, std::string_view chunk_head
 // Decodes kRecordHeadBytes bytes; returns nothing if they cannot be a head. The checksum is still
 // to be compared, by RecordHeadMatches, once the chunk's header has been read.
 std::optional<RecordHead> DecodeRecordHead(std::string_view bytes);
+// Returns false for a head of another length than kRecordHeadBytes, and if the checksum differs.
 bool RecordHeadMatches(std::string_view head, std::string_view chunk_header, uint64_t salt);
 
 // The contents of a capture's `cursor` file.
@@ -85,6 +93,7 @@ struct SpoolCursor {
 
   friend bool operator==(const SpoolCursor&, const SpoolCursor&) = default;
 };
+// The encoded bytes end with a checksum over all that precedes it, as in the two files below.
 std::string EncodeSpoolCursor(const SpoolCursor& cursor);
 // Fails with DATA_LOSS for a file that is no cursor or is damaged, and with UNIMPLEMENTED for a
 // later version.
@@ -102,7 +111,9 @@ std::string EncodeSpoolRunning(const SpoolRunning& running);
 // Fails as DecodeSpoolCursor does.
 absl::StatusOr<SpoolRunning> DecodeSpoolRunning(std::string_view bytes);
 
-// The `aggregator` file: the id of the aggregator that the spool is for.
+// The `aggregator` file: the id of the aggregator that the spool is for. DecodeSpoolAggregator
+// fails as DecodeSpoolCursor does, and with DATA_LOSS for an id that is longer than
+// limits::kIdentityStringBytesMax or has control characters.
 std::string EncodeSpoolAggregator(std::string_view aggregator_id);
 absl::StatusOr<std::string> DecodeSpoolAggregator(std::string_view bytes);
 

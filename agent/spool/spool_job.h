@@ -15,9 +15,12 @@
 
 namespace neurontrace {
 
-// The place of a chunk in the spool. A plain value.
+// The place of a chunk in the spool. A plain value. The delivery queue keeps one for each chunk and
+// hands it back to read or release the chunk.
 struct SpoolPlace {
   uint64_t segment = 0;  // 0: nowhere
+  // Of the record's head in the segment file. The lengths are those of the chunk's header and
+  // columns, which follow the head; a reader compares them with the head that it finds.
   uint32_t offset = 0;
   uint32_t header_bytes = 0;
   uint32_t columns_bytes = 0;
@@ -31,7 +34,8 @@ struct SpoolPlace {
 // What the disk has to do in one go, in the order of the fields. The order is what makes a crash at
 // any point safe: the `running` file stops vouching before anything is removed, chunks are durable
 // before cursors refer to them, cursors before segments go, and the `running` file vouches again
-// last.
+// last. Made by Spool on the agent's sequence, carried out by SpoolDisk on the I/O sequence, and
+// never changed in between.
 struct SpoolJob {
   struct Directory {  // of a capture that is over: all of it goes
     std::string path;
@@ -41,8 +45,10 @@ struct SpoolJob {
   struct Append {  // a batch for one segment
     std::string directory;
     SegmentHeader segment;
+    // The segment is new: its file is created and `segment` is written in front of the batch.
     bool create = false;
     uint32_t offset = 0;  // where the batch begins
+    // Held until the job is done, so that a chunk which its user settles meanwhile stays valid.
     std::vector<std::shared_ptr<const v1::ChunkEnvelope>> chunks;
   };
   struct Aside {  // a refused chunk, for people to look at
@@ -51,12 +57,14 @@ struct SpoolJob {
   };
   struct Cursor {
     std::string directory;
+    // The encoded file (EncodeSpoolCursor), which replaces the old one as a whole.
     std::string bytes;
     bool create = false;  // the directory, where it is not there
   };
   struct Removal {  // of a segment
     std::string directory;
     uint64_t segment = 0;
+    // Of the segment's file: they count against the budget as long as the removal fails.
     uint64_t bytes = 0;
     // Not stored by the aggregator: only once the batch (with what replaces it) and the
     // cursor are durable.
@@ -85,16 +93,20 @@ struct SpoolJob {
   }
 };
 
-// The result of a job.
+// The result of a job. Spool::OnDone takes it on the agent's sequence. Every failed part is named,
+// so that the next job can contain it again.
 struct SpoolJobResult {
   absl::Status appended;  // all chunks are durable, or none is said to be
   absl::Status tidied;    // cursors, removals, the probe, files of the spool as a whole
   // The outcome for the `running` file. If anything failed it is removed: what follows may be sent
   // without being on this disk, and the cursors here would then be wrong.
   enum class Running { kAsItWas, kLeft, kWritten, kGone, kStuck };
+  // kLeft: without the captures that are over. kStuck: it should be removed and cannot be, so
+  // nothing that it vouches for may be removed either.
   Running running = Running::kAsItWas;
   std::optional<FileSystem::Capacity>
       capacity;  // of the disk, after the job; none: it does not say
+  // Parts of the job that have to be repeated.
   std::vector<SpoolJob::Removal> not_removed;
   std::vector<SpoolJob::Directory> not_emptied;
 };

@@ -14,6 +14,7 @@
 namespace neurontrace {
 namespace {
 
+// Fails with DATA_LOSS if the bytes are no chunk header, or are one of another capture.
 absl::StatusOr<ChunkHeader> ParseHeader(std::string_view bytes, const CaptureId& capture_id) {
   ASSIGN_OR_RETURN(ChunkHeader header, ParseChunkHeader(bytes));
   if (header.capture_id != capture_id) return DataLoss("it is of another capture");
@@ -32,6 +33,8 @@ absl::StatusOr<uint64_t> SoundBytes(FileSystem::File& file, uint64_t known_synce
     records.push_back({found.offset, found.head});
   };
   ASSIGN_OR_RETURN(const SegmentSummary summary, ReadSegment(file, note));
+  // Two witnesses: the newest batch names the place before it, and the cursor file names a place
+  // that was synced when it was written. The farther one counts.
   uint64_t sound = std::max(summary.synced_bytes, known_synced);
   for (const Record& record : records) {
     const uint64_t end = record.offset + record.head.record_bytes();
@@ -54,6 +57,7 @@ absl::StatusOr<uint64_t> SoundBytes(FileSystem::File& file, uint64_t known_synce
 }  // namespace
 
 absl::Status SpoolRecovery::Run(const Visitor& visitor, Summary& summary) {
+  // An earlier attempt may have filled it halfway.
   summary = {};
   exact_.clear();
   ASSIGN_OR_RETURN(const auto entries, files_.List(root_, limits::kSpoolFilesPerDirectoryMax));
@@ -68,6 +72,7 @@ absl::Status SpoolRecovery::Run(const Visitor& visitor, Summary& summary) {
     if (!entry.is_directory || !capture_id.ok() || capture_id->ToString() != entry.name) continue;
     RETURN_IF_ERROR(ReadCapture(*capture_id, root_ + "/" + entry.name, visitor, summary));
   }
+  // After the captures, since it needs to know which of them are intact.
   RETURN_IF_ERROR(ReadRunning(summary));
   RETURN_IF_ERROR(ReadAggregator(summary));
   for (const auto& [number, segment] : summary.segments) {
@@ -90,6 +95,8 @@ absl::Status SpoolRecovery::ReadCapture(const CaptureId& capture_id, const std::
   for (const auto& [segment, entry] : segments) {
     summary.last_segment = std::max(summary.last_segment, segment);
     const std::string path = directory + "/" + entry.name;
+    // Only the last segment may hold writes that were never synced: a segment is started when the
+    // one before it is synced.
     const bool last = segment == segments.rbegin()->first;
     const absl::Status status =
         ReadOne(capture_id, path, segment, last ? &cursor : nullptr, visitor, summary);
@@ -192,6 +199,7 @@ absl::Status SpoolRecovery::ReadOne(const CaptureId& capture_id, const std::stri
                                     uint64_t segment, const SpoolCursor* cursor,
                                     const Visitor& visitor, Summary& summary) {
   ASSIGN_OR_RETURN(const auto file, files_.OpenForReading(path));
+  // The whole segment is sound unless it is the last one of its capture.
   uint64_t sound = ~uint64_t{0};
   if (cursor != nullptr) {
     const uint64_t synced = cursor->synced_segment == segment ? cursor->synced_bytes : 0;
@@ -222,6 +230,8 @@ absl::Status SpoolRecovery::ReadOne(const CaptureId& capture_id, const std::stri
     visitor.on_chunk(*header, {segment, static_cast<uint32_t>(found.offset),
                                found.head.header_bytes, found.head.columns_bytes});
   };
+  // The records before the sound end are reported. Columns are not read: damage in them is found
+  // when the chunk is loaded.
   ASSIGN_OR_RETURN(const SegmentSummary walked, ReadSegment(*file, visit));
   summary.segments[segment] = {capture_id, walked.file_bytes, records};
   summary.damaged_places += walked.damaged_places + unfit;
@@ -251,6 +261,7 @@ void SpoolRecovery::SetAside(const FileSystem::Entry& entry, const CaptureId& ca
                 room ? "goes to " + directory : "is removed, as the quarantine is full",
                 std::string(why.message()));
   const absl::Status status = [&]() -> absl::Status {
+    // A quarantine without a limit would fill the disk that the spool has to live on.
     if (!room) return files_.Remove(path);
     RETURN_IF_ERROR(files_.MakeDirectory(directory));
     RETURN_IF_ERROR(files_.Rename(path, to));

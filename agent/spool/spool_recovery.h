@@ -19,16 +19,20 @@ namespace neurontrace {
 
 // Reads a spool's directory when an agent starts, also after a crash. It copes with whatever it
 // finds: a segment that cannot be read is moved to the quarantine, and one of a later version or of
-// another agent stays where it is. Blocking; used by one thread, once for each attempt.
+// another agent stays where it is. Blocking; used by one thread, once for each attempt. Used by
+// Spool::Recover. It changes the disk only by moving segments that cannot be used, or by removing
+// them if the quarantine is full.
 class SpoolRecovery {
  public:
-  // A segment that this agent owns and can read.
+  // A segment that this agent owns and can read. `bytes` is its size, and `records` counts what is
+  // sound in it.
   struct FoundSegment {
     CaptureId capture_id;
     uint64_t bytes = 0;
     uint64_t records = 0;
   };
-  // What was found on the disk.
+  // What was found on the disk. Counts are for logs and metrics; the rest rebuilds the spool's
+  // books.
   struct Summary {
     uint64_t chunks = 0;
     uint64_t bytes = 0;
@@ -51,7 +55,8 @@ class SpoolRecovery {
     // Names in the directories of captures that have to stay.
     std::map<CaptureId, std::set<std::string>> left_alone;
   };
-  // Receives what is found, while Run reads.
+  // Receives what is found, while Run reads. After a failed Run the visitor must forget what it was
+  // given: the next attempt starts over.
   struct Visitor {
     // Called before the chunks of a capture; `cursor` is empty if there is none.
     std::function<void(const CaptureId&, const SpoolCursor& cursor)> on_capture;
@@ -75,6 +80,8 @@ class SpoolRecovery {
   absl::Status Run(const Visitor& visitor, Summary& summary);
 
  private:
+  // Reads the cursor and then the segments of one capture in ascending order. Fails with errors of
+  // the disk unless files that cannot be read are given up.
   absl::Status ReadCapture(const CaptureId& capture_id, const std::string& directory,
                            const Visitor& visitor, Summary& summary);
   // Reads a whole file. Fails with NOT_FOUND if it does not exist.

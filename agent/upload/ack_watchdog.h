@@ -12,7 +12,7 @@ namespace neurontrace {
 class AckWatchdog {
  public:
   // To be called periodically. `answers`: the number of acknowledgements so far; `chunks`: those
-  // without one, sent or not.
+  // without one, sent or not. `monotonic_ns` never goes back.
   void Look(uint64_t monotonic_ns, uint64_t answers, size_t chunks) {
     // How long chunks had waited before the first call is not known.
     if (!since_ns_ || answers != answers_ || chunks == 0) since_ns_ = monotonic_ns;
@@ -20,6 +20,7 @@ class AckWatchdog {
     waited_ns_ = monotonic_ns - *since_ns_;
   }
 
+  // Returns nanoseconds; 0 while nothing waits.
   uint64_t waited_ns() const { return waited_ns_; }  // when it was last looked
 
  private:

@@ -43,6 +43,7 @@ void AckWindow::NoteBytes(StreamNumber number, uint32_t bytes) {
   bytes_in_flight_ += bytes;
 }
 
+// From the back, since the sizes that stay belong to the oldest chunks.
 void AckWindow::ForgetBytes(Stream& stream, size_t from) {
   while (stream.bytes.size() > from) {
     assert(bytes_in_flight_ >= stream.bytes.back());
@@ -57,6 +58,7 @@ void AckWindow::DropUnsent(StreamNumber number) {
   --it->second.queued;
 }
 
+// The chunk need not have been sent: it may be stored since an earlier call, or be dropped.
 void AckWindow::PopFront(StreamNumber number) {
   const auto it = streams_.find(number);
   assert(it != streams_.end() && it->second.queued > 0);
@@ -86,6 +88,7 @@ void AckWindow::Rewind(StreamNumber number, size_t index) {
   JoinRound(number, it->second);
 }
 
+// Streams that are in the round keep their places in it.
 void AckWindow::RewindAll() {
   for (auto& [number, stream] : streams_) {
     stream.in_flight = 0;
@@ -108,6 +111,7 @@ void AckWindow::Resume(StreamNumber number) {
   JoinRound(number, it->second);
 }
 
+// The stream may still be in round_; TakeTurn skips numbers that it does not find.
 void AckWindow::Remove(StreamNumber number) {
   const auto it = streams_.find(number);
   if (it == streams_.end()) return;
@@ -122,6 +126,7 @@ size_t AckWindow::in_flight(StreamNumber number) const {
   return it == streams_.end() ? 0 : it->second.in_flight;
 }
 
+// Does nothing for a stream that is in the round, is paused, or has sent all that it has.
 void AckWindow::JoinRound(StreamNumber number, Stream& stream) {
   if (stream.in_round || stream.paused || stream.in_flight == stream.queued) return;
   assert(stream.in_flight < stream.queued);

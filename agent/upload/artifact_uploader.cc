@@ -17,8 +17,11 @@ namespace {
 
 using Fate = ArtifactSink::Fate;
 
+// For calls that carry no content. An aggregator that does not answer within it is tried again
+// later.
 constexpr std::chrono::seconds kOfferPatience{20};
 
+// The outcome for a file that is not, or no longer, the one that was found.
 ArtifactSink::Outcome Changed() { return {Fate::kChanged, "it changed while it was read"}; }
 
 // The meaning of a call that returned no answer.
@@ -34,6 +37,8 @@ ArtifactSink::Outcome OutcomeOf(const grpc::Status& status) {
   }
 }
 
+// The meaning of the aggregator's answer. An outcome that this version does not know counts as
+// refused, since trying again would give the same.
 ArtifactSink::Outcome OutcomeOf(const v1::ArtifactAnswer& answer) {
   switch (answer.outcome()) {
     case v1::ARTIFACT_OUTCOME_KEPT:
@@ -59,6 +64,7 @@ ArtifactUploader::ArtifactUploader(std::shared_ptr<grpc::Channel> channel, std::
       thread_([this] { loop_.Run(); }) {}
 
 ArtifactUploader::~ArtifactUploader() {
+  // The order matters: NewContext either sees `ending_` or has registered its call here.
   {
     const MutexLock lock(mutex_);
     ending_ = true;
@@ -140,6 +146,7 @@ ArtifactSink::Outcome ArtifactUploader::SendForgone(const v1::ArtifactForgone& f
 absl::StatusOr<std::string> ArtifactUploader::HashOf(const ArtifactFile& file,
                                                      const FoundArtifact& artifact) {
   const std::string path = artifact.root + "/" + artifact.place.path();
+  // Size and time of change must agree, or the remembered hash is of older content.
   const auto known = hashes_.find(path);
   if (known != hashes_.end() && known->second.first == artifact.state) return known->second.second;
   Sha256 sha;
@@ -160,6 +167,7 @@ absl::StatusOr<std::string> ArtifactUploader::HashOf(const ArtifactFile& file,
 
 ArtifactSink::Outcome ArtifactUploader::Send(const CaptureId& capture_id,
                                              const FoundArtifact& artifact) {
+  // Checked here so that a huge file is not read for nothing; the aggregator checks it too.
   if (artifact.state.bytes > limits::kArtifactBytesMax) {
     return {Fate::kRefused, fmt::format("it has {} bytes", artifact.state.bytes)};
   }
@@ -173,6 +181,8 @@ ArtifactSink::Outcome ArtifactUploader::Send(const CaptureId& capture_id,
   state = file->State();
   if (!state.ok() || *state != artifact.state) return Changed();
 
+  // The name, the hash and the size are enough for the aggregator to decide whether it needs the
+  // content.
   v1::ArtifactOffer offer;
   offer.set_capture_id(std::string(capture_id.bytes()));
   offer.set_agent_id(agent_id_);
@@ -199,6 +209,8 @@ ArtifactSink::Outcome ArtifactUploader::Put(const ArtifactFile& file, const Foun
   const auto context = NewContext();
   if (context == nullptr) return {Fate::kAway, "the agent ends"};
   v1::ArtifactAnswer answer;
+  // The aggregator compares the hash of all parts with the offer, so a file that changes during
+  // this second reading is never stored.
   const auto writer = stub_->Put(context.get(), &answer);
   // No deadline for the whole transfer, whose size varies by orders of magnitude; only for
   // progress.

@@ -41,6 +41,7 @@ class ArtifactUploader final : public ArtifactSink {
              Done done) override;
 
  private:
+  // The table is emptied when it is full; the cost is one more reading of each file.
   static constexpr size_t kHashesKept = 10'000;
 
   // These functions run on the thread.
@@ -59,8 +60,10 @@ class ArtifactUploader final : public ArtifactSink {
   const std::unique_ptr<v1::ArtifactGateway::Stub> stub_;
   const std::string agent_id_;
   TaskRunner& runner_;
+  // Used on the thread alone.
   std::map<std::string, std::pair<ArtifactFileState, std::string>> hashes_;  // by path
   Mutex mutex_;
+  // Set by the destructor; no call is started after it, and the one under way is cancelled.
   bool ending_ NT_GUARDED_BY(mutex_) = false;
   std::weak_ptr<grpc::ClientContext> under_way_ NT_GUARDED_BY(mutex_);
   EventLoop loop_;

@@ -9,10 +9,13 @@
 #include "lib/base/status.h"
 #include "lib/wire/chunk_envelope.h"
 
+// An entry is in its stream's queue from Submit to PopStored. It is ready once the spool has it, or
+// at once while there is no spool or its disk fails, and the uploader then decides when it is sent.
 namespace neurontrace {
 namespace {
 
-// How much of one stream is read back at once.
+// How much of one stream is read back at once. Bytes and chunks: one large read is cheaper than
+// many, and a stream must not fill the memory.
 constexpr uint64_t kLoadBytes = 512u << 10;
 constexpr size_t kLoadChunks = 32;
 // How often the disk is asked for a chunk that it does not return, before the chunk counts as lost.
@@ -21,6 +24,7 @@ constexpr uint8_t kLoadFailuresMax = 5;
 }  // namespace
 
 Chunk MakeLossChunk(ChunkHeader header, LossPlace place, LossReason reason, std::string detail) {
+  // The events that were lost are those of the first loss; a replacement has none left to lose.
   if (!header.replaced) {
     header.replaced = Loss{.place = place,
                            .reason = reason,
@@ -73,6 +77,7 @@ void DeliveryQueue::Submit(Chunk chunk, Done done) {
   entry.sequence = chunk.header.sequence;
   entry.events = chunk.header.event_count;
   entry.end_of_stream = chunk.header.end_of_stream;
+  // Called for each receipt of the chunk; see ChunkSink::Receipt.
   entry.done = std::make_unique<Done>(std::move(done));
   // Sources stop at the budget (HasRoom), but a document that was begun is still handed over whole.
   if (unkept_bytes_ >= 2 * bytes_max_) {
@@ -170,10 +175,12 @@ void DeliveryQueue::OnKept(const SpoolTicket& ticket, const SpoolPlace& place) {
 
 void DeliveryQueue::OnHealth(const absl::Status& health) {
   if (health.ok()) return;
+  // Chunks that wait for the disk are sent from memory while it fails.
   for (auto& [number, stream] : streams_) MakeReady(number, stream);
 }
 
 void DeliveryQueue::OnSegmentDropped(const CaptureId& capture_id, uint64_t segment) {
+  // The chunks are already gone from the spool's books, so nothing is released here.
   const PrecedingGap gone{LossPlace::kSpool, LossReason::kOverwritten};
   for (const StreamNumber number : StreamsIn(capture_id)) {
     Stream& stream = streams_[number];
@@ -219,6 +226,8 @@ void DeliveryQueue::StandInForLast(StreamNumber number, const PrecedingGap& gone
 std::map<StreamIdentity, SpoolCursor::Stream> DeliveryQueue::StreamsOf(
     const CaptureId& capture_id) {
   std::map<StreamIdentity, SpoolCursor::Stream> cursors;
+  // Cursors first name what is safe, then what is still queued: a stream that has chunks here
+  // starts with the first of them.
   for (const StreamNumber number : StreamsIn(capture_id)) LearnFrom(streams_[number]);
   if (const auto behind = behind_.find(capture_id); behind != behind_.end()) {
     for (const auto& [identity, cursor] : behind->second) {
@@ -289,6 +298,7 @@ bool DeliveryQueue::PopStored(StreamNumber number) {
   }
   TakeOut(entry);
   const bool goes_on = !entry.end_of_stream || !stream.entries.empty();
+  // The stream must be forgotten before receipts are given, which may submit to it again.
   if (!goes_on) Forget(number);
   if (entry.place.segment != 0) spool_->Release(entry.place);
   if (entry.replaced) {
@@ -305,6 +315,7 @@ bool DeliveryQueue::PopStored(StreamNumber number) {
 void DeliveryQueue::Drop(StreamNumber number, const std::string& reason) {
   const auto it = streams_.find(number);
   if (it == streams_.end()) return;
+  // Moved out first: a receipt may submit a chunk of the same stream, which then gets a new number.
   std::deque<Entry> entries = std::move(it->second.entries);
   Forget(number);
   for (Entry& entry : entries) {
@@ -394,6 +405,7 @@ void DeliveryQueue::Forget(StreamNumber number) {
 
 absl::Status DeliveryQueue::Recover() {
   if (spool_ == nullptr) return absl::OkStatus();
+  // A failed attempt may have filled them.
   numbers_.clear();
   streams_.clear();
   by_capture_.clear();
@@ -415,6 +427,7 @@ absl::Status DeliveryQueue::Recover() {
                        const SpoolPlace& place) { TakeFound(cursor, header, place); }}));
   counters_.chunks_recovered = chunks_;
   doubtful_ = spool_->recovered().doubtful;
+  // All chunks are known now; earlier, one could have been sent that a later copy replaces.
   for (auto& [number, stream] : streams_) MakeReady(number, stream);
   return absl::OkStatus();
 }
@@ -427,6 +440,8 @@ void DeliveryQueue::TakeFound(const SpoolCursor& cursor, const ChunkHeader& head
   Stream& stream = streams_[number];
   const auto known = cursor.streams.find(header.stream);
   const uint64_t first = known == cursor.streams.end() ? 0 : known->second.next_sequence;
+  // A chunk can be on the disk twice, after a write that failed. Both copies have the same
+  // sequence, and the later one counts.
   const size_t index = IndexOf(number, header.sequence);
   const bool again =
       index < stream.entries.size() && stream.entries[index].sequence == header.sequence;
@@ -586,6 +601,7 @@ void DeliveryQueue::MergeCursors(const CaptureId& capture_id, std::vector<Stream
     const auto theirs = std::find_if(cursors.begin(), cursors.end(), [&](const StreamCursor& c) {
       return c.stream == ours.stream;
     });
+    // The farther of the two decides where the source continues.
     if (theirs == cursors.end()) {
       cursors.push_back(std::move(ours));
     } else if (theirs->next_sequence < ours.next_sequence) {
@@ -593,6 +609,7 @@ void DeliveryQueue::MergeCursors(const CaptureId& capture_id, std::vector<Stream
     }
   }
   resumed_.erase(capture_id);
+  // The loss is reported once for each stream, behind everything that is known of it.
   if (doubtful_.erase(capture_id) == 0) return;
   for (StreamCursor& cursor : cursors) {
     if (!cursor.ended) TellUnknown(capture_id, cursor);
@@ -638,6 +655,7 @@ bool DeliveryQueue::WasWrong(const CaptureId& capture_id,
 }
 
 // Chunks that were ready without being kept may have been sent, so the disk does not know of them.
+// The spool asks before it records that captures can be resumed from its cursors.
 bool DeliveryQueue::CursorsAreExact() {
   for (const auto& [number, stream] : streams_) {
     for (size_t i = 0; i < stream.ready; ++i) {
@@ -648,6 +666,7 @@ bool DeliveryQueue::CursorsAreExact() {
 }
 
 void DeliveryQueue::TellUnknown(const CaptureId& capture_id, StreamCursor& cursor) {
+  // The chunk has no events: it continues the stream's numbers and adds a loss of unknown size.
   const Loss loss{
       .place = LossPlace::kSpool, .reason = LossReason::kUnknown, .events_unknown = true};
   Chunk chunk;

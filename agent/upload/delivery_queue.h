@@ -49,7 +49,8 @@ Chunk MakeLossChunk(ChunkHeader header, LossPlace place, LossReason reason, std:
 // chunks, the next chunk of the stream reports that what preceded it is gone, or an empty one
 // replaces the last if none follows. So every loss is part of its stream's account.
 //
-// Lives on the agent's sequence. Blocks only in Recover.
+// Lives on the agent's sequence. Blocks only in Recover. Sources, the spool and the uploader call
+// it on that sequence and may call it again from within a callback.
 class DeliveryQueue final : public ChunkSink, public Spool::Listener {
  public:
   // Since construction; only grow. docs/operator/metrics.md describes them.
@@ -72,7 +73,8 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
     uint64_t events_lost = 0;  // known when the chunk was closed
   };
 
-  // `spool` may be null; it outlives the queue. `bytes_max` is the budget in memory.
+  // `spool` may be null; it outlives the queue. `bytes_max` is the budget in memory. The queue is
+  // the spool's only listener; without a spool nothing survives the process.
   explicit DeliveryQueue(Spool* spool, size_t bytes_max = limits::kAgentQueueBytesMax);
   ~DeliveryQueue() override;
 
@@ -103,7 +105,8 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
   // and begun again; each of its streams then reports an unknown loss. To be called before
   // MergeCursors.
   bool WasWrong(const CaptureId& capture_id, const std::vector<StreamCursor>& cursors);
-  // Returns true while some chunk of the capture is not acknowledged.
+  // Returns true while some chunk of the capture is not acknowledged. Chunks in the spool count,
+  // also those that are not in memory.
   bool Holds(const CaptureId& capture_id) const;
   // Returns the captures that the spool or the queue knows.
   std::set<CaptureId> captures() const;
@@ -115,7 +118,7 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
     virtual ~Listener() = default;
     virtual void OnReady(StreamNumber stream) = 0;  // one chunk more may be sent
     // What Load asked for is in memory, or lost; with `try_later` the disk did not return it this
-    // time.
+    // time. Called once for each Load that reads something.
     virtual void OnLoaded(StreamNumber stream, bool try_later) = 0;
     // A chunk is about to be removed: the first of its queue, or one behind those that were sent.
     virtual void OnFirstDropped(StreamNumber stream) = 0;
@@ -139,9 +142,12 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
     std::shared_ptr<v1::ChunkEnvelope> envelope;  // null: to be loaded
     std::unique_ptr<Done> done;
   };
-  // Number of entries in a stream's queue; 0 for an unknown stream.
+  // Number of entries in a stream's queue; 0 for an unknown stream. An index counts the entries of
+  // a stream's queue from its front. It is valid until an entry before it is removed.
   size_t size(StreamNumber stream) const;
   size_t ready(StreamNumber stream) const;  // how many of the first may be sent
+  // Requires an existing entry. The reference is valid until an entry of the stream is added or
+  // removed.
   Entry& at(StreamNumber stream, size_t index);
   // Returns the index of the first entry with a sequence of at least `sequence`; size() if there is
   // none.
@@ -149,17 +155,20 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
   // The aggregator has reported everything before this sequence as stored.
   uint64_t stored_before(StreamNumber stream) const;
   StreamNumber Find(const CaptureId& capture_id, const StreamIdentity& stream) const;  // 0: none
-  // Reads the entry back, and some that follow it. OnLoaded is called later.
+  // Reads the entry back, and some that follow it. OnLoaded is called later. Does nothing for an
+  // entry that is in memory or already being read.
   void Load(StreamNumber stream, size_t index);
 
   // The first entry is stored by the aggregator. Returns false if the stream has ended with it.
   bool PopStored(StreamNumber stream);
-  // Gives up what is left of the stream. Later chunks of it get a new number.
+  // Gives up what is left of the stream. Later chunks of it get a new number. Every receipt is
+  // kLost with this reason, and the events count as refused by the aggregator.
   void Drop(StreamNumber stream, const std::string& reason);
   // Puts `chunk`, which has no events, in the place of one that was refused permanently. The
   // receipt is then kLost.
   void Replace(StreamNumber stream, Entry& entry, Chunk chunk);
-  // The capture is over, and its streams have been dropped.
+  // The capture is over, and its streams have been dropped. The spool removes its directory, and
+  // its cursors are forgotten here.
   void ForgetCapture(const CaptureId& capture_id);
   std::vector<StreamNumber> StreamsIn(const CaptureId& capture_id) const;
 
@@ -191,10 +200,12 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
     std::string last_header;  // of the last chunk there was, serialized
     std::string safe_header;  // of the last that is kept or stored, where `behind_` lags; or empty
     uint64_t next_sequence = 0;
+    // See stored_before(): the end of what the aggregator has acknowledged.
     uint64_t stored_before = 0;
   };
 
-  // Returns the number of the chunk's stream, a new one if the stream is not known.
+  // Returns the number of the chunk's stream, a new one if the stream is not known. Numbers are
+  // never reused, so late acknowledgements of a dropped stream find nothing.
   StreamNumber NumberOf(const ChunkHeader& header);
   // Appends a chunk to its queue and to the spool, there before all others with `first`.
   void Add(StreamNumber number, Entry entry, Chunk chunk, bool first);
@@ -203,8 +214,11 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
   void DropEnvelope(Entry& entry);
   // Announces the chunks that may be sent by now.
   void MakeReady(StreamNumber number, Stream& stream);
-  // Takes over a chunk that the spool held at the start.
+  // Takes over a chunk that the spool held at the start. Releases it at once if the cursor shows
+  // that it is stored or given up.
   void TakeFound(const SpoolCursor& cursor, const ChunkHeader& header, const SpoolPlace& place);
+  // Puts what was read into its entries, then calls OnLoaded once. Entries that were settled while
+  // the disk was read are skipped.
   void TakeLoaded(StreamNumber number, const std::vector<uint64_t>& sequences,
                   const std::vector<LoadedChunk>& loaded);
   // Returns false if it is to be tried again.
@@ -213,6 +227,7 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
   void LoseUnreadable(StreamNumber number, size_t index, const absl::Status& why);
   // Records where a stream certainly continues.
   void Learn(const CaptureId& capture_id, const StreamCursor& cursor);
+  // The same, from the stream's last safe chunk.
   void LearnFrom(Stream& stream);
   // Adds an empty chunk to a stream that has lost its last one.
   void StandInForLast(StreamNumber number, const PrecedingGap& gone);
@@ -237,6 +252,7 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
   // Where streams continue after what is kept here or stored by the aggregator; also of streams
   // that have ended, and of those without a chunk here.
   std::map<CaptureId, std::map<StreamIdentity, StreamCursor>> behind_;
+  // Streams that were resumed before the aggregator was reached; WasWrong compares them.
   std::map<CaptureId, std::map<StreamIdentity, uint64_t>> resumed_;  // at which sequence
   std::set<CaptureId> doubtful_;  // nobody knows what the spool lost of them: to be told
   StreamNumber last_number_ = 0;
@@ -244,6 +260,7 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
   size_t unkept_chunks_ = 0;
   size_t cached_bytes_ = 0;  // of chunks that the spool has too
   size_t chunks_ = 0;
+  // After Close: HasRoom is false for good.
   bool closed_ = false;
   Counters counters_;
   LossTable losses_;

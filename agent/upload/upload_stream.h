@@ -12,7 +12,8 @@ namespace neurontrace {
 
 // One Upload call to the aggregator (proto/neurontrace/v1). Abstract so that tests play the
 // aggregator. All calls and events happen on the agent's sequence; destroying the stream ends the
-// call, and no event follows.
+// call, and no event follows. The Uploader owns it and is its only listener. grpc_streams.h has the
+// implementation.
 class UploadStream {
  public:
   class Listener {
@@ -25,7 +26,8 @@ class UploadStream {
   };
 
   virtual ~UploadStream() = default;
-  // Sends one chunk. To be called again only after OnWritten, and not from within OnClosed.
+  // Sends one chunk. To be called again only after OnWritten, and not from within OnClosed. Holds
+  // the envelope as long as it needs it. Errors reach the listener as OnClosed.
   virtual void Write(std::shared_ptr<const v1::ChunkEnvelope> envelope) = 0;
 };
 

@@ -11,9 +11,14 @@
 #include "lib/wire/chunk_envelope.h"
 #include "lib/wire/conversions.h"
 
+// How it works: AckWindow decides whose turn it is, Pump sends one chunk at a time, and OnAck
+// settles chunks or goes back. Each stream is sent in order; a refusal rewinds its stream and a
+// lost call rewinds all of them, as in go-back-N protocols. The aggregator drops what it has
+// already.
 namespace neurontrace {
 namespace {
 
+// Delays between calls grow from the first to the longest; an acknowledgement resets them.
 constexpr uint64_t kReconnectFirstNs = 100'000'000;
 constexpr uint64_t kReconnectLongestNs = 10'000'000'000;
 // With chunks under way and no answer for so long, the call is given up and restarted.
@@ -22,7 +27,9 @@ constexpr uint64_t kSilenceMaxNs = 30'000'000'000;
 constexpr uint8_t kStandInRefusedMax = 4;
 // How often a chunk that reports the gap before it may be answered by a request for that gap.
 constexpr uint32_t kFirstRefusedMax = 3;
+// How long a stream waits after the disk did not return a chunk.
 constexpr uint32_t kLoadAgainMs = 1'000;
+// Bounds of the delay that a busy aggregator asks for; 0 means the default.
 constexpr uint32_t kBusyDelayDefaultMs = 100;
 constexpr uint32_t kBusyDelayLongestMs = 30'000;
 
@@ -49,6 +56,7 @@ void Uploader::SetEnabled(bool enabled) {
   if (enabled) {
     if (!reconnecting_) Connect();
   } else {
+    // No event of the call can follow, so its state is cleared here.
     stream_.reset();
     writing_ = false;
     window_.RewindAll();
@@ -99,6 +107,8 @@ void Uploader::Connect() {
   if (!enabled_ || stream_ != nullptr) return;
   ++counters_.calls;
   ++call_number_;
+  // State of the earlier call ends here: no stream is paused or going back, and nothing is under
+  // way.
   call_begun_ns_ = clock_.MonotonicNs();
   writing_ = false;
   going_back_.clear();
@@ -109,6 +119,7 @@ void Uploader::Connect() {
 }
 
 void Uploader::WatchForSilence(uint64_t answers_before) {
+  // Silence counts only if chunks were under way at both ends of the period.
   const bool waiting = window_.in_flight() > 0;
   After(kSilenceMaxNs, [this, answers_before, waiting, call = call_number_] {
     if (call != call_number_ || stream_ == nullptr) return;
@@ -123,6 +134,7 @@ void Uploader::WatchForSilence(uint64_t answers_before) {
 void Uploader::OnClosed(const absl::Status& status) {
   assert(runner_.RunsTasksOnCurrentThread());
   spdlog::info("upload: the call ended: {}", status.ToString());
+  // Everything without an acknowledgement will be sent again; the aggregator drops duplicates.
   stream_.reset();
   writing_ = false;
   window_.RewindAll();
@@ -137,6 +149,7 @@ void Uploader::OnClosed(const absl::Status& status) {
 void Uploader::Pump() {
   assert(runner_.RunsTasksOnCurrentThread());
   while (stream_ != nullptr && !writing_) {
+    // One write at a time: OnWritten, or the chunk that was loaded, continues the loop.
     const auto turn = window_.TakeTurn();
     if (!turn) return;
     DeliveryQueue::Entry& entry = queue_.at(turn->stream, turn->index);
@@ -161,6 +174,7 @@ void Uploader::Send(StreamNumber stream, DeliveryQueue::Entry& entry) {
   ++counters_.chunks_sent;
   counters_.bytes_sent += entry.envelope_bytes;
   if (!entry.gone) return stream_->Write(entry.envelope);
+  // A copy: the entry's own envelope is shared with the spool and has no gap.
   auto envelope = std::make_shared<v1::ChunkEnvelope>(*entry.envelope);
   ToProto(*entry.gone, envelope->mutable_gone_before());
   stream_->Write(std::move(envelope));
@@ -175,6 +189,8 @@ void Uploader::OnAck(const v1::UploadAck& ack) {
   assert(runner_.RunsTasksOnCurrentThread());
   const StreamNumber stream = ack.stream_ref();
   ++counters_.answers;
+  // Every answer names where the stream continues, also a refusal, so what is stored is settled
+  // first.
   TakeStored(stream, ack.next_sequence());
   if (ack.refusal() == v1::REFUSAL_CODE_NONE) {
     backoff_.Reset();
@@ -232,6 +248,7 @@ void Uploader::TakeRefusal(StreamNumber stream, const v1::UploadAck& ack) {
 }
 
 void Uploader::Replace(StreamNumber stream, const v1::UploadAck& ack) {
+  // The refusal may be of a chunk that was settled or dropped meanwhile.
   const size_t index = queue_.IndexOf(stream, ack.refused_sequence());
   if (index >= window_.in_flight(stream) ||
       queue_.at(stream, index).sequence != ack.refused_sequence()) {
@@ -260,6 +277,8 @@ void Uploader::Replace(StreamNumber stream, const v1::UploadAck& ack) {
 
 void Uploader::TakeGap(StreamNumber stream, const v1::UploadAck& ack) {
   assert(queue_.ready(stream) > 0);
+  // The aggregator answers every chunk behind a gap with the same request, so only the first
+  // counts.
   const auto known = going_back_.find(stream);
   DeliveryQueue::Entry& first = queue_.at(stream, 0);
   if (known != going_back_.end() && known->second.asked_for == ack.next_sequence()) {

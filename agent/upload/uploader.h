@@ -27,7 +27,7 @@ namespace neurontrace {
 // the aggregator drops what it has. A chunk that is refused permanently is replaced by an empty one
 // that reports the loss, so that its stream continues. If the aggregator requests chunks that no
 // longer exist here, the first one that does reports the gap. Reconnects with a growing delay.
-// Lives on the agent's sequence.
+// Lives on the agent's sequence. Owned by the agent; its counters are exported as metrics.
 class Uploader final : public UploadStream::Listener, public DeliveryQueue::Listener {
  public:
   // Since construction; only grow. docs/operator/metrics.md describes them.
@@ -51,10 +51,12 @@ class Uploader final : public UploadStream::Listener, public DeliveryQueue::List
   // True once the aggregator has listed the running captures; false ends the call.
   void SetEnabled(bool enabled);
 
-  // Takes the cursors of a welcome: chunks before them are stored and need not be sent.
+  // Takes the cursors of a welcome: chunks before them are stored and need not be sent. Called
+  // before SetEnabled(true), so that nothing is sent that the aggregator already has.
   void TakeCursors(const CaptureId& capture_id, const std::vector<StreamCursor>& cursors);
   // The capture is over at the aggregator: what is left of it is given up.
   void ForgetCapture(const CaptureId& capture_id);
+  // ForgetAllBut: the aggregator has listed all captures that it knows, and others have ended.
   void ForgetAllBut(const std::set<CaptureId>& captures);
 
   // True while a call is open, whether or not the aggregator answers.
@@ -84,9 +86,11 @@ class Uploader final : public UploadStream::Listener, public DeliveryQueue::List
     uint32_t first_refused = 0;  // how often the first chunk, which says what is gone, was refused
   };
 
-  // Starts a call, unless one is open; everything without an acknowledgement is sent again.
+  // Starts a call, unless one is open; everything without an acknowledgement is sent again. Does
+  // nothing while disabled.
   void Connect();
-  // Restarts a call that gets no acknowledgement although chunks are under way.
+  // Restarts a call that gets no acknowledgement although chunks are under way. Checked every
+  // kSilenceMaxNs of uploader.cc for as long as the call lasts.
   void WatchForSilence(uint64_t answers_before);
   // Sends what the window allows, one chunk at a time.
   void Pump();
@@ -117,7 +121,9 @@ class Uploader final : public UploadStream::Listener, public DeliveryQueue::List
   Backoff backoff_;
   AckWindow window_;
   bool enabled_ = false;
+  // A timer for Connect is pending, so that two of them never run at once.
   bool reconnecting_ = false;
+  // A Write waits for OnWritten; the stream takes one at a time.
   bool writing_ = false;
   uint64_t call_begun_ns_ = 0;
   uint64_t call_number_ = 0;  // tells a timer of an earlier call from one of this

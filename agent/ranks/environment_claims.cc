@@ -10,10 +10,12 @@
 namespace neurontrace {
 namespace {
 
+// Returns the part of a claim's text that names the size of its world; empty if that is not known.
 std::string Of(int64_t count) { return count > 0 ? fmt::format(" of {}", count) : ""; }
 
-// Reads the environment of one worker. One function for each launcher; it adds at most one
-// claim or a refusal.
+// Reads the environment of one worker. One function for each launcher; it adds at most one claim or
+// a refusal. Used once: Read moves the result out. The order of the functions matters only for
+// RefuseWorldsOfOne, which compares what they added.
 class ClaimReader {
  public:
   ClaimReader(const RankFacts& facts, int64_t cores, int64_t node_workers,
@@ -26,7 +28,8 @@ class ClaimReader {
         node_workers_(node_workers) {}
 
   EnvironmentClaims Read() {
-    // Workers may connect one after the other; a launcher's own count does not depend on that.
+    // Workers may connect one after the other; a launcher's own count does not depend on that. The
+    // counts that several launchers share are read first.
     for (const char* name : {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"}) {
       node_workers_ = std::max(node_workers_, environment_.Count(name).value_or(1));
     }
@@ -43,14 +46,18 @@ class ClaimReader {
   }
 
  private:
+  // Adds a refusal that is always reported.
   template <typename... Args>
   void Refuse(fmt::format_string<Args...> format, Args&&... args) {
     result_.refusals.push_back({fmt::format(format, std::forward<Args>(args)...), false});
   }
+  // Adds a refusal that is reported only if the worker gets no rank from anything else.
   template <typename... Args>
   void RefuseExpected(fmt::format_string<Args...> format, Args&&... args) {
     result_.refusals.push_back({fmt::format(format, std::forward<Args>(args)...), true});
   }
+  // Adds a claim after the checks that all launchers share: the rank must be below the size, and a
+  // rank without a size is a guess.
   void Add(RankSource source, RankClaim claim) {
     if (claim.size > 0 && claim.index >= claim.size) {
       Refuse("{} is ignored: the rank is not below the size", claim.said);
@@ -64,10 +71,13 @@ class ClaimReader {
     result_.claims.emplace(source, std::move(claim));
   }
 
+  // These add at most one claim each. The launcher's documented variables are in
+  // docs/user/ranks.md.
   void ReadPjrt();
   bool CountsPhysicalCores(const std::vector<int64_t>& devices, int64_t index) const;
   void ReadGlobalDevice();
   void ReadTorchrun();
+  // See its definition: returns true if it added or refused the claim.
   bool ReadPodIndex(RankClaim& claim);
   void ReadMpi();
   void ReadSlurm();
@@ -84,11 +94,14 @@ class ClaimReader {
   const int64_t cores_;
   const int64_t seen_workers_;
   int64_t node_workers_;  // seen, or said to be there
+  // Tasks and nodes of the Slurm step, else of the job; none without Slurm's variables.
   std::optional<int64_t> step_tasks_;
   std::optional<int64_t> step_nodes_;
   EnvironmentClaims result_;
 };
 
+// Both variables together: the index alone does not give ranks, since processes may have different
+// numbers of devices. The list must agree with the cores that the process sees.
 void ClaimReader::ReadPjrt() {
   const auto index = environment_.Number("NEURON_PJRT_PROCESS_INDEX");
   std::vector<int64_t> devices = environment_.Numbers("NEURON_PJRT_PROCESSES_NUM_DEVICES");
@@ -139,6 +152,7 @@ bool ClaimReader::CountsPhysicalCores(const std::vector<int64_t>& devices, int64
          std::all_of(devices.begin(), devices.end(), [](int64_t n) { return n % 2 == 0; });
 }
 
+// NEURON_GLOBAL_DEVICE_ID counts cores of the whole job.
 void ClaimReader::ReadGlobalDevice() {
   const auto id = environment_.Number("NEURON_GLOBAL_DEVICE_ID");
   if (!id) return;
@@ -154,10 +168,13 @@ void ClaimReader::ReadGlobalDevice() {
   Add(RankSource::kGlobalDeviceId, std::move(claim));
 }
 
+// RANK and WORLD_SIZE count processes under torchrun. Other launchers set them too, and then the
+// rest of the environment decides whether they count processes, pods or cores.
 void ClaimReader::ReadTorchrun() {
   const auto rank = environment_.Number("RANK");
   if (!rank) return;
   const int64_t world = environment_.Count("WORLD_SIZE").value_or(0);
+  // Where torchrun's processes meet: with the port and the run's id it names the world.
   const std::string_view address = environment_.Text("MASTER_ADDR");
   RankClaim claim{.said = fmt::format("RANK={}{}", *rank, Of(world)),
                   .variable = "RANK",
@@ -175,6 +192,7 @@ void ClaimReader::ReadTorchrun() {
     claim.first_of_launcher = *rank - *local_rank;
     claim.launcher = environment_.Text("GROUP_RANK");
   }
+  // How RANK is to be read: as a process, as a core, or as either if the size allows both.
   const int64_t local_world = environment_.Count("LOCAL_WORLD_SIZE").value_or(0);
   if (is_torchrun || cores_ == 1) {
     // torchrun counts processes, and so does whoever gives each process one core.
@@ -196,6 +214,7 @@ bool ClaimReader::ReadPodIndex(RankClaim& claim) {
   const auto nodes = environment_.CountIfNumber("PET_NNODES");
   const auto node_rank = environment_.Number("PET_NODE_RANK");
   if (!nodes && !node_rank) return false;
+  // nprocPerNode may also be "auto", which counts as one process in each pod.
   const int64_t per_pod = environment_.CountIfNumber("PET_NPROC_PER_NODE").value_or(1);
   const int64_t world = claim.size;
   if (node_rank && *node_rank != claim.index) {
@@ -209,6 +228,7 @@ bool ClaimReader::ReadPodIndex(RankClaim& claim) {
            claim.said, *nodes, per_pod);
     return true;
   }
+  // From here on the rank is the pod's index, so the world's size is the number of pods.
   claim.size = nodes.value_or(per_pod == 1 ? world : 0);
   claim.is_size_ambiguous = claim.size == 0 && world > 0;
   if (per_pod == 1) return false;  // a process a pod
@@ -223,6 +243,7 @@ bool ClaimReader::ReadPodIndex(RankClaim& claim) {
   return true;
 }
 
+// Open MPI's variables first, then PMI's, which MPICH and Intel MPI set.
 void ClaimReader::ReadMpi() {
   std::string name = "OMPI_COMM_WORLD_RANK";
   auto rank = environment_.Number(name);
@@ -265,6 +286,7 @@ void ClaimReader::ReadMpi() {
   Add(RankSource::kMpi, std::move(claim));
 }
 
+// SLURM_PROCID is the task's number in its step, so it is a rank only if each worker is a task.
 void ClaimReader::ReadSlurm() {
   const auto rank = environment_.Number("SLURM_PROCID");
   if (!rank) return;
@@ -292,6 +314,8 @@ void ClaimReader::ReadSlurm() {
 // A task that starts several workers, as one that runs torchrun does, passes its own SLURM_PROCID
 // to all of them.
 bool ClaimReader::RefuseInheritedSlurm(const std::string& said) {
+  // Tasks of each node: by the step's list, else by the job's, else the step's tasks divided by its
+  // nodes and rounded up.
   auto node_tasks = environment_.LargestCount("SLURM_STEP_TASKS_PER_NODE");
   if (!node_tasks) node_tasks = environment_.LargestCount("SLURM_TASKS_PER_NODE");
   if (step_tasks_ && step_nodes_ && (!node_tasks || step_tasks_ == step_nodes_)) {
@@ -310,6 +334,7 @@ bool ClaimReader::RefuseInheritedSlurm(const std::string& said) {
 // A process that was started without the launcher's help believes that it is alone, as with
 // PMI_SIZE=1 beside Slurm's 4 tasks.
 void ClaimReader::RefuseWorldsOfOne() {
+  // The best claim of more than one process is the one that the reasons quote.
   const RankClaim* larger = nullptr;
   for (const auto& [source, claim] : result_.claims) {
     if (larger == nullptr && claim.processes > 1) larger = &claim;
@@ -321,6 +346,8 @@ void ClaimReader::RefuseWorldsOfOne() {
       ++it;
       continue;
     }
+    // A claim of PJRT or torchrun may be right nevertheless: it puts the larger world in doubt. For
+    // MPI and Slurm a world of one is a normal leftover.
     std::string reason = fmt::format(
         "{} is ignored: it is a world of one process, and \"{}\" is not", claim.said, larger->said);
     const bool may_be_right = source < RankSource::kMpi;
@@ -346,6 +373,7 @@ EnvironmentClaims ReadEnvironmentClaims(const RankFacts& facts, int64_t cores, i
 }
 
 std::string JobOf(const RankFacts& facts) {
+  // The user is part of the key, since two users may give their jobs one name.
   std::string job = fmt::format("{} {}", facts.user ? std::to_string(*facts.user) : "?", facts.job);
   if (!facts.job.empty()) return job;
   std::vector<std::string> unused;
@@ -364,6 +392,8 @@ std::string ContainerOf(const RankFacts& facts) {
 }
 
 std::string WorldOf(const RankFacts& facts, std::string_view address, std::string_view name) {
+  // A real address is the same for all nodes of a job. Without one, the job's name has to do, and
+  // without both only processes of one container are taken for one world.
   const bool anywhere = !IsThisHost(address) || (address.empty() && !facts.job.empty());
   return fmt::format("{} {} {} {}", JobOf(facts), address, name,
                      anywhere ? std::string() : ContainerOf(facts));

@@ -16,7 +16,8 @@ namespace neurontrace {
 
 // What one launcher states about the rank of one process, read from the environment. The resolver
 // then adds the ranks of the process's cores, once the node's other workers have been compared. A
-// plain value; negative numbers mean "none".
+// plain value; negative numbers mean "none". Made by ReadEnvironmentClaims; the resolver fills
+// `world_id`, `list_id`, `gids` and `world_cores`.
 struct RankClaim {
   std::string said;                // the variables and their values: "RANK=3 of 8"
   std::string variable;            // the one that has the index: "RANK"

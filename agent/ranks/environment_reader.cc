@@ -17,6 +17,7 @@ std::string_view Trim(std::string_view text) {
   return text;
 }
 
+// Returns a decimal number from 0 to kNumberMax. Signs, other bases and trailing text give nothing.
 std::optional<int64_t> ParseNumber(std::string_view text) {
   text = Trim(text);
   int64_t value = 0;
@@ -49,6 +50,7 @@ std::optional<int64_t> EnvironmentReader::Count(std::string_view name) const {
 std::optional<int64_t> EnvironmentReader::FirstCount(
     std::initializer_list<const char*> names) const {
   for (const char* name : names) {
+    // An invalid value ends the search: it is reported, and a worse variable must not hide it.
     if (Has(name)) return Count(name);
   }
   return std::nullopt;
@@ -90,6 +92,7 @@ std::vector<int64_t> EnvironmentReader::CoreList(std::string_view name) const {
     Warn(name, *text, "a list of different cores such as 0,2,4-5");
     return std::vector<int64_t>();
   };
+  // Order is kept: position n in the list is core n of the process.
   std::vector<int64_t> cores;
   std::set<int64_t> seen;
   std::string_view rest = *text;
@@ -140,7 +143,7 @@ const std::string* EnvironmentReader::Find(std::string_view name) const {
 
 void EnvironmentReader::Warn(std::string_view name, std::string_view value,
                              std::string_view expected) const {
-  // Warnings travel to the aggregator and are shown in tables.
+  // Warnings travel to the aggregator and are shown in tables. A value may be very long.
   constexpr size_t kShownBytesMax = 64;
   std::string warning =
       fmt::format("{}={}{} is ignored: it should be {}", name, value.substr(0, kShownBytesMax),

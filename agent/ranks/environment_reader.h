@@ -30,7 +30,7 @@ class EnvironmentReader {
   bool Has(std::string_view name) const { return Find(name) != nullptr; }
   // Returns the value without surrounding blanks; empty if it is not set.
   std::string_view Text(std::string_view name) const;
-  // Returns a number of 0 or more.
+  // Returns a number of 0 or more. Returns nothing if the variable is not set or is no such number.
   std::optional<int64_t> Number(std::string_view name) const;
   // Returns a number above 0.
   std::optional<int64_t> Count(std::string_view name) const;

@@ -16,8 +16,10 @@ namespace {
 
 // More than any instance has; bounds the search for gaps.
 constexpr int64_t kNodeCoresMax = 4'096;
+// The Neuron runtime's list of the node's cores that the process may use.
 constexpr char kVisibleCores[] = "NEURON_RT_VISIBLE_CORES";
 
+// Returns `count` numbers from `first` on.
 std::vector<int64_t> Consecutive(int64_t first, int64_t count) {
   std::vector<int64_t> numbers(static_cast<size_t>(count));
   std::iota(numbers.begin(), numbers.end(), first);
@@ -25,7 +27,8 @@ std::vector<int64_t> Consecutive(int64_t first, int64_t count) {
 }
 
 // Two lists that share a core number start from different origins, as in containers that each count
-// from 0, or one of them is stale. Neither is used.
+// from 0, or one of them is stale. Neither is used. This is step 1: it numbers cores by each
+// worker's own list, if that is as long as the worker has cores.
 void UseCoreLists(std::span<NodeCoresWorker> workers) {
   std::vector<std::vector<int64_t>> lists;
   std::map<int64_t, std::vector<size_t>> users;  // of each core number
@@ -67,11 +70,13 @@ void UseCoreLists(std::span<NodeCoresWorker> workers) {
   }
 }
 
+// A worker's number among the processes of its node, with the variable that has it.
 struct LocalRank {
   std::string name;
   int64_t rank;
 };
 
+// Returns the local rank from the first variable that is set; nothing if none may be believed.
 std::optional<LocalRank> FindLocalRank(NodeCoresWorker& worker) {
   const EnvironmentReader environment(worker.facts->environment, worker.found.refusals);
   // These are set for each process; Slurm's and PMI's only count if the worker is the launcher's
@@ -91,6 +96,7 @@ std::optional<LocalRank> FindLocalRank(NodeCoresWorker& worker) {
 // earlier place wins if it differs: an agent that restarted does not know workers that died before.
 void UseLocalRank(const LocalRank& local, const std::map<int64_t, int64_t>& cores_of,
                   NodeCoresWorker& worker) {
+  // Sums over the workers with lower ranks, and whether all known workers are alike.
   int64_t before = 0;
   int64_t seen = 0;
   bool is_equal = true;
@@ -100,6 +106,7 @@ void UseLocalRank(const LocalRank& local, const std::map<int64_t, int64_t>& core
     before += cores;
     ++seen;
   }
+  // All lower ranks are known, so their cores can be added up.
   const bool is_sum = seen == local.rank;
   if (!is_sum && !is_equal) {
     worker.found.refusals.push_back(fmt::format(
@@ -127,6 +134,8 @@ void UseLocalRank(const LocalRank& local, const std::map<int64_t, int64_t>& core
   }
 }
 
+// Step 2: numbers cores by local ranks, for workers that have no numbers yet. Only workers that ran
+// at the same time are compared, since a later one may reuse a rank.
 void UseLocalRanks(std::span<NodeCoresWorker> workers) {
   std::vector<std::optional<LocalRank>> local(workers.size());
   for (size_t i = 0; i < workers.size(); ++i) local[i] = FindLocalRank(workers[i]);
@@ -149,7 +158,8 @@ void UseLocalRanks(std::span<NodeCoresWorker> workers) {
   }
 }
 
-// Returns the lowest number from which `cores` consecutive numbers are free.
+// Returns the lowest number from which `cores` consecutive numbers are free. `taken` maps the first
+// number of each range to its length. Nothing if kNodeCoresMax is exceeded.
 std::optional<int64_t> FindGap(const std::map<int64_t, int64_t>& taken, int64_t cores) {
   int64_t at = 0;
   for (const auto& [first, count] : taken) {
@@ -176,7 +186,9 @@ std::optional<uint32_t> WantedPlace(const NodeCoresWorker& worker) {
 }
 
 // Gives every worker a place, needed or not: a variable may turn out to be wrong later, and a place
-// that is only then assigned would not be the order of start.
+// that is only then assigned would not be the order of start. This is the first part of step 3: it
+// assigns the places that stay, then those that variables demand, those that workers had, and gaps
+// for the rest.
 void GivePlaces(std::span<NodeCoresWorker> workers) {
   std::vector<NodeCoresWorker*> oldest_first;
   for (NodeCoresWorker& worker : workers) {
@@ -190,6 +202,7 @@ void GivePlaces(std::span<NodeCoresWorker> workers) {
     return std::tie(a->facts->start_time_ticks, a->facts->pid) <
            std::tie(b->facts->start_time_ticks, b->facts->pid);
   });
+  // Disjoint ranges of the node's cores that living workers have.
   std::map<int64_t, int64_t> taken;  // first core, count
   const auto take = [&taken](NodeCoresWorker& worker, std::optional<uint32_t> first) {
     if (worker.place || !first || *first + worker.cores > kNodeCoresMax) return;
@@ -213,6 +226,7 @@ void GivePlaces(std::span<NodeCoresWorker> workers) {
   }
 }
 
+// Step 3, second part: numbers the cores of workers that have nothing better by their place.
 void UsePlaces(std::span<NodeCoresWorker> workers) {
   for (NodeCoresWorker& worker : workers) {
     if (!worker.found.numbers.empty()) continue;

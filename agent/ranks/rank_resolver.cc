@@ -39,6 +39,7 @@ constexpr const char* kIdentityVariables[] = {"RANK",
                                               "NEURON_PJRT_PROCESS_INDEX",
                                               "NEURON_GLOBAL_DEVICE_ID"};
 
+// One worker while its job is resolved. The claims shrink as comparisons refuse them.
 struct Worker {
   const RankFacts* facts = nullptr;
   int64_t cores = 0;     // 0: not known, so that nothing can be said of all of them
@@ -68,6 +69,7 @@ struct Worker {
   }
 };
 
+// Returns true if both processes existed at one time.
 bool Together(const Worker& a, const Worker& b) { return RanTogether(*a.facts, *b.facts); }
 
 // Whether the worker names no job and `claim` gives it all the ranks of a world.
@@ -123,6 +125,7 @@ class JobResolver {
   }
 
  private:
+  // A worker's best evidence for one rank, and evidence that is to be dropped after a round.
   struct Holder {
     Worker* worker;
     RankEvidence* evidence;
@@ -306,6 +309,8 @@ void JobResolver::Compare(RankSource source, Worker& a, Worker& b, Objections& o
   }
 }
 
+// Computes the rank of each core from each claim; claims for which that is impossible are refused
+// after the loop, as others are computed from them.
 void JobResolver::ExpandClaims() {
   std::vector<std::pair<Worker*, RankSource>> unknown;
   for (Worker* const worker : workers_) {
@@ -387,6 +392,7 @@ void JobResolver::ExpandProcessIndex(RankSource source, const Worker& worker,
   }
 }
 
+// Numbers the node's cores for all workers, also without options: places must be given early.
 void JobResolver::AddConfigured() {
   std::vector<NodeCoresWorker> numbered;
   std::vector<Worker*> owners;
@@ -497,6 +503,7 @@ void JobResolver::DropGuessesThatAreContradicted(Worker& worker) {
   }
 }
 
+// Adds what calls and events named, which needs no comparison of workers.
 void JobResolver::AddObserved(Worker& worker) {
   const RankFacts& facts = *worker.facts;
   std::map<int64_t, uint32_t> cores_of;  // the first core with the rank
@@ -536,6 +543,7 @@ void JobResolver::AddObserved(Worker& worker) {
   }
 }
 
+// Turns the claims that are left into evidence of each core, best first.
 void JobResolver::Assemble(Worker& worker) {
   AddObserved(worker);
   for (const auto& [source, claim] : worker.claims) {
@@ -611,6 +619,7 @@ bool JobResolver::MayBeOneJob(const Worker& a, const Worker& b) {
   return ContainerOf(*a.facts) == ContainerOf(*b.facts) && !IsJobOfItsOwn(a) && !IsJobOfItsOwn(b);
 }
 
+// Marks and reports evidence that contradicts the best one.
 void JobResolver::TellConflicts(Worker& worker) {
   std::set<RankSource> told;
   for (CoreInfo& core : worker.result.cores) {
@@ -642,6 +651,7 @@ void JobResolver::TellConflicts(Worker& worker) {
   }
 }
 
+// Collects the warnings and guesses for people, without repetitions and within limits.
 void JobResolver::Finish(Worker& worker) {
   TellConflicts(worker);
   RankResolution& result = worker.result;

@@ -11,8 +11,11 @@
 namespace neurontrace {
 namespace {
 
+// The longest pause between two attempts to connect.
 constexpr int kReconnectMaxMs = 1'000;
 
+// Returns a channel that connects with the first call. The answer's size is limited, as the
+// kubelet's list grows with all pods of the node.
 std::shared_ptr<grpc::Channel> MakeUnixChannel(const std::string& socket) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(static_cast<int>(limits::kPodResourcesBytesMax));
@@ -39,6 +42,8 @@ absl::Status KubeletClient::Ask(Call call) {
   {
     const MutexLock lock(mutex_);
     if (cancelled_) return absl::CancelledError("the agent ends");
+    // Registered under the lock that Cancel takes, so that no call is missed between the check and
+    // here.
     context_ = &context;
   }
   const grpc::Status status = call(&context);
@@ -54,6 +59,7 @@ absl::StatusOr<PodAnswer> KubeletClient::List() {
   RETURN_IF_ERROR(Ask([this, &listed](grpc::ClientContext* context) {
     return stub_->List(context, ::v1::ListPodResourcesRequest(), &listed);
   }));
+  // The second call is made only if cores were given out, since whole devices need no ratio.
   ASSIGN_OR_RETURN(PodAnswer answer, ReadPodAnswer(listed));
   const bool has_cores =
       std::any_of(answer.containers.begin(), answer.containers.end(),

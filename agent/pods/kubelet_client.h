@@ -19,7 +19,8 @@ namespace neurontrace {
 // v1.PodResourcesLister at its pod-resources socket (kubernetes/kubelet,
 // pkg/apis/podresources/v1/api.proto). Connects when it is asked, and again after the kubelet
 // restarted. List blocks until the answer and is called by one thread at a time; Cancel may be
-// called by any thread.
+// called by any thread. The agent owns one if --pod-resources names the socket, and calls List on
+// its pods thread.
 class KubeletClient {
  public:
   // `socket` is a path in the file system; each call may take up to `patience_ns`.
@@ -28,12 +29,14 @@ class KubeletClient {
 
   // Fails with UNAVAILABLE if nobody listens, with DEADLINE_EXCEEDED if it takes too long, with
   // RESOURCE_EXHAUSTED for an answer beyond a limit, and otherwise with the kubelet's own status.
+  // `cores_per_device` stays 0 if the kubelet does not list what the node can allocate.
   absl::StatusOr<PodAnswer> List();
-  // Ends the call that is under way, and every later one, with CANCELLED.
+  // Ends the call that is under way, and every later one, with CANCELLED. Does not wait for that.
   void Cancel();
 
  private:
-  // Makes one call with a context that Cancel can reach.
+  // Makes one call with a context that Cancel can reach. Fails with CANCELLED after Cancel, and
+  // with the call's own status; the message names the socket.
   template <typename Call>
   absl::Status Ask(Call call);
 

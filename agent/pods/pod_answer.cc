@@ -19,6 +19,8 @@ constexpr std::string_view kCoreResource = "aws.amazon.com/neuroncore";
 constexpr std::string_view kDeviceResources[] = {"aws.amazon.com/neuron",
                                                  "aws.amazon.com/neurondevice"};
 
+// Returns true for lower-case letters, digits, dashes and dots (RFC 1123 names, as Kubernetes
+// demands them). The exact grammar does not matter: the text only has to be harmless.
 bool IsKubernetesName(std::string_view name, size_t bytes_max) {
   return !name.empty() && name.size() <= bytes_max &&
          std::all_of(name.begin(), name.end(), [](char c) {
@@ -26,6 +28,7 @@ bool IsKubernetesName(std::string_view name, size_t bytes_max) {
          });
 }
 
+// Returns the number if it is decimal and at most `max`; nothing for any other text.
 std::optional<uint32_t> ParseId(std::string_view text, uint32_t max) {
   uint32_t number = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);

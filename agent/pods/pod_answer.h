@@ -12,9 +12,11 @@
 
 namespace neurontrace {
 
-// A container that was given Neuron devices, or some of their cores. Numbers are the node's.
+// A container that was given Neuron devices, or some of their cores. Numbers are the node's. A
+// process may hold a device because its container has the device or one of its cores.
 struct PodContainer {
   WorkerPod pod;
+  // Indexes of devices, and numbers of logical cores counted through all devices of the node.
   std::set<uint32_t> devices;
   std::set<uint32_t> cores;
   friend bool operator==(const PodContainer&, const PodContainer&) = default;
@@ -30,7 +32,8 @@ struct PodAnswer {
 
 // Reads and checks a kubelet's list. Containers with an invalid name or number are left out and
 // counted in `refused`. Fails with RESOURCE_EXHAUSTED if there are more entries than
-// lib/trace/pod_limits.h allows. `cores_per_device` stays 0. Pure.
+// lib/trace/pod_limits.h allows. `cores_per_device` stays 0. Pure. Names are shown and reported, so
+// only those that Kubernetes allows pass.
 absl::StatusOr<PodAnswer> ReadPodAnswer(const ::v1::ListPodResourcesResponse& answer);
 
 // Returns how many logical cores each device has, computed from what the node can allocate; 0 if

@@ -13,9 +13,11 @@
 namespace neurontrace {
 
 // Runs PodResolver every few seconds on a thread that may wait for the kubelet. Only the list of
-// processes and the changes pass through the agent's sequence. Lives on that sequence.
+// processes and the changes pass through the agent's sequence. Lives on that sequence. Owned by the
+// agent's AgentPods; the tap source receives the changes.
 class PodAttribution {
  public:
+  // Between the end of one look and the next.
   static constexpr uint64_t kLookNs = 3'000'000'000;
 
   // Called on the agent's sequence: the worker processes of this node, and each change of their
@@ -29,14 +31,17 @@ class PodAttribution {
   // running there when this is destroyed.
   PodAttribution(PodResolver& looker, TaskRunner& io, TaskRunner& runner, const Clock& clock,
                  Hooks hooks);
+  // A look that is under way reports nothing any more.
   ~PodAttribution();
   PodAttribution(const PodAttribution&) = delete;
   PodAttribution& operator=(const PodAttribution&) = delete;
 
-  // Schedules the first look. To be called once.
+  // Schedules the first look. To be called once. Nothing is asked before that.
   void Start();
 
  private:
+  // One look: collects the processes here, resolves them on io_, reports changes here, and
+  // schedules the next look.
   void Look();
   void LookLater();
 

@@ -19,6 +19,7 @@ bool Holds(const PodContainer& container, uint32_t device, uint32_t cores_per_de
   return first != container.cores.end() && *first / cores_per_device == device;
 }
 
+// Relaxed, as no other memory depends on a counter.
 void Add(std::atomic<uint64_t>& counter, uint64_t by = 1) {
   counter.fetch_add(by, std::memory_order_relaxed);
 }
@@ -55,6 +56,8 @@ PodResolver::PodResolver(Lister lister, ProcessReader reader, PodCounters& count
 
 std::vector<PodResolver::Change> PodResolver::Look(const std::vector<PodProcess>& processes,
                                                    uint64_t now_ns) {
+  // Steps: drop what has ended, settle processes of known UIDs, then ask about the rest if it is
+  // time.
   ForgetAllBut(processes);
   std::vector<Change> changes;
   std::vector<Candidate> open;
@@ -174,6 +177,7 @@ void PodResolver::Apply(const PodAnswer& answer, const std::vector<Candidate>& c
 }
 
 void PodResolver::Tie(const Candidate& candidate, WorkerPod pod, std::vector<Change>& changes) {
+  // From now on each process with this UID is tied without asking the kubelet.
   known_[candidate.process].settled = true;
   ties_[candidate.evidence.pod_uid] = {pod.pod_namespace, pod.name};
   Add(counters_.attributed);

@@ -28,8 +28,10 @@ struct PodMatch {
 // devices. Pure.
 PodMatch MatchPod(const PodAnswer& answer, const std::set<uint32_t>& devices);
 
-// Counters, raised on the resolver's sequence and read by any thread.
+// Counters, raised on the resolver's sequence and read by any thread. Relaxed atomics: each is read
+// by itself.
 struct PodCounters {
+  // Queries to the kubelet, and those without a usable answer.
   std::atomic<uint64_t> asked = 0;
   std::atomic<uint64_t> failed = 0;
   std::atomic<uint64_t> attributed = 0;  // workers
@@ -60,33 +62,41 @@ class PodResolver {
   PodResolver(Lister lister, ProcessReader reader, PodCounters& counters);
 
   // Returns what has changed. `processes` are all workers that are there; others are forgotten.
-  // `now_ns` is monotonic.
+  // `now_ns` is monotonic. Blocks for /proc, and for `lister` if it is asked.
   std::vector<Change> Look(const std::vector<PodProcess>& processes, uint64_t now_ns);
 
  private:
+  // What is known of one process since it was first seen.
   struct Known {
     bool settled = false;  // tied, or in no pod
     bool was_ambiguous = false;
     std::string pod_uid;
   };
+  // A process that is not settled, with what the kernel reports of it now.
   struct Candidate {
     PodProcess process;
     ProcessEvidence evidence;
   };
   using PodName = std::pair<std::string, std::string>;  // namespace and name
+  // The UIDs and devices of all candidates. The same question gets the same answer, so it is
+  // repeated less and less often.
   using Question = std::set<std::pair<std::string, std::set<uint32_t>>>;
 
+  // Drops what is known of processes that have ended, and ties that no process has any more.
   void ForgetAllBut(const std::vector<PodProcess>& processes);
   // Returns the processes that are not settled, with the kernel's current evidence.
   std::vector<Candidate> Collect();
   // Returns true if the kubelet is to be asked about these now, and notes that it was.
   bool MayAsk(const std::vector<Candidate>& candidates, uint64_t now_ns);
+  // Returns nothing if the kubelet did not answer; the error is logged on the first failure in a
+  // row.
   std::optional<PodAnswer> Ask();
   // Ties the candidates whose match is unambiguous, and unties pods that turn out to be disputed.
   void Apply(const PodAnswer& answer, const std::vector<Candidate>& candidates,
              std::vector<Change>& changes);
   // Ties the process, and with it the UID of its pod.
   void Tie(const Candidate& candidate, WorkerPod pod, std::vector<Change>& changes);
+  // Counts a process once, however often it stays ambiguous.
   void NoteAmbiguous(const PodProcess& process);
   // Takes back the pod of all processes that were tied to it.
   void Untie(const PodName& pod, std::vector<Change>& changes);
@@ -98,9 +108,11 @@ class PodResolver {
   std::map<PodProcess, Known> known_;
   std::map<std::string, PodName> ties_;  // by UID, of processes that are there
   Question asked_;                       // last
+  // Monotonic time of the last query, and the pause before the same question is asked again.
   std::optional<uint64_t> asked_ns_;
   uint64_t pause_ns_;
-  bool failing_ = false;          // as it was logged last
+  bool failing_ = false;  // as it was logged last
+  // Logged once in the life of the agent.
   bool says_unreadable_ = false;  // the same
 };
 

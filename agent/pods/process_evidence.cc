@@ -21,6 +21,7 @@ namespace {
 // The name under which the driver registers its character devices (neuron_cdev.c), as PROC/devices
 // lists it.
 constexpr std::string_view kDriverName = "neuron";
+// Lengths of a UID: a UUID with dashes, or the hash that the kubelet gives static pods.
 constexpr size_t kUuidBytes = 36;
 constexpr size_t kHashBytes = 32;  // the UID of a static pod
 
@@ -110,6 +111,7 @@ std::optional<uint32_t> ProcessReader::NeuronMajor() const {
 
 std::optional<ProcessEvidence> ProcessReader::Read(const PodProcess& process,
                                                    std::optional<uint32_t> neuron_major) const {
+  // The control group first: a process in no pod needs no look at its files.
   const auto cgroup = ReadProcFile(fmt::format("{}/{}/cgroup", root_, process.pid));
   if (!cgroup) return std::nullopt;
   ProcessEvidence evidence{.pod_uid = PodUidOf(*cgroup)};

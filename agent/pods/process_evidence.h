@@ -20,7 +20,8 @@ struct PodProcess {
   friend auto operator<=>(const PodProcess&, const PodProcess&) = default;
 };
 
-// The kernel's evidence for the pod of a process.
+// The kernel's evidence for the pod of a process. An unprivileged process can forge neither part:
+// the control group is the kubelet's, and device numbers are the kernel's.
 struct ProcessEvidence {
   std::string pod_uid;             // empty: it is in no pod
   std::set<uint32_t> devices;      // Neuron devices that it has open
@@ -41,7 +42,8 @@ class ProcessReader {
   explicit ProcessReader(std::string proc_root = "/proc");
 
   // Returns the major number of the Neuron driver's devices, whose minor numbers are the devices'
-  // indexes; nothing if the driver is not loaded.
+  // indexes; nothing if the driver is not loaded. Read at each look, since the driver may be loaded
+  // later.
   std::optional<uint32_t> NeuronMajor() const;
   // Returns nothing if the process is gone, if its pid belongs to another process by now, or if it
   // is not visible.
@@ -49,6 +51,8 @@ class ProcessReader {
                                       std::optional<uint32_t> neuron_major) const;
 
  private:
+  // Adds the minor numbers of the driver's devices among the first limits::kPodOpenFilesMax open
+  // files.
   void ReadDevices(uint32_t pid, uint32_t neuron_major, ProcessEvidence& evidence) const;
 
   const std::string root_;

@@ -14,11 +14,18 @@
 #include "lib/trace/trigger_limits.h"
 #include "lib/triggers/trigger_rule_check.h"
 
+// Events are judged as they are decoded (OnEvent); silence and executions that do not end are
+// judged by a timer (Tick); deaths and requests at once. All reports pass through TriggerReports,
+// which limits how often a rule reports one worker.
 namespace neurontrace {
 namespace {
 
+// The event type of the Neuron Runtime for one execution of a model on a core, with a start and a
+// stop.
 constexpr std::string_view kExecutionType = "nc_exec_running";
 
+// Returns the index of the data attribute `name` in the shape; -1 if there is none that may hold a
+// number. Strings count, as numbers may be in quotes.
 int8_t FindNumber(const Shape& shape, std::string_view name) {
   static_assert(limits::kAttributesPerEventMax <= INT8_MAX);
   for (size_t i = 0; i < shape.keys.size(); ++i) {
@@ -32,6 +39,7 @@ int8_t FindNumber(const Shape& shape, std::string_view name) {
 // Workers are polled several times a second, so an older time means that reading lags behind.
 constexpr uint64_t kDrainedLatelyNs = 1'000'000'000;
 
+// How often rules that depend on time are evaluated; a report may be this much late.
 constexpr uint64_t kTickNs = 250'000'000;
 // An agent that stood still for longer has not read what came meanwhile, so silence of its cores
 // means nothing.
@@ -43,12 +51,14 @@ std::string NameOf(const WorkerIdentity& worker, uint32_t nc_idx, int64_t worker
                      ToString(worker), nc_idx);
 }
 
+// Returns a duration as text for the cause of a report, in us, ms or s.
 std::string TimeWords(uint64_t ns) {
   if (ns < 10'000'000) return fmt::format("{:.1f} us", static_cast<double>(ns) * 1e-3);
   if (ns < 10'000'000'000) return fmt::format("{:.1f} ms", static_cast<double>(ns) * 1e-6);
   return FormatSeconds(ns);
 }
 
+// Returns true if the execution took more than `times` its median.
 bool IsLate(const ExecutionMedians::Taken& taken, double times) {
   return taken.median_ns > 0 &&
          static_cast<double>(taken.ns) > times * static_cast<double>(taken.median_ns);
@@ -62,12 +72,15 @@ TriggerReports::Outcome TriggerReports::Tell(TriggerFired fired) {
     lately_.erase(by_time_.front().second);
     by_time_.pop_front();
   }
+  // A rule that fires for each event would fill the control connection; one report a second says as
+  // much.
   Key key(fired.rule, fired.worker);
   // The second condition bounds memory; it suppresses reports rather than forgetting some.
   if (lately_.contains(key) || lately_.size() >= limits::kTriggerReportsKeptMax) {
     ++counters_.suppressed;
     return Outcome::kSuppressed;
   }
+  // The text comes from a worker or an HTTP client and is shown on terminals.
   fired.cause = CleanText(fired.cause, limits::kDetailBytesMax);
   fired.host_realtime_ns = clock_.RealtimeNs();
   if (!send_(fired)) {
@@ -87,6 +100,7 @@ std::optional<uint64_t> NumberAt(const Shape& shape, std::span<const AttributeVa
   if (shape.keys[static_cast<size_t>(index)].type == ValueType::kUint) return value.bits;
   uint64_t number = 0;
   const char* const end = value.text.data() + value.text.size();
+  // Only a whole decimal number counts.
   const auto parsed = std::from_chars(value.text.data(), end, number);
   if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
   return number;
@@ -137,6 +151,7 @@ void WatchedWorker::Rest() {
 std::vector<SilentCore> FindSilentCores(std::map<WorkerIdentity, WatchedWorker>& workers,
                                         const std::string& rule, const std::string& job,
                                         uint64_t silent_ns, uint64_t now_ns) {
+  // The latest event of each job. If the whole job is silent, no core is: it has paused or ended.
   std::map<std::string, uint64_t> newest_ns;  // by job
   for (const auto& [identity, worker] : workers) {
     uint64_t& newest = newest_ns[worker.job];
@@ -169,6 +184,7 @@ AgentTriggers::AgentTriggers(std::string instance_id, const Clock& clock, TaskRu
 void AgentTriggers::SetRules(const std::vector<TriggerRule>& rules) {
   rules_.clear();
   for (const TriggerRule& rule : rules) {
+    // A rule that this version cannot check must not stop the others.
     const absl::Status status = CheckTriggerRule(rule);
     if (status.ok() && rules_.size() < limits::kTriggerRulesMax) {
       rules_.push_back(rule);
@@ -184,6 +200,7 @@ void AgentTriggers::SetRules(const std::vector<TriggerRule>& rules) {
   looks_at_executions_ =
       any([](const TriggerRule& rule) { return rule.kind == TriggerKind::kSlowExecution; });
   event_rules_.SetRules(rules_);
+  // What was learned about cores would be outdated when such a rule comes back.
   if (!looks_at_events_) workers_.clear();
   // BeginDocument sets it again; the current document is not continued under new rules.
   worker_ = nullptr;
@@ -199,11 +216,13 @@ bool AgentTriggers::BeginDocument(const WorkerIdentity& worker, const std::strin
                                   uint64_t fetched_ns) {
   worker_ = nullptr;
   if (!looks_at_events_) return false;
+  // Documents of other jobs are skipped as a whole, which saves the work for each of their events.
   const bool concerns = std::any_of(rules_.begin(), rules_.end(), [&](const TriggerRule& rule) {
     return NeedsEvents(rule.kind) && IsFor(rule, job);
   });
   if (!concerns) return false;
   const uint64_t now_ns = clock_.RealtimeNs();
+  // A document that waited long in a buffer tells nothing about now.
   if (now_ns > fetched_ns && now_ns - fetched_ns > limits::kTriggerStaleNs) {
     ++counters_.stale;
     return false;
@@ -223,6 +242,7 @@ void AgentTriggers::OnEvent(const NrtEvent& event) {
   if (event.nc_idx < limits::kCoresPerWorkerMax) {
     core = &worker_->CoreAt(event.nc_idx);
     core->last_ns = read_ns_;
+    // The core has spoken: its next silence is reported again.
     if (!core->told.empty()) core->told.clear();
     if ((event.shape->shape.present & FieldBit(Field::kWorkerGid)) != 0) {
       core->worker_gid = event.fields.worker_gid;
@@ -246,6 +266,7 @@ void AgentTriggers::TakeExecution(const NrtEvent& event, const EventInterest& in
       .read_ns = read_ns_};
   if (core.executions == nullptr) core.executions = std::make_unique<ExecutionMedians>();
   if (interest.is_start) return core.executions->Begin(mark);
+  // Nothing if the start was not seen, or the median is not known yet.
   const auto taken = core.executions->End(mark);
   if (!taken) return;
   for (const TriggerRule& rule : rules_) {
@@ -296,6 +317,7 @@ void AgentTriggers::OnDied(const WorkerIdentity& worker, const std::string& job)
 void AgentTriggers::OnGone(const WorkerIdentity& worker) {
   const auto found = workers_.find(worker);
   if (found == workers_.end()) return;
+  // It may end while its last document is being read.
   if (worker_ == &found->second) worker_ = nullptr;
   workers_.erase(found);
 }
@@ -341,6 +363,8 @@ void AgentTriggers::ScheduleTick() {
 void AgentTriggers::Tick() {
   const uint64_t now_ns = clock_.MonotonicNs();
   const uint64_t gap_ns = now_ns - ticked_ns_;
+  // The agent was stopped or the machine suspended: the gap is added to all cores, so that their
+  // silence is measured without it.
   if (gap_ns > kStoodStillNs) {
     for (auto& [identity, worker] : workers_) {
       for (WatchedCore& core : worker.cores) {
@@ -348,6 +372,7 @@ void AgentTriggers::Tick() {
       }
     }
   }
+  // Each rule about executions has a number of its own, so that each reports an execution once.
   uint32_t teller = 0;
   for (const TriggerRule& rule : rules_) {
     if (rule.kind == TriggerKind::kSilentCore) LookForSilence(rule, now_ns);

@@ -3,12 +3,15 @@
 
 #include <algorithm>
 
+// How it works: starts wait for their stops, which are matched by tracking id. A duration is
+// compared with the median of the last ones of its model and then added to them.
 namespace neurontrace {
 namespace {
 
 // A day. Longer is no execution, but a counter or a clock that was set.
 constexpr uint64_t kLongestNs = 86'400'000'000'000;
 
+// Returns the time between two readings; nothing if that cannot be the duration of an execution.
 std::optional<uint64_t> Between(uint64_t begin_ns, uint64_t end_ns) {
   if (end_ns < begin_ns || end_ns - begin_ns > kLongestNs) return std::nullopt;
   return end_ns - begin_ns;
@@ -18,6 +21,7 @@ std::optional<uint64_t> Between(uint64_t begin_ns, uint64_t end_ns) {
 
 void RunningMedian::Add(uint64_t value) {
   auto end = sorted_.begin() + static_cast<ptrdiff_t>(size_);
+  // The oldest value leaves the sorted array first, so that the new one has room.
   if (size_ == kWindow) {
     const auto oldest = std::lower_bound(sorted_.begin(), end, in_order_[next_]);
     std::copy(oldest + 1, end, oldest);
@@ -59,6 +63,7 @@ RunningMedian& ExecutionMedians::MedianOf(uint64_t id) {
 }
 
 void ExecutionMedians::Begin(const Mark& mark) {
+  // A tracking id that is used again means that its stop was lost.
   std::erase_if(open_,
                 [&](const Open& open) { return open.begin.tracking_id == mark.tracking_id; });
   if (open_.size() >= limits::kTriggerOpenExecutionsMax) open_.erase(open_.begin());
@@ -90,6 +95,7 @@ std::optional<ExecutionMedians::Taken> ExecutionMedians::End(const Mark& mark) {
 
 std::optional<ExecutionMedians::Taken> ExecutionMedians::FindUnended(uint64_t now_ns, double times,
                                                                      uint32_t teller) {
+  // Rules beyond 64 share bits: each then misses executions that the other has reported.
   const uint64_t bit = uint64_t{1} << (teller % 64);
   for (Open& open : open_) {
     if ((open.told & bit) != 0 || !open.begin.execution) continue;

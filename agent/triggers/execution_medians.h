@@ -19,11 +19,13 @@ class RunningMedian {
   // The median of fewer values is not meaningful.
   static constexpr size_t kEnough = 16;
 
+  // Replaces the oldest value once there are kWindow of them.
   void Add(uint64_t value);
   // Returns the upper median; nothing while there are too few values.
   std::optional<uint64_t> Get() const;
 
  private:
+  // The same values twice: the ring knows which is the oldest, the sorted array has the median.
   std::array<uint64_t, kWindow> in_order_;  // of arrival; a ring
   std::array<uint64_t, kWindow> sorted_;
   size_t size_ = 0;
@@ -43,6 +45,7 @@ class ExecutionMedians {
   static constexpr uint64_t kUnendedMinNs = 2'000'000'000;
 
   // A start or a stop. `device_ns` is of the core's own counter, `host_ns` of its host's realtime.
+  // `tracking_id` pairs them.
   struct Mark {
     uint64_t tracking_id = 0;
     std::optional<uint64_t> execution;
@@ -51,7 +54,7 @@ class ExecutionMedians {
     uint64_t host_ns = 0;
     uint64_t read_ns = 0;  // when the agent read it, monotonic
   };
-  // An execution with its duration.
+  // An execution with its duration. `ns` and `median_ns` are of one clock each.
   struct Taken {
     std::optional<uint64_t> execution;
     uint64_t ns = 0;
@@ -76,11 +79,14 @@ class ExecutionMedians {
   };
   struct Model {
     uint64_t id = 0;
+    // Order of use, for replacing the least recently used.
     uint64_t used = 0;  // counts up
     RunningMedian median;
   };
 
+  // Returns the model's median, after replacing another model if there are kModelsMax.
   RunningMedian& MedianOf(uint64_t model);
+  // Returns null for a model that is not known; the pointer is valid until MedianOf.
   const Model* FindModel(uint64_t id) const;
 
   std::vector<Open> open_;     // in order of arrival; limits::kTriggerOpenExecutionsMax

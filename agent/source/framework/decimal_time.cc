@@ -3,6 +3,7 @@
 
 #include "absl/strings/ascii.h"
 
+// Digits are moved across the decimal point by counting, not by arithmetic, so no digit is rounded.
 namespace neurontrace {
 namespace {
 
@@ -21,6 +22,7 @@ struct NumberParts {
   int64_t exponent = 0;
 };
 
+// Removes and returns the digits at the beginning of the text; there may be none.
 std::string_view TakeDigits(std::string_view& text) {
   size_t n = 0;
   while (n < text.size() && absl::ascii_isdigit(text[n])) ++n;
@@ -29,6 +31,7 @@ std::string_view TakeDigits(std::string_view& text) {
   return digits;
 }
 
+// Returns nothing for anything but a whole JSON number with an exponent of at most nine digits.
 std::optional<NumberParts> Split(std::string_view text) {
   NumberParts parts;
   if (text.starts_with('-')) {

@@ -10,6 +10,7 @@ namespace neurontrace {
 // A decimal number as nanoseconds: the magnitude rounded down, with its sign. `exact` is false if
 // digits below a nanosecond were cut.
 struct DecimalTime {
+  // For "-0" `negative` is true and `ns` is 0.
   uint64_t ns = 0;
   bool negative = false;
   bool exact = true;

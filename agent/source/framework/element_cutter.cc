@@ -6,15 +6,22 @@
 
 #include "lib/base/status.h"
 
+// How it works: Next advances a state machine over the top-level structure (State) and hands each
+// value to JsonStructure, which follows it byte by byte to its end. If a byte is not allowed, a
+// search begins (Search): FindStart looks for a place that looks like an element or the array's
+// key, scans from there, and accepts what holds together. All state is kept between calls, so that
+// pieces of the input may end anywhere. The cost is linear in the input; see FindStart.
 namespace neurontrace {
 namespace {
 
+// UTF-8's, which some editors and writers put first.
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 // How many bytes a long search keeps before its current place; also how far LooksLikeStart looks.
 constexpr size_t kBytesBeforeSearch = 256;
 // How many closing brackets, from the last one backwards, are tried as the end of the array.
 constexpr size_t kArrayEndsTried = 64;
 
+// The white space of JSON (RFC 8259, section 2).
 bool IsBlank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
 // Includes N and I, as the JSON writers of Python and C++ may write NaN and Infinity.
@@ -22,6 +29,7 @@ bool MayBeginValue(char c) {
   return std::string_view("{[\"-0123456789tfnNI").find(c) != std::string_view::npos;
 }
 
+// Returns the key as it is spelled in the file, if it needs no escapes.
 std::string Quoted(std::string_view key) { return std::string("\"").append(key).append("\""); }
 
 }  // namespace
@@ -35,6 +43,7 @@ ElementCutter::ElementCutter(Input input, const Options& options)
 
 absl::StatusOr<ElementCutter::Piece> ElementCutter::Next() {
   input_asked_ = false;
+  // One question to the input for each call bounds the work and lets the caller do other things.
   while (state_ != State::kDone) {
     ASSIGN_OR_RETURN(const Supply supply, Advance());
     if (supply == Supply::kNotYet) return Piece{};
@@ -54,11 +63,13 @@ absl::StatusOr<ElementCutter::Supply> ElementCutter::Advance() {
 }
 
 ElementCutter::Piece ElementCutter::EndOfInput() {
+  // Only what may follow the top-level value is left.
   if (state_ == State::kBehind) {
     if (search_ != Search::kNone) bytes_behind_ += discarded_ + end_ - search_from_;
     begin_ = end_;
     return Finish(Kind::kEnd);
   }
+  // The last element is not complete; one inside it may be sound.
   if (search_ == Search::kNone && BeginSearchAtInner()) return {};
   if (search_ == Search::kDamagedMember) {
     // All elements have been read, and what the damaged members said is not known.
@@ -146,6 +157,7 @@ ElementCutter::Piece ElementCutter::TakeCharacter(char c) {
 }
 
 ElementCutter::Piece ElementCutter::TakeValue() {
+  // Views of the piece point into the window, which moves with the next call at the earliest.
   const std::string_view text(&window_[begin_], value_end_ - begin_);
   if (oversized_ && state_ == State::kKey) return Finish(Kind::kMalformed);
   in_value_ = false;
@@ -178,6 +190,7 @@ ElementCutter::Piece ElementCutter::CloseRoot() {
   return {};
 }
 
+// The key of elements is looked for only in elements: it tells where one inside another begins.
 ElementCutter::Piece ElementCutter::BeginValue() {
   in_value_ = true;
   scan_ = begin_;
@@ -238,6 +251,7 @@ void ElementCutter::BeginSearch(Search search, size_t from) {
 }
 
 bool ElementCutter::BeginSearchAtInner() {
+  // An oversized value is not kept, so there is nothing to go back to.
   if (!in_value_ || oversized_ || state_ != State::kElement || !structure_.inner_begin()) {
     return false;
   }
@@ -257,6 +271,7 @@ absl::StatusOr<ElementCutter::Supply> ElementCutter::FindStart() {
       if (answer == Answer::kYes) return Supply::kHere;
       if (answer == Answer::kNotYet) break;
     }
+    // FindArrayEnd looks that far back from the end of the input.
     const size_t kept = std::max(kBytesBeforeSearch, options_.piece_bytes_max);
     if (search_at_ - begin_ > kept) begin_ = search_at_ - kept;
     ASSIGN_OR_RETURN(const Supply supply, Refill());
@@ -342,7 +357,8 @@ bool ElementCutter::LooksLikeStart(size_t at) const {
   return at > first && (window_[at - 1] == ',' || window_[at - 1] == '\n');
 }
 
-// Returns the bracket behind the damage after which the rest of the file is sound.
+// Returns the bracket behind the damage after which the rest of the file is sound. Of the last
+// kArrayEndsTried brackets, the earliest that qualifies is taken.
 std::optional<size_t> ElementCutter::FindArrayEnd() const {
   const size_t first = std::max(FromSearch(), end_ - std::min(end_, options_.piece_bytes_max));
   const std::string_view text(&window_[first], end_ - first);
@@ -442,6 +458,7 @@ absl::StatusOr<bool> ElementCutter::Drain() {
         has_elements_behind_ || drained_.find(quoted_element_key_) != std::string::npos;
     drained_.erase(0, drained_.size() - std::min(drained_.size(), quoted_element_key_.size() - 1));
   }
+  // Only bytes that are neither blanks nor padding count.
   for (; begin_ < end_; ++begin_) {
     bytes_behind_ += !IsBlank(window_[begin_]) && window_[begin_] != '\0';
   }

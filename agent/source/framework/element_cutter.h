@@ -25,11 +25,13 @@ namespace neurontrace {
 // If the structure is broken, by a quotation mark too many or a missing bracket, it finds the next
 // element by what elements look like, so that only the damaged one is lost. Profilers do write such
 // files: names with unescaped quotation marks, and processes that were killed. Each call is a
-// bounded piece of work, whatever the file holds. Used by one thread at a time.
+// bounded piece of work, whatever the file holds. Used by one thread at a time. Used for the first
+// reading by TraceFileScan and for the second by TraceFileReader; both must cut in the same way,
+// since positions are numbers of elements.
 class ElementCutter {
  public:
   // Fills a buffer and returns the number of bytes: 0 at the end, nothing if none are available
-  // yet.
+  // yet. Called from within Next and Drain only.
   using Input = std::function<absl::StatusOr<std::optional<size_t>>(char* out, size_t size)>;
 
   enum class Kind : uint8_t {
@@ -58,6 +60,7 @@ class ElementCutter {
   static constexpr size_t kWindowBytes = 256u << 10;
 
   struct Options {
+    // Bytes of the window at first, and of the longest piece that is given out.
     size_t window_bytes = kWindowBytes;  // at first
     size_t piece_bytes_max = limits::kFrameworkEventBytesMax;
     std::string_view array_key = "traceEvents";  // outlives the cutter, as does
@@ -77,7 +80,7 @@ class ElementCutter {
   // at its end.
   absl::StatusOr<bool> Drain();
   // Number of bytes after the top-level value that are neither blanks nor NUL, and whether they
-  // seem to contain elements, as a second trace would.
+  // seem to contain elements, as a second trace would. Valid once Drain has returned true.
   uint64_t bytes_behind() const { return bytes_behind_; }
   bool has_elements_behind() const { return has_elements_behind_; }
 
@@ -104,48 +107,63 @@ class ElementCutter {
     kBehind,   // blanks, as the top-level value has ended; or what shows that it has not
     kDone,
   };
+  // Whether the window has what is needed; kNotYet: the input was asked in this call already.
   enum class Supply : uint8_t { kHere, kNotYet, kEnd };
   // What is searched for the next start of something sound.
   enum class Search : uint8_t { kNone, kDamagedElement, kStray, kDamagedMember };
   enum class Answer : uint8_t { kYes, kNo, kNotYet };
 
+  // Brings begin_ to something that can be handled; the functions below are its parts.
   absl::StatusOr<Supply> Advance();
+  // Reads more of the input into the window, at most once in a call of Next or Drain.
   absl::StatusOr<Supply> Refill();
+  // Skip a byte order mark, and what may be between tokens.
   absl::StatusOr<Supply> SkipMark();
   absl::StatusOr<Supply> SkipSpace();
   // Finds the end of the value that began at begin_: sets value_end_, or oversized_ if the value is
   // being passed over; or begins a search.
   absl::StatusOr<Supply> FindValueEnd();
-  // Each handles what is at hand; kNotYet means that it completes no piece.
+  // Each handles what is at hand; kNotYet means that it completes no piece. TakeCharacter handles
+  // the one at begin_ and TakeValue a complete value; the others begin a value, or end the
+  // top-level value or the input.
   Piece TakeCharacter(char c);
   Piece TakeValue();
   Piece BeginValue();
   Piece CloseRoot();
   Piece EndOfInput();
+  // Returns a piece of this kind now and with each later call.
   Piece Finish(Kind kind);
 
+  // Returns the place in the window where the search began.
   size_t FromSearch() const;
+  // Starts to look for something sound from `from` on, which is an index into the window.
   void BeginSearch(Search search, size_t from);
   // In the middle of an element: an element inside it shows that a bracket is missing before the
   // inner one. Begins a search there and returns true if there is one.
   bool BeginSearchAtInner();
   // Searches for the next start of something sound, and sets search_at_ to it.
   absl::StatusOr<Supply> FindStart();
-  // Parts of FindStart: each candidate is tested by scanning it.
+  // Parts of FindStart: each candidate is tested by scanning it. MoveToCandidate moves search_at_
+  // to the next byte that may start an element or a member.
   bool MoveToCandidate();
+  // Each tests the candidate at search_at_; kNotYet: more of the input is needed.
   Answer TestElement();
   Answer TestMember();
+  // A cheap test, before a candidate is scanned.
   bool LooksLikeStart(size_t at) const;
   std::optional<size_t> FindArrayEnd() const;
+  // Returns the piece for what was passed over; cutting continues at `at`.
   Piece EndSearch(size_t at);
 
   Input input_;
   Options options_;
   const std::string quoted_array_key_;
   const std::string quoted_element_key_;
+  // Followed by kPaddingBytes that may be read and have any value.
   std::vector<char> window_;
   size_t begin_ = 0;  // the bytes not consumed yet are [begin_, end_)
   size_t end_ = 0;
+  // Positions in the input are this plus an index into the window.
   uint64_t discarded_ = 0;  // bytes before the window
 
   bool input_asked_ = false;  // in this call
@@ -162,9 +180,11 @@ class ElementCutter {
   bool has_array_ = false;
   bool is_closed_ = false;
   std::string key_;
+  // See EndOfInput: such a string may turn out to be a key behind an array that was not closed.
   bool key_is_element_ = false;  // key_ is the text of the last element
 
-  // Of the value being scanned, or of the candidate of a search.
+  // Of the value being scanned, or of the candidate of a search. Kept between calls, so that a long
+  // value is scanned once although it arrives in pieces.
   JsonStructure structure_;
   uint64_t value_begin_ = 0;  // in the input
   size_t scan_ = 0;

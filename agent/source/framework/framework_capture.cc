@@ -19,11 +19,16 @@
 #include "lib/trace/framework_mapping.h"
 #include "lib/trace/limits.h"
 
+// A file takes these steps: Look notices it, two looks find it unchanged, Open scans it, Begin
+// finds or makes its stream, and TakeEnded keeps the stream until its chunks are stored. A change
+// of the file starts them again, with a further stream for the new content.
 namespace neurontrace {
 namespace {
 
+// Folders below the watched directory that are looked into.
 constexpr int kDepthMax = 4;
 
+// Adds one entry of the directory to the listing. What disappears meanwhile is left out.
 void AddEntry(const std::filesystem::directory_entry& entry, const std::string& directory,
               DirectoryListing& listing) {
   std::error_code error;
@@ -57,6 +62,7 @@ constexpr size_t kDigestDigits = 16;
 // Room for the prefix that VersionName adds.
 constexpr size_t kVersionBytesMax = 8;
 
+// Returns the path without its folders.
 std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 // The first 48 bits of a capture id are its time in milliseconds.
@@ -170,6 +176,7 @@ FrameworkCapture::FrameworkCapture(const CaptureId& capture_id, const Surroundin
   for (const StreamCursor& cursor : cursors_) {
     if (cursor.sequence_mark != 0) contents_.emplace(cursor.sequence_mark, cursor.stream.name);
   }
+  // Files of the command line first: they belong to every capture.
   std::set<std::string> names;
   for (const std::string& path : surroundings_.files.files) {
     FileState state;
@@ -195,6 +202,7 @@ void FrameworkCapture::Stop() {
 }
 
 bool FrameworkCapture::IsNews(const std::string& name, const FileState& state) const {
+  // A file that was there and has not changed since is not part of the capture.
   const auto known = before_.find(name);
   if (known == before_.end() || !SameFile(known->second, state)) return true;
   // For a capture that began earlier, only times show what has come since.
@@ -206,6 +214,7 @@ void FrameworkCapture::AddFile(std::string path, std::string name, const FileSta
   File file;
   file.name = StreamName(std::move(name));
   if (is_over_ && FindCursor(IdentityOf(file, 1)) == nullptr) return;
+  // Decides whether a file that is no trace is an error or is skipped.
   file.must_be_trace = listed || IsTraceFileName(BaseName(path));
   file.path = std::move(path);
   file.seen = state;
@@ -412,6 +421,7 @@ FrameworkCapture::File* FrameworkCapture::XSpaceOf(const File& file) {
 // JAX writes an XSpace, and JSON with the same events beside it. The XSpace is read, unless the
 // JSON was begun before it came, or the XSpace cannot be read completely.
 FrameworkCapture::SessionPart FrameworkCapture::SessionPartOf(File& file) {
+  // A file whose stream exists must be continued, whatever the other file of the session offers.
   const auto is_begun = [this](const File& other) {
     return !other.streams.empty() || FindCursor(IdentityOf(other, 1)) != nullptr ||
            (other.current != nullptr && other.current->state() == TraceFileStream::State::kReading);
@@ -449,6 +459,7 @@ void FrameworkCapture::Begin(File& file) {
   if (streams_begun_ >= limits::kFrameworkFilesPerCaptureMax) {
     return GiveUp(file, Fate::kTooMany, "");
   }
+  // Versions are tried in order: those of this run are skipped, those of earlier runs must match.
   for (uint32_t version = 1; version <= limits::kFrameworkVersionsPerFileMax; ++version) {
     StreamIdentity identity = IdentityOf(file, version);
     const bool is_taken =
@@ -509,6 +520,7 @@ void FrameworkCapture::BeginStream(File& file, StreamIdentity identity,
     file.read_before += EventsRead(*cursor);
     return;
   }
+  // An appended file continues where the earlier content ended: no event of it is read twice.
   const bool is_continuation = !file.streams.empty() && facts.continues_prefix;
   if (cursor == nullptr && !file.streams.empty() && !is_continuation) {
     AddRemark(RemarkKind::kFileRewritten, 1, file.name, remarks_);
@@ -614,6 +626,7 @@ CaptureWorkerStatus FrameworkCapture::status() const {
   bool lost_unknown = false;
   bool given_up = false;
   std::string problem;
+  // Sums over all streams first, then the text for people, then the state.
   const auto add_problem = [&](const std::string& name, const std::string& what) {
     if (what.empty()) return;
     with_problem.insert(name);

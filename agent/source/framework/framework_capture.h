@@ -35,9 +35,10 @@ bool MayBeTraceFileName(std::string_view name);
 uint32_t PidOfDirectory(std::string_view path);
 
 // Sets `state` to that of a file; returns false if it cannot be examined or is not a regular file.
+// Follows links. Blocks for the disk.
 bool LookAtFile(const std::string& path, FileState& state);
 
-// The result of ListTraceFiles.
+// The result of ListTraceFiles. Used for one look at the watched directory.
 struct DirectoryListing {
   // Files that may be traces, by path relative to the directory. Links, pipes, sockets and devices
   // of such names are among them: opening one fails with the reason. At most
@@ -61,7 +62,8 @@ struct DirectoryListing {
 // link. A directory that does not exist is empty. Blocks for the disk.
 DirectoryListing ListTraceFiles(const std::string& directory);
 
-// Where framework trace files come from, and the identity of their streams.
+// Where framework trace files come from, and the identity of their streams. Owned by
+// FrameworkSource; the same for all captures.
 struct FrameworkFiles {
   std::string agent_id;
   std::string instance_id;
@@ -74,6 +76,7 @@ struct FrameworkFiles {
 // overwritten or replaced after it was read gives a second one; a file that was only renamed or
 // compressed gives none. Problems with a file become remarks and losses of its stream, and details
 // of the status. On the agent's sequence; docs/operator/framework_files.md describes the rules.
+// Owned by FrameworkSource, which calls Look and Step.
 class FrameworkCapture {
  public:
   // What the streams need; all of it outlives the capture.
@@ -104,6 +107,7 @@ class FrameworkCapture {
   bool stopping() const { return stopping_; }
   // True once it was stopped, every file is dealt with, and every chunk is stored or lost.
   bool finished() const;
+  // False while no file belongs to the capture, so that nothing is reported.
   bool has_files() const { return !files_.empty(); }
   // The state, counts and remarks of all files together, as one framework "worker" of the instance.
   CaptureWorkerStatus status() const;
@@ -119,7 +123,8 @@ class FrameworkCapture {
   // A file that belongs to the capture.
   struct File {
     std::string path;
-    std::string name;            // of its first stream
+    std::string name;  // of its first stream
+    // The two states differ while the file changes after it was opened.
     FileState seen;              // when it was looked at last
     FileState opened;            // when it was opened last
     bool listed = false;         // on the command line: read at once, whatever it is like
@@ -145,13 +150,18 @@ class FrameworkCapture {
 
   // Whether a file of the directory came or changed during the capture.
   bool IsNews(const std::string& name, const FileState& state) const;
+  // Adds a file to the capture, unless the capture is over and no stream of the file exists.
   void AddFile(std::string path, std::string name, const FileState& state, bool listed);
+  // Takes the state that a look has found, and lets a file that changed be read again.
   void Observe(File& file, const FileState& state);
 
+  // Advances one file by one step; returns false if it waits for something.
   bool StepFile(File& file);
+  // A file of the directory is opened once two looks have found it unchanged.
   bool MayOpen(const File& file) const;
   // Whether the file has not changed for long enough to be read although it looks incomplete.
   bool WasWaitedFor(const File& file) const;
+  // Open a file, choose its stream, and start to read it.
   void Open(File& file);
   void Begin(File& file);
   void BeginStream(File& file, StreamIdentity identity, const StreamCursor* cursor);
@@ -160,14 +170,18 @@ class FrameworkCapture {
   // Whether this content has been read already, under this or another name.
   bool IsSameContent(const File& file);
   File* XSpaceOf(const File& file);
+  // Decides which of the two formats of a JAX session is read.
   SessionPart SessionPartOf(File& file);
+  // The current stream has handed over everything.
   void TakeEnded(File& file);
   void OpenAgain(File& file);
   // Ends the work on a file with this fate.
   void GiveUp(File& file, Fate fate, std::string problem);
   StreamIdentity IdentityOf(const File& file, uint32_t version) const;
+  // Returns null if no earlier run of the agent has stored this stream.
   const StreamCursor* FindCursor(const StreamIdentity& identity) const;
 
+  // Returns what is to be said of files that have no stream.
   std::vector<Remark> Remarks() const;
   void AddNoTraceRemark(std::vector<Remark>& remarks) const;
 
@@ -175,15 +189,17 @@ class FrameworkCapture {
   const Surroundings surroundings_;
   std::vector<StreamCursor> cursors_;
   const bool is_over_;
-  const bool came_late_;                      // the capture was running before this agent knew it
-  const uint64_t started_realtime_ns_;        // as its id says
-  std::map<std::string, FileState> before_;   // what was there when the capture began
-  std::map<std::string, File> files_;         // by name
-  DirectoryListing listing_;                  // the latest, without its files
+  const bool came_late_;                     // the capture was running before this agent knew it
+  const uint64_t started_realtime_ns_;       // as its id says
+  std::map<std::string, FileState> before_;  // what was there when the capture began
+  std::map<std::string, File> files_;        // by name
+  DirectoryListing listing_;                 // the latest, without its files
+  // Marks of contents that have a stream, also those of earlier runs of the agent.
   std::map<uint64_t, std::string> contents_;  // names of streams by the marks of their contents
   std::vector<std::unique_ptr<StreamWriter>> overtaken_;  // streams of contents that are gone
   uint64_t streams_begun_ = 0;
   std::vector<Remark> remarks_;
+  // After Stop no new file belongs to the capture; known ones are read to their ends.
   bool stopping_ = false;
   uint64_t stopped_ns_ = 0;  // monotonic
 };

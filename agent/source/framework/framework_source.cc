@@ -5,9 +5,12 @@
 #include <utility>
 #include <vector>
 
+// Two tasks drive everything: Work, which takes one step for each capture and posts itself while
+// there is more, and Look, which lists the directory and reports what has changed.
 namespace neurontrace {
 namespace {
 
+// Periods of the work on the agent's sequence; a share is one part in so many.
 constexpr uint64_t kLookNs = 500'000'000;   // between two looks at the directory
 constexpr uint64_t kLookShare = 20;         // a look takes at most one in so many parts of the time
 constexpr uint64_t kTellNs = 50'000'000;    // between two looks at the result of the work
@@ -59,6 +62,8 @@ void FrameworkSource::Arm(const SourceOrder& order) {
   TellPlainly(order.capture_id, CaptureWorkerState::kArmed, "");
 }
 
+// A begin without an arm is ignored: the capture is not known here or does not select this
+// instance.
 void FrameworkSource::BeginArmed(const CaptureId& capture_id) {
   const auto armed = armed_.find(capture_id);
   if (armed == armed_.end()) return;
@@ -102,6 +107,7 @@ void FrameworkSource::Stop(const CaptureId& capture_id, uint64_t) {
   }
   const auto it = captures_.find(capture_id);
   if (it == captures_.end()) return;
+  // The files that are known by now are still read to their ends.
   it->second.files->Stop();
   ScheduleWork();
 }
@@ -131,6 +137,7 @@ void FrameworkSource::Work() {
   bool worked = false;
   bool waits = false;
   for (auto& [capture_id, capture] : captures_) {
+    // Back-pressure: a file waits where it is.
     if (sink_.HasRoom(capture_id)) {
       worked = capture.files->Step() || worked;
     } else {
@@ -176,6 +183,7 @@ void FrameworkSource::SchedulePoll() {
 }
 
 void FrameworkSource::Tell(Capture& capture) {
+  // A capture without files reports only its beginning and its end.
   if (!capture.files->has_files()) {
     // It was reported as taking part, so its end is reported too.
     if (capture.told.state == CaptureWorkerState::kRecording && capture.files->finished()) {

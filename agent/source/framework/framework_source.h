@@ -37,14 +37,18 @@ class FrameworkSource final : public Source {
   void Flush() override;
 
  private:
+  // `told` is the last status that the listener received, which is compared with the current one.
   struct Capture {
     std::unique_ptr<FrameworkCapture> files;
     CaptureWorkerStatus told;  // the listener
   };
 
+  // Returns true if the capture includes framework traces of this instance.
   bool Selects(const CaptureSpec& spec) const;
   // Reports a status of the instance without any file.
   void TellPlainly(const CaptureId& capture_id, CaptureWorkerState state, const char* detail);
+  // The parts of ApplyOrder. An armed capture has no files yet: those that come before it begins do
+  // not belong to it.
   void Arm(const SourceOrder& order);
   void BeginArmed(const CaptureId& capture_id);
   // `is_over`: the capture was told to stop while the agent was away.
@@ -55,6 +59,7 @@ class FrameworkSource final : public Source {
   void SchedulePoll();
   // Reports the status if it has changed.
   void Tell(Capture& capture);
+  // Posts a task that does nothing if this was destroyed by then.
   void After(uint64_t delay_ns, void (FrameworkSource::*task)());
 
   const FrameworkFiles files_;

@@ -9,16 +9,21 @@
 #include "absl/strings/ascii.h"
 #include "lib/base/clean_text.h"
 
+// A value keeps its type only if that reproduces the text exactly; otherwise the text itself is
+// kept. So an export has the numbers as the profiler spelled them.
 namespace neurontrace {
 namespace {
 
+// Containers inside each other in one attribute; the limit that the header promises.
 constexpr size_t kNestingMax = 64;
 
+// Returns the index of the first character from `at` on that is no digit.
 size_t SkipDigits(std::string_view text, size_t at) {
   while (at < text.size() && absl::ascii_isdigit(text[at])) ++at;
   return at;
 }
 
+// Whether a token is a JSON number, and one without fraction and exponent.
 struct NumberShape {
   bool valid = false;
   bool integer = false;
@@ -47,10 +52,12 @@ NumberShape LookAtNumber(std::string_view text) {
   return {at == text.size(), false};
 }
 
+// Returns true for the spellings of Python's and C++'s JSON writers.
 bool IsNonFinite(std::string_view token) {
   return token == "NaN" || token == "Infinity" || token == "-Infinity";
 }
 
+// Returns true if the whole text is a number of type T.
 template <typename T>
 bool FromChars(std::string_view text, T& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -60,6 +67,7 @@ bool FromChars(std::string_view text, T& value) {
 // Keeps a number whose value type would change its text.
 JsonScalar RawJson(std::string_view token) { return {ValueType::kJson, {0, token}}; }
 
+// Returns an integer with its type; kJson if 64 bits do not hold it.
 JsonScalar ParseInteger(std::string_view token) {
   uint64_t unsigned_value = 0;
   if (FromChars(token, unsigned_value)) return {ValueType::kUint, {unsigned_value, {}}};
@@ -70,6 +78,7 @@ JsonScalar ParseInteger(std::string_view token) {
   return RawJson(token);  // "-0", or beyond 64 bits
 }
 
+// Returns a double if its shortest text is the token, else kJson.
 JsonScalar ParseFraction(std::string_view token) {
   double value = 0;
   if (!FromChars(token, value)) return RawJson(token);
@@ -88,6 +97,7 @@ class JsonChecker {
  public:
   JsonChecker(std::string_view text, std::string& rewritten) : text_(text), rewritten_(rewritten) {}
 
+  // The grammar is a loop over two states: a value is wanted, or a separator.
   bool Check() {
     rewritten_.clear();
     bool want_value = true;
@@ -108,10 +118,12 @@ class JsonChecker {
   }
 
  private:
+  // Returns a NUL at the end of the text, which no rule of the grammar accepts.
   char Peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
 
   static bool IsSpace(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
+  // Notes line breaks, which make the value be compacted at the end.
   void SkipSpace() {
     for (; at_ < text_.size() && IsSpace(text_[at_]); ++at_) {
       has_line_breaks_ = has_line_breaks_ || text_[at_] != ' ';
@@ -132,6 +144,7 @@ class JsonChecker {
     rewritten_ = std::move(compact);
   }
 
+  // Takes a scalar, a string, or the opening of a container with the first key of an object.
   bool TakeValueStart(bool& want_value) {
     const char c = Peek();
     // An empty container is complete here; otherwise a value or a key follows.
@@ -152,6 +165,7 @@ class JsonChecker {
     return c == '"' ? TakeString() : TakeScalar();
   }
 
+  // Takes a comma, with the key that follows it in an object, or a closing bracket.
   bool TakeSeparator(bool& want_value) {
     const char c = Peek();
     ++at_;
@@ -167,6 +181,7 @@ class JsonChecker {
     return true;
   }
 
+  // Takes a key and the colon behind it.
   bool TakeKey() {
     if (Peek() != '"' || !TakeString()) return false;
     SkipSpace();
@@ -175,6 +190,7 @@ class JsonChecker {
     return true;
   }
 
+  // Takes a string with its escapes. It is checked, not decoded: the text is kept as it is.
   bool TakeString() {
     for (++at_; at_ < text_.size(); ++at_) {
       const char c = text_[at_];
@@ -201,6 +217,7 @@ class JsonChecker {
     return false;
   }
 
+  // Takes a literal or a number; a number that is not finite is rewritten as a string.
   bool TakeScalar() {
     const size_t first = at_;
     while (at_ < text_.size() &&

@@ -4,6 +4,9 @@
 #include <array>
 #include <utility>
 
+// How it works: a stack of open containers and what is expected next (Expect) decide whether a
+// structural character is allowed. Strings are scanned apart, as they hold most bytes of a trace.
+// All state is kept between calls, so that a piece may end inside a string, an escape or a key.
 namespace neurontrace {
 namespace {
 
@@ -21,6 +24,7 @@ constexpr std::array<Role, 256> MakeRoles() {
   return roles;
 }
 constexpr std::array<Role, 256> kRoles = MakeRoles();
+// Bytes above 127 are plain: text outside strings is judged by the JSON parser.
 Role RoleOf(char c) { return kRoles[static_cast<unsigned char>(c)]; }
 
 }  // namespace
@@ -42,12 +46,14 @@ void JsonStructure::BeginBehindMember() {
 }
 
 JsonStructure::Outcome JsonStructure::Scan(const char* data, size_t& at, size_t end) {
+  // Offsets from the beginning of the value are consumed_ plus the distance from here.
   scan_begin_ = at;
   const Outcome outcome = ScanBytes(data, at, end);
   consumed_ += at - scan_begin_;
   return outcome;
 }
 
+// Alternates between the insides of strings and what lies between them, until the value ends.
 JsonStructure::Outcome JsonStructure::ScanBytes(const char* data, size_t& at, size_t end) {
   while (at < end) {
     if (in_string_) {
@@ -76,6 +82,7 @@ JsonStructure::Outcome JsonStructure::ScanBytes(const char* data, size_t& at, si
 }
 
 void JsonStructure::ScanString(const char* data, size_t& at, size_t end) {
+  // Bytes of a string need no role: only quotation marks and escapes matter.
   const size_t begin = at;
   while (at < end && (escaped_ || data[at] != '"')) {
     escaped_ = !escaped_ && data[at] == '\\';
@@ -174,6 +181,7 @@ bool JsonStructure::TakeClose(char c) {
   return true;
 }
 
+// A colon follows a key; a comma separates members or elements.
 bool JsonStructure::TakeDelimiter(char c) {
   if (c == ':') {
     if (expect_ != Expect::kColon) return false;
@@ -182,6 +190,7 @@ bool JsonStructure::TakeDelimiter(char c) {
     return true;
   }
   if (expect_ == Expect::kColon) return false;
+  // A comma after a comma or an opening bracket is accepted and changes nothing.
   if (expect_ == Expect::kCommaOrClose || expect_ == Expect::kValue) {
     expect_ = in_object() ? Expect::kKey : Expect::kValueOrClose;
   }

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::string_view kXSpaceSuffix = ".xplane.pb";
 
+// Returns the path without ".gz" at its end.
 std::string_view WithoutGz(std::string_view path) {
   if (path.ends_with(".gz")) path.remove_suffix(3);
   return path;
@@ -41,6 +42,8 @@ std::optional<std::string> OnlyXSpaceIn(const std::string& folder) {
   uint32_t entries = 0;
   std::filesystem::directory_iterator it(folder.empty() ? "." : folder, error);
   for (const std::filesystem::directory_iterator end; !error && it != end; it.increment(error)) {
+    // A folder with too many entries counts as one without an answer, as the search would block for
+    // long.
     if (++entries > limits::kFrameworkDirectoryEntriesMax) return std::nullopt;
     const std::string name = it->path().filename().string();
     if (!IsXSpaceName(name)) continue;

@@ -12,7 +12,7 @@ namespace neurontrace {
 // directory. All but OnlyXSpaceIn are pure.
 bool IsXSpaceName(std::string_view path);
 // Returns the XSpace that a JSON file of a session was made from, by its name; nothing if the name
-// is not that of one.
+// is not that of one. The XSpace need not exist.
 std::optional<std::string> XSpaceOfTrace(std::string_view path);
 // Returns true for perfetto_trace.json[.gz], which names no host and so belongs to the only XSpace
 // in its folder.

@@ -10,11 +10,17 @@
 
 #include "lib/base/clean_text.h"
 
+// How it works: there is one stack of open spans for each track. A begin is pushed, and an end is
+// matched from the top. A span's number is one more than the index of its begin, so the result
+// needs nothing but the elements before. An end costs time linear in the spans that are open on its
+// track.
 namespace neurontrace {
 namespace {
 
+// Bytes of a span's name in a remark.
 constexpr size_t kOpenNameShownMax = 64;
 
+// Adds an attribute to the event, unless it has as many as it may have.
 void AddText(FrameworkEvent& event, std::string_view key, ValueType type, std::string_view text) {
   if (event.values.size() >= limits::kAttributesPerEventMax) return;
   event.shape.keys.push_back({key, type, KeyScope::kTop});
@@ -38,6 +44,7 @@ void DropWhatBeginSays(std::string_view begin_name, FrameworkEvent& event) {
   event.values.resize(kept);
 }
 
+// Returns the text by which a remark names a span without an end; `number` counts from 1.
 std::string DescribeOpen(uint64_t number, std::string_view name) {
   return fmt::format("element {} ({})", number - 1, CleanText(name, kOpenNameShownMax));
 }
@@ -77,6 +84,7 @@ SpanJoiner::Outcome SpanJoiner::Begin(uint64_t element, FrameworkEvent& event, b
 SpanJoiner::Outcome SpanJoiner::End(uint64_t element, FrameworkEvent& event, bool is_lost) {
   event.shape.present |= FieldBit(Field::kTrackingId);
   event.fields.tracking_id = element + 1;
+  // Until a begin is found, the end has a number of its own.
   const auto found = stacks_.find(event.edge.track);
   if (found == stacks_.end()) return Outcome::kBeginLost;
   Stack& stack = found->second;
@@ -96,6 +104,7 @@ SpanJoiner::Outcome SpanJoiner::End(uint64_t element, FrameworkEvent& event, boo
   Open open = std::move(*ended);
   stack.erase(ended);
   if (stack.empty()) stacks_.erase(found);
+  // The end is not kept, so its begin stays without one in the stream.
   if (is_lost) {
     Leave(open);
     return Outcome::kJoined;
@@ -134,6 +143,7 @@ void SpanJoiner::Leave(const Open& open) {
 
 // Half at a time, so that the cost of finding the oldest is spread over many spans.
 void SpanJoiner::GiveUpOlderHalf() {
+  // Two passes: the first finds the median number, the second removes what is below it.
   std::vector<uint64_t> numbers;
   for (const auto& [track, stack] : stacks_) {
     for (const Open& open : stack) numbers.push_back(open.number);

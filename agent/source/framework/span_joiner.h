@@ -27,6 +27,7 @@ namespace neurontrace {
 // Used by one thread at a time.
 class SpanJoiner {
  public:
+  // Of the open spans together; bytes are those of their names and types.
   struct Limits {
     size_t spans = limits::kFrameworkOpenSpansMax;
     size_t bytes = limits::kFrameworkOpenSpanBytesMax;
@@ -57,6 +58,7 @@ class SpanJoiner {
   uint64_t given_up() const { return given_up_; }
 
  private:
+  // A span that has begun and not ended.
   struct Open {
     uint64_t number = 0;  // of the element, from 1
     uint64_t start_ns = 0;
@@ -66,14 +68,18 @@ class SpanJoiner {
   };
   using Stack = std::vector<Open>;
 
+  // Handle one end of a span each; both set the event's tracking id.
   Outcome Begin(uint64_t element, FrameworkEvent& event, bool is_lost);
   Outcome End(uint64_t element, FrameworkEvent& event, bool is_lost);
   void Leave(const Open& open);  // without an end
+  // Subtracts the span from the counts.
   void Forget(const Open& open);
+  // Removes the spans that began first, as if their ends were missing.
   void GiveUpOlderHalf();
   static size_t BytesOf(const Open& open);
 
   Limits limits_;
+  // Only tracks with an open span have an entry.
   absl::flat_hash_map<std::string, Stack> stacks_;  // by SpanEdge::track
   size_t open_count_ = 0;
   size_t open_bytes_ = 0;

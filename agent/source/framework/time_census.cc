@@ -5,9 +5,13 @@
 
 #include "lib/base/time_units.h"
 
+// How it works: the first times of a file are sampled and sorted, and a window slides over them.
+// The fullest window is where the file's events are, and times far from its middle are not usable.
+// The cost is that of sorting the sample.
 namespace neurontrace {
 namespace {
 
+// Returns the sum in ns; nothing if it is negative or after TimeBounds::kLastNs.
 std::optional<uint64_t> AddSigned(uint64_t base_ns, const DecimalTime& time) {
   uint64_t sum = 0;
   if (time.negative ? __builtin_sub_overflow(base_ns, time.ns, &sum)
@@ -68,6 +72,7 @@ TimeBounds TimeCensus::Bounds(uint64_t base_ns) const {
 }
 
 std::optional<uint64_t> TimeCensus::FirstTime(uint64_t base_ns) const {
+  // A zero at the front of the file is its first time only if zero is plausible.
   const TimeBounds bounds = Bounds(base_ns);
   if (begins_with_zero_) {
     if (const auto first_ns = bounds.Place(base_ns, {})) return first_ns;

@@ -14,6 +14,9 @@
 #include "lib/base/status.h"
 #include "lib/trace/limits.h"
 
+// How it works: ReadMember takes the members of an element in the order of the file and notes those
+// that need others; Finish then sets phase, type, edge, time and duration. simdjson's On Demand
+// parser reads each value once, without a tree.
 namespace neurontrace {
 namespace {
 
@@ -23,10 +26,12 @@ namespace ondemand = simdjson::ondemand;
 
 constexpr size_t kNone = static_cast<size_t>(-1);
 
+// Returns the status for text that simdjson cannot read as an event.
 absl::Status Malformed(simdjson::error_code error) {
   return InvalidArgument("not an event: {}", simdjson::error_message(error));
 }
 
+// Removes the white space at the end, which simdjson's raw tokens include.
 std::string_view Trim(std::string_view token) {
   const size_t end = token.find_last_not_of(" \n\r\t");
   return token.substr(0, end == std::string_view::npos ? 0 : end + 1);
@@ -97,6 +102,7 @@ struct Noted {
   size_t id_at = kNone;        // the index of "id"
 };
 
+// Appends an id in decimal or as it is; ids that look alike count as equal whatever their type.
 void AppendIdText(const ShapeKey& key, const AttributeValue& value, std::string& out) {
   if (key.type == ValueType::kUint) {
     out += std::to_string(value.bits);
@@ -107,6 +113,7 @@ void AppendIdText(const ShapeKey& key, const AttributeValue& value, std::string&
   }
 }
 
+// Returns true for the three numeric types.
 bool IsNumber(ValueType type) {
   return type == ValueType::kUint || type == ValueType::kInt || type == ValueType::kDouble;
 }
@@ -139,12 +146,14 @@ bool MakeNumber(ShapeKey& key, AttributeValue& value) {
 
 struct TraceEventParser::Impl {
   uint64_t base_time_ns;
+  // The time that metadata without one gets.
   uint64_t last_time_ns;
   TimeBounds bounds;
   std::optional<DecimalTime> event_time;
   ondemand::parser parser;
   std::deque<std::string> rewritten;  // JSON values of this event that had to be changed
 
+  // Adds an attribute. Fails with RESOURCE_EXHAUSTED beyond limits::kAttributesPerEventMax.
   absl::Status Add(FrameworkEvent& event, std::string_view name, KeyScope scope,
                    const JsonScalar& scalar) {
     if (event.values.size() == limits::kAttributesPerEventMax) {
@@ -171,6 +180,7 @@ struct TraceEventParser::Impl {
     return *scalar;
   }
 
+  // Reads an object or an array as JSON text, rewritten if CheckJson demands it.
   absl::StatusOr<JsonScalar> ReadNested(ondemand::value value, bool object) {
     std::string_view raw;
     if (object) {
@@ -189,6 +199,7 @@ struct TraceEventParser::Impl {
     return JsonScalar{ValueType::kJson, {0, raw}};
   }
 
+  // Adds each member of "args" as an attribute; "args" that is no object is one attribute itself.
   absl::Status ReadArguments(ondemand::value value, FrameworkEvent& event) {
     if (Trim(value.raw_json_token())[0] != '{') {
       ASSIGN_OR_RETURN(const JsonScalar scalar, Read(value));
@@ -229,6 +240,8 @@ struct TraceEventParser::Impl {
     return time;
   }
 
+  // Takes one member of the element. The first of repeated keys has the meaning; others are
+  // attributes.
   absl::Status ReadMember(std::string_view key, ondemand::value value, FrameworkEvent& event,
                           Noted& noted) {
     if (key == "args") return ReadArguments(value, event);
@@ -271,6 +284,8 @@ struct TraceEventParser::Impl {
     return Add(event, key, taken ? KeyScope::kData : KeyScope::kTop, scalar);
   }
 
+  // Completes the event once all members are known. The order matters: the time needs the phase,
+  // and the duration needs the time.
   absl::Status Finish(FrameworkEvent& event, const Noted& noted) {
     const std::string_view ph = noted.ph.value_or("");
     const PhaseMeaning meaning = MeaningOf(ph);
@@ -290,6 +305,7 @@ struct TraceEventParser::Impl {
     return meaning.phase == Phase::kComplete ? SetDuration(event, noted) : absl::OkStatus();
   }
 
+  // Converts the values of a counter, and counts those that cannot be converted.
   static void MakeNumbers(FrameworkEvent& event) {
     for (size_t i = 0; i < event.values.size(); ++i) {
       ShapeKey& key = event.shape.keys[i];
@@ -338,6 +354,7 @@ struct TraceEventParser::Impl {
     }
   }
 
+  // Appends a key and its value to a track, so that different keys never give one track.
   static void AppendPart(const ShapeKey& key, const AttributeValue& value, std::string& out) {
     out += '\n';
     out += key.name;
@@ -345,6 +362,8 @@ struct TraceEventParser::Impl {
     AppendIdText(key, value, out);
   }
 
+  // Sets the event's time. Fails with OUT_OF_RANGE if it has none that is usable and is not
+  // metadata.
   absl::Status SetTime(FrameworkEvent& event, const Noted& noted) {
     const bool is_metadata = event.shape.phase == Phase::kMetadata;
     const auto at_ns = noted.time ? bounds.Place(base_time_ns, *noted.time) : std::nullopt;
@@ -365,6 +384,7 @@ struct TraceEventParser::Impl {
     return OutOfRange("\"ts\" is {}, which is no time", ShownToken(noted.time_token));
   }
 
+  // Adds what a complete event needs: a duration that is usable, or 0 with the reason.
   absl::Status SetDuration(FrameworkEvent& event, const Noted& noted) {
     if (noted.duration_token.empty()) {
       event.odd_duration = "absent";
@@ -422,6 +442,7 @@ absl::Status TraceEventParser::Parse(std::string_view element, FrameworkEvent& e
   if (const auto error = impl_->parser.iterate(padded).get(document)) return Malformed(error);
   ondemand::object object;
   if (const auto error = document.get_object().get(object)) return Malformed(error);
+  // On Demand reads members in the order of the file, each once.
   Noted noted;
   for (auto result : object) {
     ondemand::field field;

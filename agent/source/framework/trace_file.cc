@@ -19,9 +19,12 @@
 #include "lib/base/unique_fd.h"
 #include "lib/trace/limits.h"
 
+// Every read is followed by fstat(2): bytes count only if the file still has the state in which it
+// was opened. So each reading sees one version of the content, without locking the file.
 namespace neurontrace {
 namespace {
 
+// Bytes that are read from the file at once.
 constexpr size_t kInputBytes = 64u << 10;
 constexpr int kGzipWindowBits = 15 + 16;  // zlib: largest window, gzip framing only
 constexpr std::string_view kGzipMagic = "\x1f\x8b";
@@ -45,10 +48,12 @@ int OpenBelow(const std::string& root, std::string_view name) {
   return openat(folder.get(), std::string(name).c_str(), kOpenFlags | O_NOFOLLOW);
 }
 
+// Returns the time in ns since the epoch.
 uint64_t NsOf(const timespec& time) {
   return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
 }
 
+// See TraceFile::ContentMark.
 uint64_t MarkOf(Sha256& hash) {
   const std::string digest = hash.Finish();
   uint64_t mark = 0;
@@ -74,6 +79,7 @@ bool HasKey(std::string_view text, std::string_view quoted_key) {
   return false;
 }
 
+// First bytes of other kinds of files, for messages only.
 struct Magic {
   std::string_view begins;
   std::string_view what;
@@ -128,6 +134,7 @@ std::string DescribeContent(std::string_view first_bytes) {
                      CleanText(text.substr(0, kShownMax), kShownMax));
 }
 
+// The state of one reading. The descriptor is shared by all readings of the file.
 struct TraceFile::Impl {
   std::string path;
   std::shared_ptr<const UniqueFd> fd;
@@ -152,6 +159,7 @@ struct TraceFile::Impl {
     if (inflating) inflateEnd(&zlib);
   }
 
+  // Reads bytes of the file itself. Fails with ABORTED if the file is not in the expected state.
   absl::StatusOr<size_t> ReadAt(uint64_t at, char* out, size_t size) const {
     // Bytes that were appended after the file was opened are not read.
     size = at >= end ? 0 : std::min<uint64_t>(size, end - at);
@@ -179,6 +187,7 @@ struct TraceFile::Impl {
     return n > 0;
   }
 
+  // Reads the first bytes and decides whether the file is gzip.
   absl::Status Begin() {
     ASSIGN_OR_RETURN(const bool any, Fill());
     const std::string_view bytes(reinterpret_cast<const char*>(input.get()), zlib.avail_in);
@@ -192,6 +201,7 @@ struct TraceFile::Impl {
     return absl::OkStatus();
   }
 
+  // Returns bytes of a file that is not compressed.
   absl::StatusOr<std::optional<size_t>> ReadPlain(char* out, size_t size) {
     if (zlib.avail_in == 0) {
       ASSIGN_OR_RETURN(const bool more, Fill());
@@ -204,6 +214,8 @@ struct TraceFile::Impl {
     return n;
   }
 
+  // Decompresses until there is output or the input that was read is used up. At most one read of
+  // the file in each call bounds the work.
   absl::StatusOr<std::optional<size_t>> ReadGzip(char* out, size_t size) {
     if (!broken.ok()) return broken;
     zlib.next_out = reinterpret_cast<unsigned char*>(out);
@@ -224,6 +236,7 @@ struct TraceFile::Impl {
         inflateReset(&zlib);
         member_done = false;
       }
+      // Z_BUF_ERROR means that more input is needed, which the loop provides.
       const int result = inflate(&zlib, Z_NO_FLUSH);
       if (result == Z_STREAM_END) {
         member_done = true;
@@ -241,6 +254,7 @@ struct TraceFile::Impl {
     return size - zlib.avail_out;
   }
 
+  // Adds bytes that were given out to the digests of the content and of the watched prefix.
   void Account(std::string_view bytes) {
     hash.Update(bytes);
     if (prefix_hash) {
@@ -257,6 +271,7 @@ struct TraceFile::Impl {
 absl::StatusOr<TraceFile> TraceFile::Open(const std::string& path, const std::string& root) {
   auto impl = std::make_unique<Impl>();
   impl->path = path;
+  // The descriptor is examined after it is open: a name could be replaced in between.
   UniqueFd fd(root.empty() ? open(path.c_str(), kOpenFlags)
                            : OpenBelow(root, std::string_view(path).substr(root.size() + 1)));
   if (!fd.valid()) {

@@ -10,9 +10,13 @@
 #include "lib/trace/framework_limits.h"
 #include "lib/trace/limits.h"
 
+// How it works: each piece of the cutter becomes one part of the reading. An element is parsed, its
+// span is joined, and what is odd about it is noted; a piece that is no event becomes a loss,
+// damage, or nothing.
 namespace neurontrace {
 namespace {
 
+// Bytes of an event's name in a message.
 constexpr size_t kNameShownMax = 64;
 
 // Writers that put a comma after each element close the array with an empty object.
@@ -123,6 +127,7 @@ EventReader::Kind TraceFileReader::TakeElement(std::string_view text) {
   if (absl::IsInvalidArgument(status) && EscapeControlCharacters(text, repaired_)) {
     status = Parse(repaired_);
   }
+  // An event without a time is lost, but it still is one end of a span.
   const bool has_no_time = absl::IsOutOfRange(status);
   if (!IsEmptyObject(text) && !entries_ && (status.ok() || has_no_time)) {
     NoteOddities(status, spans_.Join(position_, event_, has_no_time));
@@ -138,6 +143,7 @@ EventReader::Kind TraceFileReader::TakeElement(std::string_view text) {
 }
 
 void TraceFileReader::NoteOddities(const absl::Status& status, SpanJoiner::Outcome outcome) {
+  // Details name the element by its index, so that a person can find it in the file.
   const auto note = [this](RemarkKind kind, std::string_view why) {
     std::string detail = fmt::format("element {}", position_);
     if (!event_.name.empty()) detail += fmt::format(" ({})", CleanText(event_.name, kNameShownMax));
@@ -154,6 +160,7 @@ void TraceFileReader::NoteOddities(const absl::Status& status, SpanJoiner::Outco
 }
 
 Remark TraceFileReader::open_spans() const {
+  // Spans that were given up may have had ends, which the first detail explains.
   SpanJoiner::Unended open = spans_.unended();
   if (spans_.given_up() > 0) {
     open.first.insert(open.first.begin(),

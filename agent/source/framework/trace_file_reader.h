@@ -19,6 +19,9 @@
 namespace neurontrace {
 
 // The second reading of a file in Chrome's JSON, or of a mapping file; TraceFileScan is the first.
+// Created by TraceFileStream with the facts of the first reading, which decide how times are
+// placed. Element numbers are those of ElementCutter's elements, damaged ones included. See
+// EventReader for what its functions return.
 class TraceFileReader final : public EventReader {
  public:
   // Elements before `first_element` give no events, as an earlier run of the agent has stored them,
@@ -39,14 +42,19 @@ class TraceFileReader final : public EventReader {
   size_t window_bytes_max() const { return cutter_.window_bytes_max(); }
 
  private:
+  // Turns a piece of the file into a part of the reading.
   Kind TakePiece(const ElementCutter::Piece& piece);
   Kind TakeElement(std::string_view text);
+  // Parses an element with the parser for the kind of file.
   absl::Status Parse(std::string_view text);
+  // Adds remarks about the element at hand to oddities_.
   void NoteOddities(const absl::Status& status, SpanJoiner::Outcome outcome);
+  // Set what damage() or loss() returns, and return the kind. LoseRest ends the reading.
   Kind SayDamage(std::string_view what);
   Kind LoseElement(LossReason reason, std::string_view why);
   Kind LoseRest(LossReason reason, std::string_view why);
 
+  // On the heap, since the cutter's input refers to it.
   std::unique_ptr<TraceFile> file_;
   ElementCutter cutter_;
   TraceEventParser parser_;

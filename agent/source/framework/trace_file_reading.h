@@ -17,6 +17,7 @@ namespace neurontrace {
 
 // What must be known about a trace file before its events can be read. Kineto writes
 // "baseTimeNanoseconds" after the events, so that this takes a first reading of the whole file.
+// Made by a FactsReader and passed on to the EventReader of the same content.
 struct TraceFileFacts {
   ContentKind kind = ContentKind::kUnknown;
   bool complete = false;      // ends as a trace file should
@@ -46,7 +47,7 @@ struct TraceFileFacts {
 };
 
 // The first reading of a trace file, in steps, so that a large file does not hold up the sequence
-// that it is read on.
+// that it is read on. Owned by TraceFileStream; destroyed when the facts are known.
 class FactsReader {
  public:
   virtual ~FactsReader() = default;

@@ -14,6 +14,9 @@
 #include "lib/trace/framework_limits.h"
 #include "lib/trace/limits.h"
 
+// How it works: all pieces of the file are cut and counted, and the members that matter are parsed.
+// Elements are parsed only until the times are known. End then derives the facts, as the base of
+// the times may come last.
 namespace neurontrace {
 namespace {
 
@@ -24,6 +27,7 @@ constexpr int kDrainCalls = 8;
 // Bytes of the file's beginning that are kept to say what it looks like.
 constexpr size_t kFirstBytesKept = 64;
 
+// Returns a token without the quotation marks around it, if it has both.
 std::string_view WithoutQuotes(std::string_view token) {
   const bool is_text = token.size() >= 2 && token.front() == '"' && token.back() == '"';
   return is_text ? token.substr(1, token.size() - 2) : token;
@@ -45,6 +49,7 @@ std::optional<int64_t> ReadCount(std::string_view object_text, const char* name,
   std::string_view token = member.raw_json_token();
   token = token.substr(0, token.find_last_not_of(" \n\r\t") + 1);
   const auto number = ParseNanoseconds(WithoutQuotes(token));
+  // "-0" is 0; any other negative number is no count.
   if (number && number->exact && number->ns <= INT64_MAX && !(number->negative && number->ns > 0)) {
     return static_cast<int64_t>(number->ns);
   }
@@ -89,6 +94,7 @@ TraceFileScan::TraceFileScan(TraceFile file, ContentKind kind)
 
 absl::StatusOr<bool> TraceFileScan::Step(uint64_t bytes) {
   const uint64_t end = cutter_.position() + bytes;
+  // First part: the elements, until the trace ends.
   for (int i = 0; !ended_ && i < kScanStepPieces && cutter_.position() < end; ++i) {
     const auto piece = cutter_.Next();
     if (absl::IsAborted(piece.status())) return piece.status();
@@ -100,6 +106,7 @@ absl::StatusOr<bool> TraceFileScan::Step(uint64_t bytes) {
       TakePiece(*piece);
     }
   }
+  // Second part: the bytes behind the trace, which belong to the content mark.
   for (int i = 0; ended_ && i < kDrainCalls; ++i) {
     // Nothing is kept of a file that is no trace, so its rest, which may be huge, is not read. What
     // was read already identifies it.

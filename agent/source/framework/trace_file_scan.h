@@ -16,12 +16,15 @@
 namespace neurontrace {
 
 // The first reading of a file in Chrome's JSON, or of a mapping file: collects the facts, and the
-// times that decide which are plausible.
+// times that decide which are plausible. Every piece of the file is cut, but only as many elements
+// are parsed as the times need. Damage is counted here and described by the second reading. See
+// FactsReader.
 class TraceFileScan final : public FactsReader {
  public:
   // Returns the options of a cutter for such a file; the second reading uses them too.
   static ElementCutter::Options CutterOptions(ContentKind kind);
 
+  // `kind` is kTraceEventJson or kMapping.
   TraceFileScan(TraceFile file, ContentKind kind);
   TraceFileScan(const TraceFileScan&) = delete;
   TraceFileScan& operator=(const TraceFileScan&) = delete;
@@ -31,13 +34,16 @@ class TraceFileScan final : public FactsReader {
 
  private:
   bool is_mapping() const { return facts_.kind == ContentKind::kMapping; }
+  // Each takes one part of the file and updates the facts.
   void TakePiece(const ElementCutter::Piece& piece);
   void TakeMember(const ElementCutter::Piece& piece);
   void TakeBase(std::string_view token);
   void TakeDistributedInfo(std::string_view text);
   void TakeMappingMember(const ElementCutter::Piece& piece);
   void TakeElement(std::string_view element);
+  // Nothing of the file is read. The first reason counts.
   void Refuse(std::string_view why);
+  // Completes the facts; an empty `problem` means that the file ended as it should.
   void End(std::string problem);
   void EndMapping();
   void EndTrace();

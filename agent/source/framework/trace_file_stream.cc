@@ -12,11 +12,18 @@
 #include "lib/base/status.h"
 #include "lib/trace/framework_mapping.h"
 
+// How it works: kScanning probes the first bytes, scans the content for its facts and its mark, and
+// looks for the session's base. Read starts the second reading of the same open file, which writes
+// event by event and then drains the file. If the file's state changes, its content is compared
+// with the mark: reading continues if it is the same, and the stream ends with a loss otherwise.
 namespace neurontrace {
 namespace {
 
+// Bounds of one step, in bytes or parts, whichever comes first. They keep a step within a few
+// milliseconds.
 constexpr uint64_t kStepBytes = 512u << 10;
 constexpr int kReadStepPieces = 512;  // events, or what takes their place
+// Bytes of one read, and reads of one step, while content is compared.
 constexpr size_t kCheckBytes = 64u << 10;
 constexpr int kCheckStepReads = 32;
 // A file that changes more often than this while it is read is not compared again.
@@ -27,6 +34,7 @@ std::unique_ptr<FactsReader> MakeScan(TraceFile file, ContentKind kind) {
   if (kind == ContentKind::kXSpace) return std::make_unique<XSpaceFileScan>(std::move(file));
   return std::make_unique<TraceFileScan>(std::move(file), kind);
 }
+// The reader must cut the file into the same elements as the scan that made the facts.
 std::unique_ptr<EventReader> MakeReader(TraceFile file, const TraceFileFacts& facts,
                                         uint64_t first_element) {
   if (facts.kind == ContentKind::kXSpace) {
@@ -112,6 +120,7 @@ void TraceFileStream::Step(ShapeCache& shapes) {
 
 void TraceFileStream::StepScan() {
   absl::Status status;
+  // The scan is done, and the XSpace beside the file is being read.
   if (base_ != nullptr) {
     if (base_->Step()) EndScan();
     return;
@@ -190,6 +199,7 @@ void TraceFileStream::BeginScan(ContentKind kind) {
 }
 
 void TraceFileStream::StepRead(ShapeCache& shapes) {
+  // The loop ends when the step is used up, or returns when the reading changes its state.
   const uint64_t end = reader_->bytes_read() + kStepBytes;
   for (int i = 0; i < kReadStepPieces && reader_->bytes_read() < end; ++i) {
     const EventReader::Kind kind = reader_->Next();
@@ -273,6 +283,7 @@ void TraceFileStream::StepDrain() {
 
 // The change may be one of the name or owner, or an append, which leave the content as it was.
 void TraceFileStream::BeginCheck() {
+  // A file that is still being written could be compared again and again.
   if (checks_++ == kChecksMax) return EndChanged("it keeps changing while it is read");
   auto file = file_->ReadAgain(true);
   if (!file.ok()) return EndChanged(std::string(file.status().message()));
@@ -285,6 +296,7 @@ void TraceFileStream::StepCheck() {
     const auto n = check_->Read(bytes.data(), bytes.size());
     if (n.ok() && *n != 0) continue;
     if (absl::IsAborted(n.status())) return BeginCheck();
+    // The size and the digest of all bytes up to the end that the first reading saw.
     const bool is_same = check_->bytes_read() == facts_.content_bytes &&
                          check_->ContentMark() == facts_.content_mark;
     if (!is_same) return EndChanged("its content changed while it was read");

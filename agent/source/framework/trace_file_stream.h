@@ -19,7 +19,8 @@ class SessionBase;
 // time. Both readings are of one open file. If that changes meanwhile, it is compared with what the
 // first reading saw: if it still has the same content, as after a rename, reading continues;
 // otherwise the stream ends with a loss of unknown size, so that the events of two contents are
-// never mixed. On the agent's sequence.
+// never mixed. On the agent's sequence. Owned by FrameworkCapture, which decides after the scan
+// whether and under which name it is read.
 class TraceFileStream {
  public:
   enum class State : uint8_t {
@@ -51,7 +52,8 @@ class TraceFileStream {
   // before.
   void Read(std::unique_ptr<StreamWriter> writer, uint64_t first_element,
             bool is_continuation = false);
-  // The store has this stream to its end: there is nothing to do.
+  // The store has this stream to its end: there is nothing to do. Requires kScanned or kIncomplete;
+  // state() is kEnded afterwards.
   void MarkStored();
 
   // Does one bounded piece of work, about one or two milliseconds. Not to be called while the sink
@@ -78,11 +80,14 @@ class TraceFileStream {
   const StreamIdentity* identity() const { return writer_ ? &writer_->stream() : nullptr; }
 
  private:
+  // The file cannot be read at all: state() becomes kFailed with the status as the problem.
   void Fail(const absl::Status& status);
+  // The steps of kScanning: probe the first bytes, scan, look for the session's base.
   void StepScan();
   void EndScan();
   absl::Status Probe();
   void BeginScan(ContentKind kind);
+  // The steps of kReading: read the events, drain the rest, and check the content after a change.
   void OpenReader();
   void StepRead(ShapeCache& shapes);
   void RemarkOpenSpans();
@@ -91,8 +96,10 @@ class TraceFileStream {
   void StepDrain();
   void BeginCheck();
   void StepCheck();
+  // Ends the stream with a loss of unknown size.
   void EndChanged(const std::string& what);
   void End();
+  // Returns the text with the stream's name in front.
   std::string InFile(const std::string& what) const;
 
   const std::string path_;
@@ -104,12 +111,14 @@ class TraceFileStream {
   std::optional<TraceFile> file_;  // open, for further readings
   std::unique_ptr<FactsReader> scan_;
   std::unique_ptr<SessionBase> base_;  // being looked for, after the scan
+  // Null while the file is scanned, and while it must be checked before it can be opened again.
   std::unique_ptr<EventReader> reader_;
   std::optional<TraceFile> check_;  // compares the content with that of the scan
   uint32_t checks_ = 0;
   bool draining_ = false;
   bool has_changed_ = false;
   uint64_t said_before_ = 0;  // what is wrong with elements before was told
+  // Number of the next element.
   uint64_t position_ = 0;
   // The position of a record is the index of the element.
   std::unique_ptr<StreamWriter> writer_;

@@ -14,11 +14,12 @@
 namespace neurontrace {
 namespace {
 
+// Bytes of one read and reads of one step, for the content mark.
 constexpr size_t kDrainBytes = 64u << 10;
 constexpr int kDrainReads = 8;
 
-// `file` outlives it.
-// Random access, as planes are walked through twice; a gzip stream does not offer that.
+// `file` outlives it. Random access, as planes are walked through twice; a gzip stream does not
+// offer that. Returns the file as the input of a wire reader.
 XSpaceInput InputOf(const TraceFile& file) {
   return {.read = [&file](uint64_t offset, char* out,
                           size_t size) { return file.ReadAt(offset, out, size); },
@@ -86,6 +87,7 @@ EventReader::Kind XSpaceFileReader::Next() {
                     .detail = refusal_};
     return Kind::kLoss;
   }
+  // The kinds of an XSpace are a subset of those of EventReader.
   switch (reader_.Next()) {
     case XSpaceReader::Kind::kEvent:
       return Kind::kEvent;
@@ -121,6 +123,7 @@ SessionBase::SessionBase(std::string name, TraceFile file)
 
 void SessionBase::Apply(TraceFileFacts& facts) const {
   const XSpaceFacts& beside = scan_.facts();
+  // Times stay as they are, and the text says why.
   if (!beside.start_ns) {
     facts.base_words = fmt::format("{} beside it does not say when the session began", name_);
     return;

@@ -13,7 +13,8 @@
 
 namespace neurontrace {
 
-// The first reading of an XSpace file: its facts, then all its bytes for the content mark.
+// The first reading of an XSpace file: its facts, then all its bytes for the content mark. Planes
+// are read at random places, for which gzip is not suited: a compressed XSpace is refused.
 class XSpaceFileScan final : public FactsReader {
  public:
   explicit XSpaceFileScan(TraceFile file);
@@ -26,9 +27,11 @@ class XSpaceFileScan final : public FactsReader {
   TraceFileFacts facts_;
 };
 
-// The second reading: its events, then all its bytes for the content mark.
+// The second reading: its events, then all its bytes for the content mark. Created by
+// TraceFileStream. See EventReader for what its functions return.
 class XSpaceFileReader final : public EventReader {
  public:
+  // `facts` are those of the first reading of the same content.
   XSpaceFileReader(TraceFile file, const TraceFileFacts& facts, uint64_t first_element);
 
   Kind Next() override;
@@ -47,6 +50,7 @@ class XSpaceFileReader final : public EventReader {
  private:
   std::unique_ptr<TraceFile> file_;
   const std::string refusal_;
+  // The only part of a file that is refused.
   std::optional<Loss> refused_;
   XSpaceReader reader_;
   const std::string damage_;
@@ -68,6 +72,7 @@ class SessionBase {
  private:
   SessionBase(std::string name, TraceFile file);
 
+  // Of the XSpace, without its folder, for messages.
   const std::string name_;
   std::unique_ptr<TraceFile> file_;
   XSpaceScan scan_;

@@ -11,6 +11,10 @@
 #include "lib/trace/framework_limits.h"
 #include "lib/trace/limits.h"
 
+// How it works: a state machine (Impl::State) walks through the file plane by plane, and through
+// each plane twice: for its names, which may come after its lines, and then for its lines. Only the
+// names of one plane are kept. Messages are delimited by their lengths, so damage costs the
+// innermost message whose end is known.
 namespace neurontrace {
 namespace {
 
@@ -19,6 +23,7 @@ constexpr int kFieldsPerCall = 512;
 // Fields of one event, or of one entry of a plane's maps. Real ones have some hundreds at most.
 constexpr uint32_t kFieldsPerMessage = 8'192;
 constexpr size_t kNameOverheadBytes = 128;  // of one in a table, about
+// Picoseconds are the unit of offsets and durations in xplane.proto.
 constexpr int64_t kPsPerNs = 1'000;
 constexpr std::string_view kHostPlanePrefix = "/host:";
 
@@ -52,6 +57,7 @@ struct XSpaceReader::Impl {
     kEnd,
   };
 
+  // What an event takes from its metadata; texts are kept once for each plane.
   struct EventName {
     XSpaceName name;
     XSpaceName long_name;
@@ -91,6 +97,7 @@ struct XSpaceReader::Impl {
     last_time_ns = facts.first_time_ns();
   }
 
+  // Elements that an earlier agent has stored are read and skipped.
   Kind Next() {
     for (int i = 0; i < kFieldsPerCall; ++i) {
       const uint64_t begin = wire.position();
@@ -110,6 +117,7 @@ struct XSpaceReader::Impl {
     return Kind::kNotYet;
   }
 
+  // One field or one row, by the state. Returns nothing if no element results.
   std::optional<Kind> Step() {
     wire.Allow(kFieldsPerMessage);
     switch (state) {
@@ -136,6 +144,7 @@ struct XSpaceReader::Impl {
     return Kind::kEnd;
   }
 
+  // Looks for the next plane.
   std::optional<Kind> StepSpace() {
     if (wire.position() == wire.size()) {
       state = State::kEnd;
@@ -196,6 +205,7 @@ struct XSpaceReader::Impl {
     return std::nullopt;
   }
 
+  // Returns false if the names of the plane would exceed their limit, else counts the bytes.
   bool HasRoom(size_t bytes) {
     if (plane.name_bytes + bytes > limits::kXSpaceNameBytesMax) return false;
     plane.name_bytes += bytes;
@@ -218,6 +228,7 @@ struct XSpaceReader::Impl {
     name.stats = std::move(entry.stats);
   }
 
+  // The same for the name of a stat; a stat whose name is left out gets a made-up one.
   void AddStatName(XSpaceMetadata entry) {
     if (!HasRoom(kNameOverheadBytes + entry.name.size())) {
       too_many_names = true;
@@ -226,6 +237,7 @@ struct XSpaceReader::Impl {
     plane.stat_names[entry.id] = XSpaceName(std::move(entry.name));
   }
 
+  // Second walk through a plane: looks for its next line.
   std::optional<Kind> StepPlane() {
     if (wire.position() == plane.end) {
       plane = {};
@@ -244,6 +256,7 @@ struct XSpaceReader::Impl {
     return std::nullopt;
   }
 
+  // Reads the fields of a line to its end, as its name may follow its events.
   std::optional<Kind> StepLine() {
     if (wire.position() == line.end) {
       XSpaceLine& head = line.head;
@@ -286,6 +299,7 @@ struct XSpaceReader::Impl {
     return GiveOut(read);
   }
 
+  // Reads the message of one event; returns false if it is damaged.
   bool ReadEvent(uint64_t end, Event& read) {
     while (wire.position() < end) {
       XSpaceWire::Field about;
@@ -317,6 +331,7 @@ struct XSpaceReader::Impl {
     return true;
   }
 
+  // Turns a message into an event in the vocabulary of lib/trace, or into a loss with the reason.
   std::optional<Kind> GiveOut(const Event& read) {
     // Aggregated events have a number of occurrences in place of an offset (xplane.proto,
     // XEvent.data).
@@ -358,6 +373,7 @@ struct XSpaceReader::Impl {
     return static_cast<uint64_t>(ps / kPsPerNs);
   }
 
+  // Begins a new event with the time of the last one.
   void Start(Phase phase) {
     event.shape.event_type = plane.is_host() ? "xla_host" : "xla_device";
     event.shape.phase = phase;
@@ -369,6 +385,7 @@ struct XSpaceReader::Impl {
     event.fields.timestamp_ns = last_time_ns;
   }
 
+  // Adds an attribute; returns false if the event has as many as it may have.
   bool Add(std::string_view name, KeyScope scope, ValueType type, uint64_t bits,
            std::string_view text) {
     if (event.values.size() == limits::kAttributesPerEventMax) return false;
@@ -387,6 +404,7 @@ struct XSpaceReader::Impl {
     event.fields.thread_id = static_cast<uint64_t>(line.head.id);
     return true;
   }
+  // Adds the process: its id for host planes, else the plane's name.
   bool AddProcess() {
     if (plane.is_host() && facts.process_id) {
       return Add("pid", KeyScope::kTop, ValueType::kUint, *facts.process_id, {});
@@ -410,6 +428,7 @@ struct XSpaceReader::Impl {
                static_cast<uint64_t>(ps), {});
   }
 
+  // Adds a stat as an attribute, with its name and a text that it refers to from the plane's table.
   bool AddStat(const XSpaceStat& stat) {
     const auto name = plane.stat_names.find(stat.metadata_id);
     // A stat without a name is kept under a made-up one rather than dropped.
@@ -424,6 +443,7 @@ struct XSpaceReader::Impl {
     return Add(key, KeyScope::kData, stat.type, is_text ? 0 : stat.bits, is_text ? text : "");
   }
 
+  // Gives out a metadata event with the name of a process or a thread, as Chrome's JSON has them.
   std::optional<Kind> NameRow(std::string_view what, std::string_view name, bool is_thread) {
     Start(Phase::kMetadata);
     Add("name", KeyScope::kTop, ValueType::kString, 0, what);
@@ -455,6 +475,7 @@ struct XSpaceReader::Impl {
     state = State::kPlane;
     return kind;
   }
+  // The next plane begins at a known place, too.
   std::optional<Kind> LosePlane() {
     if (!wire.status().ok()) return LoseFile("");
     const Kind kind = Lose(LossReason::kMalformed, false,
@@ -466,6 +487,7 @@ struct XSpaceReader::Impl {
     state = State::kSpace;
     return kind;
   }
+  // Nothing behind this place can be delimited, or the file cannot be read.
   std::optional<Kind> LoseFile(std::string why) {
     state = State::kEnd;
     if (!wire.status().ok()) why = std::string(wire.status().message());

@@ -9,6 +9,9 @@
 #include "absl/container/flat_hash_map.h"
 #include "lib/trace/limits.h"
 
+// How it works: planes are walked through once and lines are skipped by their lengths, except for
+// the first one, whose time is needed. So the events, which are nearly all of the file, are not
+// read.
 namespace neurontrace {
 namespace {
 
@@ -16,6 +19,7 @@ namespace {
 constexpr int kScanFieldsPerCall = 512;
 // Fields of one entry of a plane's maps, and of a line before its events.
 constexpr uint32_t kScanFieldsPerMessage = 8'192;
+// Stats and names that are kept of one plane. The planes that matter here have a few.
 constexpr size_t kPlaneStatsMax = 256;
 
 constexpr std::string_view kEnvironmentPlane = "Task Environment";
@@ -62,12 +66,14 @@ struct XSpaceScan::Impl {
     absl::flat_hash_map<int64_t, std::string> names;
   };
 
+  // Completes the facts; an empty problem means that the file is whole.
   bool Finish(std::string problem) {
     facts.problem = std::move(problem);
     facts.complete = facts.problem.empty();
     return true;
   }
 
+  // Reads a bounded number of fields. A damaged plane is skipped, a damaged space ends the scan.
   bool Step() {
     for (int i = 0; i < kScanFieldsPerCall; ++i) {
       if (!plane && wire.position() == wire.size()) return Finish("");
@@ -83,6 +89,7 @@ struct XSpaceScan::Impl {
     return false;
   }
 
+  // Each reads one field, and returns false if it is damaged or cannot be read.
   bool StepSpace() {
     XSpaceWire::Field about;
     if (!wire.Next(wire.size(), about)) return false;
@@ -149,6 +156,7 @@ struct XSpaceScan::Impl {
     return true;
   }
 
+  // Takes the facts from the stats of a plane that has been read to its end.
   void TakePlane() {
     const bool is_environment = plane->name == kEnvironmentPlane;
     const bool is_host = plane->name == kHostPlane;

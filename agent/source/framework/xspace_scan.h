@@ -16,6 +16,7 @@ namespace neurontrace {
 inline constexpr uint64_t kWallClockMinNs = 978'307'200'000'000'000;
 
 // Returns true if a file of `size` bytes begins as an XSpace does: with a plane that fits into it.
+// Pure. Protocol buffers have no magic, so other files may look like one by chance.
 bool LooksLikeXSpace(std::string_view first_bytes, uint64_t size);
 
 // What an XSpace states about its session as a whole.

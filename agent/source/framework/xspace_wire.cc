@@ -10,6 +10,9 @@
 #include "lib/base/status.h"
 #include "lib/trace/limits.h"
 
+// How it works: numbers and texts are taken from a window over the file, which is read again
+// wherever a position lies outside it. No message is held as a whole, so memory does not depend on
+// the file.
 namespace neurontrace {
 namespace {
 
@@ -80,6 +83,7 @@ bool XSpaceWire::Next(uint64_t end, Field& field) {
   }
 }
 
+// A text that is longer than `bytes_max` is cut; the field is passed over as a whole.
 bool XSpaceWire::Text(const Field& field, size_t bytes_max, std::string& text) {
   text.clear();
   if (!field.has_length) return false;
@@ -108,6 +112,7 @@ bool XSpaceWire::Varint(uint64_t end, uint64_t& value) {
   return false;
 }
 
+// Little endian, as all fixed numbers of the format.
 bool XSpaceWire::Fixed(uint64_t end, int bytes, uint64_t& value) {
   value = 0;
   for (int i = 0; i < bytes; ++i) {
@@ -156,6 +161,7 @@ void XSpaceWire::TryAgain(uint64_t position) {
   position_ = position;
 }
 
+// The value is a oneof: if several are there, the last one counts.
 bool ReadXSpaceStat(XSpaceWire& wire, uint64_t end, XSpaceStat& stat) {
   stat = {};
   while (wire.position() < end) {
@@ -197,6 +203,7 @@ bool ReadXSpaceStat(XSpaceWire& wire, uint64_t end, XSpaceStat& stat) {
   return true;
 }
 
+// Maps are repeated messages with a key and a value; a missing key is 0.
 bool ReadXSpaceMapEntry(XSpaceWire& wire, uint64_t end, XSpaceMetadata& entry) {
   entry = {};
   while (wire.position() < end) {
@@ -212,6 +219,7 @@ bool ReadXSpaceMapEntry(XSpaceWire& wire, uint64_t end, XSpaceMetadata& entry) {
   return true;
 }
 
+// Other fields, events among them, are not looked at.
 bool TakeXSpaceLineField(XSpaceWire& wire, const XSpaceWire::Field& about, XSpaceLine& line) {
   switch (about.number) {
     case xspace_field::kLineId:

@@ -40,13 +40,15 @@ inline constexpr uint32_t kStatString = 5, kStatBytes = 6, kStatReference = 7;
 
 // Reads the wire format of protocol buffers field by field (protobuf.dev, "Encoding"), without
 // holding a message in memory. Every read has an end that it does not cross, so that damage in one
-// message is noticed in that message. Used by one thread at a time.
+// message is noticed in that message. Used by one thread at a time. Positions are bytes from the
+// beginning of the file.
 class XSpaceWire {
  public:
   struct Field {
     uint32_t number = 0;
     bool has_length = false;  // its content lies from position() to `end`
-    uint64_t value = 0;       // without
+    // Of a varint or a fixed number; raw bits for a double.
+    uint64_t value = 0;  // without
     uint64_t end = 0;
   };
 
@@ -69,21 +71,25 @@ class XSpaceWire {
   bool Text(const Field& field, size_t bytes_max, std::string& text);
 
  private:
+  // Read one number at position(); return false if it crosses `end` or the file's end.
   bool Varint(uint64_t end, uint64_t& value);
   bool Fixed(uint64_t end, int bytes, uint64_t& value);
   bool Byte(uint64_t end, uint8_t& byte);
+  // Returns at least one byte from position() on, or nothing.
   std::string_view Here();
   void Fill();
 
   XSpaceInput input_;
   absl::Status status_;
   uint64_t position_ = 0;
+  // Enough for a first look at a file; see Allow.
   uint32_t fields_left_ = 2;
   std::string window_;
   uint64_t window_begin_ = 0;
 };
 
-// The value of one stat. Its name is in the table of its plane.
+// The value of one stat. Its name is in the table of its plane. Filled by ReadXSpaceStat; strings
+// longer than limits::kStringBytesMax are cut one byte beyond it.
 struct XSpaceStat {
   int64_t metadata_id = 0;
   ValueType type = ValueType::kNull;

@@ -18,12 +18,15 @@
 namespace neurontrace {
 namespace {
 
+// Returns the text of the last system call's error. Must be called before anything else can fail.
 std::string WordsOfErrno() { return std::generic_category().message(errno); }
 
+// Opens a folder without following a link; not valid if it is none.
 UniqueFd OpenFolderAt(int folder, const std::string& name) {
   return UniqueFd(openat(folder, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
+// Returns the parts of a stat(2) result that tell versions of a file apart.
 ArtifactFileState StateOf(const struct stat& status) {
   return {.bytes = static_cast<uint64_t>(status.st_size),
           .modified_ns = static_cast<uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000 +
@@ -50,6 +53,8 @@ class Search {
   bool truncated() const { return truncated_; }
 
  private:
+  // Adds the artifacts in a folder, and in the sessions below it, which have no folders of their
+  // own.
   void LookInto(const UniqueFd& folder, const std::string& directory, const std::string& session) {
     ForEachIn(folder, [&](const std::string& name) {
       auto place = MakeArtifactPlace(directory, session, name);
@@ -66,6 +71,8 @@ class Search {
     });
   }
 
+  // Calls `visit` with each name until the limit is reached. A folder that cannot be read is empty:
+  // it may have been removed meanwhile.
   void ForEachIn(const UniqueFd& folder, const std::function<void(const std::string&)>& visit) {
     if (!folder.valid()) return;
     // fdopendir(3) takes the descriptor over, and the caller still needs its own for openat(2).

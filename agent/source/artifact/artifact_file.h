@@ -11,9 +11,11 @@
 
 namespace neurontrace {
 
-// What identifies a version of a file's content, as far as stat(2) shows it.
+// What identifies a version of a file's content, as far as stat(2) shows it. Two equal states are
+// taken for equal content.
 struct ArtifactFileState {
   uint64_t bytes = 0;
+  // CLOCK_REALTIME of the file system, which may be another host's.
   uint64_t modified_ns = 0;
   uint64_t inode = 0;
   friend bool operator==(const ArtifactFileState&, const ArtifactFileState&) = default;
@@ -30,7 +32,8 @@ struct FoundArtifact {
 // Returns the artifacts in `root` that belong to this instance, sorted by path: those of
 // `<instance_id>_pid_...` and of neffs/. Follows no symbolic link below `root`, and visits at most
 // limits::kInspectEntriesMax entries; sets `truncated` if there are more, and leaves it otherwise.
-// Files that cannot be read are left out. Blocks for the disk.
+// Files that cannot be read are left out. Blocks for the disk. `root` itself may be a link: the
+// operator named it. Empty if it cannot be opened.
 std::vector<FoundArtifact> FindArtifacts(const std::string& root, const std::string& instance_id,
                                          bool& truncated);
 

@@ -13,7 +13,8 @@ namespace neurontrace {
 
 // Searches for artifacts and hands them over, away from the agent's sequence, as disks and shared
 // volumes block: the uploader in production, a list in tests. Used on the agent's sequence, where
-// every callback is called, later.
+// every callback is called, later. ArtifactSource is the only user; its callbacks are weak, so that
+// one may come after it was destroyed.
 class ArtifactSink {
  public:
   enum class Fate : uint8_t {
@@ -24,13 +25,15 @@ class ArtifactSink {
   };
   struct Outcome {
     Fate fate = Fate::kRefused;
+    // For people; the reason for kRefused goes into the capture.
     std::string why;
   };
   using Found = std::function<void(std::vector<FoundArtifact>, bool truncated)>;
   using Done = std::function<void(const Outcome&)>;
 
   virtual ~ArtifactSink() = default;
-  // Calls FindArtifacts for all these directories.
+  // Calls FindArtifacts for all these directories. `truncated` is true if one of them has more
+  // entries than are visited.
   virtual void Find(const std::vector<std::string>& roots, const std::string& instance_id,
                     Found done) = 0;
   // Transfers one file. The source has one call of Submit or Forgo under way at a time.

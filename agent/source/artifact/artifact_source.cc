@@ -10,9 +10,14 @@
 #include "lib/base/time_units.h"
 #include "lib/trace/artifact_limits.h"
 
+// How it works: one search at a time lists the files, Note compares each with what was known and
+// decides whether it rests, and SubmitNext hands over one at a time. After Stop, searches follow
+// each other faster until nothing is open after two complete ones; files that take too long are
+// given up.
 namespace neurontrace {
 namespace {
 
+// Returns the clock in ns.
 uint64_t NowNs(clockid_t id) {
   timespec now{};
   clock_gettime(id, &now);
@@ -42,6 +47,7 @@ uint64_t BeginningOf(const CaptureId& capture_id) {
 
 uint64_t ProcessStartNs(uint64_t start_time_ticks) {
   static const auto kTicksPerSecond = static_cast<uint64_t>(sysconf(_SC_CLK_TCK));
+  // Ticks count from the boot, suspended time included, so CLOCK_BOOTTIME is the right one.
   const uint64_t booted_ns = NowNs(CLOCK_REALTIME) - NowNs(CLOCK_BOOTTIME);
   return booted_ns + start_time_ticks / kTicksPerSecond * kNsPerSecond +
          start_time_ticks % kTicksPerSecond * kNsPerSecond / kTicksPerSecond;
@@ -106,6 +112,7 @@ void ArtifactSource::Stop(const CaptureId& capture_id, uint64_t) {
   Capture& capture = it->second;
   capture.stopped = true;
   capture.stopped_ns = clock_.MonotonicNs();
+  // A capture that never began has no files to wait for.
   capture.over = !capture.begun;
   LookIn(0);
 }
@@ -135,6 +142,7 @@ void ArtifactSource::OnFound(const std::vector<FoundArtifact>& found, bool trunc
   bool any_stopped = false;
   for (auto& [capture_id, capture] : captures_) {
     if (!capture.begun || capture.over) continue;
+    // Marked as absent first; Note marks what the search has found.
     for (auto& [key, item] : capture.items) item.is_there = false;
     const std::vector<WorkerIdentity> workers = workers_of_(capture_id);
     for (const FoundArtifact& artifact : found) Note(capture, artifact, workers);
@@ -180,6 +188,7 @@ void ArtifactSource::Note(Capture& capture, const FoundArtifact& artifact,
     item.seen.state = artifact.state;
     return;
   }
+  // Only the first sight of a file decides whether it belongs to the capture.
   const bool is_new = artifact.state.modified_ns >= capture.new_from_ns;
   const bool is_its =
       std::any_of(workers.begin(), workers.end(),
@@ -292,6 +301,7 @@ void ArtifactSource::EndIfDone(Capture& capture) {
     item.forgone = "it was not transferred in time";
     item.again_ns = 0;
   }
+  // Once true it stays true: files that appear later are not looked for.
   capture.over = !any_open && capture.looks_at_end >= kLooksAtEnd;
 }
 

@@ -61,7 +61,8 @@ class ArtifactSource final : public Source {
   void Flush() override {}
 
  private:
-  // One file of a capture.
+  // One file of a capture. An item rests, is on its way, and is settled. A change of the file
+  // starts that again.
   struct Item {
     FoundArtifact seen;
     bool is_there = true;   // when it was looked last
@@ -83,9 +84,11 @@ class ArtifactSource final : public Source {
     std::map<std::string, Item> items;  // by root and path
   };
 
+  // Returns true for captures with artifacts that select this instance.
   bool Selects(const CaptureSpec& spec) const;
   void Arm(const CaptureId& capture_id, const CaptureSpec& spec);
   void Begin(const CaptureId& capture_id);
+  // Starts a search unless one is running or no capture needs it; OnFound takes the result.
   void Look();
   void OnFound(const std::vector<FoundArtifact>& found, bool truncated);
   void Note(Capture& capture, const FoundArtifact& artifact,
@@ -94,10 +97,12 @@ class ArtifactSource final : public Source {
   bool IsOfWorker(const FoundArtifact& artifact, const WorkerIdentity& worker) const;
   // Whether the file, or the report that it will not be kept, is to be sent now.
   bool IsDue(const Capture& capture, const Item& item) const;
+  // Hands over the item that is due and has rested longest, unless one is under way.
   void SubmitNext();
   // Whether the capture has ended too long ago to wait for more files.
   bool OutOfPatience(const Capture& capture) const;
   void OnOutcome(Item& item, const FoundArtifact& artifact, const ArtifactSink::Outcome& outcome);
+  // Takes the answer to the report that a file will not be kept.
   void OnTold(Item& item, const ArtifactSink::Outcome& outcome);
   // Ends the capture once nothing is open; gives up on files that have come too late.
   void EndIfDone(Capture& capture);
@@ -113,6 +118,7 @@ class ArtifactSource final : public Source {
   const StartNs start_ns_;
   std::map<CaptureId, Capture> captures_;
   bool look_scheduled_ = false;
+  // A search, and a transfer, are under way.
   bool looking_ = false;
   bool submitting_ = false;
   uint64_t look_began_ns_ = 0;  // monotonic, of the last one

@@ -9,6 +9,8 @@
 #include "lib/trace/host_samples.h"
 #include "lib/trace/limits.h"
 
+// Work is the only task: it runs once a second while a stream is open, and whenever LookAgain asks
+// for it. It decides for all captures, reads /proc at most once, and schedules itself.
 namespace neurontrace {
 HostSource::HostSource(Options options, const Clock& clock, TaskRunner& runner, ChunkSink& sink,
                        AgentSourceMetrics& metrics, IsRecording is_recording)
@@ -21,6 +23,7 @@ HostSource::HostSource(Options options, const Clock& clock, TaskRunner& runner, 
 
 HostSource::~HostSource() = default;
 
+// Recorders and previews do not include host samples; see the class comment.
 bool HostSource::Selects(const CaptureSpec& spec) const {
   if (!options_.enabled) return false;
   if (spec.mode != CaptureMode::kStream && spec.mode != CaptureMode::kContinuous) return false;
@@ -30,12 +33,13 @@ bool HostSource::Selects(const CaptureSpec& spec) const {
 }
 
 // A capture that does not select this host is known all the same if streams of it exist, as those
-// have to be ended.
+// have to be ended. Cursors are kept by boot: only the stream of this boot can be continued.
 HostSource::Capture* HostSource::Know(const SourceOrder& order) {
   const auto is_own = [this](const StreamCursor& cursor) {
     return cursor.stream.kind == StreamKind::kHost && cursor.stream.agent_id == options_.agent_id &&
            cursor.next_sequence > 0;
   };
+  // The first order decides whether the capture selects this host; later ones only add cursors.
   auto known = captures_.find(order.capture_id);
   if (known == captures_.end()) {
     if (!Selects(order.spec) && std::none_of(order.cursors.begin(), order.cursors.end(), is_own))
@@ -84,9 +88,11 @@ void HostSource::ApplyOrder(const SourceOrder& order) {
 
 void HostSource::Stop(const CaptureId& capture_id, uint64_t) {
   const auto it = captures_.find(capture_id);
+  // Repeating Stop has no effect.
   if (it == captures_.end() || it->second.stopped) return;
   Capture& capture = it->second;
   capture.stopped = true;
+  // One last sample, so that the stream reaches up to the end of the capture.
   if (capture.samples()) {
     if (std::optional<HostReading> reading = Read()) capture.stream->Take(*std::move(reading));
   }
@@ -134,6 +140,7 @@ void HostSource::LookAgain() { WakeAt(clock_.MonotonicNs()); }
 
 std::optional<HostReading> HostSource::Read() {
   auto reading = ReadHost(options_.proc_root, clock_);
+  // Logged on changes only, as this runs every second.
   std::string problem = reading.ok() ? "" : std::string(reading.status().message());
   if (problem != problem_) {
     problem_ = std::move(problem);
@@ -186,6 +193,7 @@ void HostSource::Work() {
   // Seconds are counted from the first stream on.
   if (!has_streams && now >= sample_due_ns_) sample_due_ns_ = now;
   const bool is_due = now >= sample_due_ns_;
+  // One reading serves all captures, so their samples agree.
   std::optional<HostReading> reading;
   if (changes || (is_due && samples)) reading = Read();
   for (auto& [capture_id, capture] : captures_) {

@@ -57,6 +57,7 @@ class HostSource final : public Source {
  private:
   // One capture that this source has a part in.
   struct Capture {
+    // By the capture's specification; false if only old streams have to be ended.
     bool selected = false;
     bool begun = false;
     bool stopped = false;
@@ -85,6 +86,7 @@ class HostSource final : public Source {
   void EndOrphans(const CaptureId& capture_id, Capture& capture);
   // Asks what records, takes the samples that are due, and schedules itself.
   void Work();
+  // Posts Work for that time unless an earlier wakeup is pending.
   void WakeAt(uint64_t monotonic_ns);
 
   const Options options_;

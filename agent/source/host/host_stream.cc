@@ -58,6 +58,7 @@ CachedShape MakeShape(uint32_t number, std::string_view type, std::vector<ShapeK
   return cached;
 }
 
+// Chunks of samples are closed at an age of their own; see kChunkAgeNs.
 StreamWriter::Options WriterOptions() {
   StreamWriter::Options options;
   options.chunk_age_ns = kChunkAgeNs;
@@ -69,6 +70,7 @@ StreamWriter::Options WriterOptions() {
 absl::StatusOr<HostReading> ReadHost(const std::string& proc_root, const Clock& clock) {
   HostReading reading;
   ASSIGN_OR_RETURN(const std::string stat, ReadProcFile(proc_root + "/stat"));
+  // Right after the processors' counters, whose interval needs the exact time.
   reading.realtime_ns = clock.RealtimeNs();
   reading.monotonic_ns = clock.MonotonicNs();
   ASSIGN_OR_RETURN(reading.cpus, ParseCpuTimes(stat));
@@ -124,6 +126,7 @@ void HostStream::Take(HostReading reading) {
     AgentSourceMetrics::Add(metrics_.reads_waiting);
     return;
   }
+  // Positions ascend even if an earlier run of the agent got further.
   const uint64_t position = std::max(next_position_, reading.monotonic_ns);
   const uint64_t interval_ns = reading.monotonic_ns - before_.monotonic_ns;
   // Times in one chunk are close together, which retention relies on; such an interval gets its

@@ -20,6 +20,7 @@ constexpr size_t kTimesMin = 4;
 constexpr size_t kIdle = 3;
 constexpr size_t kIoWait = 4;
 
+// Removes and returns the first line of the text, without its end.
 std::string_view TakeLine(std::string_view& text) {
   const size_t end = std::min(text.find('\n'), text.size());
   const std::string_view line = text.substr(0, end);
@@ -27,6 +28,7 @@ std::string_view TakeLine(std::string_view& text) {
   return line;
 }
 
+// Removes and returns the next word; empty at the end of the line.
 std::string_view TakeWord(std::string_view& line) {
   line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
   const size_t end = std::min(line.find(' '), line.size());
@@ -35,6 +37,7 @@ std::string_view TakeWord(std::string_view& line) {
   return word;
 }
 
+// Returns the number that the whole word is; nothing for anything else.
 template <typename Number>
 std::optional<Number> NumberOf(std::string_view word) {
   Number number = 0;
@@ -49,6 +52,7 @@ uint64_t SumOf(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX 
 
 double Rounded(double percent) { return std::round(percent * 100) / 100; }
 
+// Parses one line that begins with "cpu". Fails with INVALID_ARGUMENT and the line's beginning.
 absl::StatusOr<CpuTimes> ParseCpuLine(std::string_view line) {
   // Cut, as it becomes part of an error message.
   const std::string_view whole = line.substr(0, 200);

@@ -22,6 +22,7 @@ class ChunkSink {
   // nothing is kept on this node, kStored is the first that a source receives.
   struct Receipt {
     Fate fate = Fate::kLost;
+    // For logs; empty if the chunk is durable.
     std::string reason;  // why it is lost
     // The chunk is lost and its stream was given up with it, so no later chunk of the stream
     // reports it.

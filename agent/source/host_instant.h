@@ -12,7 +12,8 @@ struct HostInstant {
   uint64_t realtime_ns = 0;   // CLOCK_REALTIME, by which events are stamped
 };
 
-// Reads the clocks now. Any thread.
+// Reads the clocks now. Any thread. The three values are of one moment, within the time that the
+// readings took.
 HostInstant ReadHostInstant();
 
 // The moment at which something was ordered to happen, on the clocks that taps and events use.
@@ -27,7 +28,8 @@ struct PlannedMoment {
 inline constexpr uint64_t kPlannedAheadMaxNs = 10'000'000'000;
 
 // Converts `host_raw_ns` (CLOCK_MONOTONIC_RAW; 0 if no moment is named) to the other clocks by
-// their current differences, as all three run alike for so short a time. Pure.
+// their current differences, as all three run alike for so short a time. Pure. A moment in the past
+// is converted too, unless the machine was not running then.
 PlannedMoment PlanMoment(uint64_t host_raw_ns, const HostInstant& now);
 
 }  // namespace neurontrace

@@ -30,7 +30,8 @@ class RecordingSink final : public ChunkSink {
     entries.push_back({std::move(chunk), std::move(done)});
   }
 
-  // Reports all unanswered entries, or entry number `index`.
+  // Reports all unanswered entries, or entry number `index`. Each entry gets one receipt; further
+  // answers are ignored.
   void StoreAll() {
     for (size_t i = 0; i < entries.size(); ++i) Answer(i, true);
   }

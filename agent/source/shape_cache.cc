@@ -3,9 +3,12 @@
 
 #include <cstring>
 
+// How it works: a direct-mapped table of recent shapes by event type answers nearly every event. A
+// hash table of signatures answers the rest and owns the shapes.
 namespace neurontrace {
 namespace {
 
+// Returns true if the query has this shape. Numbers are compared before texts, which cost more.
 bool Matches(const CachedShape& cached, const ShapeCache::Query& query) {
   const Shape& shape = cached.shape;
   if (shape.present != query.present || shape.quoted != query.quoted ||
@@ -23,6 +26,7 @@ bool Matches(const CachedShape& cached, const ShapeCache::Query& query) {
   return true;
 }
 
+// Appends the value's bytes; the signature is only compared within one process.
 template <typename T>
 void AppendRaw(T value, std::string& out) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
@@ -34,6 +38,7 @@ void AppendText(std::string_view text, std::string& out) {
   out += text;
 }
 
+// Returns a shape with copies of the query's texts, as the query's buffers are reused.
 std::unique_ptr<CachedShape> Copy(const ShapeCache::Query& query) {
   auto cached = std::make_unique<CachedShape>();
   size_t bytes = query.event_type.size();
@@ -103,6 +108,7 @@ const CachedShape& ShapeCache::FindOrAdd(const Query& query) {
   }
   const auto known = by_signature_.find(signature_);
   if (known != by_signature_.end()) return *known->second;
+  // Emptied as a whole, since users index by number and cannot lose single shapes.
   if (by_signature_.size() >= kShapesMax || bytes_ + 2 * signature_.size() > kBytesMax) {
     by_signature_.clear();
     recent_.fill({});

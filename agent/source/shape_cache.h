@@ -14,7 +14,8 @@
 namespace neurontrace {
 
 // A shape of an event, kept until its cache is emptied. A user that keeps something for each shape
-// indexes it by `number` (dense, from 0) and discards everything when `generation` changes.
+// indexes it by `number` (dense, from 0) and discards everything when `generation` changes. The
+// shape's views point into `names`, so it must not be copied without them.
 struct CachedShape {
   Shape shape;
   uint32_t number = 0;
@@ -36,6 +37,7 @@ class ShapeCache {
   struct Query {
     std::string_view event_type;
     Phase phase = Phase::kOther;
+    // Bits of fields: which the event has, and which of these were in quotes (lib/trace).
     uint32_t present = 0;
     uint32_t quoted = 0;
     std::span<const ShapeKey> keys;
@@ -54,12 +56,14 @@ class ShapeCache {
   // slot share it.
   using Recent = std::array<const CachedShape*, kRecentMax>;
 
+  // Returns the slot of recent_ for events of this type and phase.
   static size_t TypeSlot(std::string_view event_type, Phase phase);
   // Looks the shape up by its signature, an unambiguous encoding of the query.
   const CachedShape& FindOrAdd(const Query& query);
 
   std::array<Recent, kTypeSlots> recent_{};
   absl::flat_hash_map<std::string, std::unique_ptr<CachedShape>> by_signature_;
+  // Of the names, each counted twice; see kBytesMax.
   size_t bytes_ = 0;
   uint32_t generation_ = 1;
   std::string signature_;  // reused

@@ -13,6 +13,7 @@ namespace neurontrace {
 class SourceListener {
  public:
   virtual ~SourceListener() = default;
+  // The listener copies what it keeps.
   virtual void OnWorker(const WorkerInfo& worker) = 0;  // new or changed
   virtual void OnWorkerGone(const WorkerIdentity& worker) = 0;
   virtual void OnCaptureWorker(const CaptureWorkerStatus& status) = 0;  // new or changed

@@ -11,6 +11,7 @@
 namespace neurontrace {
 namespace {
 
+// Returns the time that has passed, in ns; 0 if `then_ns` is later.
 uint64_t Since(uint64_t then_ns, uint64_t now_ns) {
   return now_ns > then_ns ? now_ns - then_ns : 0;
 }
@@ -25,6 +26,7 @@ CanaryWatch::Entry CanaryWatch::Begin(const StreamIdentity& stream, uint64_t now
 void CanaryWatch::Acknowledged(Entry entry, uint64_t sent_ns, uint64_t now_ns) {
   const auto state = states_.find(entry);
   if (state == states_.end()) return;
+  // Acknowledgements may arrive out of order; the newest canary counts.
   state->second.since_ns = std::max(state->second.since_ns, sent_ns);
   state->second.round_trip_ns = Since(sent_ns, now_ns);
 }
@@ -50,6 +52,7 @@ std::optional<uint64_t> CanaryWatch::round_trip_ns() const {
 
 std::optional<std::string> DescribeStall(const CanaryWatch& watch, uint64_t now_ns) {
   const std::optional<CanaryWatch::Oldest> oldest = watch.oldest(now_ns);
+  // An agent without streams has nothing that could stall.
   if (!oldest || oldest->age_ns <= limits::kCanaryAgeMaxNs) return std::nullopt;
   return fmt::format("stream {}: {} acknowledged for {} s", ToString(*oldest->stream),
                      oldest->any ? "no further canary was" : "no canary was",

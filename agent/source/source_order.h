@@ -16,7 +16,8 @@ namespace neurontrace {
 
 // What a source is to do with one capture, other than to stop it. Orders are idempotent: a repeated
 // one has no effect except that its cursors, or the executions of a begin, replace those known
-// before. A plain value; the static functions make one of each kind.
+// before. A plain value; the static functions make one of each kind. Made by ControlSession and
+// passed to each Source::ApplyOrder on the agent's sequence.
 struct SourceOrder {
   enum class Kind : uint8_t {
     // Records what `spec` selects, from now on.
@@ -40,8 +41,10 @@ struct SourceOrder {
     // recorded. Stop follows.
     kFinish,
   };
+  // Copied by the functions below.
   using Cursors = std::span<const StreamCursor>;
 
+  // `spec` is empty for kBegin alone, and `begin` is set for kBegin, kJoin and perhaps kFinish.
   Kind kind = Kind::kStart;
   CaptureId capture_id;
   CaptureSpec spec;
@@ -49,6 +52,7 @@ struct SourceOrder {
   std::vector<StreamCursor> cursors;
   std::optional<CaptureBegin> begin;
 
+  // One function for each kind, so that no order lacks what its kind needs.
   static SourceOrder Start(const CaptureId& id, CaptureSpec spec, Cursors cursors) {
     return {Kind::kStart, id, std::move(spec), {cursors.begin(), cursors.end()}, {}};
   }

@@ -6,6 +6,9 @@
 
 #include "lib/base/status.h"
 
+// How it works: rows go into an open chunk until it is full or old. Close gives it the next
+// sequence number, the place in the source where the stream continues, and the account of what
+// preceded it. Rows before the place where the stream was resumed are counted and not appended.
 namespace neurontrace {
 namespace {
 
@@ -16,6 +19,7 @@ constexpr uint32_t kLookEveryEvents = 64;
 // take others with it.
 constexpr size_t kLargeRowBytes = 256u << 10;
 
+// Returns the bytes of all text values of a row.
 size_t TextBytes(std::span<const AttributeValue> values) {
   size_t bytes = 0;
   for (const AttributeValue& value : values) bytes += value.text.size();
@@ -39,11 +43,13 @@ size_t ApproximateBytes(const ChunkHeader& header) {
   return bytes + 12 * header.losses_before.size();
 }
 
+// Returns true if two losses differ only in their number and times, and may be merged.
 bool SameKind(const Loss& a, const Loss& b) {
   return a.place == b.place && a.reason == b.reason && a.events_unknown == b.events_unknown &&
          a.detail == b.detail;
 }
 
+// Adds a loss to another. A known and an unknown number make an unknown one. A time of 0 is none.
 void Merge(const Loss& from, Loss& into) {
   into.events += from.events;
   into.events_unknown = into.events_unknown || from.events_unknown;
@@ -108,6 +114,7 @@ void StreamWriter::SetRankEvidence(std::vector<RankEvidence> evidence) {
 }
 
 void StreamWriter::CountRow(uint64_t position) {
+  // Positions ascend, so another position is a new record.
   if (position != row_position_) {
     row_position_ = position;
     rows_in_record_ = 0;
@@ -147,6 +154,7 @@ absl::Status StreamWriter::TryAppend(const CachedShape& shape, const EventFields
     shape_ids_.resize(shape.number + 1, EventChunkBuilder::kNoShape);
   }
   EventChunkBuilder::ShapeId& id = shape_ids_[shape.number];
+  // Each chunk has its own table of shapes, which Close resets.
   if (id == EventChunkBuilder::kNoShape) {
     ASSIGN_OR_RETURN(id, builder_.InternShape(shape.shape));
   }
@@ -182,6 +190,7 @@ void StreamWriter::Append(uint64_t position, const CachedShape& shape, const Eve
   if (LargeEnough()) Close(position, rows_in_record_, false);
 }
 
+// The number of rows is checked always, the size only now and then.
 bool StreamWriter::LargeEnough() {
   const uint32_t events = builder_.event_count();
   if (events >= options_.chunk_events) return true;
@@ -208,6 +217,7 @@ void StreamWriter::AddLoss(uint64_t position, Loss loss) {
   PutLoss(position, std::move(loss));
 }
 
+// Counted also for records that are stored, since the count is that of the whole source.
 void StreamWriter::AddRemark(uint64_t position, RemarkKind kind, std::string_view detail) {
   if (ended_) return;
   neurontrace::AddRemark(kind, 1, detail, remarks_);
@@ -266,6 +276,8 @@ void StreamWriter::PutLoss(uint64_t position, Loss loss) {
   for (Loss& known : losses_) {
     if (SameKind(known, loss)) return Merge(loss, known);
   }
+  // Beyond the limit a loss is added to the last one, so that the number of lost events stays
+  // right.
   if (losses_.size() < limits::kLossesPerChunkMax) {
     losses_.push_back(std::move(loss));
   } else {
@@ -314,6 +326,7 @@ ChunkHeader StreamWriter::NewHeader() const {
   header.stream = stream_;
   header.clock_domain = options_.clock_domain;
   header.producer_version = "neurontrace-agent " NEURONTRACE_VERSION;
+  // The account: a receiver that misses chunks learns from it how many events they had.
   header.events_before = events_before_;
   header.losses_before = losses_before_;
   header.sequence_mark = closed_mark_;
@@ -361,6 +374,7 @@ void StreamWriter::Close(uint64_t position, uint32_t skip, bool end_of_stream) {
   header.rank_evidence = rank_evidence_;
   header.losses = std::exchange(losses_, {});
   header.remarks = TakeRemarks(end_of_stream);
+  // The source's place after this chunk, which the next canary repeats.
   header.source_position = closed_position_ = position;
   header.source_skip = closed_skip_ = skip;
   header.sequence_mark = closed_mark_ = sequence_mark_;

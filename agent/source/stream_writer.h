@@ -119,27 +119,33 @@ class StreamWriter {
     bool done = false;
   };
 
-  // Counts the next row of a record; returns false if it is to be passed over.
+  // Counts the next row of a record; returns false if it is to be passed over. Rows before the
+  // resumed place are stored already; rows after the end are dropped and counted.
   bool AdmitRow(uint64_t position);
   void CountRow(uint64_t position);
   // Fails with RESOURCE_EXHAUSTED if the row does not fit into the open chunk.
   absl::Status TryAppend(const CachedShape& shape, const EventFields& fields,
                          std::span<const AttributeValue> values);
+  // Records the position and the time at which the open chunk got its first content.
   void NoteOpen(uint64_t position);
   // Merges the loss with one of the same kind, so that the number of losses in a chunk stays
   // bounded.
   void PutLoss(uint64_t position, Loss loss);
+  // Remarks that changed go with the next chunk; the last chunk has all of them.
   void MarkRemarkChanged(RemarkKind kind);
   std::vector<Remark> TakeRemarks(bool end_of_stream);
+  // Returns true if the open chunk is to be closed by its number of rows or its size.
   bool LargeEnough();
   // Closes the open chunk. `position` and `skip` are where the stream continues: at the record,
   // after so many of its rows.
   void Close(uint64_t position, uint32_t skip, bool end_of_stream);
+  // Returns a header with what all chunks of the stream share, and its account so far.
   ChunkHeader NewHeader() const;
   void SendCanaryIfDue();
   void OnCanaryReceipt(uint64_t sent_ns, const ChunkSink::Receipt& receipt);
   void Submit(ChunkHeader header, std::string columns);
   void OnReceipt(uint64_t sequence, uint32_t events, const ChunkSink::Receipt& receipt);
+  // The chunk is durable or lost: its records may be released once earlier chunks are, too.
   void LetGo(uint64_t sequence);
 
   // Constant after construction.
@@ -181,6 +187,7 @@ class StreamWriter {
   size_t text_bytes_since_look_ = 0;
 
   std::deque<InFlight> in_flight_;
+  // finished() waits for these; durable chunks of this node are among them.
   uint64_t unsettled_chunks_ = 0;  // neither stored nor lost
   CanaryWatch::Entry canary_entry_;
   uint64_t canary_due_ns_;  // monotonic

@@ -25,12 +25,16 @@
 #include "lib/trace/trigger_limits.h"
 #include "lib/wire/grpc_channel.h"
 
+// This file has the order in which components are built and connected, and what passes between
+// them. What each of them does is in its own header.
 namespace neurontrace {
 namespace {
 
+// How often metrics and conditions are brought up to date.
 constexpr uint64_t kPublishNs = 1'000'000'000;
 // Short against the time of an acknowledgement, so that polling does not prolong a clean stop.
 constexpr uint64_t kDrainLookNs = 20'000'000;
+// Names of conditions as /readyz and the metric neurontrace_agent_ready_condition show them.
 constexpr char kAggregatorCondition[] = "aggregator";
 constexpr char kSocketCondition[] = "socket";
 constexpr char kDataFlowCondition[] = "data flow";
@@ -39,6 +43,7 @@ constexpr char kUploadCondition[] = "upload";
 constexpr char kSequenceCondition[] = "sequence";
 // An aggregator that answers nothing for so long is called slow.
 constexpr uint64_t kAnswerWaitMaxNs = 10'000'000'000;
+// The pause between attempts to read the spool.
 constexpr uint64_t kSpoolAgainNs = 1'000'000'000;
 // How long a stop waits for the last clock evidence. Without it the aggregator aligns the last
 // seconds of a capture by extrapolation, with wider bounds, so it is worth one second but no more.
@@ -53,6 +58,7 @@ RankResolver MakeRankResolver(const ConfiguredRanks& configured) {
       [configured](std::span<const RankFacts> workers) { return ResolveNode(workers, configured); };
 }
 
+// Returns the tap source's part of the configuration.
 TapSource::Options TapOptions(const AgentConfig& config, const AgentInfo& info) {
   TapSource::Options options;
   options.server.path = config.socket;
@@ -64,11 +70,13 @@ TapSource::Options TapOptions(const AgentConfig& config, const AgentInfo& info) 
   return options;
 }
 
+// Returns the file system that --spool-durability asks for.
 FileSystem& FilesOf(const AgentConfig& config, FileSystem& synced, FileSystem& unsynced) {
   if (config.spool_syncs) return synced;
   return unsynced;
 }
 
+// Returns the spool of the configuration; null for `--spool none`. All references outlive it.
 std::unique_ptr<Spool> MakeSpool(const AgentConfig& config, const AgentInfo& info,
                                  FileSystem& files, TaskRunner& io, TaskRunner& runner,
                                  const Clock& clock, Random& random) {
@@ -89,6 +97,7 @@ std::unique_ptr<Spool> MakeSpool(const AgentConfig& config, const AgentInfo& inf
   return std::make_unique<Spool>(options, files, io, runner, clock, random);
 }
 
+// Returns null if there is no spool, whose disk could be asked about.
 std::unique_ptr<DiskRoom> MakeSpoolRoom(const AgentConfig& config, TaskRunner& io) {
   return config.spool == "none" ? nullptr : std::make_unique<DiskRoom>(config.spool, io);
 }
@@ -104,6 +113,7 @@ std::string FindTapLibrary() {
   return !error && std::filesystem::exists(library, error) ? library.string() : std::string(kName);
 }
 
+// Returns the scan for workers without a tap; null for --no-process-scan. `taps` outlives it.
 std::unique_ptr<UntappedWorkers> MakeUntappedWorkers(const AgentConfig& config,
                                                      const AgentInfo& info, TaskRunner& runner,
                                                      const Clock& clock, SourceListener& listener,
@@ -136,6 +146,7 @@ std::string CoresOf(const WorkerInfo& worker) {
   return cores;
 }
 
+// Returns the status page's table with a row for each worker that the agent reports.
 StatusTable WorkersTable(const ControlSession& control, const TapSource::Headroom& headroom) {
   StatusTable table{"Workers", {"pid", "state", "cores", "ring holds", "runtime", "detail"}, {}};
   for (const auto& [identity, worker] : control.workers()) {
@@ -152,6 +163,7 @@ StatusTable WorkersTable(const ControlSession& control, const TapSource::Headroo
   return table;
 }
 
+// Returns the table of the captures that this agent takes part in.
 StatusTable CapturesTable(const ControlSession& control) {
   StatusTable table{"Captures", {"capture", "kind", "state", "workers that record"}, {}};
   for (const ControlSession::CaptureState& capture : control.CaptureStates()) {
@@ -173,6 +185,7 @@ PostAnswer AnswerOf(const AgentTriggers::PostOutcome& outcome) {
   using Posted = AgentTriggers::Posted;
   switch (outcome.posted) {
     case Posted::kTold:
+      // The rule's effect is the aggregator's decision, hence "accepted" and not "done".
       return {202, "reported to the aggregator; neurontrace triggers list shows the result\n"};
     case Posted::kNoRule:
       return {404, "no such rule\n"};
@@ -231,6 +244,7 @@ class AgentPods {
   AgentPods& operator=(const AgentPods&) = delete;
 
  private:
+  // Registers a metric for each counter; Publish copies the values.
   void AddMetrics(prometheus::Registry& registry, const std::string& instance_id) {
     const struct {
       const char* name;
@@ -321,6 +335,7 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info, const Process& pr
                 ? nullptr
                 : std::make_unique<AgentPods>(config.pod_resources, taps_, loop_, clock_,
                                               *registry_, info.instance_id)) {
+  // Sources are added before the control session starts, which is in OpenSpool.
   DeclareConditions();
   taps_.SetWatch(triggers_);
   control_.AddSource(taps_);
@@ -363,6 +378,8 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Create(const AgentConfig& config,
 }
 
 absl::Status Agent::Start(const AgentConfig& config) {
+  // The spool's thread must run before anything posts to it; the socket opens before the pages, so
+  // that a probe which succeeds means that taps can connect.
   if (spool_ != nullptr) io_thread_ = std::thread([this] { io_loop_.Run(); });
   RETURN_IF_ERROR(taps_.Start());
   health_.Set(kSocketCondition, true);
@@ -373,6 +390,7 @@ absl::Status Agent::Start(const AgentConfig& config) {
 
 void Agent::Run(int signal_fd) {
   loop_.AddReadableWatch(signal_fd, [this, signal_fd] { OnSignal(signal_fd); });
+  // As a task, since components require that they are called on the sequence.
   loop_.PostTask([this] {
     OpenSpool();
     PublishMetrics();
@@ -388,6 +406,8 @@ void Agent::OpenSpool() {
   if (ending_) return;
   turns_.Rest();  // which reads all of it
   const absl::Status status = queue_.Recover();
+  // Recover fails only with a spool, so spool_ is set here. An unreadable directory that may hold
+  // chunks is waited for: starting without it would repeat sequence numbers.
   if (!status.ok() && spool_->MayHoldChunks()) {
     if (std::exchange(spool_problem_, status.ToString()) != spool_problem_) {
       spdlog::error("waiting for the spool: {}", spool_problem_);
@@ -406,10 +426,12 @@ void Agent::OpenSpool() {
   started_ = true;
   // Not earlier: what the spool holds is added to the cursors of every welcome (AddSpoolCursors).
   control_.Start();
+  // Captures are resumed without the aggregator only if it does not answer for a while.
   loop_.PostDelayedTask([this] { ResumeOffline(); }, ControlSession::kGoOnAloneAfterNs);
 }
 
 void Agent::ResumeOffline() {
+  // The aggregator's own list is better than the spool's, and a stopping agent starts nothing.
   if (welcomed_ || ending_) return;
   for (DeliveryQueue::Resumed& capture : queue_.TakeRunning()) {
     control_.GoOn({capture.capture_id, std::move(capture.spec), false, std::move(capture.cursors)});
@@ -421,6 +443,7 @@ void Agent::ResumeOffline() {
 void Agent::OnWelcome(const std::set<CaptureId>& captures) {
   health_.Set(kAggregatorCondition, true);
   welcomed_ = true;
+  // Before uploads are enabled, so that chunks of ended captures are not sent.
   uploader_.ForgetAllBut(captures);
   uploader_.SetEnabled(true);
 }
@@ -455,6 +478,8 @@ void Agent::OnCaptureOver(const CaptureId& capture_id) {
 }
 
 void Agent::AddSpoolCursors(CaptureResume& resume) {
+  // First what the aggregator has stored is settled; what is left here is then added to the
+  // cursors.
   uploader_.TakeCursors(resume.capture_id, resume.cursors);
   queue_.MergeCursors(resume.capture_id, resume.cursors);
 }
@@ -467,6 +492,7 @@ void Agent::OnTriggers(const std::vector<TriggerRule>& rules, uint64_t /*version
 
 absl::Status Agent::ClaimSpool(const std::string& aggregator_id) {
   if (spool_ == nullptr || aggregator_id.empty()) return absl::OkStatus();
+  // An empty spool may change its owner: nothing in it can be lost.
   const std::string known = spool_->aggregator_id();
   if (known == aggregator_id) return absl::OkStatus();
   if (!known.empty() && queue_.chunks() > 0) {
@@ -500,6 +526,7 @@ void Agent::OnSignal(int signal_fd) {
                queue_.chunks());
   health_.Set(kSocketCondition, false, "shutting down");
   clocks_.Flush();
+  // Clock evidence has a deadline of its own, shorter than that of chunks.
   clocks_deadline_ns_ = clock_.MonotonicNs() + kLastEvidenceNs;
   // From here on sources find no room and read no further, so that the queue can only shrink.
   queue_.Close();
@@ -524,10 +551,13 @@ void Agent::Drain(uint64_t deadline_ns) {
   }
   spdlog::info("stopped, {} chunks are not acknowledged, {} of them are in the spool",
                queue_.chunks(), queue_.chunks() - queue_.unkept_chunks());
+  // The order matters: no new order may arrive, then nothing is sent, then the last cursors
+  // describe what was sent.
   control_.Stop();
   uploader_.SetEnabled(false);
   if (spool_ == nullptr) return loop_.Quit();
   spool_->Finish([this] { loop_.Quit(); });
+  // Whichever comes first ends the loop.
   loop_.PostDelayedTask([this] { loop_.Quit(); }, kLastCursorsNs);
 }
 
@@ -542,6 +572,7 @@ void Agent::LookAtUpload() {
 }
 
 void Agent::PublishMetrics() {
+  // Proves to the watchdog that the sequence is not stuck.
   turns_.Turn();
   LookAtUpload();
   metrics_.Publish();
@@ -550,6 +581,7 @@ void Agent::PublishMetrics() {
   // Canaries travel the whole way of the events, so this condition sees a stall at any stage.
   const auto stall = DescribeStall(source_metrics_.canary_watch, clock_.MonotonicNs());
   health_.Set(kDataFlowCondition, !stall, stall.value_or(""));
+  // Before that, OpenSpool sets the condition.
   if (started_ && spool_ != nullptr) {
     health_.Set(kSpoolCondition, spool_->health().ok(), spool_->health().ToString());
   }
@@ -621,6 +653,7 @@ PostPage Agent::MakeTriggerPage(const AgentConfig& config) {
           .body_bytes_max = limits::kTriggerBodyBytesMax,
           .is_for_anybody = config.trigger_posts != TriggerPosts::kThisMachine,
           .take = [this](const PostRequest& request) {
+            // On the HTTP server's thread; triggers_ belongs to the sequence.
             const auto outcome = PostAndWait(loop_, "the agent", kPostPatience, [this, &request] {
               return triggers_.Post(request.name, request.body);
             });

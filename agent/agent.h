@@ -76,7 +76,8 @@ class Agent final : private ControlObserver {
                                                        const AgentInfo& info,
                                                        const Process& process);
   // Stops the HTTP pages, then joins the spool's thread. To be called after Run has returned, as no
-  // component may receive a task while it is being destroyed.
+  // component may receive a task while it is being destroyed. Waits for the task that the spool's
+  // thread is running.
   ~Agent() override;
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
@@ -85,7 +86,8 @@ class Agent final : private ControlObserver {
   // SIGTERM or SIGINT stops reading from the sources and sends what they have given for up to the
   // drain time (--drain-seconds). What is left stays in the spool, or, without a spool, in the
   // buffers of the workers' taps, where the next agent continues. A second signal ends Run at once.
-  // SIGHUP reads the configuration file again and ends nothing.
+  // SIGHUP reads the configuration file again and ends nothing. Blocks, and is called once, on the
+  // thread that called Create.
   void Run(int signal_fd);
 
   // The TCP port of the health address; differs from the configured one if that was 0.
@@ -119,7 +121,7 @@ class Agent final : private ControlObserver {
   // Fails with FAILED_PRECONDITION if the spool holds chunks for an aggregator with another store
   // and --spool-adopt is not given. Otherwise records `aggregator_id` as the owner of the spool.
   absl::Status ClaimSpool(const std::string& aggregator_id);
-  // Handles one signal; see Run.
+  // Handles one signal; see Run. Called when `signal_fd` is readable.
   void OnSignal(int signal_fd);
   // Waits until every chunk is acknowledged or in the spool, at most until `deadline_ns`
   // (monotonic), then stops control, upload and spool, and ends the loop. Polls, as three
@@ -135,14 +137,17 @@ class Agent final : private ControlObserver {
   // sequence.
   PostPage MakeTriggerPage(const AgentConfig& config);
   static DaemonProcess::Options ProcessOptions(const AgentConfig& config, const AgentInfo& info);
+  // The agent applies the drain time; the shared hooks apply the options of the log.
   ConfigReload::Hooks MakeReloadHooks(const Process& process);
   // The tables of the status page, made on the sequence.
   std::vector<StatusTable> StatusTables(const AgentInfo& info);
+  // Applies changed files of the configuration, every two seconds.
   void LookAtConfig();
   // Declares the conditions of /readyz and /healthz before the pages are served, so that a probe
   // that comes early is answered with "not yet" rather than with success.
   void DeclareConditions();
 
+  // --drain-seconds; may change while the agent runs.
   uint64_t drain_ns_;
   const bool spool_adopts_;
 
@@ -156,6 +161,7 @@ class Agent final : private ControlObserver {
   std::thread io_thread_;
   SystemFileSystem files_;
   UnsyncedFileSystem unsynced_files_{files_};
+  // Conditions of /readyz and /healthz, which the HTTP thread reads.
   HealthState health_;
   std::shared_ptr<prometheus::Registry> registry_ = std::make_shared<prometheus::Registry>();
   DaemonProcess process_;

@@ -18,6 +18,7 @@ constexpr uint64_t kBeatsPerPublish = 4;
 }  // namespace
 
 AgentClocks::AgentClocks(const AgentConfig& config, const AgentInfo& info) {
+  // Queued before the thread starts, so that Start is the first task of the sequence.
   loop_.PostTask([this, config, info] { Start(config, info); });
   thread_ = std::thread([this] { loop_.Run(); });
 }
@@ -46,6 +47,7 @@ void AgentClocks::Start(const AgentConfig& config, const AgentInfo& info) {
   stream_ = std::make_unique<StreamProber>(
       MakeGrpcProbeConnector(MakeChannel(config.aggregator, config.security), loop_, host_clocks_),
       host_clocks_, loop_, on_exchange);
+  // The prober chooses between the two transports; see --clock-probes.
   prober_ = std::make_unique<ClockProber>(config.clock_probes, *udp_, *stream_, random_);
   link_ = std::make_unique<EvidenceLink>(
       MakeGrpcEvidenceConnector(MakeChannel(config.aggregator, config.security), info, loop_),
@@ -54,6 +56,7 @@ void AgentClocks::Start(const AgentConfig& config, const AgentInfo& info) {
           .on_access =
               [this](const std::optional<ProbeAccess>& access) { prober_->OnWelcome(access); },
           .on_lost = [this] { prober_->OnLost(); }});
+  // The collector is last, as its hooks call the others.
   collector_ = std::make_unique<ClockCollector>(
       ClockCollector::Deps{loop_, host_clocks_, files_, random_}, ClockPaths{},
       ClockCollector::Hooks{.on_batch = [this](const ClockEvidence& batch) { link_->Put(batch); },
@@ -104,6 +107,7 @@ void AgentClocks::Flush() {
 
 bool AgentClocks::settled() const {
   const MutexLock lock(mutex_);
+  // Not connected: waiting would be in vain, and the backlog is lost with this process.
   return !flushing_ && (stats_.backlog_batches == 0 || !stats_.connected);
 }
 

@@ -33,11 +33,13 @@ class AgentClocks {
   struct Stats {
     ClockCollector::Counters collector;
     UtcSources::Counters utc;
+    // Counters since the start; backlog_ and the two flags are as of the copy.
     uint64_t snapshots_let_go = 0;
     UdpProber::Counters udp;
     uint64_t udp_without_kernel_stamp = 0;
     StreamProber::Counters stream;
     EvidenceLink::Counters link;
+    // Evidence that the aggregator has not acknowledged.
     uint64_t backlog_batches = 0;
     uint64_t backlog_bytes = 0;
     bool connected = false;
@@ -58,10 +60,13 @@ class AgentClocks {
   // Returns true once what was flushed has been received by the aggregator, or no aggregator is
   // connected that could receive it. Any thread.
   bool settled() const;
+  // Returns the latest copy. Any thread.
   Stats stats() const;
 
  private:
+  // Builds the parts and starts to measure, on the clock thread.
   void Start(const AgentConfig& config, const AgentInfo& info);
+  // Copies all counters into stats_, on the clock thread.
   void Publish();
 
   EventLoop loop_;
@@ -69,7 +74,8 @@ class AgentClocks {
   SystemFileSystem files_;
   SystemRandom random_;
 
-  // Made, used and destroyed on loop_'s sequence.
+  // Made, used and destroyed on loop_'s sequence. The two ways to probe, what chooses between them,
+  // the way to the aggregator, and the measurements.
   std::unique_ptr<UdpProber> udp_;
   std::unique_ptr<StreamProber> stream_;
   std::unique_ptr<ClockProber> prober_;

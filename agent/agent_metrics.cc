@@ -7,6 +7,8 @@
 
 #include "lib/trace/loss_table.h"
 
+// Each metric is registered once with a function that reads its value; Publish calls all of them on
+// the agent's sequence. docs/operator/metrics.md is checked against the names here.
 namespace neurontrace {
 namespace {
 
@@ -19,6 +21,7 @@ void DiskRoom::Ask() {
   if (answer_->is_awaited.exchange(true)) return;
   io_.PostTask([directory = directory_, answer = answer_] {
     std::error_code error;
+    // May block for long on a network volume; only the spool's thread waits.
     const auto space = std::filesystem::space(directory, error);
     if (!error) answer->bytes = space.available;
     // bytes is written before is_known, which free_bytes() reads first.
@@ -100,6 +103,7 @@ void DeliveryMetrics::Publish() {
   PublishAckTimes();
   if (turn_++ % kTurnsBetweenLooks == 0) {
     if (watched_.room != nullptr) watched_.room->Ask();
+    // Certificates may be replaced while the agent runs, so their files are read again.
     const SecurityEnds ends = EndsOf(security_);
     certificate_expiry_.Set(ends.certificate);
     authority_expiry_.Set(ends.authority);
@@ -158,6 +162,7 @@ AgentMetrics::AgentMetrics(prometheus::Registry& registry, const std::string& in
       answer_wait_seconds_(MakeOptionalGauge(
           "neurontrace_agent_answer_wait_seconds",
           "Time for which chunks have waited without any acknowledgement from the aggregator")) {
+  // Everything is registered here, so that dashboards find each metric before its first change.
   AddSourceCounters();
   AddHostCounters();
   AddDeliveryMetrics();
@@ -179,7 +184,8 @@ OptionalGauge AgentMetrics::MakeOptionalGauge(const char* name, const char* help
   return {MakeGaugeFamily(registry_, name, help, labels_)};
 }
 
-// A table rather than a call for each: help text and counter stay side by side.
+// A table rather than a call for each: help text and counter stay side by side. The counters are
+// atomics, which any thread may read.
 void AgentMetrics::AddSourceCounters() {
   const struct {
     const char* name;
@@ -274,6 +280,7 @@ void AgentMetrics::AddHostCounters() {
       sources.artifact_looks_cut_short);
 }
 
+// The queue and the uploader outlive this, so the functions may refer to them.
 void AgentMetrics::AddDeliveryMetrics() {
   const DeliveryQueue& queue = watched_.queue;
   const Uploader& uploader = watched_.uploader;
@@ -318,6 +325,7 @@ void AgentMetrics::AddDeliveryMetrics() {
              [&uploader] { return uploader.counters().gone; });
 }
 
+// Metrics of the Control call: connection, captures, orders and reports.
 void AgentMetrics::AddControlMetrics() {
   const ControlSession& control = watched_.control;
   AddGauge("neurontrace_agent_aggregator_connected",
@@ -338,6 +346,7 @@ void AgentMetrics::AddControlMetrics() {
              [&control] { return control.counters().workers_refused; });
 }
 
+// Metrics of the rules that this agent evaluates.
 void AgentMetrics::AddTriggerMetrics() {
   const AgentTriggers& triggers = watched_.triggers;
   AddGauge("neurontrace_agent_trigger_rules", "Rules of triggers that the aggregator sent",
@@ -461,6 +470,7 @@ void AgentMetrics::Publish() {
   // First: the readers that AddClockMetrics made refer to this copy, as the clock thread's own
   // counters must not be read from here.
   clock_stats_ = watched_.clocks.stats();
+  // Fixed metrics first; then those with labels that depend on what runs.
   for (const auto& counter : counters_) RaiseCounter(*counter.metric, counter.read());
   for (const auto& gauge : gauges_) gauge.metric->Set(gauge.read());
   PublishCores();
@@ -479,6 +489,7 @@ void AgentMetrics::PublishHeadroom() {
 
 void AgentMetrics::PublishCanaries() {
   const CanaryWatch& watch = watched_.sources.canary_watch;
+  // The stream that has waited longest bounds how far any of them lags behind.
   const auto oldest = watch.oldest(watched_.clock.MonotonicNs());
   canary_age_seconds_.SetNs(oldest ? std::optional(oldest->age_ns) : std::nullopt);
   canary_round_trip_seconds_.SetNs(watch.round_trip_ns());

@@ -53,6 +53,7 @@ class DiskRoom {
 
  private:
   struct Answer {
+    // A query is on its way; is_known tells whether `bytes` holds an answer.
     std::atomic<bool> is_awaited = false;
     std::atomic<bool> is_known = false;
     std::atomic<uint64_t> bytes = 0;
@@ -71,6 +72,7 @@ class WorkerLoadMetrics {
   // The registry owns the metrics.
   WorkerLoadMetrics(prometheus::Registry& registry, const prometheus::Labels& labels);
 
+  // Replaces all gauges by the given workers'. A worker that is not listed loses its gauges.
   void Publish(const std::map<uint32_t, TapWorker::Load>& loads);
 
  private:
@@ -97,7 +99,8 @@ class DeliveryMetrics {
   DeliveryMetrics(prometheus::Registry& registry, const prometheus::Labels& labels,
                   const Watched& watched, ChannelSecurity security);
 
-  // Once a second. Files of certificates and the disk are read only in every tenth call.
+  // Once a second. Files of certificates and the disk are read only in every tenth call. Called on
+  // the agent's sequence, on which reading those small files may block.
   void Publish();
 
  private:
@@ -109,12 +112,14 @@ class DeliveryMetrics {
   prometheus::Family<prometheus::Counter>& losses_;
   prometheus::Family<prometheus::Counter>& losses_unknown_;
   prometheus::Histogram& acknowledge_seconds_;
+  // The totals at the last call, since a Prometheus histogram takes increments.
   AckTimes published_;
   OptionalGauge disk_free_;
   OptionalGauge certificate_expiry_;
   OptionalGauge authority_expiry_;
   prometheus::Gauge& secret_files_open_;
   const ChannelSecurity security_;
+  // Calls of Publish so far.
   uint32_t turn_ = 0;
 };
 
@@ -139,7 +144,8 @@ class AgentMetrics {
   };
 
   // Registers all metrics, so that each exists with the value 0 from the first scrape on. The
-  // registry owns them; every one has the label `instance_id`.
+  // registry owns them; every one has the label `instance_id`. Used on the agent's sequence; the
+  // registry itself may be scraped by other threads.
   AgentMetrics(prometheus::Registry& registry, const std::string& instance_id,
                const Watched& watched);
 
@@ -148,8 +154,9 @@ class AgentMetrics {
   const prometheus::Labels& labels() const { return labels_; }  // of all of them
 
  private:
-  // Reads one value of a component; called in Publish.
+  // Reads one value of a component; called in Publish. It must not block.
   using Read = std::function<double()>;
+  // A counter's function returns a total that never falls; Publish adds the increase.
   void AddCounter(const char* name, const char* help, Read read);
   void AddGauge(const char* name, const char* help, Read read);
   // Register the metrics of one area each.
@@ -160,6 +167,7 @@ class AgentMetrics {
   void AddSpoolMetrics(const Spool& spool);
   void AddClockMetrics();
   void AddTriggerMetrics();
+  // Publish metrics whose labels are only known while the agent runs.
   void PublishCores();
   void PublishHeadroom();
   void PublishCanaries();
@@ -174,9 +182,11 @@ class AgentMetrics {
     Read read;
   };
 
+  // Outlives this; Agent owns it.
   prometheus::Registry& registry_;
   const prometheus::Labels labels_;
   const Watched watched_;
+  // The readers of clock metrics refer to it.
   AgentClocks::Stats clock_stats_;  // as of the last Publish
   std::vector<Published<prometheus::Counter>> counters_;
   std::vector<Published<prometheus::Gauge>> gauges_;

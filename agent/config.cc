@@ -20,11 +20,15 @@
 #include "lib/wire/effective_options_check.h"
 #include "tap/buffer_format.h"
 
+// Each option of the agent's own is described here and nowhere else: --help and the man page are
+// made from it.
 namespace neurontrace {
 namespace {
 
+// The exit code for wrong options, which the header promises.
 constexpr int kExitUsage = 2;
 constexpr char kProgram[] = "neurontrace-agent";
+// Texts of --help and of the man page.
 constexpr char kAbout[] =
     "The neurontrace agent, one per instance: collects the events that taps record in worker "
     "processes and sends them to the aggregator.";
@@ -39,10 +43,12 @@ constexpr char kFooter[] =
     "running, and an\n"
     "agent that starts with the same spool resumes where this one stopped. SIGHUP reloads "
     "--config.";
+// Well below the 255 bytes of a file name, in which an id may appear.
 constexpr size_t kIdentifierBytesMax = 200;
 // As EnvironmentReader::kNumberMax, so that options and environment variables have one range.
 constexpr int64_t kRankMax = (int64_t{1} << 31) - 1;
 
+// Returns why the path cannot be bound, or nothing. The limit is that of sockaddr_un (unix(7)).
 std::string CheckSocketPath(const std::string& path) {
   if (path.empty() || path.size() >= sizeof(sockaddr_un::sun_path)) {
     return fmt::format("a Unix socket path must have 1 to {} bytes",
@@ -66,6 +72,8 @@ std::string CheckSocketMode(const std::string& text) {
   return "";
 }
 
+// The options of one area each. `app` keeps references to `config`, which therefore must not move
+// before app.parse has returned.
 void AddIdentityOptions(CLI::App& app, AgentConfig& config) {
   app.add_option("--aggregator", config.aggregator, "Address of the aggregator, HOST:PORT")
       ->envname("NEURONTRACE_AGGREGATOR")
@@ -95,6 +103,7 @@ void AddIdentityOptions(CLI::App& app, AgentConfig& config) {
       ->check(CheckIdentifier);
 }
 
+// Options of what is recorded, and of ranks.
 void AddSourceOptions(CLI::App& app, AgentConfig& config) {
   app.add_option(
       "--framework-file", config.framework_files,
@@ -122,6 +131,7 @@ void AddSourceOptions(CLI::App& app, AgentConfig& config) {
                  "worker overrides the pod that the worker reports. Default: not used")
       ->envname("NEURONTRACE_POD_RESOURCES")
       ->check(CheckSocketPath);
+  // CheckWholeNumber refuses a leading 0, which CLI11 may take for octal.
   const CLI::Range rank(int64_t{0}, kRankMax);
   const CLI::Range count(int64_t{1}, kRankMax);
   app.add_option("--worker-start-id", config.ranks.worker_start_id,
@@ -144,6 +154,7 @@ struct SpoolWords {
   std::string output = "text";
 };
 
+// `words` receives options that Parse translates afterwards.
 void AddSpoolOptions(CLI::App& app, AgentConfig& config, SpoolWords& words) {
   const CLI::Range size_range(limits::kSpoolBytesMin, uint64_t{1} << 50);
   app.add_option("--spool", config.spool,
@@ -192,6 +203,7 @@ void AddSpoolOptions(CLI::App& app, AgentConfig& config, SpoolWords& words) {
       ->capture_default_str();
 }
 
+// Returns the values of --clock-probes by their words.
 std::map<std::string, ProbeMode> ProbeModes() {
   return {{"auto", ProbeMode::kAuto},
           {"udp", ProbeMode::kUdp},
@@ -199,6 +211,7 @@ std::map<std::string, ProbeMode> ProbeModes() {
           {"off", ProbeMode::kOff}};
 }
 
+// Options that most daemons have: health pages, logs, and how the agent stops.
 void AddDaemonOptions(CLI::App& app, AgentConfig& config) {
   AddTriggerPostsOption(app, config.trigger_posts);
   app.add_option_function<std::string>(
@@ -245,6 +258,7 @@ AgentConfig Parse(CLI::App& app, int argc, char** argv) {
   AddConfigOptions(app, config.validate_config,
                    "Configuration file, in TOML: aggregator = \"10.0.0.5:9400\"")
       .envname("NEURONTRACE_AGENT_CONFIG");
+  // From here on the options are read, and then checked against each other.
   app.footer(kFooter);
   app.parse(argc, argv);
   if (const absl::Status texts = CheckEffectiveOptions(app, {}); !texts.ok()) {
@@ -262,6 +276,7 @@ AgentConfig Parse(CLI::App& app, int argc, char** argv) {
     // Half, so that one capture that nobody collects leaves room for the next.
     config.spool_capture_bytes = std::max(config.spool_bytes / 2, limits::kSpoolBytesMin);
   }
+  // The words were checked by CLI::IsMember, so each comparison has two outcomes.
   config.spool_drops_oldest = words.when_full == "drop-oldest";
   config.spool_syncs = words.durability == "synced";
   config.spool_check_json = words.output == "json";

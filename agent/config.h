@@ -22,6 +22,7 @@ namespace neurontrace {
 // The configuration of neurontrace-agent, from the command line, the environment and the file of
 // --config. A plain value; docs/operator/configuration.md describes each option. Sizes are in bytes
 // unless the name has a unit.
+// Made by ParseAgentConfig, which has checked every value by itself.
 struct AgentConfig {
   std::string aggregator;  // HOST:PORT
   ChannelSecurity security;
@@ -36,6 +37,7 @@ struct AgentConfig {
   bool samples_host = true;                      // processors and memory, while a capture runs
   bool scans_processes = true;                   // for workers that no tap speaks for
   bool command_arguments = false;                // report workers' whole command lines
+  // --worker-start-id, --workers-per-node and --worker-count.
   ConfiguredRanks ranks;
   std::string health_address = "127.0.0.1:9401";  // HTTP, HOST:PORT; port 0 picks a free one
   std::vector<std::string> health_names;          // by which it may be asked; see HealthServer

@@ -16,6 +16,8 @@
 namespace neurontrace {
 namespace {
 
+// Decodes the part that orders and welcomes share; a welcome adds cursors and `stopping`. Fails
+// with INVALID_ARGUMENT for an invalid id, specification or begin.
 absl::StatusOr<CaptureResume> FromMessage(const v1::StartCaptureOrder& order) {
   CaptureResume resume;
   ASSIGN_OR_RETURN(resume.capture_id, CaptureId::FromBytes(order.capture_id()));
@@ -35,6 +37,7 @@ absl::StatusOr<Welcome> FromMessage(const v1::Welcome& message) {
   RETURN_IF_ERROR(CheckIdentityText("welcome.aggregator_version", message.aggregator_version()));
   welcome.aggregator_id = message.aggregator_id();
   welcome.aggregator_version = message.aggregator_version();
+  // Captures that are not listed are over, so the list must be complete or refused.
   for (const v1::CaptureResume& capture : message.captures()) {
     ASSIGN_OR_RETURN(CaptureResume resume, FromMessage(capture.start()));
     resume.stopping = capture.stopping();
@@ -94,6 +97,7 @@ v1::AgentReport ToMessage(const AgentReport& report) {
 }
 
 absl::Status TellOrder(const v1::AgentOrder& order, ControlStream::Listener& listener) {
+  // The message is a oneof, so at most one branch applies.
   if (order.has_welcome()) {
     ASSIGN_OR_RETURN(const Welcome welcome, FromMessage(order.welcome()));
     listener.OnWelcome(welcome);

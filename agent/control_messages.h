@@ -10,7 +10,7 @@ namespace neurontrace {
 // Conversions between the values of agent/control and the protobuf messages of the Control call
 // (proto/). They are here because agent/control does not depend on protobuf. Pure; any thread.
 //
-// Encodes one report.
+// Encodes one report. Never fails.
 v1::AgentReport ToMessage(const AgentReport& report);
 
 // Checks an order completely, then calls the listener's function for it. Fails with

@@ -35,6 +35,7 @@ class GrpcUploadStream final : public UploadStream {
   }
 
  private:
+  // The aggregator learns from the metadata which agent's streams the call carries.
   static std::unique_ptr<grpc::ClientContext> MakeContext(const std::string& agent_id) {
     auto context = std::make_unique<grpc::ClientContext>();
     context->AddMetadata("neurontrace-agent-id", agent_id);
@@ -68,6 +69,7 @@ class GrpcControlStream final : public ControlStream {
   }
 
  private:
+  // Messages may still arrive between the listener's OnClosed and the destruction.
   void OnOrder(const v1::AgentOrder& order) {
     if (closed_) return;
     const absl::Status status = TellOrder(order, listener_);
@@ -90,6 +92,7 @@ class GrpcEvidenceStream final : public EvidenceStream {
  public:
   using Call = BidiCall<v1::ClockReport, v1::ClockOrder>;
 
+  // The hello is the first message of the call; batches may follow once it is written.
   GrpcEvidenceStream(v1::ClockGateway::Stub& stub, const ClockIdentity& identity,
                      TaskRunner& runner, Events events)
       : events_(std::move(events)),
@@ -178,6 +181,7 @@ class GrpcProbeStream final : public ProbeStream {
                      arrivals_.push_back(raw_ns);
                    }}) {}
 
+  // The sequence comes back with the answer, which tells the prober when it was sent.
   void Send(uint64_t sequence) override {
     auto question = std::make_shared<v1::ClockQuestion>();
     question->set_sequence(sequence);
@@ -185,6 +189,7 @@ class GrpcProbeStream final : public ProbeStream {
   }
 
  private:
+  // On the sequence: combines the answer with the time at which it arrived.
   void OnAnswer(const v1::ClockAnswer& answer) {
     ProbeReply reply{.sequence = answer.sequence(),
                      .reference_receive_ns = answer.reference_receive_ns(),

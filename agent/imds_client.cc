@@ -13,9 +13,12 @@
 
 #include "lib/base/status.h"
 
+// How it works: HTTP/1.0 over a plain socket, on which nothing waits longer than the request's
+// deadline.
 namespace neurontrace {
 namespace {
 
+// Limits of an answer and of its text. Outside EC2 any server may answer.
 constexpr size_t kAnswerBytesMax = 16u << 10;
 constexpr size_t kTextBytesMax = 255;
 
@@ -48,6 +51,8 @@ absl::Status WaitFor(int fd, short events, TimePoint deadline) {
   return absl::OkStatus();
 }
 
+// Connects without blocking longer than the deadline. Fails with UNAVAILABLE, or with
+// INVALID_ARGUMENT if `host` is not an address.
 absl::Status Connect(int fd, const std::string& host, uint16_t port, TimePoint deadline) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -67,6 +72,8 @@ absl::Status Connect(int fd, const std::string& host, uint16_t port, TimePoint d
   return absl::OkStatus();
 }
 
+// Returns all bytes until the server closes the connection, as HTTP/1.0 delimits an answer. Fails
+// with UNAVAILABLE, and with FAILED_PRECONDITION beyond kAnswerBytesMax.
 absl::StatusOr<std::string> ReadToEnd(int fd, TimePoint deadline) {
   std::string answer;
   char part[4096];
@@ -106,6 +113,7 @@ absl::StatusOr<std::string> ImdsText(std::string_view answer) {
 }
 
 absl::StatusOr<std::string> ImdsClient::Get(const std::string& name) {
+  // IMDSv2 answers only requests that present a session token.
   if (token_.empty()) {
     ASSIGN_OR_RETURN(token_,
                      // HTTP/1.0 has neither chunks nor keep-alive: the answer ends where the

@@ -33,6 +33,7 @@ class ImdsClient {
   absl::StatusOr<std::string> Get(const std::string& name);
 
  private:
+  // Sends one request on a connection of its own and returns the text of its answer.
   absl::StatusOr<std::string> Request(const std::string& request);
 
   const Options options_;

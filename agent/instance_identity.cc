@@ -11,6 +11,7 @@
 namespace neurontrace {
 namespace {
 
+// Returns the file's first line without its end; empty if the file cannot be read.
 std::string FirstLineOf(const std::string& path) {
   std::ifstream file(path);
   std::string line;
@@ -26,8 +27,12 @@ uint64_t Fingerprint(std::string_view text) {
   return hash;
 }
 
+// Sets the id, its source and, from EC2, the instance type. Tries each source in turn and never
+// fails.
 void FindInstanceId(const AgentConfig& config, const IdentityPlaces& places, AgentInfo& info) {
   if (!config.instance_id.empty()) {
+    // The configuration does not record where a value came from, so it is compared with the
+    // variable.
     const char* const environment = std::getenv("NEURONTRACE_INSTANCE_ID");
     info.instance_id = config.instance_id;
     info.instance_id_source =
@@ -59,6 +64,7 @@ AgentInfo ResolveIdentity(const AgentConfig& config, const IdentityPlaces& place
   info.boot_id = FirstLineOf(places.boot_id_file);
   FindInstanceId(config, places, info);
   info.agent_id = config.agent_id;
+  // The id must survive restarts, as the spool's segments and the aggregator's cursors carry it.
   if (info.agent_id.empty()) {
     const std::string machine = FirstLineOf(places.machine_id_file) + "\n" + config.socket;
     info.agent_id = fmt::format("{}-{:08x}", info.instance_id, Fingerprint(machine) >> 32);

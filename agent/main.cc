@@ -33,8 +33,12 @@ std::optional<int> RunCheckSpool(const AgentConfig& config) {
   return report->sound() ? 0 : 1;
 }
 
+// Runs one agent until it is told to stop. Returns the exit code; fails with the errors of
+// Agent::Create.
 absl::StatusOr<int> Work(const neurontrace::RunningDaemon<AgentConfig>& daemon) {
   const AgentConfig& config = daemon.config;
+  // Signals are read from a descriptor on the agent's sequence, so no handler interrupts it.
+  // DaemonMain has blocked them.
   const neurontrace::UniqueFd signals(signalfd(-1, &daemon.signals, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals.valid()) return neurontrace::Internal("cannot watch for signals");
   const neurontrace::AgentInfo info = neurontrace::ResolveIdentity(config, {});
@@ -51,6 +55,7 @@ absl::StatusOr<int> Work(const neurontrace::RunningDaemon<AgentConfig>& daemon) 
 
 }  // namespace
 
+// DaemonMain has what all daemons share: options, the log, signals and exit codes.
 int main(int argc, char** argv) {
   return neurontrace::DaemonMain<AgentConfig>({.name = "neurontrace-agent",
                                                .log_name = "agent",

@@ -12,10 +12,11 @@
 namespace neurontrace {
 namespace {
 
+// Of the keys of references and notes: kind, capture id, and a hash that makes all keys equally
+// long.
 constexpr size_t kPlaceKeyBytes = 1 + CaptureId::kBytes + kSha256Bytes;
 
-// Checks a key and the common fields. Computing the key again from the fields shows a value that
-// damage has moved under another key.
+// Returns the key of an entry of this kind, which depends on its capture, agent, place and root.
 template <typename Entry>
 std::string PlaceKey(char kind, const Entry& entry) {
   constexpr std::string_view kBetween("\0", 1);
@@ -30,7 +31,7 @@ std::string PlaceKey(char kind, const Entry& entry) {
   return kind + std::string(entry.capture_id.bytes()) + sha.Finish();
 }
 
-// What both have.
+// Makes the message with the fields that references and notes have in common.
 template <typename Entry>
 v1::StoredArtifact ToStored(const Entry& entry) {
   v1::StoredArtifact message;
@@ -43,6 +44,8 @@ v1::StoredArtifact ToStored(const Entry& entry) {
   return message;
 }
 
+// Checks a key and the common fields. Computing the key again from the fields shows a value that
+// damage has moved under another key. Fails with INVALID_ARGUMENT.
 template <typename Entry>
 absl::StatusOr<Entry> Restored(std::string_view key, char kind, const v1::StoredArtifact& message) {
   if (key.size() != kPlaceKeyBytes || key.front() != kind) {
@@ -62,6 +65,7 @@ absl::StatusOr<Entry> Restored(std::string_view key, char kind, const v1::Stored
 
 }  // namespace
 
+// The kind is first, so one scan finds all entries of a kind, and one of a kind and capture.
 std::string ReferencePrefix(const CaptureId& capture) {
   return kReferenceKey + std::string(capture.bytes());
 }
@@ -93,6 +97,8 @@ std::string EncodeReference(const ArtifactReference& reference) {
   return EncodeStored(std::move(message));
 }
 
+// The hash of the content is checked for its length only: whether the content exists is for
+// ArtifactStore to find out.
 absl::StatusOr<ArtifactReference> DecodeReference(std::string_view key, std::string_view value) {
   return DecodeStored<v1::StoredArtifact>(
       "a reference to an artifact", value,
@@ -116,6 +122,7 @@ absl::StatusOr<ArtifactForgone> DecodeForgone(std::string_view key, std::string_
       "a note about an artifact", value,
       [&](v1::StoredArtifact& message) -> absl::StatusOr<ArtifactForgone> {
         ASSIGN_OR_RETURN(auto forgone, Restored<ArtifactForgone>(key, kForgoneKey, message));
+        // The limit protects readers of a store that somebody else has written.
         forgone.reason = CleanText(message.reason(), limits::kArtifactReasonBytesMax);
         return forgone;
       });

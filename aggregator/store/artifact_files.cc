@@ -41,6 +41,7 @@ std::optional<std::string> BytesOfHex(std::string_view hex) {
   return bytes;
 }
 
+// Converts an error of the disk. All errors of this file name the same activity.
 absl::Status DiskStatus(const rocksdb::Status& status) {
   return FromRocksDb(status, kDoingArtifacts);
 }
@@ -52,6 +53,8 @@ ArtifactFiles::ArtifactFiles(std::string directory, rocksdb::Env& env)
 
 ArtifactFiles::~ArtifactFiles() = default;
 
+// Two characters of the hash name a folder, so no directory gets more than a small part of all
+// contents.
 std::string ArtifactFiles::PlaceOf(std::string_view sha256) const {
   const std::string hex = HexOf(sha256);
   return directory_ + "/" + hex.substr(0, 2) + "/" + hex;
@@ -71,6 +74,8 @@ absl::Status ArtifactFiles::SyncDirectory(const std::string& path) const {
   return DiskStatus(directory->Fsync());
 }
 
+// Sizes are taken from the files, so a changed or truncated file still counts with what it
+// occupies.
 absl::Status ArtifactFiles::Open() {
   const MutexLock lock(mutex_);
   if (!env_.FileExists(directory_).ok()) return absl::OkStatus();
@@ -92,6 +97,8 @@ absl::Status ArtifactFiles::Open() {
       RETURN_IF_ERROR(DiskStatus(env_.GetFileSize(file, &size)));
       bytes_ += size;
       if (is_partial) {
+        // Counted from now on, not from its last write, so agents get an hour to continue after a
+        // restart.
         partials_[*sha256] = {.bytes = size, .used_us = env_.NowMicros()};
       } else {
         contents_[*sha256] = size;
@@ -111,6 +118,8 @@ bool ArtifactFiles::Has(const std::string& sha256) const {
   return contents_.contains(sha256);
 }
 
+// The size on the disk counts, not the reserved one: an upload may be running, and its bytes may be
+// in buffers.
 uint64_t ArtifactFiles::Received(const std::string& sha256) const {
   const MutexLock lock(mutex_);
   uint64_t size = 0;
@@ -135,6 +144,7 @@ size_t ArtifactFiles::size() const {
   return contents_.size();
 }
 
+// Does nothing for an unknown hash.
 void ArtifactFiles::Forget(const std::string& sha256) {
   const auto partial = partials_.find(sha256);
   if (partial == partials_.end()) return;
@@ -192,6 +202,7 @@ absl::Status ArtifactFiles::Reserve(const std::string& sha256, uint64_t bytes) {
   return absl::OkStatus();
 }
 
+// Directories are made first, because Reserve asks for the free space of one.
 absl::StatusOr<std::unique_ptr<ArtifactFiles::Upload>> ArtifactFiles::Receive(
     const std::string& sha256, uint64_t bytes) {
   RETURN_IF_ERROR(MakeDirectory(directory_));
@@ -202,6 +213,8 @@ absl::StatusOr<std::unique_ptr<ArtifactFiles::Upload>> ArtifactFiles::Receive(
   return upload;
 }
 
+// Hashing what is there costs one pass over the file. The alternative, storing the state of the
+// hash, would be one more thing that can be torn by a crash.
 absl::Status ArtifactFiles::TakeUp(Upload& upload) const {
   const std::string path = PartialOf(upload.sha256_);
   // A partial file larger than the content belongs to a wrong size and is written from the start.
@@ -221,6 +234,7 @@ absl::Status ArtifactFiles::TakeUp(Upload& upload) const {
   return DiskStatus(env_.NewWritableFile(path, &upload.file_, {}));
 }
 
+// A file that is missing already counts as removed.
 absl::Status ArtifactFiles::Remove(const std::string& sha256) {
   const MutexLock lock(mutex_);
   const auto content = contents_.find(sha256);
@@ -233,6 +247,8 @@ absl::Status ArtifactFiles::Remove(const std::string& sha256) {
   return absl::OkStatus();
 }
 
+// Does not hold the lock while reading: a content that is removed meanwhile stays readable through
+// the open file.
 absl::StatusOr<std::string> ArtifactFiles::Read(const std::string& sha256, uint64_t offset,
                                                 size_t bytes_max) const {
   if (!Has(sha256)) return NotFound("no artifact {}", HexOf(sha256));
@@ -266,6 +282,7 @@ ArtifactFiles::Upload::~Upload() {
   partial->second = {.bytes = offset_, .used_us = files_.env_.NowMicros(), .receiving = false};
 }
 
+// The hash is updated only after the bytes were written, so both stay at the same offset.
 absl::Status ArtifactFiles::Upload::Append(std::string_view bytes) {
   assert(file_ != nullptr && offset_ <= bytes_);
   if (bytes.size() > bytes_ - offset_) {

@@ -20,6 +20,8 @@ ArtifactStore::ArtifactStore(Database& database, std::string directory)
 
 ArtifactStore::~ArtifactStore() = default;
 
+// Compares files, references and owners in one pass each. Afterwards every reference has its
+// content and its owner entry, and every content and owner entry has a reference.
 absl::Status ArtifactStore::Open() {
   RETURN_IF_ERROR(files_.Open());
   const MutexLock lock(mutex_);
@@ -91,9 +93,11 @@ absl::Status ArtifactStore::Open() {
   return absl::OkStatus();
 }
 
+// The lock makes the checks and the write one step, so that no content is deleted between them.
 absl::StatusOr<ArtifactStore::Outcome> ArtifactStore::Refer(const ArtifactReference& reference) {
   const MutexLock lock(mutex_);
   if (!files_.Has(reference.sha256)) return Outcome::kMissing;
+  // A reference to a deleted capture would never be deleted again.
   const auto record = database_.Get(Family::kCaptures, keys::Capture(reference.capture_id));
   if (absl::IsNotFound(record.status())) return Outcome::kUnknownCapture;
   RETURN_IF_ERROR(record.status());
@@ -113,6 +117,7 @@ absl::StatusOr<ArtifactStore::Outcome> ArtifactStore::Refer(const ArtifactRefere
   std::vector<std::string> replaced;
   if (known.ok()) {
     const auto before = DecodeReference(key, *known);
+    // The file at this place has changed. Its older content goes if nothing else refers to it.
     if (before.ok() && before->sha256 != reference.sha256) {
       batch.Delete(family, OwnerKey(before->sha256, key));
       replaced.push_back(before->sha256);
@@ -123,6 +128,7 @@ absl::StatusOr<ArtifactStore::Outcome> ArtifactStore::Refer(const ArtifactRefere
   batch.Put(family, OwnerKey(reference.sha256, key), rocksdb::Slice());
   RETURN_IF_ERROR(database_.Write(batch, true, "keeping a reference to an artifact"));
   if (!known.ok()) ++counts.references;
+  // The counts follow the write, so a failed write leaves them right.
   if (was_forgone) --counts.forgone;
   // After the write: a crash in between leaves a content without a reference, which Open removes.
   RETURN_IF_ERROR(RemoveUnreferred(replaced));
@@ -195,6 +201,7 @@ absl::StatusOr<ArtifactStore::Totals> ArtifactStore::Sum(const CaptureId& captur
   return totals;
 }
 
+// Takes time proportional to the number of references to each content.
 absl::Status ArtifactStore::RemoveUnreferred(const std::vector<std::string>& contents) {
   for (const std::string& sha256 : contents) {
     bool is_referred = false;
@@ -213,6 +220,7 @@ absl::Status ArtifactStore::DeleteCapture(const CaptureId& capture) {
   return DeleteLocked(capture);
 }
 
+// A reference that cannot be decoded is deleted without its owner entry; Open drops that.
 absl::Status ArtifactStore::DeleteLocked(const CaptureId& capture) {
   rocksdb::WriteBatch batch;
   auto* const family = database_.family(Family::kArtifacts);

@@ -18,9 +18,8 @@ namespace {
 // Layout of RocksDB's blob files (db/blob/blob_log_format.h). All numbers are little endian.
 //
 // Header: magic u32, version u32, column family u32, flags u8, compression u8, expiration 2 x u64.
-// Record: key length u64, value length u64, expiration u64, CRC-32C of these u32, CRC-32C of key
-// and
-//         value u32, key, value.
+// Record: key length u64, value length u64, expiration u64, CRC-32C of these u32,
+//         CRC-32C of key and value u32, key, value.
 // Footer: magic u32, blob count u64, expiration 2 x u64, CRC-32C u32.
 // Checksums are masked, see rocksdb_bytes.h.
 constexpr size_t kFileHeaderBytes = 30;

@@ -18,6 +18,7 @@
 
 namespace neurontrace {
 
+// Releases the snapshot of RocksDB at its end.
 class StoreSnapshot {
  public:
   explicit StoreSnapshot(rocksdb::DB& db) : db_(db), snapshot_(db.GetSnapshot()) {}
@@ -33,6 +34,7 @@ class StoreSnapshot {
 
 namespace {
 
+// Without a snapshot each read sees the state at its own time.
 rocksdb::ReadOptions OptionsFor(const std::shared_ptr<const StoreSnapshot>& snapshot) {
   rocksdb::ReadOptions options;
   if (snapshot != nullptr) options.snapshot = snapshot->get();
@@ -57,6 +59,7 @@ std::vector<RankEvidence> NewestResolution(const std::vector<RankEvidence>& inve
 
 }  // namespace
 
+// Keeps the block of RocksDB's cache in memory that the views point into.
 struct StoredChunk::Pinned {
   rocksdb::PinnableSlice value;
 };
@@ -108,6 +111,7 @@ void ChunkIndexIterator::Next() {
   Take();
 }
 
+// Leaves `entry_` unchanged at the end and after an error.
 void ChunkIndexIterator::Take() {
   if (!position_->it->status().ok()) {
     status_ = FromRocksDb(position_->it->status(), "reading the chunk index");
@@ -164,6 +168,8 @@ absl::Status StreamReader::ReadChunk(uint64_t sequence, StoredChunk& out) const 
                     stream_, sequence, std::string(result.message()));
 }
 
+// A chunk that another reader has removed meanwhile is in the losses already, and a remark would
+// count it twice.
 absl::StatusOr<bool> StreamReader::NoteUnreadable(uint64_t sequence, uint64_t count,
                                                   std::string what) const {
   const auto chunk = database_->Get(Family::kChunks, keys::Chunk(capture_, stream_, sequence));
@@ -180,12 +186,14 @@ absl::StatusOr<bool> StreamReader::NoteUnreadable(uint64_t sequence, uint64_t co
   return true;
 }
 
+// The snapshot is shared by all copies and readers made from it, and released with the last.
 CaptureReader CaptureReader::Snapshot() const {
   CaptureReader of_now = *this;
   of_now.snapshot_ = std::make_shared<const StoreSnapshot>(database_->db());
   return of_now;
 }
 
+// Fails with DATA_LOSS if a record cannot be decoded, since sums without it would be wrong.
 absl::StatusOr<std::vector<StreamRecord>> CaptureReader::StoredRecords() const {
   std::vector<StreamRecord> records;
   RETURN_IF_ERROR(database_->ForEach(

@@ -4,12 +4,15 @@
 namespace neurontrace {
 namespace {
 
+// Writes `value` and returns the position behind it.
 template <typename T>
 char* PutLittleEndian(T value, char* to) {
   for (size_t i = 0; i < sizeof(T); ++i) *to++ = static_cast<char>((value >> (8 * i)) & 0xff);
   return to;
 }
 
+// Removes a number from the front. Requires enough bytes, which Decode checks once at its
+// beginning.
 template <typename T>
 T TakeLittleEndian(std::string_view& from) {
   T value = 0;

@@ -9,10 +9,11 @@ namespace neurontrace {
 namespace {
 
 // Each of the three fields of a stop has at least one byte. Bounds the memory of a damaged count.
-constexpr size_t kStopBytesMin = 3;  // each field having one at least
+constexpr size_t kStopBytesMin = 3;
 
 }  // namespace
 
+// The same chunk always has the same value, which StreamCheck relies on.
 std::string EncodeChunkIndexValue(const ChunkHeader& header, uint64_t bytes,
                                   const ForeignStops& stops) {
   StoredBytesWriter out(kChunkIndexVersion);
@@ -37,6 +38,7 @@ std::string EncodeChunkIndexValue(const ChunkHeader& header, uint64_t bytes,
   return out.Take();
 }
 
+// Most readers need no stops, so those come last and are decoded only on request.
 absl::Status DecodeChunkIndexValue(std::string_view value, ChunkIndexEntry& entry,
                                    ForeignStops* stops) {
   StoredBytesReader in(value);
@@ -50,6 +52,8 @@ absl::Status DecodeChunkIndexValue(std::string_view value, ChunkIndexEntry& entr
     return in.ok() ? absl::OkStatus() : DataLoss("chunk index: a value of {} bytes", value.size());
   }
   stops->has_all_types = in.Bool();
+  // The vectors keep the memory of the earlier entry. Count bounds both sizes by the bytes that are
+  // left.
   stops->event_types.resize(in.Count());
   for (std::string& type : stops->event_types) type.assign(in.View());
   stops->entries.resize(in.Count(kStopBytesMin));

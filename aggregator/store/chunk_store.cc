@@ -60,6 +60,7 @@ class ChunkStore::Batch {
     batch_.Clear();
   }
 
+  // Decides about one chunk and stages it. `live` is the record in memory, which stays unchanged.
   PutResult Add(const ReceivedChunk& chunk, StreamRecord& live) {
     StreamRecord& record = StagedCopy(live, chunk.header.capture_id);
     PutResult result{.next_sequence = record.next_sequence};
@@ -91,6 +92,7 @@ class ChunkStore::Batch {
   // Writes everything. On success the live records become the staged ones, `sizes` has the new
   // sizes, and `lost` the losses that were added.
   absl::Status Commit(Durability durability, CaptureSizes& sizes, LossTable& lost) {
+    // Records go into the same batch as their chunks, so both agree after any crash.
     for (const Staged& staged : staged_) {
       assert(staged.record.number == staged.live->number);
       assert(staged.record.next_sequence >= staged.live->next_sequence);
@@ -111,6 +113,7 @@ class ChunkStore::Batch {
   }
 
  private:
+  // A record as it will be, with the one that it replaces.
   struct Staged {
     StreamRecord* live;
     CaptureId capture;
@@ -137,6 +140,7 @@ class ChunkStore::Batch {
     return stored && stored->crc32c != chunk.crc32c;
   }
 
+  // Adds the chunk and its index entry to the batch.
   void PutChunk(const ReceivedChunk& chunk, uint32_t stream) {
     const ChunkHeader& header = chunk.header;
     const auto frame = ChunkFrame{.crc32c = chunk.crc32c,
@@ -181,6 +185,7 @@ absl::StatusOr<bool> ChunkStore::HasCaptureEnded(const CaptureId& capture) const
   return HasEnded(record.state);
 }
 
+// Streams are loaded as a whole, because the next chunk may belong to any of them.
 absl::StatusOr<ChunkStore::CaptureStreams*> ChunkStore::Load(const CaptureId& capture) {
   if (const auto it = captures_.find(capture); it != captures_.end()) return it->second.get();
   const auto known = database_.Get(Family::kCaptures, keys::Capture(capture));
@@ -203,6 +208,7 @@ absl::StatusOr<ChunkStore::CaptureStreams*> ChunkStore::Load(const CaptureId& ca
   return captures_.emplace(capture, std::move(streams)).first->second.get();
 }
 
+// The lock is held during the sync: cursors may only move in the order of the writes.
 absl::StatusOr<std::vector<PutResult>> ChunkStore::PutBatch(std::span<const ReceivedChunk> chunks) {
   const MutexLock lock(mutex_);
   std::vector<PutResult> results;
@@ -214,6 +220,8 @@ absl::StatusOr<std::vector<PutResult>> ChunkStore::PutBatch(std::span<const Rece
       results.push_back({.outcome = PutOutcome::kUnknownCapture});
       continue;
     }
+    // A new stream gets its record in memory here. If the write fails, the record stays with
+    // nothing in it, and the next attempt uses it.
     StreamRecord* const live = streams->FindOrMake(chunk.header.stream);
     results.push_back(live == nullptr ? PutResult{.outcome = PutOutcome::kTooManyStreams}
                                       : batch.Add(chunk, *live));
@@ -257,6 +265,8 @@ absl::StatusOr<std::vector<StreamCursor>> ChunkStore::Cursors(const CaptureId& c
   return cursors;
 }
 
+// Asks the disk once more under the lock, because another reader may have removed the chunk, or the
+// error may have passed.
 absl::Status ChunkStore::BookDamaged(const CaptureId& capture, uint32_t stream, uint64_t sequence) {
   const MutexLock lock(mutex_);
   ASSIGN_OR_RETURN(const bool is_damaged, IsDamaged(database_, capture, stream, sequence));
@@ -279,6 +289,7 @@ absl::Status ChunkStore::BookDamaged(const CaptureId& capture, uint32_t stream, 
   return status;
 }
 
+// Writes only if the remark is news, as a reader meets the same damage in every pass.
 absl::Status ChunkStore::NoteFound(const FoundDamage& found, uint64_t count) {
   const Remark remark{.kind = found.kind, .count = count, .details = {found.what}};
   absl::Status status;
@@ -332,6 +343,7 @@ std::vector<Remark> ChunkStore::FoundSince(const CaptureId& capture, uint32_t st
   return known == found_.end() ? std::vector<Remark>() : known->second;
 }
 
+// Reads the whole stream. Called only for streams in which a check has found something.
 absl::StatusOr<std::set<std::optional<uint64_t>>> ChunkStore::FaultsNow(
     const CaptureId& capture, uint32_t stream, const ExamineChunk& examine) const {
   std::set<std::optional<uint64_t>> faults;
@@ -346,6 +358,8 @@ absl::StatusOr<std::set<std::optional<uint64_t>>> ChunkStore::FaultsNow(
   return faults;
 }
 
+// Each place is handled on its own, so an error leaves the file as it is, and the next start begins
+// with it again.
 absl::StatusOr<size_t> ChunkStore::TakeFoundDamage(const ExamineChunk& examine) {
   ASSIGN_OR_RETURN(const std::vector<FoundDamage> all,
                    ReadFoundDamage(database_.path(), database_.env()));
@@ -380,6 +394,7 @@ absl::StatusOr<size_t> ChunkStore::TakeFoundDamage(const ExamineChunk& examine) 
   return moved;
 }
 
+// The lock is held for the whole step, as chunks that arrive change the same record.
 absl::StatusOr<Trimmed> ChunkStore::Trim(const CaptureId& capture, uint32_t stream,
                                          const TrimRequest& request) {
   const MutexLock lock(mutex_);
@@ -404,6 +419,7 @@ absl::StatusOr<Trimmed> ChunkStore::Trim(const CaptureId& capture, uint32_t stre
   return trimmed;
 }
 
+// Usually answered from memory. Only the first question about a capture takes the lock of writers.
 absl::StatusOr<uint64_t> ChunkStore::BytesOf(const CaptureId& capture) {
   if (const auto known = sizes_.Find(capture)) return *known;
   const MutexLock lock(mutex_);
@@ -448,6 +464,7 @@ absl::StatusOr<ChunkStore::Deleted> ChunkStore::DeleteCapture(const CaptureId& c
   return deleted;
 }
 
+// Only streams are searched: they are deleted last, so an unfinished deletion has left some.
 absl::Status ChunkStore::FinishDeletions() {
   std::vector<CaptureId> orphans;
   {

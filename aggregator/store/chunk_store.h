@@ -60,8 +60,6 @@ class CaptureSizes {
   }
 
  private:
-  // Serializes writes. Locked before losses_mutex_ and the mutex of sizes_, never with
-  // found_mutex_.
   mutable Mutex mutex_;
   absl::flat_hash_map<CaptureId, uint64_t> bytes_ NT_GUARDED_BY(mutex_);
 };
@@ -77,7 +75,7 @@ struct ReceivedChunk {
   ForeignStops foreign_stops;
   // Why the chunks between the stream's cursor and this one will never come; nullopt: none are
   // missing.
-  std::optional<PrecedingGap> gone_before;  // the chunks between cursor and this one will not come
+  std::optional<PrecedingGap> gone_before;
 
   size_t bytes() const { return header_bytes.size() + columns.size(); }
 };

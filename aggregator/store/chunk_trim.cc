@@ -44,6 +44,7 @@ class Trim {
   const Trimmed& trimmed() const { return trimmed_; }
   bool is_empty() const { return end_ == record_.first_sequence; }
 
+  // Fails with the error of reading the index, which is needed for the new first timestamp.
   // Returns the record without the selected chunks. Their events become a loss by expiry, so the
   // account of the stream still adds up.
   absl::StatusOr<StreamRecord> Rest() const {
@@ -66,6 +67,7 @@ class Trim {
     return rest;
   }
 
+  // Adds the deletions of the chunks and of their index entries to the batch.
   void Write(rocksdb::WriteBatch& batch) {
     for (const uint64_t sequence : sequences_) {
       batch.Delete(database_.family(Family::kChunks), Key(sequence));
@@ -81,6 +83,7 @@ class Trim {
   std::string Key(uint64_t sequence) const {
     return keys::Chunk(capture_, record_.number, sequence);
   }
+  // Bounds the time for which writers wait.
   bool IsEnough() const {
     return trimmed_.bytes >= request_.bytes_max || sequences_.size() >= request_.chunks_max;
   }
@@ -102,6 +105,8 @@ class Trim {
       newer_sequence = std::min(newer_sequence, entry.sequence);
       return ++ahead < limits::kTrimLookahead && !old.empty();
     }));
+    // The entries are sorted by time. A run needs them by sequence, and may not pass one that
+    // stays.
     std::ranges::sort(old, {}, &ChunkIndexEntry::sequence);
     for (const ChunkIndexEntry& entry : old) {
       if (entry.sequence > newer_sequence || IsEnough()) break;
@@ -109,10 +114,13 @@ class Trim {
       if (!is_free) break;
       Take(entry);
     }
+    // More may follow if this step was ended by its size and not by what was requested.
     trimmed_.may_go_on = IsEnough() && trimmed_.bytes < request_.bytes_max;
     return absl::OkStatus();
   }
 
+  // Calls `visit` for each entry in the order of timestamps until it returns false. Fails with
+  // DATA_LOSS for an entry that cannot be decoded.
   template <typename Visit>
   absl::Status ForEachEntry(Visit visit) const {
     const std::string prefix = keys::Stream(capture_, record_.number);
@@ -239,6 +247,7 @@ class Trim {
     return true;
   }
 
+  // Adds a chunk with events to the run.
   void Take(const ChunkIndexEntry& entry) {
     if (trimmed_.events == 0 || entry.first_timestamp_ns < first_ns_) {
       first_ns_ = entry.first_timestamp_ns;
@@ -293,6 +302,8 @@ void Trimmed::Add(const Trimmed& more) {
   may_go_on = more.may_go_on;
 }
 
+// Works on copies and changes `record` after each write, so a failed write leaves it as it is
+// stored.
 absl::StatusOr<Trimmed> TrimStream(Database& database, const CaptureId& capture,
                                    const TrimRequest& request, StreamRecord& record) {
   Trim trim(database, capture, request, record);

@@ -38,6 +38,8 @@ bool PassDamaged(const Database& database, const CaptureId& capture, uint32_t st
 
 }  // namespace
 
+// Alternates between a fast iterator and single look-ups past each damaged chunk. Without damage
+// the cost is that of one scan.
 absl::Status WalkChunks(const Database& database, const CaptureId& capture, uint32_t stream,
                         uint64_t sequence_end, const ChunkVisitor& visitor) {
   const std::string prefix = keys::Stream(capture, stream);
@@ -64,6 +66,7 @@ absl::Status WalkChunks(const Database& database, const CaptureId& capture, uint
     }
     const absl::Status status = FromRocksDb(it->status(), "reading chunks");
     if (status.ok()) return status;
+    // The iterator has failed at or after `next`; the walk continues behind the chunk that failed.
     if (!PassDamaged(database, capture, stream, sequence_end, visitor, at)) return status;
   }
 }

@@ -27,6 +27,8 @@ constexpr char kWritesLost[] =
     "damage of the disk took a part of the store's log: evidence of clocks may be missing, and "
     "times may be less exact";
 
+// The times in which evidence matters for this capture. Without an end everything after the start
+// does.
 RealtimeWindow WindowOf(const CaptureRecord& record) {
   const uint64_t begin_ns =
       record.started_realtime_ns == 0 ? record.id.CreatedRealtimeNs() : record.started_realtime_ns;
@@ -35,10 +37,12 @@ RealtimeWindow WindowOf(const CaptureRecord& record) {
           end_ns == 0 ? UINT64_MAX : AddSaturating(end_ns, kMarginNs)};
 }
 
+// Both ends belong to a window.
 bool Overlap(const RealtimeWindow& a, const RealtimeWindow& b) {
   return a.begin_ns <= b.end_ns && b.begin_ns <= a.end_ns;
 }
 
+// Writes at most one remark for each host, or one warning for the capture.
 // Compares the damage with one capture and writes what concerns it.
 class CaptureClockDamage {
  public:
@@ -85,6 +89,7 @@ class CaptureClockDamage {
   }
 
  private:
+  // Returns whether evidence of the host that this capture needs is lost, or may be.
   absl::StatusOr<bool> Lacks(const HostBoot& host) const {
     for (const ClockDamage::Evidence& lost : damage_.lost) {
       // Every host is aligned to the reference clock, so lost evidence of that clock's keeper
@@ -107,12 +112,15 @@ class CaptureClockDamage {
 
 }  // namespace
 
+// Keys sort by host and time. Between two keys of one host nothing but evidence of that host can
+// have been.
 ClockDamage::Evidence LostBetween(std::string_view before, std::string_view after) {
   const auto host = HostOfEvidenceKey(before);
   if (!host || host != HostOfEvidenceKey(after)) return {};
   return {host, {MeasuredOfEvidenceKey(before), MeasuredOfEvidenceKey(after)}};
 }
 
+// Captures are read first, because records are written during the second loop.
 absl::Status RememberClockDamage(Database& database, const ClockDamage& damage,
                                  const AreClocksFinal& are_final, std::vector<std::string>& notes) {
   if (!damage.any()) return absl::OkStatus();

@@ -12,10 +12,13 @@
 namespace neurontrace {
 namespace {
 
+// Appends the lowest `bytes` bytes of `value`, the most significant first, so that keys sort by
+// number.
 void AppendBigEndian(std::string& out, uint64_t value, int bytes) {
   for (int i = bytes - 1; i >= 0; --i) out.push_back(static_cast<char>(value >> (8 * i)));
 }
 
+// Reads at most eight bytes; longer input would lose its beginning.
 uint64_t ReadBigEndian(std::string_view bytes) {
   uint64_t value = 0;
   for (const char byte : bytes) value = (value << 8) | static_cast<uint8_t>(byte);
@@ -51,6 +54,7 @@ std::string EvidenceKey(const ClockEvidenceBatch& batch) {
   return key;
 }
 
+// Checks the form of the whole key: two strings, then exactly the time and the checksum.
 std::optional<HostBoot> HostOfEvidenceKey(std::string_view key) {
   auto instance_id = TakeString(key);
   auto boot_id = instance_id ? TakeString(key) : std::nullopt;
@@ -92,6 +96,7 @@ absl::StatusOr<ReferenceEpoch> DecodeEpoch(std::string_view value) {
       });
 }
 
+// The number is in the key, too, and survives damage of the value.
 std::optional<std::string> SalvageEpoch(std::string_view key, std::string_view value) {
   if (key.size() != kEpochKeyPrefix.size() + 4) return std::nullopt;
   if (DecodeEpoch(value).ok()) return std::string(value);

@@ -65,6 +65,7 @@ void Append(std::vector<Entry>& to, const std::vector<Entry>& from) {
 
 }  // namespace
 
+// The checksum in the key makes a repeated batch replace itself.
 absl::Status ClockEvidenceStore::Put(const std::vector<ClockEvidenceBatch>& batches) {
   rocksdb::WriteBatch writes;
   for (const ClockEvidenceBatch& batch : batches) {
@@ -87,6 +88,7 @@ absl::StatusOr<ClockEvidenceStore::Extent> ClockEvidenceStore::ExtentOf(
   return extent;
 }
 
+// Sorting at the end removes what overlapping batches repeat; they are stored as they came.
 absl::StatusOr<ClockEvidence> ClockEvidenceStore::Read(const HostBoot& host,
                                                        const RealtimeWindow& window) const {
   ClockEvidence evidence;
@@ -123,6 +125,7 @@ absl::StatusOr<uint64_t> ClockEvidenceStore::LastMeasuredNs(const HostBoot& host
   return MeasuredOfEvidenceKey(ToView(it->key()));
 }
 
+// Skips from host to host, as each may have many batches.
 absl::StatusOr<std::vector<HostBoot>> ClockEvidenceStore::Hosts() const {
   std::vector<HostBoot> hosts;
   const std::unique_ptr<rocksdb::Iterator> it(
@@ -149,6 +152,7 @@ absl::StatusOr<ClockEvidenceStore::Pruned> ClockEvidenceStore::Prune(
   return pruned;
 }
 
+// Keys and windows are both sorted by time, so one pass over each suffices.
 absl::Status ClockEvidenceStore::PruneHost(const HostBoot& host, uint64_t before_ns,
                                            const std::vector<RealtimeWindow>& keep,
                                            Pruned& pruned) {
@@ -193,6 +197,8 @@ absl::StatusOr<std::vector<ReferenceEpoch>> ClockEvidenceStore::Epochs() const {
   return epochs;
 }
 
+// Synced, because evidence may name the epoch's number at once, and a later run must not use the
+// number again.
 absl::StatusOr<ReferenceEpoch> ClockEvidenceStore::TakeEpoch(std::string_view raw_origin,
                                                              uint64_t offset_ns,
                                                              uint64_t now_realtime_ns) {

@@ -18,12 +18,15 @@ namespace {
 // it, and a version without a header is incomplete.
 constexpr uint32_t kHeaderRow = UINT32_MAX;
 
+// Over all rows in their order. The boundaries between rows are not covered; their number is stored
+// beside it.
 uint32_t Crc(const std::vector<std::string>& rows) {
   uint32_t crc = 0;
   for (const std::string& row : rows) crc = ExtendCrc32c(crc, row.data(), row.size());
   return crc;
 }
 
+// Makes the value of the header row.
 std::string EncodeFrame(const ClockModelVersion& models) {
   v1::StoredClockModels message;
   message.set_rows(models.rows.size());
@@ -40,6 +43,7 @@ absl::StatusOr<v1::StoredClockModels> DecodeFrame(std::string_view value) {
       });
 }
 
+// Lists the versions with any row, in ascending order.
 absl::StatusOr<std::vector<uint32_t>> VersionsIn(const Database& database,
                                                  const CaptureId& capture) {
   std::vector<uint32_t> versions;
@@ -61,6 +65,7 @@ absl::StatusOr<std::vector<uint32_t>> VersionsIn(const Database& database,
   return versions;
 }
 
+// Reads one version and checks that it is whole. Fails with NOT_FOUND if it has no row at all.
 absl::StatusOr<ClockModelVersion> ReadIn(const Database& database, const CaptureId& capture,
                                          uint32_t version) {
   ClockModelVersion models{.version = version};
@@ -89,6 +94,7 @@ absl::StatusOr<ClockModelVersion> ReadIn(const Database& database, const Capture
   return models;
 }
 
+// Lists the captures that have any models, skipping from one to the next.
 absl::StatusOr<std::vector<CaptureId>> CapturesIn(const Database& database) {
   std::vector<CaptureId> captures;
   const std::unique_ptr<rocksdb::Iterator> it(
@@ -106,6 +112,8 @@ absl::StatusOr<std::vector<CaptureId>> CapturesIn(const Database& database) {
 
 }  // namespace
 
+// Everything is one write batch, so a crash leaves either the earlier or the new version. The
+// limits bound that batch.
 absl::Status ClockModelStore::Put(const CaptureId& capture, const ClockModelVersion& models) {
   if (models.version == 0) return InvalidArgument("clock models: versions begin at 1");
   if (models.rows.size() > limits::kClockModelRowsMax) {
@@ -156,6 +164,7 @@ absl::StatusOr<ClockModelVersion> ClockModelStore::Read(const CaptureId& capture
   return ReadIn(database_, capture, version);
 }
 
+// A version without a valid header is skipped, as Newest skips it.
 absl::StatusOr<std::optional<std::string>> ClockModelStore::NewestHeader(
     const CaptureId& capture) const {
   ASSIGN_OR_RETURN(const std::vector<uint32_t> versions, Versions(capture));
@@ -201,6 +210,8 @@ absl::StatusOr<std::vector<std::string>> CheckClockModels(const Database& databa
   return faults;
 }
 
+// What is lost is fitted again; a version that is not whole would only be met again by every
+// reader.
 absl::Status DropBrokenClockModels(Database& database) {
   ASSIGN_OR_RETURN(const std::vector<CaptureId> captures, CapturesIn(database));
   rocksdb::WriteBatch writes;

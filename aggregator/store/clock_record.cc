@@ -21,6 +21,7 @@ void ClockRecord::AddStep(const ForwardStep& step) {
   steps.erase(steps.begin());
 }
 
+// Sums the steps that came after the timestamp, since each made it look older than it is.
 uint64_t ClockRecord::ForwardSince(uint64_t stamp_ns) const {
   uint64_t sum_ns = 0;
   for (const ForwardStep& step : steps) {
@@ -41,6 +42,7 @@ std::string EncodeClockRecord(const ClockRecord& record) {
   return EncodeStored(std::move(message));
 }
 
+// Steps are added one by one, so that a record with too many of them is merged and not trusted.
 ClockRecord DecodeClockRecord(std::string_view text) {
   const auto record = DecodeStored<v1::StoredClock>(
       "clock record", text, [](const v1::StoredClock& message) -> absl::StatusOr<ClockRecord> {

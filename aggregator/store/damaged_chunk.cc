@@ -38,6 +38,7 @@ absl::StatusOr<NamedChunk> FindInIndex(const Database& database, const CaptureId
 
 }  // namespace
 
+// Decides by reading again, since an error that a reader met may have passed.
 absl::StatusOr<bool> IsDamaged(const Database& database, const CaptureId& capture, uint32_t stream,
                                uint64_t sequence) {
   const auto value = database.Get(Family::kChunks, keys::Chunk(capture, stream, sequence));
@@ -48,6 +49,7 @@ absl::StatusOr<bool> IsDamaged(const Database& database, const CaptureId& captur
   return !named.index_key.empty();
 }
 
+// One batch, so the account of the stream closes before and after any crash.
 absl::Status RemoveDamaged(Database& database, const CaptureId& capture, uint64_t sequence,
                            StreamRecord& record) {
   // A chunk without an entry had no events, so nothing but the chunk itself is lost.
@@ -64,6 +66,8 @@ absl::Status RemoveDamaged(Database& database, const CaptureId& capture, uint64_
            .first_timestamp_ns = entry.first_timestamp_ns,
            .last_timestamp_ns = entry.last_timestamp_ns,
            .detail = fmt::format("chunk {}", sequence)},
+          // The events of the chunk move from the stored ones to the losses, as the index counted
+          // them.
           after.losses);
   rocksdb::WriteBatch batch;
   batch.Delete(database.family(Family::kChunks), keys::Chunk(capture, record.number, sequence));

@@ -18,9 +18,11 @@
 namespace neurontrace {
 namespace {
 
+// In family `meta`, with the version as decimal text.
 constexpr std::string_view kFormatVersionKey = "format";
 // The key that development versions before 0.1.0 used. Their stores are refused.
 constexpr std::string_view kOldFormatVersionKey = "format_version";
+// Enough to need a block of its own on common file systems.
 constexpr size_t kProbeBytes = 4'096;
 
 // Opening replaces the damaged log, so a file has to record what remains to be done.
@@ -43,6 +45,7 @@ void AddForeignFamilies(const std::string& path, rocksdb::Env* env,
 
 }  // namespace
 
+// A property that RocksDB does not know counts as 0.
 DatabaseState Database::State() const {
   using Properties = rocksdb::DB::Properties;
   const auto of_all = [this](const std::string& property) {
@@ -88,6 +91,8 @@ absl::StatusOr<std::unique_ptr<Database>> Database::OpenToRead(const std::string
   return OpenAs(path, env, true);
 }
 
+// The order matters: the directory is checked before anything in it is touched, and the log before
+// RocksDB reads it.
 absl::StatusOr<std::unique_ptr<Database>> Database::OpenAs(const std::string& path,
                                                            rocksdb::Env* env, bool to_read) {
   std::unique_ptr<Database> database(new Database(path, env));
@@ -118,6 +123,7 @@ absl::StatusOr<std::unique_ptr<Database>> Database::OpenAs(const std::string& pa
   return database;
 }
 
+// A directory without CURRENT has no database yet, and so no log.
 absl::StatusOr<std::vector<WalDamage>> Database::FindWalDamage() const {
   if (!env_->FileExists(path_ + "/CURRENT").ok()) return std::vector<WalDamage>();
   return ScanWal(path_, *env_, [](std::string_view) { return absl::OkStatus(); });
@@ -188,6 +194,7 @@ Database::~Database() {
   if (lock_ != nullptr) env_->UnlockFile(lock_);
 }
 
+// Called after opening, as the version is in the database. A new database gets the current version.
 absl::Status Database::CheckFormat(bool to_read) {
   const auto text = Get(Family::kMeta, kFormatVersionKey);
   if (absl::IsNotFound(text.status())) {
@@ -222,6 +229,7 @@ absl::Status Database::VerifyTable(const std::string& name) const {
   return FromRocksDb(reader.VerifyChecksum(), doing);
 }
 
+// Reads the present state, without a snapshot.
 absl::StatusOr<std::string> Database::Get(Family of, std::string_view key) const {
   std::string value;
   const rocksdb::Status status = db_->Get({}, family(of), ToSlice(key), &value);
@@ -235,6 +243,8 @@ absl::Status Database::Put(Family of, std::string_view key, std::string_view val
   return Write(batch, sync, fmt::format("writing {}", FamilyName(of)));
 }
 
+// A failed write makes RocksDB refuse further ones, so the next writer resumes it first. Nobody
+// else does; see database_options.cc.
 absl::Status Database::Write(rocksdb::WriteBatch& batch, bool sync, std::string_view doing) {
   if (failed_) {
     RETURN_IF_ERROR(Resume());
@@ -309,6 +319,7 @@ absl::Status Database::Anchor() {
   return Finish(db_->Put(options, "anchor", ""), "making the store ready to write");
 }
 
+// A range deletion is one entry, however many keys it covers.
 absl::Status Database::DeleteRange(Family of, std::string_view begin, std::string_view end) {
   const std::string doing = fmt::format("deleting from {}", FamilyName(of));
   const rocksdb::Slice from = ToSlice(begin);
@@ -338,6 +349,7 @@ absl::Status Database::GiveSpaceBack() {
   return FromRocksDb(db_->EnableFileDeletions(true), "deleting files");
 }
 
+// A property that is not available counts as 0: the sum is for quotas and metrics.
 uint64_t Database::Bytes() const {
   uint64_t bytes = 0;
   for (rocksdb::ColumnFamilyHandle* handle : handles_) {

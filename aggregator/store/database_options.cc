@@ -87,6 +87,7 @@ int FilesOpenMax() {
   return static_cast<int>(limits::StoreFilesOpenMax(limit.rlim_cur));
 }
 
+// All families share one block cache, so its size bounds the memory for all of their blocks.
 rocksdb::ColumnFamilyOptions FamilyOptions(Family family,
                                            const std::shared_ptr<rocksdb::Cache>& cache) {
   rocksdb::ColumnFamilyOptions options;

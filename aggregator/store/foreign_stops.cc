@@ -14,8 +14,10 @@
 namespace neurontrace {
 namespace {
 
+// An event type that the result does not name so far.
 constexpr uint32_t kNotListed = UINT32_MAX;
 
+// Returns the size of the table for this many events: a power of two with a quarter of free slots.
 constexpr size_t SlotsFor(size_t events) { return std::bit_ceil(events + events / 4 + 1); }
 static_assert(limits::kChunkEventsMax <= UINT16_MAX && limits::kChunkShapesMax <= UINT16_MAX,
               "a slot counts both in 16 bits");
@@ -25,6 +27,8 @@ static_assert(limits::kChunkEventsMax <= UINT16_MAX && limits::kChunkShapesMax <
 ForeignStopFinder::ForeignStopFinder() : slots_(SlotsFor(limits::kChunkEventsMax)) {}
 ForeignStopFinder::~ForeignStopFinder() = default;
 
+// Returns the slot of this pair, or a free one that it then takes. A slot of an earlier chunk
+// counts as free, so the table needs no clearing.
 ForeignStopFinder::Slot& ForeignStopFinder::Lookup(uint16_t type, uint64_t tracking_id) {
   for (size_t at = TrackingHash(tracking_id, type) & mask_;; at = (at + 1) & mask_) {
     Slot& slot = slots_[at];
@@ -48,6 +52,8 @@ void ForeignStopFinder::Start(uint16_t type, uint64_t tracking_id) {
   ++latest.open;
 }
 
+// A stop matches any open start of its pair; which of several does not matter, because only their
+// number counts.
 bool ForeignStopFinder::Stop(uint16_t type, uint64_t tracking_id) {
   Latest& latest = latest_[type];
   if (latest.open > 0 && latest.tracking_id == tracking_id) {
@@ -73,6 +79,7 @@ void ForeignStopFinder::MapShapesToTypes(const DecodedChunk& chunk) {
   }
 }
 
+// Without all types a reader cannot skip the chunk by its types, but the entry stays small.
 void ForeignStopFinder::ListTypes(ForeignStops& found) {
   listed_.assign(types_.size(), kNotListed);
   size_t bytes = 0;
@@ -83,6 +90,7 @@ void ForeignStopFinder::ListTypes(ForeignStops& found) {
   std::iota(listed_.begin(), listed_.end(), 0);
 }
 
+// One pass over the events with a hash table of open starts, so linear in their number.
 ForeignStops ForeignStopFinder::Find(const DecodedChunk& chunk) {
   ForeignStops found;
   // After 2^32 chunks the counter wraps, and old slots would look like those of this chunk.

@@ -61,10 +61,13 @@ class ForeignStopFinder {
     uint64_t tracking_id = 0;
     uint32_t open = 0;
   };
+  // Returns the slot of this type and id, or a free one for it.
   Slot& Lookup(uint16_t type, uint64_t tracking_id);
+  // Counts a start event.
   void Start(uint16_t type, uint64_t tracking_id);
   // Returns whether the start was in this chunk.
   bool Stop(uint16_t type, uint64_t tracking_id);
+  // Numbers the chunk's event types, which several shapes can share.
   void MapShapesToTypes(const DecodedChunk& chunk);
   void ListTypes(ForeignStops& found);  // all types, if they fit
 

@@ -17,6 +17,7 @@
 namespace neurontrace {
 namespace {
 
+// Written for damage that concerns the stream and not one chunk.
 constexpr char kNoSequence[] = "-";
 
 std::string FoundDamagePath(const std::string& path) {
@@ -68,9 +69,12 @@ std::optional<FoundDamage> ParseFoundDamage(std::string_view line) {
 
 }  // namespace
 
+// Synced: a reader calls it while the database takes no writes, and the process may then be
+// restarted soon.
 absl::Status AppendFoundDamage(const std::string& path, rocksdb::Env& env,
                                std::span<const FoundDamage> found) {
   const std::string file = FoundDamagePath(path);
+  // A link with this name could make the append change a file outside of the store.
   RETURN_IF_ERROR(CheckStoreFiles(path, {std::string(kFoundDamageFile)}));
   constexpr char kDoing[] = "noting what is damaged";
   uint64_t bytes = 0;

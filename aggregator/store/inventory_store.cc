@@ -7,6 +7,7 @@
 
 namespace neurontrace {
 
+// Not synced, as the agent reports itself again.
 absl::Status InventoryStore::PutAgent(const AgentRecord& record) {
   return database_.Put(Family::kAgents, record.info.agent_id, EncodeAgentRecord(record), false);
 }
@@ -36,6 +37,7 @@ absl::StatusOr<WorkerRecord> InventoryStore::Worker(const WorkerIdentity& identi
   return DecodeWorkerRecord(*value);
 }
 
+// A record that cannot be decoded ends the pruning with its error; nothing is deleted then.
 absl::Status InventoryStore::PruneWorkers(std::string_view instance_id,
                                           uint64_t last_seen_before_ns) {
   rocksdb::WriteBatch batch;

@@ -26,6 +26,7 @@ class InventoryStore {
   // Write or replace a record.
   absl::Status PutAgent(const AgentRecord& record);
   absl::Status PutWorker(const WorkerRecord& record);
+  // Returns every stored agent. Fails with DATA_LOSS if a record cannot be decoded.
   absl::StatusOr<std::vector<AgentRecord>> Agents() const;
   // Fails with NOT_FOUND if the worker was never seen or has been pruned.
   absl::StatusOr<WorkerRecord> Worker(const WorkerIdentity& identity) const;

@@ -4,6 +4,7 @@
 namespace neurontrace::keys {
 namespace {
 
+// Appends all bytes of `value`, the most significant first, so that keys sort by number.
 template <typename T>
 void PutBigEndian(std::string& out, T value) {
   for (int shift = static_cast<int>(sizeof(T)) * 8 - 8; shift >= 0; shift -= 8) {
@@ -11,6 +12,7 @@ void PutBigEndian(std::string& out, T value) {
   }
 }
 
+// Requires sizeof(T) bytes; callers have checked the length of the key.
 template <typename T>
 T GetBigEndian(std::string_view bytes) {
   T value = 0;
@@ -79,6 +81,7 @@ std::string ClockModel(const CaptureId& capture, uint32_t version, uint32_t row)
   return key;
 }
 
+// Adds one to the prefix as a number, without its trailing 0xff bytes.
 std::string PrefixEnd(std::string_view prefix) {
   std::string end(prefix);
   while (!end.empty() && static_cast<uint8_t>(end.back()) == 0xff) end.pop_back();
@@ -88,6 +91,7 @@ std::string PrefixEnd(std::string_view prefix) {
   return end;
 }
 
+// FromBytes cannot fail here, as the length is right.
 std::optional<StreamKey> ParseStream(std::string_view key) {
   if (key.size() != kStreamKeyBytes) return std::nullopt;
   return StreamKey{*CaptureId::FromBytes(key.substr(0, CaptureId::kBytes)),

@@ -23,6 +23,7 @@ constexpr size_t kAsideDigitsMax = 10;  // of an int
 constexpr size_t kMarkerBytesMax = 64;  // far more than a name; less than harmful
 constexpr char kDoing[] = "putting the rebuilt store in its place";
 
+// Where the new database is built.
 std::string ScratchOf(const std::string& path) { return path + "/rebuilding"; }
 
 // Lists the store's files in a directory, except two. The lock stays with its holder, who has it
@@ -40,6 +41,7 @@ absl::StatusOr<std::vector<std::string>> FilesIn(const std::string& path, rocksd
   return files;
 }
 
+// Makes the renames in a directory durable.
 absl::Status SyncDirectory(const std::string& path, rocksdb::Env& env) {
   std::unique_ptr<rocksdb::Directory> directory;
   RETURN_IF_ERROR(FromRocksDb(env.NewDirectory(path, &directory), kDoing));
@@ -74,6 +76,7 @@ absl::Status RemoveScratch(const std::string& scratch, rocksdb::Env& env) {
   return is_empty ? FromRocksDb(env.DeleteDir(scratch), kDoing) : absl::OkStatus();
 }
 
+// Returns whether the name is one that FinishRebuilding chooses: damaged-N.
 bool IsAsideName(std::string_view name) {
   if (!name.starts_with(kAsidePrefix)) return false;
   name.remove_prefix(kAsidePrefix.size());
@@ -114,12 +117,14 @@ absl::Status Swap(const std::string& path, rocksdb::Env& env) {
 
 }  // namespace
 
+// An earlier attempt is completed or removed first.
 absl::StatusOr<std::string> BeginRebuilding(const std::string& path, rocksdb::Env& env) {
   RETURN_IF_ERROR(ResumeRebuilding(path, env));
   RETURN_IF_ERROR(FromRocksDb(env.CreateDirIfMissing(ScratchOf(path)), kDoing));
   return ScratchOf(path);
 }
 
+// The marker is durable before the first file moves. From then on every start continues the swap.
 absl::StatusOr<std::string> FinishRebuilding(const std::string& path, rocksdb::Env& env) {
   std::string aside;
   for (int n = 1; aside.empty() || env.FileExists(path + "/" + aside).ok(); ++n) {

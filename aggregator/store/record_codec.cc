@@ -18,6 +18,8 @@ absl::StatusOr<Enum> StoredEnum(std::string_view field, uint32_t value, Enum max
   return InvalidArgument("{} has the unknown value {}", field, value);
 }
 
+// ToStored and Restored are inverses. Restored checks each field and fails with INVALID_ARGUMENT,
+// which DecodeStored turns into DATA_LOSS.
 void ToStored(const CaptureAgentPart& part, v1::StoredAgentPart* message) {
   message->set_agent_id(CleanStored(part.agent_id));
   message->set_instance_id(CleanStored(part.instance_id));
@@ -126,6 +128,7 @@ void ForgetLive(v1::WorkerInventory* message) {
 absl::StatusOr<WorkerRecord> Restored(v1::StoredWorker& message) {
   WorkerRecord record;
   v1::WorkerInventory& info = *message.mutable_info();
+  // Also when reading, in case that another build has stored these fields.
   ForgetLive(&info);
   for (auto& core : *info.mutable_cores()) {
     for (auto& claim : *core.mutable_rank_evidence()) {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// How RocksDB writes numbers and checksums into its files, for those that read a damaged one
-// or write one again. Pure.
 #pragma once
 
 #include <cstdint>

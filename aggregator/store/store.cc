@@ -16,10 +16,12 @@ namespace {
 // How many matches the error for an ambiguous prefix lists.
 constexpr size_t kCandidatesNamed = 8;
 
+// In family `meta`.
 constexpr std::string_view kAggregatorIdKey = "aggregator_id";
 
 }  // namespace
 
+// A key of another length is damage; the ids that were read are kept in any case.
 absl::Status CaptureStore::Load() {
   const MutexLock lock(mutex_);
   std::set<CaptureId> ids;
@@ -35,6 +37,7 @@ absl::Status CaptureStore::Load() {
   return status;
 }
 
+// The id becomes known only after the write, so nobody finds a capture that is not stored.
 absl::Status CaptureStore::Put(const CaptureRecord& record, bool durable) {
   RETURN_IF_ERROR(database_.Put(Family::kCaptures, keys::Capture(record.id),
                                 EncodeCaptureRecord(record), durable));
@@ -73,6 +76,7 @@ size_t CaptureStore::size() const {
   return ids_.size();
 }
 
+// Takes time proportional to the number of captures.
 absl::StatusOr<CaptureId> CaptureStore::Find(
     std::string_view text, const std::function<bool(const CaptureId&)>& counts) const {
   std::string prefix(text);
@@ -119,6 +123,7 @@ Store::Store() = default;
 
 Store::~Store() = default;
 
+// The order matters: each part cleans up what an interruption left, and relies on those before it.
 absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path,
                                                    const StoreOptions& options) {
   std::unique_ptr<Store> store(new Store);
@@ -133,6 +138,7 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path,
       OpenOrRebuild(path, *env, {options.examine, options.are_clocks_final}, store->notes_));
   Database& database = *store->database_;
 
+  // The id is created once with the store and never changes, since spools of agents refer to it.
   auto id = database.Get(Family::kMeta, kAggregatorIdKey);
   if (absl::IsNotFound(id.status())) {
     RETURN_IF_ERROR(database.Put(Family::kMeta, kAggregatorIdKey, options.aggregator_id, true));

@@ -38,6 +38,7 @@ absl::StatusOr<std::string> FaultOf(const ArtifactFiles& files,
   if (!files.Has(reference.sha256)) return "its content is not there";
   Sha256 sha;
   uint64_t offset = 0;
+  // Read in pieces, so that the memory stays bounded.
   while (true) {
     ASSIGN_OR_RETURN(const std::string piece, files.Read(reference.sha256, offset, kPieceBytes));
     if (piece.empty()) break;
@@ -117,6 +118,7 @@ class StoreCheck {
     if (options_.progress) options_.progress(total_, total_);
   }
 
+  // Counts every fault and lists the first ones.
   void Fault(StoreFault fault) {
     ++report_.faults_total;
     if (report_.faults.size() < kStoreFaultsNamedMax) report_.faults.push_back(std::move(fault));
@@ -126,6 +128,8 @@ class StoreCheck {
   }
 
  private:
+  // Table files have a checksum for each block. Chunks are in blob files, which Stream reads one by
+  // one.
   void Files() {
     for (const WalDamage& damage : database_.wal_damage()) {
       if (damage.records_follow) {
@@ -219,6 +223,7 @@ class StoreCheck {
         }));
   }
 
+  // Checks one capture: its record, then each stream with its chunks and index entries.
   void Capture(const CaptureId& id) {
     if (absl::IsNotFound(database_.Get(Family::kCaptures, id.bytes()).status())) {
       // Without damage of the log the only reason for a missing record is an unfinished deletion.
@@ -306,6 +311,7 @@ std::string StoreFault::ToString() const {
   return where + ": " + what;
 }
 
+// Faults without a stream are only printed, because there is no record that could carry them.
 absl::Status RememberFaults(const std::string& path, rocksdb::Env* env,
                             const StoreCheckReport& report) {
   rocksdb::Env& disk = env != nullptr ? *env : *rocksdb::Env::Default();
@@ -331,6 +337,7 @@ absl::Status RememberFaults(const std::string& path, rocksdb::Env* env,
 
 absl::StatusOr<StoreCheckReport> CheckStore(const std::string& path, rocksdb::Env* env,
                                             const StoreCheckOptions& options) {
+  // A database that RocksDB cannot open is the one fault that ends the check at once.
   StoreCheckReport report;
   const auto database = Database::OpenToRead(path, env);
   if (absl::IsDataLoss(database.status())) {

@@ -46,6 +46,7 @@ struct StoreCheckReport {
 // Bounds the report of a store whose every chunk is damaged.
 inline constexpr size_t kStoreFaultsNamedMax = 1'000;
 
+// `examine` is required; it is called for each chunk that could be read.
 struct StoreCheckOptions {
   ExamineChunk examine;
   // Called every 64 chunks with the numbers of checked and of all chunks. May be empty.

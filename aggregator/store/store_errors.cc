@@ -55,9 +55,12 @@ bool IsOfNewerRocksDb(std::string_view words) {
 
 }  // namespace
 
+// The first text that occurs decides. A text is more precise than RocksDB's own classes, which
+// count most of these as I/O errors.
 absl::Status FromRocksDb(const rocksdb::Status& status, std::string_view doing) {
   if (status.ok()) return absl::OkStatus();
   const std::string words = status.ToString();
+  // Without advice: many callers expect it.
   if (status.IsNotFound()) return NotFound("{}: not there", doing);
   for (const SystemError& error : kSystemErrors) {
     if (words.find(error.words) == std::string::npos) continue;

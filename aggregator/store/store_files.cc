@@ -14,6 +14,7 @@ namespace {
 
 constexpr size_t kNumberDigitsMax = 20;  // of 2^64 - 1
 
+// Returns whether the text is a number as in the names of RocksDB's files.
 bool IsFileNumber(std::string_view text) {
   return !text.empty() && text.size() <= kNumberDigitsMax &&
          text.find_first_not_of("0123456789") == std::string_view::npos;
@@ -28,6 +29,7 @@ bool IsNumbered(std::string_view prefix, std::string_view name, std::string_view
   return IsFileNumber(name);
 }
 
+// Returns whether the name is that of a log with a suffix behind it.
 bool IsReplacedWal(std::string_view name, std::string_view suffix) {
   if (!name.ends_with(suffix)) return false;
   name.remove_suffix(suffix.size());
@@ -52,6 +54,7 @@ bool IsStoreFile(std::string_view name) {
          IsReplacedWal(name, kWholeWalSuffix);
 }
 
+// Names that are not the store's are not looked at. Uses lstat, since stat would follow a link.
 absl::Status CheckStoreFiles(const std::string& path, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     if (!IsStoreFile(name)) continue;

@@ -11,6 +11,8 @@ namespace neurontrace {
 StoreIncarnation MakeStoreIncarnation(const std::string& directory,
                                       const std::string& aggregator_id, Random& random) {
   StoreIncarnation run{.run = fmt::format("{:016x}", random.Next64())};
+  // The inode tells a copied directory from the original, and the boot id tells another machine
+  // with the same inode. Without either nothing is claimed.
   std::string boot_id;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot_id;
   struct stat about = {};

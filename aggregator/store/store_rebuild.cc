@@ -56,6 +56,7 @@ class StreamRepair {
     if (known_) BeginBehind(*known_);
   }
 
+  // Fails with the first error of reading or writing.
   absl::StatusOr<StreamLoss> Run() {
     const std::string begin = keys::Stream(capture_, stream_);
     // Entries are written again only for chunks that pass, so those of damaged ones must not
@@ -90,6 +91,7 @@ class StreamRepair {
     Written();
   }
 
+  // Judges one chunk that could be read and adds it to the sums, or drops it.
   void Chunk(uint64_t sequence, std::string_view value) {
     const auto frame = ChunkFrame::Decode(value);
     if (!frame || sequence < sums_.first_sequence) return Drop(sequence);
@@ -113,6 +115,7 @@ class StreamRepair {
     Written();
   }
 
+  // Writes the batch once it is large. An error is kept for Run, as visitors cannot return one.
   void Written() {
     if (batch_.Count() < kEntriesPerWrite || !write_.ok()) return;
     write_ = FromRocksDb(database_.db().Write({}, &batch_), "repairing a stream");
@@ -149,6 +152,7 @@ class StreamRepair {
     return record;
   }
 
+  // Writes what is left of the batch together with the record.
   absl::StatusOr<StreamLoss> Finish() {
     const StreamRecord record = Record();
     const std::string key = keys::Stream(capture_, stream_);
@@ -243,6 +247,7 @@ class FilesStay {
 // Bytes of a write batch while the new database is filled.
 constexpr size_t kWriteBytes = size_t{8} << 20;
 
+// Adds a warning if there is room.
 void Warn(CaptureRecord& record, std::string warning) {
   if (record.warnings.size() < limits::kCaptureWarningsMax) {
     record.warnings.push_back(std::move(warning));
@@ -261,6 +266,7 @@ CaptureRecord CaptureFromNothing(const CaptureId& id) {
   return record;
 }
 
+// Without sync: the caller flushes.
 absl::Status PutCapture(Database& database, const CaptureRecord& record) {
   return database.Put(Family::kCaptures, keys::Capture(record.id), EncodeCaptureRecord(record),
                       false);
@@ -272,6 +278,8 @@ class Repairs {
   Repairs(Database& database, const ExamineChunk& examine, std::vector<std::string>& notes)
       : database_(database), examine_(examine), notes_(notes) {}
 
+  // Repairs one stream. If anything was lost, adds a note, and a warning to its capture, whose
+  // record must exist.
   absl::Status Stream(const CaptureId& capture, uint32_t stream,
                       const std::optional<StreamRecord>& known) {
     ASSIGN_OR_RETURN(const StreamLoss loss,
@@ -379,6 +387,7 @@ absl::Status Fill(const std::string& path, rocksdb::Env& env, Database& database
   ASSIGN_OR_RETURN(auto streams, StreamsIn(database, Family::kChunks));
   for (const auto& [id, record] : records.streams) streams.insert(id);
   Repairs repairs(database, repair.examine, notes);
+  // Streams are sorted by capture, so remembering the last one writes each missing record once.
   CaptureId last;
   for (const auto& [capture, stream] : streams) {
     if (!records.captures.contains(capture)) {
@@ -449,12 +458,14 @@ absl::Status Reconcile(Database& database, const StoreRepair& repair,
   return database.ForgetWalDamage();
 }
 
+// Fails with DATA_LOSS if RocksDB cannot open the files or any table or small record is damaged.
 absl::StatusOr<std::unique_ptr<Database>> OpenVerified(const std::string& path, rocksdb::Env& env) {
   ASSIGN_OR_RETURN(std::unique_ptr<Database> database, Database::Open(path, &env));
   RETURN_IF_ERROR(VerifyTables(*database));
   return database;
 }
 
+// Returns the error of a store that a rebuild did not help. `in_vain` is the file to remove.
 absl::Status BeyondRebuilding(const absl::Status& status, const std::string& in_vain) {
   return DataLoss(
       "{}; it was rebuilt and is damaged all the same: look at the disk, then start again, and "
@@ -464,6 +475,7 @@ absl::Status BeyondRebuilding(const absl::Status& status, const std::string& in_
 
 }  // namespace
 
+// Cheap compared with reading all chunks, which would make each start as long as a check.
 absl::Status VerifyTables(const Database& database) {
   const FilesStay files_stay(database.db());
   RETURN_IF_ERROR(FromRocksDb(files_stay.status(), "verifying tables"));
@@ -481,6 +493,8 @@ absl::Status VerifyTables(const Database& database) {
   return VerifyRecords(database);
 }
 
+// Three stages: finish what an earlier start began, open or rebuild, and repair what a damaged log
+// took.
 absl::StatusOr<std::unique_ptr<Database>> OpenOrRebuild(const std::string& path, rocksdb::Env& env,
                                                         const StoreRepair& repair,
                                                         std::vector<std::string>& notes) {

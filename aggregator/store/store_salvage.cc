@@ -24,6 +24,7 @@
 namespace neurontrace {
 namespace {
 
+// Returns nullopt for RocksDB's own family and for those of a newer build.
 std::optional<Family> FamilyOf(std::string_view name) {
   for (size_t i = 0; i < kFamilyCount; ++i) {
     if (FamilyName(static_cast<Family>(i)) == name) return static_cast<Family>(i);
@@ -37,12 +38,15 @@ absl::Status Skip(SalvagedRecords& records) {
   return absl::OkStatus();
 }
 
+// An epoch whose value is damaged keeps its number; see SalvageEpoch.
 void TakeEpoch(std::string_view key, std::string_view value, SalvagedRecords& records) {
   auto epoch = SalvageEpoch(key, value);
   if (!epoch || *epoch != value) ++records.damaged;
   if (epoch) records.epochs[std::string(key)] = *std::move(epoch);
 }
 
+// Keeps a record that can be decoded. One that cannot be decoded shows that not every missing
+// record was deleted.
 void TakeCapture(std::string_view key, std::string_view value, SalvagedRecords& records) {
   const auto id = CaptureId::FromBytes(key);
   auto record = id.ok() ? DecodeCaptureRecord(*id, value) : id.status();
@@ -51,6 +55,7 @@ void TakeCapture(std::string_view key, std::string_view value, SalvagedRecords& 
   records.captures_complete = false;  // this one had not been deleted
 }
 
+// A stream whose record is lost is rebuilt from its chunks.
 void TakeStream(std::string_view key, std::string_view value, SalvagedRecords& records) {
   const auto parsed = keys::ParseStream(key);
   auto record = parsed ? DecodeStreamRecord(parsed->stream, value) : DataLoss("a key");
@@ -214,6 +219,8 @@ void SalvagedRecords::Take(CaptureId capture, StreamRecord record) {
   if (!is_new && age(record) >= age(it->second)) it->second = std::move(record);
 }
 
+// In this order, as each step knows more than the one before: tables, blob files, and the log with
+// the latest writes.
 absl::StatusOr<SalvagedRecords> SalvageFiles(const std::string& path, rocksdb::Env& env,
                                              const SalvageSinks& sinks) {
   std::vector<std::string> names;

@@ -5,6 +5,7 @@
 
 namespace neurontrace {
 
+// LEB128: seven bits in each byte, the lowest first; the highest bit says that more follow.
 void StoredBytesWriter::Uint(uint64_t value) {
   while (value >= 0x80) {
     bytes_.push_back(static_cast<char>(value | 0x80));
@@ -13,6 +14,7 @@ void StoredBytesWriter::Uint(uint64_t value) {
   bytes_.push_back(static_cast<char>(value));
 }
 
+// Zigzag: small negative numbers become small unsigned ones.
 void StoredBytesWriter::Int(int64_t value) {
   Uint((static_cast<uint64_t>(value) << 1) ^ static_cast<uint64_t>(value >> 63));
 }
@@ -27,6 +29,7 @@ void StoredBytesWriter::Strings(const std::vector<std::string>& texts) {
   for (const std::string& text : texts) String(text);
 }
 
+// Ends after ten bytes, so that damaged input cannot shift bits out of range.
 uint64_t StoredBytesReader::Uint() {
   uint64_t value = 0;
   for (int shift = 0; ok_ && shift < 64 && !rest_.empty(); shift += 7) {
@@ -78,6 +81,7 @@ std::string_view StoredBytesReader::View() {
   return text;
 }
 
+// Divides instead of multiplying, because a damaged count could overflow the product.
 size_t StoredBytesReader::Count(size_t element_bytes_min) {
   const uint64_t count = Uint();
   if (count > rest_.size() / element_bytes_min) ok_ = false;

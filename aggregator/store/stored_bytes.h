@@ -14,6 +14,7 @@ namespace neurontrace {
 // version.
 class StoredBytesWriter {
  public:
+  // Writes the version first.
   explicit StoredBytesWriter(uint64_t version) { Uint(version); }
   void Uint(uint64_t value);
   void Int(int64_t value);

@@ -10,6 +10,7 @@ constexpr int kStoredRemarkKindMax = 79;  // of any version: lib/trace/remark.h
 
 }  // namespace
 
+// The weakest source cannot displace evidence that this build understands.
 absl::StatusOr<RankEvidence> FromStored(v1::RankEvidence& message) {
   if (message.source() > v1::RANK_SOURCE_FRAMEWORK_FILE) {
     message.set_source(v1::RANK_SOURCE_FRAMEWORK_FILE);

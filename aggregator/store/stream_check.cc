@@ -19,6 +19,7 @@ uint32_t Crc32cOf(std::string_view bytes) { return Crc32c(bytes.data(), bytes.si
 
 }  // namespace
 
+// The index and the sums are compared with what Chunks has read, so they come after it.
 void StreamCheck::Run(const std::function<void()>& step) {
   sums_.number = record_.number;
   // Expired chunks are not there and must not count as a hole.
@@ -30,6 +31,7 @@ void StreamCheck::Run(const std::function<void()>& step) {
   if (all_read_) Sums();
 }
 
+// Sequences come in ascending order, so every hole shows when the next chunk is met.
 void StreamCheck::Chunks(const std::function<void()>& step) {
   uint64_t next = record_.first_sequence;
   const auto at = [&](uint64_t sequence) {
@@ -60,6 +62,7 @@ void StreamCheck::Chunks(const std::function<void()>& step) {
   on_fault_(std::nullopt, std::string(walked.message()));
 }
 
+// A chunk that fails is left out of the sums, which are then not compared.
 void StreamCheck::Chunk(uint64_t sequence, std::string_view value) {
   const auto chunk = Examined(sequence, value);
   if (!chunk.ok()) {
@@ -75,6 +78,7 @@ void StreamCheck::Chunk(uint64_t sequence, std::string_view value) {
                                                                       chunk->foreign_stops))});
 }
 
+// The frame repeats fields of the header for fast readers, so both must agree.
 absl::StatusOr<ReceivedChunk> StreamCheck::Examined(uint64_t sequence,
                                                     std::string_view value) const {
   const auto frame = ChunkFrame::Decode(value);
@@ -148,6 +152,8 @@ void StreamCheck::Compare(std::string_view what, uint64_t stored, uint64_t from_
             fmt::format("its record says {} {}, its chunks give {}", what, stored, from_chunks));
 }
 
+// A repair changes some sums on purpose; those are compared only while the record has never been
+// repaired or trimmed.
 void StreamCheck::Sums() {
   Compare("chunks", record_.chunks, sums_.chunks);
   Compare("events", record_.events, sums_.events);

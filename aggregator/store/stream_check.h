@@ -48,12 +48,14 @@ class StreamCheck {
     auto operator<=>(const Expected&) const = default;
   };
 
+  // The steps of Run, in this order. Each reports its own faults.
   void Chunks(const std::function<void()>& step);
   void Chunk(uint64_t sequence, std::string_view value);
   // Returns the validated chunk, or what is wrong with it.
   absl::StatusOr<ReceivedChunk> Examined(uint64_t sequence, std::string_view value) const;
   void Holes();
   void Index();
+  // Only if every chunk could be read.
   void Sums();
   // Reports a sum in the record that differs from that of the chunks.
   void Compare(std::string_view what, uint64_t stored, uint64_t from_chunks);

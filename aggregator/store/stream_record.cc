@@ -18,6 +18,7 @@
 namespace neurontrace {
 namespace {
 
+// Returns the length of a loss; 0 if its times are unknown or reversed.
 uint64_t LengthNs(const Loss& loss) {
   return loss.first_timestamp_ns == 0 || loss.last_timestamp_ns < loss.first_timestamp_ns
              ? 0
@@ -31,12 +32,14 @@ Loss WithoutExpiry(Loss loss) {
   return loss;
 }
 
+// Appends the values as messages.
 template <typename Value, typename Messages>
 void AddStored(const std::vector<Value>& values, Messages* messages) {
   messages->Reserve(static_cast<int>(values.size()));
   for (const Value& value : values) ToProto(value, messages->Add());
 }
 
+// Fails with INVALID_ARGUMENT for a field that encoding does not write.
 absl::StatusOr<StreamRecord> Restored(uint32_t number, v1::StoredStream& message) {
   if (message.clock_domain() != v1::CLOCK_DOMAIN_HOST_REALTIME &&
       message.clock_domain() != v1::CLOCK_DOMAIN_OWN) {
@@ -98,6 +101,7 @@ uint64_t StreamRecord::events_expired() const {
   return sum;
 }
 
+// The sums let a restarted producer continue its accounts, so that nothing is counted twice.
 StreamCursor StreamRecord::Cursor() const {
   return {.stream = identity,
           .next_sequence = next_sequence,
@@ -117,7 +121,6 @@ void StreamRecord::NoteGap(const Loss& loss) {
   // A suspension is no loss. It is reported repeatedly while it continues, and keeps its detail, as
   // the captures that the stream made way for differ.
   if (IsGivenWay(loss)) {
-    // No loss. Said again while it continues; kept with its words, as the captures differ.
     gap.detail = loss.detail;
     const auto same = std::find_if(gaps.begin(), gaps.end(),
                                    [&](const Loss& known) { return IsSameGivenWay(known, gap); });

@@ -13,11 +13,13 @@
 namespace neurontrace {
 namespace {
 
+// As in RocksDB, db/log_format.h.
 constexpr size_t kBlockBytes = 32'768;
 constexpr size_t kHeaderBytes = 7;  // CRC-32C u32 (masked), length u16, type u8
 // RocksDB, db/log_format.h. Logs are not recycled here, so the types for that do not occur.
 enum FragmentType : uint8_t { kZero = 0, kFull = 1, kFirst = 2, kMiddle = 3, kLast = 4 };
 
+// Returns the length field of the fragment whose header begins at `at`.
 size_t LengthAt(std::string_view block, size_t at) {
   return static_cast<uint8_t>(block[at + 4]) |
          (static_cast<size_t>(static_cast<uint8_t>(block[at + 5])) << 8);
@@ -80,6 +82,7 @@ class LogScan {
   }
 
  private:
+  // Joins fragments to records. Calls `visit_` for a complete one and fails with its error.
   absl::Status Fragment(uint8_t type, uint64_t at, std::string_view bytes) {
     if (type == kFull || type == kFirst) {
       if (in_record_) Damaged(record_at_);
@@ -102,6 +105,7 @@ class LogScan {
     return visit_(record_);
   }
 
+  // Records a place and gives up the record that was being joined.
   void Damaged(uint64_t at) {
     in_record_ = false;
     if (damage_.size() < limits::kWalDamageNamedMax) {
@@ -122,6 +126,7 @@ class LogScan {
   bool in_record_ = false;
 };
 
+// Scans one log. Fails with the error of reading or of `visit`; damage is no error.
 absl::Status ScanLog(const std::string& path, const std::string& name, rocksdb::Env& env,
                      const VisitBatch& visit, size_t record_bytes_max,
                      std::vector<WalDamage>& damage) {
@@ -187,6 +192,7 @@ class LogWriter {
   size_t in_block_ = 0;
 };
 
+// Lists the logs in the order in which they were written.
 absl::StatusOr<std::vector<std::string>> LogsIn(const std::string& path, rocksdb::Env& env) {
   std::vector<std::string> names;
   RETURN_IF_ERROR(FromRocksDb(env.GetChildren(path, &names), fmt::format("reading {}", path)));

@@ -10,10 +10,12 @@
 namespace neurontrace {
 namespace {
 
+// Makes a histogram of durations between 5 ms and 10 s.
 prometheus::Histogram& Seconds(prometheus::Registry& registry, const char* name, const char* help) {
   return MakeHistogram(registry, name, help, {0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10});
 }
 
+// Returns the label of an ended state. Any other state counts as incomplete.
 std::string_view OutcomeWord(CaptureState state) {
   if (state == CaptureState::kNotBegun) return "not_begun";
   return state == CaptureState::kComplete ? "complete" : "incomplete";
@@ -79,6 +81,7 @@ void CaptureMetrics::CountAnswer(const absl::Status& status) {
   refused_.Add({{"reason", std::string(RefusalWord(status.code()))}}).Increment();
 }
 
+// A capture that did not begin has no meaningful duration, so the histograms count begun ones only.
 void CaptureMetrics::OnCaptureArmed(const ArmingOutcome& outcome) {
   (outcome.begun ? begun_ : not_begun_).Increment();
   if (!outcome.begun) return;

@@ -19,22 +19,28 @@ namespace neurontrace {
 // thread.
 class CaptureMetrics final : public CaptureObserver {
  public:
+  // Creates every label value, so that the first increase is visible.
   explicit CaptureMetrics(prometheus::Registry& registry);
 
   // Called once for each capture, when its end is first stored.
+  // Requires a state in which the capture has ended.
   void CountEnded(CaptureState state);
   // Counts the answer to a command that did not start a capture, by the kind of its error. OK is
   // not counted.
   void CountAnswer(const absl::Status& status);
   // CaptureObserver: on the coordinator's sequence.
   void OnCaptureArmed(const ArmingOutcome& outcome) override;
+  // Counts workers, not captures.
   void OnWorkersRefused(CaptureObstacle obstacle, uint32_t workers) override;
 
  private:
+  // Captures by the result of arming.
   prometheus::Counter& begun_;
   prometheus::Counter& not_begun_;
+  // Durations in seconds; only of captures that have begun.
   prometheus::Histogram& arm_seconds_;
   prometheus::Histogram& begin_lead_seconds_;
+  // By obstacle, by outcome and by the kind of error; see docs/operator/metrics.md.
   prometheus::Family<prometheus::Counter>& workers_refused_;
   prometheus::Family<prometheus::Counter>& ended_;
   prometheus::Family<prometheus::Counter>& refused_;

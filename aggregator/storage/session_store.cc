@@ -17,6 +17,7 @@ namespace {
 // capture to learn its ranks, and short enough that the inventory does not grow for ever.
 constexpr uint64_t kWorkerMemoryNs = 30ull * 24 * 3600 * 1'000'000'000;
 
+// Logs errors of writes that the next report repeats.
 void LogIfError(const absl::Status& status) {
   if (!status.ok()) SPDLOG_WARN("{}", std::string(status.message()));
 }
@@ -48,6 +49,7 @@ void SessionStore::Restore(StoredSessions sessions, Coordinator& coordinator) {
 
 // Late agents change a capture that has ended, so it is counted when it is first stored as ended.
 absl::Status SessionStore::PutCapture(const CaptureRecord& record, bool durable) {
+  // Read before the write, which replaces the record that shows whether the capture had ended.
   Store& store = deps_.storage.store();
   const bool has_ended = HasEnded(record.state);
   bool ends = false;
@@ -69,6 +71,9 @@ void SessionStore::RememberAgent(const KnownAgent& agent) {
                                  .first_seen_realtime_ns = agent.first_seen_realtime_ns,
                                  .last_seen_realtime_ns = agent.last_seen_realtime_ns}));
   const uint64_t now_ns = deps_.clock.RealtimeNs();
+  // Only on connection, so that a fleet does not search its inventories for every change. The
+  // second condition keeps the subtraction from wrapping around on a machine whose clock is not
+  // set.
   if (agent.connection && now_ns > kWorkerMemoryNs) {
     LogIfError(inventory.PruneWorkers(agent.info.instance_id, now_ns - kWorkerMemoryNs));
   }

@@ -18,6 +18,7 @@
 
 namespace neurontrace {
 
+// Workers are not part of it: agents report them again when they connect.
 // The captures and agents of earlier runs, as read from the store. A plain value.
 struct StoredSessions {
   std::vector<AgentRecord> agents;
@@ -43,12 +44,15 @@ class SessionStore final : public SessionStorage {
   // Reads what earlier runs left. Fails with the store's error.
   static absl::StatusOr<StoredSessions> Read(const Store& store);
   // Passes agents and captures of earlier runs to the coordinator, before anything else calls it.
+  // Captures that have ended are passed, too; the coordinator keeps those that await agents.
   static void Restore(StoredSessions sessions, Coordinator& coordinator);
 
   // SessionStorage. PutCapture counts a capture that ends with this record, and reports the result
   // of the write to Storage. The other two only log a failure, as agents report all of it again.
+  // Fails with the store's error; the record in the store is then the earlier one.
   absl::Status PutCapture(const CaptureRecord& record, bool durable) override;
   void RememberAgent(const KnownAgent& agent) override;
+  // Keeps the time at which the worker was first seen.
   void RememberWorker(const std::string& agent_id, const WorkerInfo& worker) override;
 
  private:

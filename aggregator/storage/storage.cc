@@ -19,6 +19,7 @@ namespace {
 // How long writes may fail for another reason than a full disk before the program exits.
 constexpr uint64_t kStorePatienceNs = 10'000'000'000;
 
+// The names of the health conditions, as /healthz and /readyz show them.
 constexpr char kStoreCondition[] = "store";
 constexpr char kStoreFilesCondition[] = "store files";
 
@@ -89,9 +90,12 @@ void Storage::RecordWrite(const absl::Status& status) {
 void Storage::CheckHealth() {
   if (must_restart_) return;
   const uint64_t since_ns = failing_since_ns_;
+  // Two ways to become unusable: every write fails for a while, or RocksDB has said that it cannot
+  // be resumed.
   const bool is_over = since_ns != 0 && clock_.MonotonicNs() >= since_ns + kStorePatienceNs;
   if (!is_over && !store_->must_reopen()) return;
   std::string why = "the store accepts no writes until it is reopened";
+  // A restart on a full disk would fail and take away the reads, too.
   const absl::Status disk = is_over ? absl::OkStatus() : store_->ProbeDisk();
   if (!disk.ok()) why += fmt::format(", which waits for the disk: {}", std::string(disk.message()));
   health_.Set(kStoreFilesCondition, false, why);

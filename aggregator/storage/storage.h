@@ -26,6 +26,7 @@ namespace neurontrace {
 // thread, unless a method says otherwise.
 class Storage {
  public:
+  // Options of the store that the configuration sets.
   struct Options {
     std::string directory;  // of the store; created if it does not exist
     Durability durability = Durability::kSynced;
@@ -46,6 +47,7 @@ class Storage {
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
 
+  // The three parts, which live as long as this.
   Store& store() { return *store_; }
   StoreQuota& quota() { return quota_; }
   StoreMetrics& metrics() { return metrics_; }
@@ -58,6 +60,7 @@ class Storage {
   // Called once a second on one thread, which it may keep waiting for the disk. Notices that the
   // store has to be opened again, and whether opening can succeed now.
   void CheckHealth();
+  // Never becomes false again. Any thread.
   // Returns true once only opening the store again can make it accept writes. Either it refused all
   // of them for a while, or it could not create a log file and the disk has room again. The program
   // then exits, so that its supervisor restarts it; the log has the reason.
@@ -68,10 +71,12 @@ class Storage {
 
   HealthState& health_;
   const Clock& clock_;
+  // Before its users, which are destroyed first.
   const std::unique_ptr<Store> store_;
   StoreQuota quota_;
   StoreMetrics metrics_;
   // Monotonic; 0 while writes succeed or the disk is full.
+  // Set on the threads that write, read on the one that checks.
   std::atomic<uint64_t> failing_since_ns_ = 0;
   std::atomic<bool> must_restart_ = false;
 };

@@ -20,6 +20,7 @@ constexpr int kBarWidth = 40;
 
 // One line on a terminal, drawn again and again, and erased at the end so that the report starts
 // clean.
+// Does nothing if `err` is no terminal, so that logs contain no control characters.
 class CheckProgress {
  public:
   explicit CheckProgress(FILE* err) : err_(err), enabled_(isatty(fileno(err)) == 1) {}
@@ -29,6 +30,7 @@ class CheckProgress {
   CheckProgress(const CheckProgress&) = delete;
   CheckProgress& operator=(const CheckProgress&) = delete;
 
+  // Draws nothing if `total` is 0.
   void Draw(uint64_t done, uint64_t total) {
     if (!enabled_ || total == 0) return;
     const uint64_t filled = std::min(done, total) * kBarWidth / total;
@@ -81,6 +83,7 @@ std::string FormatReportJson(const StoreCheckReport& report, const std::string& 
   return out.Close(']').Member("notes", report.notes).Close('}').Take() + "\n";
 }
 
+// The bar is removed before the report is printed, because both may go to the same terminal.
 int RunStoreCheck(const StoreCheckCommandOptions& options, FILE* out, FILE* err) {
   ChunkAdmission door;
   absl::StatusOr<StoreCheckReport> report;
@@ -99,6 +102,7 @@ int RunStoreCheck(const StoreCheckCommandOptions& options, FILE* out, FILE* err)
         options.json ? FormatReportJson(*report, options.store)
                      : FormatReport(*report, options.store));
   if (report->faults_total == 0) return kExitSound;
+  // The exit code stays the same if this fails: the damage was found in any case.
   const absl::Status remembered = RememberFaults(options.store, nullptr, *report);
   if (!remembered.ok()) {
     fmt::print(err,

@@ -8,8 +8,6 @@
 
 namespace neurontrace {
 
-// neurontrace-aggregator --store-check: the report goes to `out`, a progress bar to `err` where
-// that is a terminal. Gives the exit code: 0 sound, 1 damaged, 2 where there is nothing to look at.
 // The options of --store-check.
 struct StoreCheckCommandOptions {
   std::string store;  // its directory
@@ -21,6 +19,7 @@ struct StoreCheckCommandOptions {
 // Needs no running aggregator, and none may have the store open.
 int RunStoreCheck(const StoreCheckCommandOptions& options, FILE* out, FILE* err);
 
+// `store` is the directory, as it is named in the output. Pure.
 // Return the report as text for people, and as one JSON object in one line.
 std::string FormatReport(const StoreCheckReport& report, const std::string& store);
 std::string FormatReportJson(const StoreCheckReport& report, const std::string& store);

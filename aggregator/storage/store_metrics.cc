@@ -54,10 +54,13 @@ void StoreMetrics::Publish() {
   artifact_store_bytes_.Set(static_cast<double>(store_.artifacts().files().bytes()));
 }
 
+// Losses are summed by the store itself; the counters only follow the sums.
 void StoreMetrics::PublishLosses() {
   RaiseLosses(events_lost_, store_.chunks().losses(), LossPlace::kRetention);
 }
 
+// A size that cannot be read leaves the last value, and unknown free space removes its gauge,
+// because a wrong value could hide a full disk.
 void StoreMetrics::LookAtDisk() {
   if (const auto bytes = store_.wal_bytes(); bytes.ok()) {
     wal_bytes_.Set(static_cast<double>(*bytes));

@@ -20,6 +20,7 @@ class StoreMetrics {
   StoreMetrics(prometheus::Registry& registry, Store& store, const CaptureQuotas& quotas);
 
   // Exports changed quotas. Any thread.
+  // A quota of 0 means that only the disk limits it.
   void SetQuotas(const CaptureQuotas& quotas);
   // Exports figures that are in memory. Called periodically on one thread.
   void Publish();
@@ -28,18 +29,23 @@ class StoreMetrics {
   void LookAtDisk();
 
  private:
+  // Raises the counters to the sums of the store.
   void PublishLosses();
 
   Store& store_;
+  // By place and reason of the loss.
   prometheus::Family<prometheus::Counter>& events_lost_;
   prometheus::Gauge& memtable_bytes_;
   prometheus::Gauge& blob_garbage_bytes_;
+  // As RocksDB reports them; see DatabaseState.
   prometheus::Gauge& compaction_pending_bytes_;
   prometheus::Gauge& write_stalled_;
   prometheus::Counter& background_errors_;
   prometheus::Gauge& artifact_store_bytes_;
+  // Set by LookAtDisk only.
   prometheus::Gauge& wal_bytes_;
   prometheus::Family<prometheus::Gauge>& quota_bytes_;
+  // Has no value while the free space cannot be determined.
   OptionalGauge disk_free_;
 };
 

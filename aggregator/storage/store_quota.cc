@@ -25,6 +25,8 @@ absl::StatusOr<StoreQuota::BytesByJob> StoreQuota::SumByJob() {
   std::map<CaptureId, BytesByJob> ended;
   BytesByJob sum;
   for (const CaptureId& id : store_.captures().Ids()) {
+    // Ended captures that have settled are taken from memory. This keeps the cost proportional to
+    // the running captures, not to the store.
     BytesByJob bytes;
     bool is_settled = true;
     if (const auto known = ended_.find(id); known != ended_.end()) {
@@ -72,6 +74,8 @@ absl::StatusOr<CaptureAllowance> StoreQuota::Admit(const CaptureSpec& spec,
   const CaptureQuotas quotas = this->quotas();
   StoreUse use{.store_bytes = quotas.store_bytes == 0 ? 0 : store_.bytes(), .own_bytes = own_bytes};
   if (quotas.job_bytes == 0) return neurontrace::Admit(spec, quotas, use);
+  // Called on the coordinator's sequence, which should not wait for the disk. The periodic refresh
+  // keeps the result recent.
   RETURN_IF_ERROR(Refresh(UINT64_MAX / 2));  // reads only if that was never done
   std::set<std::string> asked = jobs;
   if (!spec.selection.job.empty()) asked.insert(spec.selection.job);
@@ -79,6 +83,7 @@ absl::StatusOr<CaptureAllowance> StoreQuota::Admit(const CaptureSpec& spec,
     const MutexLock lock(mutex_);
     for (const std::string& job : asked) {
       const auto it = by_job_->find(job);
+      // A job without an entry has stored nothing.
       const uint64_t of_job = it == by_job_->end() ? 0 : it->second;
       if (!use.job.empty() && of_job <= use.job_bytes) continue;
       use.job = job;

@@ -24,6 +24,7 @@ namespace neurontrace {
 class StoreQuota : public StorageQuota {
  public:
   // Both must outlive this.
+  // Starts without quotas; see Set.
   StoreQuota(Store& store, const Clock& clock) : store_(store), usage_(store), clock_(clock) {}
   // Applies to every answer from now on.
   void Set(const CaptureQuotas& quotas) {
@@ -54,6 +55,8 @@ class StoreQuota : public StorageQuota {
 
  private:
   using BytesByJob = std::map<std::string, uint64_t>;
+  // Reads the stream records of all captures that are not known to be final. Fails with the store's
+  // error.
   absl::StatusOr<BytesByJob> SumByJob() NT_REQUIRES(refresh_mutex_);
   CaptureQuotas quotas() const {
     const MutexLock lock(mutex_);
@@ -67,6 +70,7 @@ class StoreQuota : public StorageQuota {
   // Final sums of captures that have ended, so that only those that change are read again.
   std::map<CaptureId, BytesByJob> ended_ NT_GUARDED_BY(refresh_mutex_);  // final
   mutable Mutex mutex_;
+  // The last result of SumByJob.
   std::optional<BytesByJob> by_job_ NT_GUARDED_BY(mutex_);  // nullopt: never read
   uint64_t read_monotonic_ns_ NT_GUARDED_BY(mutex_) = 0;
   CaptureQuotas quotas_ NT_GUARDED_BY(mutex_);

@@ -10,6 +10,8 @@
 namespace neurontrace {
 namespace {
 
+// Checks the ids, which everything else depends on, and the protocol version. Fails as
+// AgentRegistry::Connect does.
 absl::Status CheckHello(const AgentInfo& info) {
   if (info.agent_id.empty()) return InvalidArgument("hello without an agent_id");
   if (info.instance_id.empty()) {
@@ -60,6 +62,8 @@ absl::Status AgentRegistry::Connect(const AgentInfo& info, ConnectionId connecti
     it =
         agents_.emplace(info.agent_id, KnownAgent{.first_seen_realtime_ns = now_realtime_ns}).first;
   }
+  // From here on the new connection is the current one, and reports over an earlier one are
+  // refused.
   KnownAgent& agent = it->second;
   if (!agent.connection) ++connected_;
   agent.info = info;
@@ -84,6 +88,8 @@ void AgentRegistry::ForgetLongestGone() {
 
 bool AgentRegistry::Disconnect(const std::string& agent_id, ConnectionId connection,
                                uint64_t now_realtime_ns) {
+  // The end of a superseded call arrives after the agent has reconnected and must not mark it as
+  // disconnected.
   if (!IsCurrent(agent_id, connection)) return false;
   KnownAgent& agent = agents_.at(agent_id);
   agent.connection.reset();

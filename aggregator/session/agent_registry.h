@@ -58,6 +58,7 @@ class AgentRegistry {
   // a worker of another instance than the agent's, and with RESOURCE_EXHAUSTED beyond
   // limits::kWorkersPerAgentMax.
   absl::Status PutWorker(const std::string& agent_id, const WorkerInfo& worker);
+  // Removes a worker whose process has ended. Ignores unknown ones.
   void RemoveWorker(const std::string& agent_id, const WorkerIdentity& worker);
 
   // Returns nullptr for an unknown agent. Valid until the registry changes.
@@ -68,6 +69,7 @@ class AgentRegistry {
   size_t workers() const;
 
  private:
+  // Makes room for a new agent. Requires that at least one known agent is not connected.
   void ForgetLongestGone();
 
   std::map<std::string, KnownAgent> agents_;

@@ -10,6 +10,8 @@
 
 namespace neurontrace {
 
+// A worker counts as armed if nothing speaks against it, even before its own answer. IsJudgementDue
+// decides how long to wait for answers.
 ArmingTally Tally(const CaptureRecord& record) {
   ArmingTally tally;
   for (const CaptureWorkerStatus& status : record.workers) {
@@ -29,6 +31,7 @@ ArmingTally Tally(const CaptureRecord& record) {
 }
 
 bool ArmingTally::IsEnoughFor(const CaptureSpec& spec) const {
+  // Both factors are 32 bits wide, so the product of 64 bits cannot overflow.
   // In integers, so that 100 % means all of them whatever their number.
   if (uint64_t{armed} * 100 < uint64_t{spec.conditions.require_percent} * selected) return false;
   return armed > 0 || IsStanding(spec.mode) || !spec.filter.include_neuron;
@@ -53,6 +56,8 @@ std::string ArmingTally::WhyNotEnough(const CaptureSpec& spec) const {
   return obstacles.empty() ? text : text + ")";
 }
 
+// Each part is limited before the sum, which therefore cannot overflow. An answer covers one way to
+// the agent and one back, so twice its time leaves a margin for a slower second time.
 uint64_t BeginLeadNs(uint64_t slowest_answer_ns, uint64_t record_write_ns) {
   const uint64_t answer_ns = std::min(slowest_answer_ns, limits::kBeginLeadMaxNs);
   const uint64_t write_ns = std::min(record_write_ns, limits::kBeginLeadMaxNs);

@@ -15,11 +15,13 @@
 namespace neurontrace {
 namespace {
 
+// Names a status in a warning. Framework files belong to an instance and to no worker.
 std::string NameOf(const CaptureWorkerStatus& status) {
   if (status.framework) return fmt::format("framework files of {}", status.worker.instance_id);
   return fmt::format("worker {}", ToString(status.worker));
 }
 
+// Appends the agent's own text if there is one.
 std::string WithDetail(std::string text, const std::string& detail) {
   return detail.empty() ? text : fmt::format("{}: {}", text, detail);
 }
@@ -33,6 +35,7 @@ std::string DescribeRefusal(const CaptureWorkerStatus& status) {
   return WithDetail(std::move(text), status.detail);
 }
 
+// Returns whether neither a worker has reported nor any agent has counted one.
 bool HasMatchedNothing(const CaptureRecord& record) {
   return record.workers.empty() &&
          std::all_of(record.agents.begin(), record.agents.end(),

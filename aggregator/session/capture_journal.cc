@@ -11,6 +11,7 @@
 
 namespace neurontrace {
 
+// Writes one record. Fails with the storage's error.
 absl::Status CaptureJournal::Put(const CaptureRecord& record, bool durable) {
   absl::Status status = storage_.PutCapture(record, durable);
   // An end counts once a restart would know it; a later one repeats it with a late agent's changes.
@@ -25,6 +26,8 @@ absl::Status CaptureJournal::Commit(TrackedCapture& capture, CaptureSession next
   const uint64_t before_ns = clock_.MonotonicNs();
   absl::Status status = Put(next.record(), /*durable=*/true);
   const uint64_t now_ns = clock_.MonotonicNs();
+  // The session stays as it was, so the caller may not tell agents anything. `retry_ns` keeps Tick
+  // from trying again at once.
   if (!status.ok()) {
     capture.unsaved = true;
     capture.retry_ns = now_ns + kSaveIntervalNs;
@@ -51,6 +54,8 @@ void CaptureJournal::Save(TrackedCapture& capture, bool durable) {
   ReportChanged(capture.session.record());
 }
 
+// A fleet that arms sends thousands of reports within a second. None of them has to survive a
+// restart, after which all agents are asked again.
 void CaptureJournal::SaveSoon(TrackedCapture& capture) {
   capture.unsaved = capture.has_news = true;
   if (capture.session.state() != CaptureState::kArming &&
@@ -64,6 +69,7 @@ void CaptureJournal::SaveSoon(TrackedCapture& capture) {
 void CaptureJournal::SaveIfDue(TrackedCapture& capture, uint64_t now_monotonic_ns) {
   const uint64_t interval_ns = capture.has_news ? limits::kRecordSaveNs : kSaveIntervalNs;
   if (!capture.unsaved || now_monotonic_ns < capture.saved_ns + interval_ns) return;
+  // A record that has ended must be on the disk before the capture is forgotten.
   Save(capture, capture.session.ended());
 }
 

@@ -10,6 +10,8 @@
 namespace neurontrace {
 namespace {
 
+// Returns what is left of a quota, which may be lower than what is used: quotas can be lowered
+// while data is stored.
 uint64_t Left(uint64_t quota, uint64_t used) { return quota > used ? quota - used : 0; }
 
 // Returns how much the capture itself may hold according to its spec; 0: it does not say.
@@ -62,6 +64,7 @@ absl::StatusOr<CaptureAllowance> Admit(const CaptureSpec& spec, const CaptureQuo
   if (spec.mode == CaptureMode::kFlightRecorder || spec.mode == CaptureMode::kPreview) {
     return allowance;
   }
+  // In the order of the flags in the help. The first of equal limits is the one that messages name.
   const std::array<Limit, 3> limits = {
       Limit{quotas.capture_bytes, 0, "--quota-capture-bytes", "of each capture"},
       Limit{quotas.job_bytes, use.job.empty() ? 0 : use.job_bytes, "--quota-job-bytes",
@@ -73,6 +76,8 @@ absl::StatusOr<CaptureAllowance> Admit(const CaptureSpec& spec, const CaptureQuo
     const uint64_t own = std::min(use.own_bytes.value_or(0), limit.used);
     const uint64_t left = Left(limit.quota, limit.used - own);
     if (left == 0 && !use.own_bytes) {
+      // Only a capture that has not begun is refused. A running one gets an allowance that may be
+      // less than what it has stored, and QuotaStopPolicy stops it.
       return ResourceExhausted(
           "the quota {} is exhausted: {} of {} are stored; delete captures or raise {} of the "
           "aggregator",
@@ -89,6 +94,7 @@ absl::StatusOr<CaptureAllowance> Admit(const CaptureSpec& spec, const CaptureQuo
     allowance = {left, fmt::format("the rest of the quota {}, {} of {} ({})", limit.whose,
                                    BytesText(left), BytesText(limit.quota), limit.flag)};
   }
+  // The loop above only decides whether a continuous capture may begin.
   if (spec.mode == CaptureMode::kContinuous && spec.retention.bytes > 0)
     return OfContinuous(spec, quotas, use);
   if (spec.budget.stored_bytes_max > 0 && spec.budget.stored_bytes_max <= allowance.bytes) {

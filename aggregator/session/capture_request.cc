@@ -11,10 +11,12 @@
 namespace neurontrace {
 namespace {
 
+// Names a standing mode in messages. Requires kFlightRecorder or kContinuous.
 std::string_view NameOf(CaptureMode mode) {
   return mode == CaptureMode::kFlightRecorder ? "flight recorder" : "continuous capture";
 }
 
+// Fails with INVALID_ARGUMENT if fields of the spec contradict its mode.
 absl::Status CheckMode(const CaptureSpec& spec) {
   if (spec.mode != CaptureMode::kSnapshot && spec.timing.last_ns > 0) {
     return InvalidArgument("last_ns is allowed only for a snapshot of a flight recorder; omit it");
@@ -54,6 +56,8 @@ bool MayBeFrameworks(const CaptureSpec& spec, std::string_view name) {
   return spec.filter.include_framework && name.find_first_of(" :") != std::string_view::npos;
 }
 
+// Fails with INVALID_ARGUMENT for an event type that no selected worker's runtime has. A misspelt
+// type would otherwise record nothing, which is noticed only after the capture.
 absl::Status CheckEventTypes(const CaptureSpec& spec, const AgentRegistry& registry) {
   RETURN_IF_ERROR(EventFilter::Parse(spec.filter.event_types).status());
   const std::vector<std::string> known = KnownEventTypes(spec, registry);
@@ -114,6 +118,7 @@ absl::Status TakeFlightRecorder(const CaptureSurroundings& surroundings, Capture
   }
   spec.timing.flight_recorder = recorder.id;
   const CaptureSpec& held = recorder.spec;
+  // What the snapshot leaves open is taken from the recorder.
   if (spec.selection.empty()) spec.selection = held.selection;
   if (spec.filter.event_types.empty()) {
     spec.filter.event_types = held.filter.event_types;
@@ -126,6 +131,8 @@ absl::Status TakeFlightRecorder(const CaptureSurroundings& surroundings, Capture
   return absl::OkStatus();
 }
 
+// Fails with FAILED_PRECONDITION if a standing capture of the same mode may select the same worker.
+// One that is stopping does not count, so that it can be replaced at once.
 absl::Status CheckStanding(const CaptureSurroundings& surroundings, const CaptureSpec& spec) {
   for (const CaptureRecord* const record : surroundings.running) {
     if (record->spec.mode != spec.mode || record->state == CaptureState::kStopping) continue;
@@ -137,6 +144,8 @@ absl::Status CheckStanding(const CaptureSurroundings& surroundings, const Captur
   return absl::OkStatus();
 }
 
+// Returns whether both lists restrict the selection and have nothing in common. An empty list
+// selects everything.
 template <typename T>
 bool AreDisjoint(const std::vector<T>& a, const std::vector<T>& b) {
   if (a.empty() || b.empty()) return false;
@@ -145,6 +154,7 @@ bool AreDisjoint(const std::vector<T>& a, const std::vector<T>& b) {
   });
 }
 
+// The same for ranges, which contain both of their ends.
 bool AreDisjoint(const std::vector<GidRange>& a, const std::vector<GidRange>& b) {
   if (a.empty() || b.empty()) return false;
   for (const GidRange& one : a) {
@@ -167,6 +177,8 @@ bool Contradict(const std::vector<KeyValue>& a, const std::vector<KeyValue>& b) 
 
 }  // namespace
 
+// Errs towards true: it compares the specs and not the workers, because a worker may start later
+// that both select.
 bool MayOverlap(const CaptureSpec& a, const CaptureSpec& b) {
   if (!a.selection.job.empty() && !b.selection.job.empty() && a.selection.job != b.selection.job)
     return false;

@@ -50,6 +50,7 @@ WorkerState KeepObstacle(WorkerState known, WorkerState now) {
   return now;
 }
 
+// The indexes are not stored; they are built from the record.
 CaptureRoster::CaptureRoster(CaptureRecord record) : record_(std::move(record)) {
   IndexWorkers();
   for (size_t i = 0; i < record_.non_participants.size(); ++i) {
@@ -91,6 +92,7 @@ CaptureAgentPart& CaptureRoster::AddPart(const AgentInfo& agent) {
 
 // --- Workers -------------------------------------------------------------------------------------
 
+// Takes time proportional to the number of workers, so it is called only after removals.
 void CaptureRoster::IndexWorkers() {
   worker_at_.clear();
   for (size_t i = 0; i < record_.workers.size(); ++i) {
@@ -107,6 +109,7 @@ CaptureWorkerStatus* CaptureRoster::FindWorker(const WorkerIdentity& worker, boo
   return &status;
 }
 
+// Requires that the worker has no status yet.
 CaptureWorkerStatus* CaptureRoster::AddWorker(CaptureWorkerStatus status) {
   if (record_.workers.size() >= limits::kCaptureWorkersMax) {
     Warn(fmt::format("more than {} workers report; the status of further ones is not stored",
@@ -144,6 +147,8 @@ NonParticipant* CaptureRoster::FindNonParticipant(const WorkerIdentity& worker) 
 }
 
 void CaptureRoster::AddNonParticipant(NonParticipant non_participant) {
+  // Reaching this limit costs only an entry in a list, not the recording, so it is no reason to
+  // refuse anything.
   if (record_.non_participants.size() < limits::kCaptureNonParticipantsMax) {
     non_participant_at_[non_participant.worker] = record_.non_participants.size();
     record_.non_participants.push_back(std::move(non_participant));
@@ -193,6 +198,8 @@ void CaptureRoster::AddParticipant(const NonParticipant& non_participant, Captur
   AddWorker(std::move(status));
 }
 
+// Compares with every warning, whose number is limited. Repeated causes, such as a failing disk,
+// thus use one entry.
 void CaptureRoster::AddWarning(std::vector<std::string>& warnings, std::string warning) {
   if (std::find(warnings.begin(), warnings.end(), warning) != warnings.end()) return;
   if (warnings.size() + 1 < limits::kCaptureWarningsMax) {
@@ -200,6 +207,7 @@ void CaptureRoster::AddWarning(std::vector<std::string>& warnings, std::string w
     return;
   }
   if (warnings.size() < limits::kCaptureWarningsMax) warnings.emplace_back();
+  // The last place is reserved for the number of those that did not fit.
   warnings.back() = fmt::format("and {} more warnings", ++warnings_dropped_);
 }
 

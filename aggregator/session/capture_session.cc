@@ -54,12 +54,14 @@ CaptureRecord WithoutAnswers(CaptureRecord record) {
   return record;
 }
 
+// Adds without overflow: times and durations come from requests and may be close to the maximum.
 uint64_t Plus(uint64_t ns, uint64_t more_ns) {
   return more_ns > UINT64_MAX - ns ? UINT64_MAX : ns + more_ns;
 }
 
 }  // namespace
 
+// Agents are added by Join, workers by RecordWorker, both before the first order is sent.
 CaptureSession::CaptureSession(const CaptureId& id, const CaptureSpec& spec,
                                const SessionTime& now) {
   roster_.record().id = id;
@@ -83,6 +85,7 @@ CaptureSession::CaptureSession(CaptureRecord stored, const SessionTime& now)
                                 .heard_monotonic_ns = now.monotonic_ns};
     if (part.away_since_realtime_ns == 0) part.away_since_realtime_ns = now.realtime_ns;
   }
+  // The monotonic clock of an earlier run says nothing, so agents get their full time again.
   if (record().state == CaptureState::kStopping) stopped_monotonic_ns_ = now.monotonic_ns;
   if (record().state == CaptureState::kRecording) SetDue(now);
 }
@@ -98,6 +101,8 @@ void CaptureSession::SetDue(const SessionTime& now) {
   // A snapshot is over at its beginning: it collects the past.
   if (length_ns == 0 && !is_cut) return;
   if (is_cut) length_ns = 0;
+  // Both values are on the same timescale: reference time if the beginning was planned, otherwise
+  // wall time.
   uint64_t then_ns = record().begin ? record().begin->reference_ns : record().started_realtime_ns;
   const uint64_t now_ns = record().begin ? now.reference_ns : now.realtime_ns;
   // When that execution ran is not stored, so after a restart the duration counts from the restart.
@@ -108,6 +113,7 @@ void CaptureSession::SetDue(const SessionTime& now) {
   stop_lead_ns_ = std::min(std::max(BeginLeadNs(SlowestAnswerNs(), 0), kStopLeadMinNs), length_ns);
 }
 
+// The duration then starts at an execution, whose time is not known when the capture begins.
 bool CaptureSession::CountsFromExecution() const {
   return record().spec.conditions.by_execution() && record().spec.mode == CaptureMode::kStream &&
          !presence_.empty();
@@ -133,6 +139,7 @@ CaptureSession::Presence& CaptureSession::PresenceOf(std::string_view agent_id) 
   return it->second;
 }
 
+// The part decides, not the connection: an agent that is away is awaited until it is given up.
 bool CaptureSession::Awaits(std::string_view agent_id) const {
   const CaptureAgentPart* const part = roster_.FindPart(agent_id);
   return part != nullptr && !part->finished && !part->given_up;
@@ -199,6 +206,7 @@ bool CaptureSession::Leave(std::string_view agent_id, const SessionTime& now) {
   presence.connected = false;
   presence.changed_monotonic_ns = now.monotonic_ns;
   part->away_since_realtime_ns = now.realtime_ns;
+  // Undone by CaptureRoster::ForgetLost if the agent returns.
   for (CaptureWorkerStatus& status : roster_.record().workers) {
     // A finished part has delivered everything, and nothing is lost with its agent.
     if (part->finished || status.worker.instance_id != part->instance_id) continue;
@@ -217,6 +225,7 @@ bool CaptureSession::OnWorkerStatus(std::string_view agent_id, const CaptureWork
   if (part == nullptr || status.worker.instance_id != part->instance_id) return false;
   if (ended() && !Awaits(agent_id)) return false;
   PresenceOf(agent_id).heard_monotonic_ns = now.monotonic_ns;
+  // An agent reports each worker many times, mostly to update its counters.
   CaptureWorkerStatus* const known = roster_.FindWorker(status.worker, status.framework);
   // The first report of a worker makes it a participant.
   if (known == nullptr) {
@@ -233,6 +242,7 @@ bool CaptureSession::OnWorkerStatus(std::string_view agent_id, const CaptureWork
   const bool is_news = known->state != status.state || known->detail != status.detail ||
                        known->obstacle != status.obstacle;
   const WorkerState worker_state = KeepObstacle(known->worker_state, status.worker_state);
+  // The new status replaces the old one as a whole, except for what only the earlier one knows.
   const CaptureWorkerStatus before = std::exchange(*known, status);
   known->worker_state = worker_state;
   KeepBeginning(before, *known);
@@ -267,6 +277,9 @@ bool CaptureSession::OnAgentStatus(std::string_view agent_id, uint32_t matched_w
 
 // --- Arming --------------------------------------------------------------------------------------
 
+// Waits for three kinds of answers: of agents, of workers that agents have reported, and of workers
+// in the inventory that no agent has reported yet. Agents that disconnect are not waited for,
+// except after a restart.
 bool CaptureSession::IsJudgementDue(const SessionTime& now) const {
   if (record().state != CaptureState::kArming) return false;
   if (now.monotonic_ns >= arm_due_monotonic_ns_) return true;
@@ -303,6 +316,8 @@ uint64_t CaptureSession::SlowestAnswerNs() const {
   return slowest_ns;
 }
 
+// Afterwards every selected worker has a status, which Tally requires. Works on a copy of the
+// session in all callers, since the decision may turn out not to be storable.
 ArmingTally CaptureSession::Judge() {
   for (CaptureWorkerStatus& status : roster_.record().workers) {
     if (status.framework || !IsUnanswered(status) || status.obstacle != CaptureObstacle::kNone) {
@@ -361,6 +376,8 @@ void CaptureSession::SetExecutions(uint64_t first, uint64_t last) {
 
 // --- Stopping and ending -------------------------------------------------------------------------
 
+// `in_ns` is 0 for a stop by command. Agents then stop when they get the order, at slightly
+// different moments.
 void CaptureSession::Stop(const SessionTime& now, uint64_t in_ns) {
   if (record().state != CaptureState::kRecording) return;
   roster_.record().state = CaptureState::kStopping;
@@ -398,6 +415,7 @@ bool CaptureSession::IsEndDue(const SessionTime& now) const {
                      [&](const auto& part) { return part.finished || IsGivenUp(part, now); });
 }
 
+// Called again whenever a late agent has delivered more. Then it may turn incomplete into complete.
 void CaptureSession::End(const SessionTime& now, std::string_view inventory) {
   std::set<std::string, std::less<>> connected_agents;
   for (const auto& [agent_id, presence] : presence_) {

@@ -45,6 +45,8 @@ Coordinator::Coordinator(const Deps& deps)
                .captures = *this,
                .sequence = deps.sequence}) {}
 
+// Three clocks: wall time for records, monotonic time for waiting, and reference time for moments
+// that hosts share.
 SessionTime Coordinator::Now() const {
   return {deps_.clock.RealtimeNs(), deps_.clock.MonotonicNs(), deps_.clocks.ReferenceNs()};
 }
@@ -54,6 +56,7 @@ void Coordinator::RestoreAgent(AgentInfo info, uint64_t first_seen_realtime_ns,
   registry_.Restore(std::move(info), first_seen_realtime_ns, last_seen_realtime_ns);
 }
 
+// Captures that have ended and await nobody are not kept in memory; the store has them.
 void Coordinator::RestoreCapture(CaptureRecord record) {
   const CaptureId id = record.id;
   cuts_.Remember(record);
@@ -75,6 +78,8 @@ absl::StatusOr<std::vector<ResumedCapture>> Coordinator::Connect(const AgentInfo
   return resumed;
 }
 
+// Connects one agent with all captures. If one record cannot be written, the agent gets no orders
+// at all and has to reconnect.
 absl::StatusOr<std::vector<ResumedCapture>> Coordinator::JoinAll(const AgentInfo& agent) {
   const SessionTime now = Now();
   std::vector<ResumedCapture> resumed;
@@ -98,6 +103,7 @@ absl::StatusOr<std::vector<ResumedCapture>> Coordinator::JoinAll(const AgentInfo
   return resumed;
 }
 
+// Captures continue: the agent keeps recording into its spool and delivers when it returns.
 void Coordinator::Disconnect(const std::string& agent_id, ConnectionId from) {
   const SessionTime now = Now();
   if (!registry_.Disconnect(agent_id, from, now.realtime_ns)) return;
@@ -160,6 +166,7 @@ absl::Status Coordinator::OnWorkerStatus(const std::string& agent_id, Connection
       known.state == CaptureWorkerState::kRefused) {
     journal_.ReportRefused(known.obstacle, 1);
   }
+  // Acts at once instead of on the next tick, so that the capture begins as early as it can.
   if (capture->session.IsJudgementDue(Now())) {
     Tick();  // that was the last answer
   } else if (is_news) {
@@ -187,6 +194,7 @@ absl::Status Coordinator::OnAgentStatus(const std::string& agent_id, ConnectionI
   return absl::OkStatus();
 }
 
+// If the write fails, the capture stays in running_ with its end unsaved, and Tick writes it again.
 void Coordinator::End(TrackedCapture& capture, const SessionTime& now) {
   capture.session.End(now, DescribeInventory(registry_, capture.session.record().spec));
   journal_.Save(capture, /*durable=*/true);
@@ -224,6 +232,8 @@ std::vector<CaptureRecord> Coordinator::Running() const {
   return records;
 }
 
+// Without this, a worker whose agent never answers would be missing from the record instead of
+// being listed with an obstacle.
 void Coordinator::AddKnownWorkers(CaptureSession& session, const SessionTime& now) const {
   for (const auto& [agent_id, agent] : registry_.agents()) {
     for (const auto& [identity, worker] : agent.workers) session.RecordWorker(agent_id, worker);
@@ -235,6 +245,8 @@ void Coordinator::AddKnownWorkers(CaptureSession& session, const SessionTime& no
   }
 }
 
+// A capture that requires a share of its workers would otherwise fail right after a restart of the
+// aggregator, when few agents have reconnected.
 void Coordinator::AwaitReturning(CaptureSession& session, const SessionTime& now) const {
   const uint64_t back_by_ns = restored_monotonic_ns_ + limits::kAgentReturnMaxNs;
   if (session.record().spec.conditions.require_percent == 0 || now.monotonic_ns >= back_by_ns)
@@ -250,6 +262,7 @@ absl::StatusOr<CaptureRecord> Coordinator::StartCapture(const CaptureSpec& asked
     return ResourceExhausted("{} captures are running, which is the limit; stop one first",
                              running_.size());
   }
+  // The checks come first, as each of them may refuse the capture.
   CaptureSurroundings surroundings{.registry = registry_, .running = {}, .may_name = may_name};
   for (const auto& [id, capture] : running_) {
     surroundings.running.push_back(&capture->session.record());
@@ -259,6 +272,7 @@ absl::StatusOr<CaptureRecord> Coordinator::StartCapture(const CaptureSpec& asked
                    deps_.quota.Admit(spec, SelectedJobs(spec, registry_), std::nullopt));
   deps_.clocks.RefreshSoon();
 
+  // From here on the capture exists, although it is dropped again if its record cannot be written.
   const SessionTime now = Now();
   const CaptureId id = CaptureId::Make(deps_.clock, deps_.random);
   auto capture = std::make_unique<TrackedCapture>(CaptureSession(id, spec, now));
@@ -279,10 +293,14 @@ absl::StatusOr<CaptureRecord> Coordinator::StartCapture(const CaptureSpec& asked
     JudgeArming(started).IgnoreError();         // Tick tries again
   }
   CaptureRecord record = started.session.record();
+  // Ends the capture at once if it has nothing to wait for. The record was copied before, so the
+  // caller sees the state in which it started.
   Tick();
   return record;
 }
 
+// Decides on a copy. `capture` changes only when the decision is stored, so a failed write leads to
+// the same question on a later tick.
 absl::Status Coordinator::JudgeArming(TrackedCapture& capture) {
   const SessionTime now = Now();
   CaptureSession judged = capture.session;
@@ -312,6 +330,8 @@ absl::Status Coordinator::JudgeArming(TrackedCapture& capture) {
 
 absl::Status Coordinator::Begin(TrackedCapture& capture, CaptureSession judged, uint64_t lead_ns,
                                 const SessionTime& now) {
+  // The beginning is a moment of the reference timescale, at which every agent begins by its own
+  // clock.
   const CaptureSpec& spec = judged.record().spec;
   CaptureBegin begin{.reference_ns = now.reference_ns + lead_ns};
   begin.first_execution = spec.conditions.at_execution;
@@ -329,6 +349,7 @@ absl::Status Coordinator::Begin(TrackedCapture& capture, CaptureSession judged, 
   return absl::OkStatus();
 }
 
+// Agents are told to stop, because some of them may have armed workers.
 absl::Status Coordinator::NotBegin(TrackedCapture& capture, CaptureSession judged,
                                    std::string why) {
   judged.NotBegin(Now(), std::move(why));
@@ -363,6 +384,8 @@ absl::StatusOr<CaptureRecord> Coordinator::StopCapture(const CaptureId& id) {
   return record;
 }
 
+// Stopping by time is announced ahead, so that all hosts stop at the same moment. A stop by command
+// applies at once.
 absl::Status Coordinator::Stop(TrackedCapture& capture, bool by_time) {
   if (capture.session.state() != CaptureState::kRecording) return absl::OkStatus();
   const SessionTime now = Now();
@@ -378,6 +401,8 @@ absl::Status Coordinator::Stop(TrackedCapture& capture, bool by_time) {
   return absl::OkStatus();
 }
 
+// At most one reason applies per tick. A failed write leaves the capture recording, and the reason
+// is found again once retry_ns has passed.
 void Coordinator::StopIfDue(TrackedCapture& capture, const SessionTime& now) {
   CaptureSession& session = capture.session;
   const CaptureRecord& record = session.record();
@@ -415,6 +440,8 @@ void Coordinator::TickRunning(TrackedCapture& capture, const SessionTime& now) {
   StopIfDue(capture, now);
 }
 
+// The order matters: orders whose moment has come are sent first, then decisions are made, and an
+// ended capture is removed only after its end is stored.
 void Coordinator::Tick() {
   const SessionTime now = Now();
   orders_.SendDue();

@@ -13,6 +13,7 @@ constexpr uint64_t kAheadMin = 2;
 // Beyond this the numbers of the workload are not consecutive.
 constexpr uint64_t kAheadMax = 1'000'000;
 
+// Framework files have no executions.
 bool IsRecording(const CaptureWorkerStatus& status) {
   return !status.framework && status.state == CaptureWorkerState::kRecording;
 }
@@ -32,6 +33,7 @@ std::optional<uint64_t> ExecutionStart::Choose(const CaptureRecord& record,
     all = all && status.newest_execution > 0;
     highest = std::max(highest, status.newest_execution);
   }
+  // Nothing has run so far. The wait starts with the first report, not with the capture.
   if (highest == 0) return std::nullopt;
   if (first_seen_ns_ == 0) {
     first_seen_ns_ = now_monotonic_ns;
@@ -39,6 +41,7 @@ std::optional<uint64_t> ExecutionStart::Choose(const CaptureRecord& record,
   }
   const uint64_t watched_ns = now_monotonic_ns - first_seen_ns_;
   if (watched_ns < (all ? kObservedNs : kPatienceNs)) return std::nullopt;
+  // The worker that is furthest decides, because no worker may have passed the chosen number.
   const uint64_t ran = highest > first_seen_ ? highest - first_seen_ : 0;
   const double per_ns = static_cast<double>(ran) / static_cast<double>(watched_ns);
   const auto ahead = static_cast<uint64_t>(per_ns * static_cast<double>(kAheadNs)) + 1;

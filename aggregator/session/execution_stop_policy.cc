@@ -27,6 +27,8 @@ struct Progress {
   size_t going_on() const { return past + behind + silent + coming; }
 };
 
+// Counts each worker in exactly one group, except refused ones, which never had a part. Requires a
+// begun capture.
 Progress Measure(const CaptureRecord& record, uint64_t now_realtime_ns) {
   std::map<std::string_view, uint64_t> away_since;
   for (const CaptureAgentPart& part : record.agents) {
@@ -62,12 +64,14 @@ Progress Measure(const CaptureRecord& record, uint64_t now_realtime_ns) {
   return progress;
 }
 
+// Names what was waited for, for the reason of a stop.
 std::string GoalOf(const CaptureBegin& begin) {
   if (begin.first_execution == 0) return "an execution to start at was found";
   return fmt::format("execution {}",
                      begin.last_execution != 0 ? begin.last_execution : begin.first_execution);
 }
 
+// Adds how far the fastest worker came.
 std::string NewestWords(const Progress& progress) {
   if (progress.newest == 0) return "none reported an execution";
   return fmt::format("the newest was {}", progress.newest);
@@ -92,6 +96,8 @@ std::optional<std::string> ExecutionStopPolicy::Check(const CaptureRecord& recor
   if (!has_end || (spec.conditions.executions == 0 && HasReachedExecutions(record)))
     return std::nullopt;
 
+  // Three ends: all workers that can execute have passed the goal, all others have and stragglers
+  // were waited for, or nobody executes any more.
   const Progress progress = Measure(record, now.realtime_ns);
   if (progress_since_ns_ == 0 || progress.sum != progress_) {
     progress_ = progress.sum;

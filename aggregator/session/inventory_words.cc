@@ -11,6 +11,7 @@
 namespace neurontrace {
 namespace {
 
+// A message names this many and counts the rest: a fleet has thousands.
 constexpr size_t kNamedMax = 8;
 
 std::string Plural(size_t count, std::string_view what) {
@@ -82,6 +83,7 @@ std::string NearestName(std::string_view name, std::span<const std::string> name
   return nearest;
 }
 
+// Builds one sentence from three parts: workers by job, instances, and guesses at misspelt names.
 std::string DescribeInventory(const AgentRegistry& registry, const CaptureSpec& spec) {
   const size_t workers = registry.workers();
   if (registry.connected() == 0) return "no agent is connected";

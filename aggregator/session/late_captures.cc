@@ -10,6 +10,8 @@
 
 namespace neurontrace {
 
+// The limits bound what agents that never return cost. Given-up captures are removed by Tick, once
+// their records are stored.
 void LateCaptures::Keep(std::unique_ptr<TrackedCapture> capture) {
   assert(capture != nullptr && capture->session.IsOpen());
   const CaptureRecord& record = capture->session.record();

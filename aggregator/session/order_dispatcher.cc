@@ -14,6 +14,7 @@ static const KnownAgent* FindConnected(const AgentRegistry& registry, const std:
   return agent != nullptr && agent->connection ? agent : nullptr;
 }
 
+// host_raw_ns is 0 if the host's clock is not known well enough to compute a moment.
 CaptureBegin OrderDispatcher::BeginFor(const AgentInfo& agent, const CaptureBegin& begin) const {
   CaptureBegin told = begin;
   told.host_raw_ns = told.bound_ns = 0;
@@ -51,6 +52,7 @@ void OrderDispatcher::SendBegin(const CaptureRecord& record, uint64_t in_ns) {
     if (begin.host_raw_ns != 0) {
       deps_.sender.SendOrder(part.agent_id, *agent->connection, BeginOrder{record.id, begin});
     } else {
+      // The order is made when it is due, because by then the clock may be known or the agent gone.
       Delay(in_ns, {.capture_id = record.id, .agent_id = part.agent_id});
     }
   }
@@ -85,6 +87,8 @@ void OrderDispatcher::SendStop(const CaptureRecord& record, uint64_t in_ns) {
   }
 }
 
+// Called on every reconnection, so it must describe the whole state: the agent may have restarted
+// and know nothing.
 ResumedCapture OrderDispatcher::ResumeFor(const CaptureSession& session, const AgentInfo& agent) {
   const CaptureRecord& record = session.record();
   ResumedCapture resume{.start = {.capture_id = record.id, .spec = record.spec}};
@@ -109,6 +113,7 @@ ResumedCapture OrderDispatcher::ResumeFor(const CaptureSession& session, const A
   return resume;
 }
 
+// The task may come a little late; Tick calls SendDue as well.
 void OrderDispatcher::Delay(uint64_t in_ns, DelayedOrder order) {
   assert(deps_.sequence == nullptr || deps_.sequence->RunsTasksOnCurrentThread());
   delayed_.emplace(deps_.clock.MonotonicNs() + in_ns, std::move(order));

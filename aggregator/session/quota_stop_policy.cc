@@ -15,6 +15,8 @@ QuotaStopPolicy::QuotaStopPolicy(CaptureAllowance allowance, const SessionTime& 
     : allowance_(std::move(allowance)),
       allowance_due_ns_(now.monotonic_ns + CaptureAllowance::kAgeMaxNs) {}
 
+// Called on every tick of every recording capture, therefore limited in time before anything is
+// computed.
 std::string QuotaStopPolicy::Check(const CaptureRecord& record, const AgentRegistry& registry,
                                    StorageQuota& quota, const SessionTime& now) {
   const CaptureMode mode = record.spec.mode;

@@ -18,6 +18,8 @@ void SnapshotCuts::Remember(const CaptureRecord& record) {
   assert(cut.reference_ns >= record.begin->reference_ns);
 }
 
+// A snapshot with an earlier one of other workers loses nothing, hence the check of both
+// selections.
 void SnapshotCuts::WarnOfEarlier(const CaptureBegin& begin, CaptureSession& snapshot) const {
   const CaptureSpec& spec = snapshot.record().spec;
   const auto earlier = cuts_.find(spec.timing.flight_recorder);

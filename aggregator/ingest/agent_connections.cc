@@ -19,6 +19,8 @@ void AgentConnections::Remove(ConnectionId connection) {
   calls_.erase(connection);
 }
 
+// The lock is released before the caller uses the call: ending a call leads to Remove, which takes
+// the same lock.
 std::shared_ptr<ControlExchange> AgentConnections::Find(ConnectionId connection) {
   const MutexLock lock(mutex_);
   const auto it = calls_.find(connection);
@@ -34,6 +36,8 @@ void AgentConnections::Send(ConnectionId connection, v1::AgentOrder order) {
   if (const auto call = Find(connection)) call->Send(std::move(order));
 }
 
+// The old call may not have noticed yet that its connection is broken, and would otherwise stay
+// open until a time-out.
 void AgentConnections::Supersede(ConnectionId connection) {
   if (const auto call = Find(connection)) {
     call->End(grpc::Status(grpc::StatusCode::ABORTED, "the agent has reconnected"));

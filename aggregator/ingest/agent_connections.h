@@ -20,8 +20,11 @@ class AgentConnections : public OrderSender {
  public:
   // Registers a call under a new id, which is never reused.
   ConnectionId Add(std::weak_ptr<ControlExchange> call);
+  // Removes a call that has ended. Ids that are not registered are ignored.
   void Remove(ConnectionId connection);
 
+  // OrderSender, called by the coordinator on its sequence. The agent's id is not needed: the
+  // connection identifies the call. An order for a connection that is gone is dropped, as in Send.
   void SendOrder(const std::string& agent_id, ConnectionId connection,
                  const CaptureOrder& order) override;
   // Drops the order if the connection is gone: an agent that returns gets it again. Does not wait
@@ -33,8 +36,11 @@ class AgentConnections : public OrderSender {
   void EndAll();
 
  private:
+  // Returns the call of a connection, or null if it is gone or being destroyed. The caller keeps it
+  // alive and must use it without mutex_, because a call that ends removes itself.
   std::shared_ptr<ControlExchange> Find(ConnectionId connection);
 
+  // Never held while a call is used.
   Mutex mutex_;
   ConnectionId last_ NT_GUARDED_BY(mutex_) = 0;
   std::map<ConnectionId, std::weak_ptr<ControlExchange>> calls_ NT_GUARDED_BY(mutex_);

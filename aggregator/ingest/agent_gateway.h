@@ -18,6 +18,8 @@ namespace neurontrace {
 // threads. Everything passed in must outlive the server that this is registered with.
 class AgentGateway final : public v1::AgentGateway::CallbackService {
  public:
+  // `admit` may be empty, in which case every call is served. It is called on gRPC's threads before
+  // a call becomes an object that counts against any limit.
   AgentGateway(const ControlDeps& control, const UploadDeps& upload, AdmitCall admit)
       : control_(control), upload_(upload), admit_(std::move(admit)) {}
 
@@ -39,6 +41,8 @@ class AgentGateway final : public v1::AgentGateway::CallbackService {
   }
 
  private:
+  // The value comes from the network and is checked when the exchange begins; here it is only
+  // copied out of gRPC's buffers, which do not outlive the call.
   // Returns the agent's id from the metadata; empty if there is none.
   static std::string AgentIdOf(const grpc::CallbackServerContext& context) {
     const auto it = context.client_metadata().find(kAgentIdKey);

@@ -16,11 +16,14 @@
 namespace neurontrace {
 namespace {
 
+// Returns whether any stream of the worker is stored, whatever its kind and core.
 bool HasStream(const std::vector<StreamCursor>& cursors, const WorkerIdentity& worker) {
   return std::any_of(cursors.begin(), cursors.end(),
                      [&](const StreamCursor& cursor) { return cursor.stream.worker == worker; });
 }
 
+// Fills a start order. `begin` stays absent until the capture's start has been decided, so that an
+// arming agent can tell that it has to wait for a BeginCaptureOrder.
 void ToMessage(const StartOrder& order, v1::StartCaptureOrder* message) {
   message->set_capture_id(std::string(order.capture_id.bytes()));
   ToProto(order.spec, message->mutable_spec());
@@ -58,8 +61,12 @@ absl::StatusOr<v1::AgentOrder> AgentReports::Connect(const v1::AgentReport& repo
   }
   ASSIGN_OR_RETURN(const std::vector<ResumedCapture> resumed, coordinator_.Connect(agent, from));
   // After the new connection counts, so that the end of the old one changes nothing.
+  // Its agent is the same, and two open calls would both receive orders.
   if (superseded) connections_.Supersede(*superseded);
   agent_id = agent.agent_id;
+  // The welcome tells a returning agent which captures continue and from where each stream has to
+  // be sent again. The stored cursors decide, not the agent's memory, which may be of another
+  // store.
   v1::AgentOrder order;
   v1::Welcome& welcome = *order.mutable_welcome();
   welcome.set_protocol_version(kProtocolVersion);
@@ -69,6 +76,7 @@ absl::StatusOr<v1::AgentOrder> AgentReports::Connect(const v1::AgentReport& repo
     v1::CaptureResume& resume = *welcome.add_captures();
     ToMessage(capture.start, resume.mutable_start());
     resume.set_stopping(capture.stopping);
+    // A store that cannot be read ends the call; the agent reconnects and asks again.
     ASSIGN_OR_RETURN(const std::vector<StreamCursor> cursors,
                      chunks_.Cursors(capture.start.capture_id, agent_id));
     for (const StreamCursor& cursor : cursors) ToProto(cursor, resume.add_cursors());
@@ -90,6 +98,8 @@ std::optional<v1::AgentOrder> AgentReports::AfterWelcome() const {
   return triggers_->RulesOrder();
 }
 
+// Every kind ends in a call to the coordinator, which checks that `from` is still the agent's
+// connection and records that the agent is alive.
 absl::Status AgentReports::Handle(const v1::AgentReport& report, const std::string& agent_id,
                                   ConnectionId from) {
   switch (report.report_case()) {
@@ -105,6 +115,7 @@ absl::Status AgentReports::Handle(const v1::AgentReport& report, const std::stri
     }
     case v1::AgentReport::kCaptureWorker: {
       ASSIGN_OR_RETURN(const CaptureWorkerStatus status, FromProto(report.capture_worker()));
+      // The coordinator first: if it fails, the call ends and triggers do not see the report.
       RETURN_IF_ERROR(coordinator_.OnWorkerStatus(agent_id, from, status));
       if (triggers_ != nullptr) triggers_->OnWorkerStatus(agent_id, status);
       return absl::OkStatus();
@@ -116,6 +127,7 @@ absl::Status AgentReports::Handle(const v1::AgentReport& report, const std::stri
                                         status.finished());
     }
     case v1::AgentReport::kTriggerFired: {
+      // A firing is also a sign of life. OnHeartbeat fails if the connection has been superseded.
       ASSIGN_OR_RETURN(const TriggerFired fired, FromProto(report.trigger_fired()));
       RETURN_IF_ERROR(coordinator_.OnHeartbeat(agent_id, from));
       if (triggers_ != nullptr) triggers_->OnFired(agent_id, fired);

@@ -40,14 +40,21 @@ class AgentReports {
   // Handles any later report. An error ends the call.
   absl::Status Handle(const v1::AgentReport& report, const std::string& agent_id,
                       ConnectionId from);
+  // Marks the agent as disconnected if `from` is still its connection. A later end of a superseded
+  // call changes nothing.
   void Disconnect(const std::string& agent_id, ConnectionId from) {
     coordinator_.Disconnect(agent_id, from);
   }
 
  private:
+  // Used on the coordinator's sequence only.
   Coordinator& coordinator_;
+  // Read for the cursors of a returning agent: the first sequence of each stream that is not
+  // stored.
   ChunkStore& chunks_;
   AgentConnections& connections_;
+  // Identifies the store to agents, which compare it with the store that their spool was written
+  // for.
   const std::string aggregator_id_;
   TriggerReportHandler* const triggers_;  // may be null
 };

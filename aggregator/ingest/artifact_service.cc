@@ -19,6 +19,7 @@
 namespace neurontrace {
 namespace {
 
+// Returns the label of a refusal in metrics, or null for outcomes that refuse nothing.
 const char* ReasonOf(v1::ArtifactOutcome outcome) {
   switch (outcome) {
     case v1::ARTIFACT_OUTCOME_UNKNOWN_CAPTURE:
@@ -36,6 +37,7 @@ const char* ReasonOf(v1::ArtifactOutcome outcome) {
   }
 }
 
+// Makes an answer without an offset. `detail` is for the agent's log.
 v1::ArtifactAnswer AnswerWith(v1::ArtifactOutcome outcome, std::string detail = "") {
   v1::ArtifactAnswer answer;
   answer.set_outcome(outcome);
@@ -43,6 +45,8 @@ v1::ArtifactAnswer AnswerWith(v1::ArtifactOutcome outcome, std::string detail = 
   return answer;
 }
 
+// Fails with INVALID_ARGUMENT and names the field. An empty root is valid, because it means that
+// the artifact belongs to no inspect directory.
 // Checks the fields that offers and notes have in common.
 template <typename Message>
 absl::Status CheckWhose(const Message& message) {
@@ -94,6 +98,7 @@ absl::StatusOr<ArtifactReference> FromProto(const v1::ArtifactOffer& offer) {
   return reference;
 }
 
+// The size is not limited here: an artifact may have been forgone because it is too large.
 absl::StatusOr<ArtifactForgone> FromProto(const v1::ArtifactForgone& message) {
   RETURN_IF_ERROR(CheckWhose(message));
   ArtifactForgone forgone;
@@ -115,6 +120,7 @@ grpc::Status ArtifactService::Answer(absl::StatusOr<v1::ArtifactAnswer> answer,
   return grpc::Status::OK;
 }
 
+// Safe to repeat: an offer that was answered before the connection broke is stored once.
 absl::StatusOr<v1::ArtifactAnswer> ArtifactService::Refer(const ArtifactReference& reference) {
   if (reference.bytes > limits::kArtifactBytesMax) {
     return AnswerWith(v1::ARTIFACT_OUTCOME_TOO_LARGE,
@@ -141,6 +147,7 @@ absl::StatusOr<v1::ArtifactAnswer> ArtifactService::Refer(const ArtifactReferenc
 
 grpc::Status ArtifactService::Offer(grpc::ServerContext* context, const v1::ArtifactOffer* request,
                                     v1::ArtifactAnswer* reply) {
+  // Admission comes first, so that a peer that calls too often causes no work in the store.
   const absl::Status admitted = Admitted(admit_, *context);
   if (!admitted.ok()) return ToGrpcStatus(admitted);
   const auto reference = FromProto(*request);
@@ -157,7 +164,10 @@ absl::Status ArtifactService::TakeParts(grpc::ServerContext& context,
   StallWatch watch(runner_,
                    {.period_ns = limits::kArtifactStallNs, .least = limits::kArtifactStallBytes},
                    [&context] { context.TryCancel(); });
+  // The offset must continue what was received, because a content is written from its start to its
+  // end.
   do {
+    // gRPC's own message limit is larger, and a part is held in memory as a whole.
     if (part.content().size() > limits::kArtifactPartBytesMax || part.offset() != upload.offset()) {
       return InvalidArgument("artifact: {} bytes at offset {}, but {} bytes were received",
                              part.content().size(), part.offset(), upload.offset());
@@ -166,6 +176,8 @@ absl::Status ArtifactService::TakeParts(grpc::ServerContext& context,
     watch.Progress(part.content().size());
     metrics_.bytes_received.Increment(static_cast<double>(part.content().size()));
   } while (reader.Read(&part));
+  // Read also returns false when the watch has cancelled the call, so the two ends are told apart
+  // here. A content that is merely incomplete fails in Finish.
   if (!watch.stalled()) return absl::OkStatus();
   metrics_.stalled.Increment();
   return absl::CancelledError("artifact: the upload is slower than the minimum rate");
@@ -173,6 +185,7 @@ absl::Status ArtifactService::TakeParts(grpc::ServerContext& context,
 
 absl::StatusOr<v1::ArtifactAnswer> ArtifactService::Receive(
     grpc::ServerContext& context, grpc::ServerReader<v1::ArtifactPart>& reader) {
+  // The whole exchange reuses one part, so a call holds one part in memory at a time.
   v1::ArtifactPart part;
   if (!reader.Read(&part)) return InvalidArgument("artifact: a call without a part");
   ASSIGN_OR_RETURN(const ArtifactReference reference, FromProto(part.offer()));
@@ -181,15 +194,18 @@ absl::StatusOr<v1::ArtifactAnswer> ArtifactService::Receive(
   ASSIGN_OR_RETURN(v1::ArtifactAnswer before, Refer(reference));
   if (before.outcome() != v1::ARTIFACT_OUTCOME_SEND) return before;
   auto upload = store_.files().Receive(reference.sha256, reference.bytes);
+  // All places are taken, or another call receives the same content: the agent tries again later.
   if (absl::IsUnavailable(upload.status())) {
     return AnswerWith(v1::ARTIFACT_OUTCOME_BUSY, std::string(upload.status().message()));
   }
+  // The limit of all artifacts, or the disk, has no room for a content of this size.
   if (absl::IsResourceExhausted(upload.status())) {
     return AnswerWith(v1::ARTIFACT_OUTCOME_FULL, std::string(upload.status().message()));
   }
   RETURN_IF_ERROR(upload.status());
   RETURN_IF_ERROR(TakeParts(context, reader, part, **upload));
   const absl::Status finished = (*upload)->Finish();
+  // The bytes do not have the promised hash: the file changed while the agent read it.
   if (absl::IsDataLoss(finished)) {
     return AnswerWith(v1::ARTIFACT_OUTCOME_DIFFERENT, std::string(finished.message()));
   }

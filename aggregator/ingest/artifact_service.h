@@ -19,15 +19,22 @@ namespace neurontrace {
 
 // Counts offers and uploads of artifacts (docs/operator/metrics.md). The registry owns the metrics.
 struct ArtifactMetrics {
+  // Creates all counters except those of refusals, which appear with the first refusal of a kind.
   explicit ArtifactMetrics(prometheus::Registry& registry);
+  // Counts a refusal by its reason; other outcomes are not counted. Any thread.
   void CountRefused(v1::ArtifactOutcome outcome);
 
+  // Artifacts added to captures, counted once per capture and place.
   prometheus::Counter& references;
+  // Complete contents, and all bytes of contents, including those of aborted uploads.
   prometheus::Counter& received;
   prometheus::Counter& bytes_received;
   prometheus::Counter& known;  // contents that were stored already
+  // Uploads that were cancelled because they were too slow.
   prometheus::Counter& stalled;
+  // Artifacts that agents declined to send.
   prometheus::Counter& forgone;
+  // By reason; see CountRefused.
   prometheus::Family<prometheus::Counter>& refused;
 };
 
@@ -45,14 +52,23 @@ absl::StatusOr<ArtifactForgone> FromProto(const v1::ArtifactForgone& forgone);
 // the call itself was wrong or the store failed.
 class ArtifactService final : public v1::ArtifactGateway::Service {
  public:
+  // `admit` may be empty: every call is served. The registry owns the metrics and must outlive the
+  // service.
   ArtifactService(ArtifactStore& store, TaskRunner& runner, prometheus::Registry& registry,
                   AdmitCall admit)
       : store_(store), runner_(runner), metrics_(registry), admit_(std::move(admit)) {}
 
+  // Stores a reference to a content that is stored already, or asks for it with SEND and the offset
+  // at which an interrupted upload continues. Fails with INVALID_ARGUMENT for an invalid offer.
   grpc::Status Offer(grpc::ServerContext* context, const v1::ArtifactOffer* request,
                      v1::ArtifactAnswer* reply) override;
+  // Receives one content in parts. The first part carries the offer again. Parts must be at most
+  // limits::kArtifactPartBytesMax long and continue without a gap, otherwise the call fails with
+  // INVALID_ARGUMENT. What has arrived before a failure is kept for a later call.
   grpc::Status Put(grpc::ServerContext* context, grpc::ServerReader<v1::ArtifactPart>* reader,
                    v1::ArtifactAnswer* reply) override;
+  // Stores that an agent will not send an artifact, and why, so that exports can report it as
+  // missing.
   grpc::Status Forgo(grpc::ServerContext* context, const v1::ArtifactForgone* request,
                      v1::ArtifactAnswer* reply) override;
 
@@ -64,9 +80,11 @@ class ArtifactService final : public v1::ArtifactGateway::Service {
                                              grpc::ServerReader<v1::ArtifactPart>& reader);
   absl::Status TakeParts(grpc::ServerContext& context, grpc::ServerReader<v1::ArtifactPart>& reader,
                          v1::ArtifactPart& part, ArtifactFiles::Upload& upload);
+  // Counts a refusal and converts the answer to gRPC's form. Errors are passed on without a reply.
   grpc::Status Answer(absl::StatusOr<v1::ArtifactAnswer> answer, v1::ArtifactAnswer& reply);
 
   ArtifactStore& store_;
+  // Only cancels stalled uploads; never waits for the disk.
   TaskRunner& runner_;
   ArtifactMetrics metrics_;
   const AdmitCall admit_;

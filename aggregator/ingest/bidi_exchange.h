@@ -28,6 +28,7 @@ class BidiExchange {
     std::function<void(const grpc::Status&)> finish;  // OnDone
   };
 
+  // Called once for each `write`, in the order of the writes, without mutex_ held.
   // Called by the transport. A failed write means that the peer is gone.
   void OnWriteDone(bool ok) {
     Change([this, ok]() NT_REQUIRES(mutex_) {
@@ -36,6 +37,7 @@ class BidiExchange {
       if (!ok) cancelled_ = true;
     });
   }
+  // May come at any time, even before the first read and after `finish`.
   // Called when the peer has cancelled the call or the connection is lost.
   void OnCancel() {
     Change([this]() NT_REQUIRES(mutex_) { cancelled_ = true; });
@@ -50,6 +52,8 @@ class BidiExchange {
     grpc::Status status;  // to finish with; set by NextStep
   };
 
+  // `transport` must stay usable until its `finish` has been called. No operation starts before the
+  // first Change.
   explicit BidiExchange(Transport transport) : transport_(std::move(transport)) {}
   virtual ~BidiExchange() = default;
 
@@ -80,18 +84,27 @@ class BidiExchange {
     if (next.finish) transport_.finish(next.status);
   }
 
+  // Called without mutex_.
   const Transport transport_;
   In incoming_;   // belongs to the transport while reading_
   Out outgoing_;  // belongs to the transport while writing_
 
+  // Guards the state, not the two messages, which a flag assigns to one owner at a time.
   Mutex mutex_;
+  // A read is active. Set before BeginRead starts it, cleared by OnReadDone.
   bool reading_ NT_GUARDED_BY(mutex_) = false;
+  // A write is active; outgoing_ must not change.
   bool writing_ NT_GUARDED_BY(mutex_) = false;
+  // The peer is gone: nothing more is read or written, and the exchange ends.
   bool cancelled_ NT_GUARDED_BY(mutex_) = false;
+  // `finish` was called or is about to be. Nothing starts afterwards.
   bool finished_ NT_GUARDED_BY(mutex_) = false;
   grpc::Status status_ NT_GUARDED_BY(mutex_);  // to finish with
 
  private:
+  // Called under the lock after every change. Must set reading_ or writing_ for what it starts, and
+  // finished_ if it ends the call, because another thread may plan before Act has run. A message to
+  // write is moved into outgoing_ here.
   // Decides what to start and sets the state's flags accordingly.
   virtual Next Plan() NT_REQUIRES(mutex_) = 0;
   // Arranges for a message to be read, perhaps later, for example when there is room for it.
@@ -106,6 +119,8 @@ class ExchangeCall final
  public:
   // `arguments` are those of the exchange's constructor before the transport.
   template <typename... Arguments>
+  // Starts the conversation only after the constructor has returned, because the exchange may pass
+  // a shared pointer to itself to other threads.
   static ExchangeCall* Begin(Arguments&&... arguments) {
     auto* const call = new ExchangeCall(std::forward<Arguments>(arguments)...);
     call->exchange_->Begin();
@@ -115,6 +130,8 @@ class ExchangeCall final
   void OnReadDone(bool ok) override { exchange_->OnReadDone(ok); }
   void OnWriteDone(bool ok) override { exchange_->OnWriteDone(ok); }
   void OnCancel() override { exchange_->OnCancel(); }
+  // gRPC calls it only after Finish and after every started operation has completed, so no callback
+  // can follow.
   // The last callback of gRPC for a call; the object must not be used afterwards.
   void OnDone() override {
     exchange_->OnDone();
@@ -134,6 +151,8 @@ class ExchangeCall final
                     },
                 .finish = [this](const grpc::Status& status) { this->Finish(status); }})) {}
 
+  // Shared, because the writer's answers and posted tasks may refer to the exchange after the call
+  // has ended.
   const std::shared_ptr<Exchange> exchange_;
 };
 

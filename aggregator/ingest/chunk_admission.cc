@@ -10,6 +10,8 @@
 
 namespace neurontrace {
 
+// The buffers of one validation. Reused, because a validator grows to the size of the largest
+// decoded chunk, and allocating that for every chunk would dominate its cost.
 struct ChunkAdmission::Workspace {
   ChunkValidator validator;
   ForeignStopFinder stops;
@@ -18,6 +20,8 @@ struct ChunkAdmission::Workspace {
 // Holds a workspace and returns it at its end.
 class ChunkAdmission::Lease {
  public:
+  // Takes an idle workspace or makes one. The number of workspaces equals the highest number of
+  // concurrent calls so far.
   explicit Lease(ChunkAdmission& door) : door_(door) {
     const MutexLock lock(door_.mutex_);
     if (!door_.idle_.empty()) {
@@ -51,9 +55,12 @@ absl::StatusOr<ReceivedChunk> ChunkAdmission::Examine(v1::ChunkEnvelope& envelop
 
 absl::StatusOr<ReceivedChunk> ChunkAdmission::Take(v1::ChunkEnvelope& envelope,
                                                    const std::string* agent_id) {
+  // Held until the end of the function: the chunk that `stops` reads is owned by the validator.
   Lease workspace(*this);
   ReceivedChunk chunk;
   ASSIGN_OR_RETURN(chunk.header, workspace->validator.Validate(envelope));
+  // Otherwise an agent could store chunks in another agent's stream. The real ones would then be
+  // acknowledged as duplicates without being stored.
   if (agent_id != nullptr && chunk.header.stream.agent_id != *agent_id) {
     return InvalidArgument("a chunk of agent {}'s stream {} was sent by agent {}",
                            chunk.header.stream.agent_id, ToString(chunk.header.stream), *agent_id);
@@ -71,6 +78,8 @@ absl::StatusOr<ReceivedChunk> ChunkAdmission::Take(v1::ChunkEnvelope& envelope,
   return chunk;
 }
 
+// One envelope is reused for all chunks, which is why only one thread at a time may call the
+// function. Examine moves its strings out.
 ExamineChunk ExamineThrough(ChunkAdmission& door) {
   const auto envelope = std::make_shared<v1::ChunkEnvelope>();
   return [&door, envelope](std::string_view header, std::string_view columns, uint32_t crc32c) {

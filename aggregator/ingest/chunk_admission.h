@@ -23,20 +23,26 @@ class ChunkAdmission {
   ChunkAdmission(const ChunkAdmission&) = delete;
   ChunkAdmission& operator=(const ChunkAdmission&) = delete;
 
+  // The header and the columns are moved into the chunk, so a chunk is never copied. Its crc32c is
+  // the one that the validator has just checked.
   // Moves the bytes out of the envelope. Fails with INVALID_ARGUMENT, and leaves the envelope
   // untouched, for a chunk that may never be stored, including one of another agent's stream.
   absl::StatusOr<ReceivedChunk> Admit(v1::ChunkEnvelope& envelope, const std::string& agent_id);
   // The same for any agent's chunk, for checking stored ones again.
   absl::StatusOr<ReceivedChunk> Examine(v1::ChunkEnvelope& envelope);
 
+  // A workspace holds the buffers of one validation, which are large and therefore reused. The
+  // lease takes one for the duration of a call.
  private:
   struct Workspace;
   class Lease;
 
+  // Fails with INVALID_ARGUMENT as Admit does.
   // `agent_id` null: any agent's.
   absl::StatusOr<ReceivedChunk> Take(v1::ChunkEnvelope& envelope, const std::string* agent_id);
 
   Mutex mutex_;
+  // Workspaces that no call uses at present. They are never freed before the destructor.
   std::vector<std::unique_ptr<Workspace>> idle_ NT_GUARDED_BY(mutex_);
 };
 

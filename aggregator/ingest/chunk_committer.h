@@ -22,6 +22,8 @@
 
 namespace neurontrace {
 
+// The metric of the oldest canary is an end-to-end check: it grows if any part between an agent's
+// source and the store stops passing data on.
 // Knows when the last stored canary of each live stream was sent, which shows from this end whether
 // data flows. A stream is live from its first chunk to its last. Before its first canary, its first
 // chunk counts. A stream of an agent that is away for long is not watched until its next chunk.
@@ -40,6 +42,7 @@ class CanaryAges {
   // Returns the age in ns of the oldest last canary: its instance's clock determines when it was
   // sent, ours how long ago it arrived. Returns nullopt without live streams.
   std::optional<uint64_t> OldestNs(uint64_t monotonic_ns) const;
+  // Returns how many live streams are watched.
   size_t streams() const;
 
  private:
@@ -64,6 +67,8 @@ class ChunkCommitter {
   // consecutive ones of a stream. `what` describes it for people.
   using OnConflict = std::function<void(const CaptureId& capture, const std::string& what)>;
 
+  // Chunks that become durable with one sync. `dones` has one entry for each chunk, in the same
+  // order.
   struct Group {
     std::vector<ReceivedChunk> chunks;
     std::vector<Done> dones;  // one for each chunk; must be quick
@@ -75,6 +80,8 @@ class ChunkCommitter {
   ChunkCommitter(const ChunkCommitter&) = delete;
   ChunkCommitter& operator=(const ChunkCommitter&) = delete;
 
+  // A failed write answers every chunk of the group with the error, so that each agent sends its
+  // chunks again. Does not fail itself.
   // Performs one durable write, calls each `done`, and returns the chunks' bytes to the budget.
   void Commit(Group& group);
 
@@ -82,7 +89,9 @@ class ChunkCommitter {
   CanaryAges& canary_ages() { return canary_ages_; }
 
  private:
+  // Reports a change of the store's health, once per change of the error's code.
   void NoteHealth(const absl::Status& status);
+  // Counts and reports a chunk that differs from the stored one with the same sequence.
   void NoteConflict(const ChunkHeader& header);
 
   ChunkStore& store_;
@@ -92,7 +101,9 @@ class ChunkCommitter {
   const OnHealth on_health_;
   const OnConflict on_conflict_;
   CanaryAges canary_ages_;
+  // The stream of the last conflict, so that a run of conflicts is logged once.
   std::optional<StreamIdentity> last_conflict_;
+  // The code of the last write's result.
   absl::StatusCode health_ = absl::StatusCode::kOk;
 };
 

@@ -17,6 +17,7 @@ constexpr std::chrono::milliseconds kGroupInterval{2};
 ChunkWriter::ChunkWriter(ChunkCommitter& committer)
     : committer_(committer), thread_([this] { Run(); }) {}
 
+// Chunks that were submitted are still written and answered: their calls wait for the answers.
 ChunkWriter::~ChunkWriter() {
   {
     const MutexLock lock(mutex_);
@@ -35,6 +36,9 @@ void ChunkWriter::Submit(ReceivedChunk chunk, Done done) {
   submitted_.NotifyOne();
 }
 
+// Group commit. While a sync runs, further chunks gather and form the next group, so the group size
+// adapts to the load without a tuning parameter. The same method is used by databases for their
+// write-ahead logs.
 void ChunkWriter::Run() {
   std::chrono::steady_clock::time_point next_begin;
   while (true) {
@@ -44,12 +48,15 @@ void ChunkWriter::Run() {
       submitted_.Wait(
           mutex_, [this]() NT_REQUIRES(mutex_) { return closing_ || !gathering_.chunks.empty(); });
       if (gathering_.chunks.empty()) return;
+      // The interval has usually passed already. Under steady load it lets a few more chunks join
+      // before the group is closed.
       submitted_.WaitFor(mutex_, next_begin - std::chrono::steady_clock::now(),
                          [this]() NT_REQUIRES(mutex_) { return closing_; });
       next_begin = std::chrono::steady_clock::now() + kGroupInterval;
       std::swap(group, gathering_);
       assert(!group.chunks.empty() && gathering_.chunks.empty());
     }
+    // Without the lock, so that chunks can gather while the disk syncs.
     committer_.Commit(group);
   }
 }

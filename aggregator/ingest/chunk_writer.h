@@ -28,14 +28,17 @@ class ChunkWriter {
   void Submit(ReceivedChunk chunk, Done done);
 
  private:
+  // The thread's function: gathers, commits and repeats until it is closing and nothing is left.
   void Run();
 
   ChunkCommitter& committer_;
 
   Mutex mutex_;
   CondVar submitted_;
+  // The next group. Exchanged for an empty one when the writer takes it.
   ChunkCommitter::Group gathering_ NT_GUARDED_BY(mutex_);  // bounded by the budget
   bool closing_ NT_GUARDED_BY(mutex_) = false;
+  // Last, because it uses all other members.
   std::thread thread_;
 };
 

@@ -12,6 +12,7 @@
 namespace neurontrace {
 namespace {
 
+// Turns the reports of a whole fleet into at most ten syncs a second.
 constexpr std::chrono::milliseconds kGatherTime{100};
 
 }  // namespace
@@ -44,6 +45,7 @@ ClockMetrics::ClockMetrics(prometheus::Registry& registry)
 ClockEvidenceWriter::ClockEvidenceWriter(ClockEvidenceStore& store, ClockMetrics& metrics)
     : store_(store), metrics_(metrics), thread_([this] { Run(); }) {}
 
+// Batches that were submitted are still written and answered.
 ClockEvidenceWriter::~ClockEvidenceWriter() {
   {
     const MutexLock lock(mutex_);
@@ -71,11 +73,15 @@ void ClockEvidenceWriter::Run() {
       submitted_.Wait(mutex_,
                       [this]() NT_REQUIRES(mutex_) { return closing_ || !batches_.empty(); });
       if (batches_.empty()) return;
+      // Unlike chunks, evidence is not urgent, so the first batch always waits for others. Only the
+      // destructor cuts the wait short.
       submitted_.WaitFor(mutex_, kGatherTime, [this]() NT_REQUIRES(mutex_) { return closing_; });
       batches.swap(batches_);
       dones.swap(dones_);
       assert(batches.size() == dones.size());
     }
+    // Without the lock. A failed write is not retried here: the callers learn of it, and their
+    // agents get no receipt.
     const absl::Status status = store_.Put(batches);
     if (status.ok()) {
       metrics_.batches_stored.Increment(static_cast<double>(batches.size()));

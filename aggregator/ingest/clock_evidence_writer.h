@@ -18,16 +18,21 @@ namespace neurontrace {
 // Counts clock evidence by its outcome (docs/operator/metrics.md). The registry owns the metrics.
 // Any thread.
 struct ClockMetrics {
+  // Creates all metrics, so that each is exported with 0 from the start.
   explicit ClockMetrics(prometheus::Registry& registry);
 
   prometheus::Counter& batches_stored;
   prometheus::Counter& bytes_stored;
+  // Batches that agents sent and that were not stored: invalid ones, and ones beyond the hourly
+  // limit of their instance.
   prometheus::Counter& batches_refused;
   prometheus::Counter& batches_over_limit;
+  // Batches that were deleted because of their age, see --clock-evidence-hours.
   prometheus::Counter& batches_pruned;
   prometheus::Counter& own_batches_dropped;  // of the aggregator's own clocks
   prometheus::Counter& store_errors;
   prometheus::Counter& questions_answered;  // in gRPC calls
+  // The present state: open report calls, and the current epoch of the reference timescale.
   prometheus::Gauge& calls;
   prometheus::Gauge& reference_epoch;
 };
@@ -38,6 +43,8 @@ struct ClockMetrics {
 // thread: clock evidence: writes the clock evidence of agents in groups
 class ClockEvidenceWriter {
  public:
+  // Receives the result of the write that contained the batch. All batches of one write have the
+  // same result.
   using Done = std::function<void(const absl::Status&)>;
 
   // Both must outlive this.
@@ -52,6 +59,7 @@ class ClockEvidenceWriter {
   void Submit(ClockEvidenceBatch batch, Done done);
 
  private:
+  // The thread's function. Ends when it is closing and nothing is left to write.
   void Run();
 
   ClockEvidenceStore& store_;
@@ -59,9 +67,11 @@ class ClockEvidenceWriter {
 
   Mutex mutex_;
   CondVar submitted_;
+  // The next write; exchanged for an empty list when the writer takes it.
   std::vector<ClockEvidenceBatch> batches_ NT_GUARDED_BY(mutex_);
   std::vector<Done> dones_ NT_GUARDED_BY(mutex_);  // one for each batch
   bool closing_ NT_GUARDED_BY(mutex_) = false;
+  // Last, because it uses all other members.
   std::thread thread_;
 };
 

@@ -19,11 +19,15 @@ namespace {
 
 // How often all entries are searched for an unused one while the table is full.
 constexpr uint64_t kSweepIntervalNs = 10 * kNsPerSecond;
+// A token bucket as a time: one byte costs the time in which the hourly rate allows it. A full
+// bucket is worth kWholeNs.
 constexpr uint64_t kByteNs = 3'600 * kNsPerSecond / limits::kClockHostBytesPerHourMax;
 constexpr uint64_t kWholeNs = limits::kClockHostBytesAtOnceMax * kByteNs;
 
 }  // namespace
 
+// The generic cell rate algorithm (ITU-T I.371): one timestamp per instance replaces a level and
+// the time of its last update.
 absl::Status EvidenceAllowance::Take(const std::string& instance_id, size_t bytes,
                                      uint64_t now_ns) {
   const MutexLock lock(mutex_);
@@ -44,6 +48,8 @@ absl::Status EvidenceAllowance::Take(const std::string& instance_id, size_t byte
   return absl::OkStatus();
 }
 
+// Searching all entries takes time proportional to their number, so a flood of invented instances
+// may cause it only once per interval.
 bool EvidenceAllowance::HasPlace(uint64_t now_ns) {
   if (due_ns_.size() < limits::kClockHostsMax) return true;
   if (now_ns < next_sweep_ns_) return false;
@@ -52,6 +58,7 @@ bool EvidenceAllowance::HasPlace(uint64_t now_ns) {
   return due_ns_.size() < limits::kClockHostsMax;
 }
 
+// Counts itself even if it is refused, because OnDone counts down in either case.
 ClockReportCall::ClockReportCall(const ClockDeps& deps) : deps_(deps) {
   const size_t calls = ++deps_.calls;
   deps_.metrics.calls.Set(static_cast<double>(calls));
@@ -73,6 +80,8 @@ void ClockReportCall::OnReadDone(bool ok) {
   }
   if (report_.has_evidence()) return OnBatch(report_.evidence());
   if (report_.has_hello()) return End(InvalidArgument("a second hello in one call"));
+  // A message of a kind that this version does not know is ignored, so that agents can be updated
+  // first.
   StartRead(&report_);  // from a newer agent
 }
 
@@ -94,6 +103,7 @@ void ClockReportCall::OnBatch(const v1::ClockEvidenceBatch& message) {
   if (!batch.ok()) {
     return LetGo(message.number(), batch.status(), deps_.metrics.batches_refused);
   }
+  // The charge includes what the store adds to each row, so that many tiny batches are not free.
   const size_t bytes = host_.instance_id.size() + host_.boot_id.size() +
                        limits::kClockRowOverheadBytes + batch->observations.size();
   const absl::Status allowed =
@@ -106,6 +116,7 @@ void ClockReportCall::OnBatch(const v1::ClockEvidenceBatch& message) {
       [this, number = batch->number](const absl::Status& status) { OnStored(number, status); });
 }
 
+// `why` is logged; the agent learns only that it need not keep the batch.
 void ClockReportCall::LetGo(uint64_t number, const absl::Status& why,
                             prometheus::Counter& counter) {
   counter.Increment();
@@ -128,6 +139,7 @@ void ClockReportCall::OnWriteDone(bool ok) {
 
 void ClockReportCall::End(const absl::Status& status) { Finish(ToGrpcStatus(status)); }
 
+// The key ends with the call, so that a host that is gone can no longer probe.
 void ClockReportCall::OnDone() {
   if (has_key_) deps_.keys.TakeBack(key_id_);
   deps_.metrics.calls.Set(static_cast<double>(--deps_.calls));

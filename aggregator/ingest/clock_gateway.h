@@ -43,6 +43,7 @@ class EvidenceAllowance {
 
 // What every call of the ClockGateway uses; must outlive them all.
 struct ClockDeps {
+  // Keys that authenticate UDP probes; one for each open report call.
   ProbeKeys& keys;
   uint16_t probe_port = 0;  // UDP; 0: none
   ClockEvidenceWriter& writer;
@@ -54,10 +55,14 @@ struct ClockDeps {
 
 // One agent's report about its clocks. Strictly sequential: a batch is read once the previous one
 // is durable, so a call holds one batch at most and needs no lock. Deletes itself in OnDone.
+// The writer's thread calls OnStored, while gRPC has nothing pending on the call. The object cannot
+// be deleted in that time: gRPC calls OnDone only after Finish.
 class ClockReportCall final : public grpc::ServerBidiReactor<v1::ClockReport, v1::ClockOrder> {
  public:
+  // Refuses the call with RESOURCE_EXHAUSTED beyond limits::kClockCallsMax.
   explicit ClockReportCall(const ClockDeps& deps);
 
+  // Called by gRPC, one at a time: each starts the next operation or finishes the call.
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
   void OnDone() override;
@@ -65,18 +70,25 @@ class ClockReportCall final : public grpc::ServerBidiReactor<v1::ClockReport, v1
  private:
   // The first message: identifies the host and answers with its probe key and the UDP port.
   void OnHello(const v1::ClockHello& hello);
+  // Charges the batch to its instance and submits it. A batch that is invalid or too much is
+  // dropped with a receipt, because the agent would send it again otherwise.
   void OnBatch(const v1::ClockEvidenceBatch& batch);
   // Drops a batch that will never be acceptable. The receipt makes the agent drop it, too.
   void LetGo(uint64_t number, const absl::Status& why, prometheus::Counter& counter);
   // Called by the writer once the batch is durable, or could not be written.
   void OnStored(uint64_t number, const absl::Status& status);
+  // Finishes the call with this status. Nothing may be started afterwards.
   void End(const absl::Status& status);
 
   const ClockDeps deps_;
+  // The message being read, and the one being written; one of each exists at a time.
   v1::ClockReport report_;
   v1::ClockOrder order_;
+  // The hello was accepted. Evidence before it ends the call.
   bool welcomed_ = false;
+  // From the hello; identifies the clocks that the evidence is about.
   HostBoot host_;
+  // Returned to `keys` at the end of the call, if has_key_.
   uint64_t key_id_ = 0;
   bool has_key_ = false;
 };
@@ -85,6 +97,7 @@ class ClockReportCall final : public grpc::ServerBidiReactor<v1::ClockReport, v1
 // next, so gRPC's callbacks are sequential and no lock is needed. Deletes itself in OnDone.
 class ClockAskCall final : public grpc::ServerBidiReactor<v1::ClockQuestion, v1::ClockAnswer> {
  public:
+  // Both must outlive the call.
   ClockAskCall(const ReferenceTimescale& timescale, ClockMetrics& metrics)
       : timescale_(timescale), metrics_(metrics) {
     StartRead(&question_);
@@ -119,6 +132,7 @@ class ClockAskCall final : public grpc::ServerBidiReactor<v1::ClockQuestion, v1:
 // the server that this is registered with.
 class ClockGateway final : public v1::ClockGateway::CallbackService {
  public:
+  // All of them must outlive the server. `admit` may be empty: every call is served.
   struct Deps {
     ProbeKeys& keys;
     uint16_t probe_port = 0;  // UDP; 0: there is none
@@ -146,7 +160,9 @@ class ClockGateway final : public v1::ClockGateway::CallbackService {
 
  private:
   const Deps deps_;
+  // Shared by all report calls, since an agent that reconnects must not get another allowance.
   EvidenceAllowance allowance_;
+  // Number of open report calls.
   std::atomic<size_t> calls_ = 0;
 };
 

@@ -25,11 +25,15 @@ void ControlExchange::OnReadDone(bool ok) {
       ending_ = true;
     }
   });
+  // Outside the lock. The posted task keeps the exchange alive, even if the call ends before it
+  // runs.
   if (handle) {
     deps_.sequence.PostTask([self = shared_from_this()] { self->Handle(); });
   }
 }
 
+// Runs on the coordinator's sequence. incoming_ is not read into meanwhile, because Plan starts no
+// read while handling_ is set.
 void ControlExchange::Handle() {
   absl::Status status;
   if (agent_id_.empty()) {
@@ -43,6 +47,7 @@ void ControlExchange::Handle() {
   } else {
     status = deps_.reports.Handle(incoming_, agent_id_, connection_);
   }
+  // Only now may the next report be read. This is what slows down the agents of a busy coordinator.
   Change([&]() NT_REQUIRES(mutex_) {
     handling_ = false;
     if (status.ok()) return;
@@ -55,6 +60,8 @@ void ControlExchange::Handle() {
 void ControlExchange::Send(v1::AgentOrder order) {
   Change([&]() NT_REQUIRES(mutex_) {
     if (ending_ || finished_) return;
+    // Orders of one agent are few, so a full queue means that it no longer reads. It gets all
+    // orders that still matter when it reconnects.
     if (orders_.size() < limits::kAgentOrdersMax) return orders_.push_back(std::move(order));
     ending_ = true;
     status_ =

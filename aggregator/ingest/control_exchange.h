@@ -31,15 +31,20 @@ class ControlExchange final : public BidiExchange<v1::AgentReport, v1::AgentOrde
  public:
   ControlExchange(const ControlDeps& deps, Transport transport)
       : BidiExchange(std::move(transport)), deps_(deps) {}
+  // Called once, before any callback of the transport.
   // Registers the connection and starts to read.
   void Begin();
 
   // Queues an order. An agent that leaves limits::kAgentOrdersMax orders unread is disconnected.
   void Send(v1::AgentOrder order);
   // Ends the call with this status after sending what is queued.
+  // Reports that arrive afterwards are not handled. Does nothing if the call is ending already.
   void End(const grpc::Status& status);
 
+  // `ok` false means that the agent has closed its side; the call then ends with the status that is
+  // set.
   void OnReadDone(bool ok);
+  // The last callback: removes the connection, then reports the disconnection on the sequence.
   void OnDone();
 
  private:
@@ -49,10 +54,13 @@ class ControlExchange final : public BidiExchange<v1::AgentReport, v1::AgentOrde
 
   const ControlDeps deps_;
   ConnectionId connection_ = 0;
+  // Set by the first report; identifies the agent of all later ones.
   std::string agent_id_;  // on the sequence only; empty until the hello
 
+  // Orders that wait for the write before them, oldest first.
   std::deque<v1::AgentOrder> orders_ NT_GUARDED_BY(mutex_);
   bool handling_ NT_GUARDED_BY(mutex_) = false;  // incoming_ belongs to the sequence
+  // No further report is read. What is queued is still sent.
   bool ending_ NT_GUARDED_BY(mutex_) = false;
 };
 

@@ -33,6 +33,7 @@ void IngestBudget::Tell() const {
   metrics_->calls_waiting.Set(static_cast<double>(waiting_));
 }
 
+// Never refuses, because the bytes have arrived already. The limit works by delaying the next read.
 void IngestBudget::Take(const std::string& agent_id, size_t bytes) {
   const MutexLock lock(mutex_);
   bytes_ += bytes;
@@ -94,6 +95,7 @@ void IngestBudget::WhenRoom(const std::string& agent_id, std::function<void()> g
   {
     const MutexLock lock(mutex_);
     const auto known = agents_.find(agent_id);
+    // A call must not overtake an earlier one of the same agent that still waits.
     const bool is_first = known == agents_.end() || known->second.waiting.empty();
     const bool has_room = HasRoom(known == agents_.end() ? 0 : known->second.bytes, 0);
     if (!is_first || !has_room) {
@@ -104,6 +106,7 @@ void IngestBudget::WhenRoom(const std::string& agent_id, std::function<void()> g
       return;
     }
   }
+  // Without the lock, as it may call back.
   go_on();
 }
 

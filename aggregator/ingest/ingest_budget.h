@@ -27,6 +27,7 @@ class IngestBudget {
 
   // Adds bytes that have arrived; never refuses.
   void Take(const std::string& agent_id, size_t bytes);
+  // Requires that the agent has at least that many bytes here.
   // Removes bytes and lets waiting calls continue, on this thread: one call of each agent in turn,
   // as many as there is likely room for, and all of them if nothing is left here.
   void Release(const std::string& agent_id, size_t bytes);
@@ -35,6 +36,7 @@ class IngestBudget {
   // requests. `go_on` must be quick.
   void WhenRoom(const std::string& agent_id, std::function<void()> go_on);
 
+  // Returns the bytes that are taken at present, over all agents.
   size_t bytes() const;
 
  private:
@@ -43,13 +45,19 @@ class IngestBudget {
     std::deque<std::function<void()>> waiting;  // at most one per call
   };
 
+  // Returns whether a call of an agent with `agent_bytes` may read, if calls that were just let go
+  // will bring `coming` bytes.
   bool HasRoom(size_t agent_bytes, size_t coming) const NT_REQUIRES(mutex_);
   std::vector<std::function<void()>> TakeReady() NT_REQUIRES(mutex_);
+  // Forgets an agent without bytes and without waiting calls, because the number of known agents
+  // determines everybody's share.
   void DropIdle(const std::string& agent_id) NT_REQUIRES(mutex_);
+  // Publishes the present state as metrics.
   void Tell() const NT_REQUIRES(mutex_);
 
   const size_t bytes_max_;
   IngestMetrics* const metrics_;
+  // Not held while a waiting call continues.
   mutable Mutex mutex_;
   size_t bytes_ NT_GUARDED_BY(mutex_) = 0;
   size_t waiting_ NT_GUARDED_BY(mutex_) = 0;                              // over all agents

@@ -6,6 +6,7 @@
 namespace neurontrace {
 namespace {
 
+// Returns the counter of one reason. The words are part of the metrics' documented interface.
 prometheus::Counter& Refused(prometheus::Registry& registry, const char* reason) {
   return MakeCounter(registry, "neurontrace_aggregator_chunks_refused_total",
                      "Chunks not stored, by the reason reported to the agent",

@@ -11,6 +11,7 @@ namespace neurontrace {
 // Counts the results of chunk admission (docs/operator/metrics.md). The registry owns the metrics.
 // Any thread.
 struct IngestMetrics {
+  // Creates all metrics, so that each is exported with 0 from the start.
   explicit IngestMetrics(prometheus::Registry& registry);
 
   // What was stored, without duplicates.
@@ -28,11 +29,13 @@ struct IngestMetrics {
   prometheus::Counter& refused_limit;
   prometheus::Counter& refused_gap;
   prometheus::Counter& refused_busy;
+  // Failed writes of groups; a group may contain many chunks.
   prometheus::Counter& store_errors;
   // The present state: received and not yet durable, and calls that wait for room in the budget.
   prometheus::Gauge& bytes_in_flight;
   prometheus::Gauge& calls_waiting;
   prometheus::Gauge& upload_calls;
+  // Of each group commit: its duration with the sync, and its number of chunks.
   prometheus::Histogram& commit_seconds;
   prometheus::Histogram& commit_chunks;
 };

@@ -15,6 +15,8 @@ namespace neurontrace {
 // again. Any thread. Empty: every call may.
 using AdmitCall = std::function<absl::Status(const std::string& peer)>;
 
+// Returns the decision of `admit` about the peer of this call; OK if `admit` is empty. Called at
+// the beginning of every call of an agent.
 inline absl::Status Admitted(const AdmitCall& admit, const grpc::ServerContextBase& context) {
   return admit ? admit(context.peer()) : absl::OkStatus();
 }
@@ -23,7 +25,10 @@ inline absl::Status Admitted(const AdmitCall& admit, const grpc::ServerContextBa
 template <typename Request, typename Response>
 class RefusedCall final : public grpc::ServerBidiReactor<Request, Response> {
  public:
+  // gRPC allows Finish in the constructor, before any read. The client receives `why` as the status
+  // of its call.
   explicit RefusedCall(const absl::Status& why) { this->Finish(ToGrpcStatus(why)); }
+  // The last callback of gRPC for a call.
   void OnDone() override { delete this; }
 };
 

@@ -15,6 +15,7 @@
 namespace neurontrace {
 namespace {
 
+// How long an agent waits before it sends a chunk again that could not be written.
 constexpr uint32_t kRetryDelayMs = 1'000;
 
 // Messages of one call that are being validated, or wait for an earlier one.
@@ -22,6 +23,8 @@ constexpr size_t kArrivalsMax = 4;
 
 }  // namespace
 
+// Streams are never removed: a call that needs more of them is ended, and the next one starts with
+// none.
 bool UploadAcks::Know(uint32_t stream_ref) {
   if (streams_.contains(stream_ref)) return true;
   if (streams_.size() >= limits::kUploadStreamsMax) return false;
@@ -29,6 +32,9 @@ bool UploadAcks::Know(uint32_t stream_ref) {
   return true;
 }
 
+// Protocol: a durable position is repeated in every answer. After a failure or a gap the agent goes
+// back to it and sends everything from there, so chunks behind the gap are dropped without an
+// answer of their own.
 void UploadAcks::OnResult(uint32_t stream_ref, uint64_t sequence,
                           const absl::StatusOr<PutResult>& result) {
   Stream& stream = streams_[stream_ref];
@@ -72,6 +78,8 @@ void UploadAcks::OnResult(uint32_t stream_ref, uint64_t sequence,
   }
 }
 
+// Permanent: the agent does not send the chunk again. The next gap of the stream has to be
+// reported, so going_back_to ends here.
 void UploadAcks::OnRefused(uint32_t stream_ref, std::optional<uint64_t> sequence,
                            v1::RefusalCode code, const std::string& reason) {
   Stream& stream = streams_[stream_ref];
@@ -110,6 +118,7 @@ v1::UploadAck UploadAcks::Take() {
 UploadExchange::UploadExchange(const UploadDeps& deps, std::string agent_id, Transport transport)
     : BidiExchange(std::move(transport)), deps_(deps), agent_id_(std::move(agent_id)) {}
 
+// A call without a valid id is finished by Plan, which finds nothing to read and nothing to answer.
 void UploadExchange::Begin() {
   deps_.metrics.upload_calls.Increment();
   Change([this]() NT_REQUIRES(mutex_) {
@@ -136,12 +145,17 @@ void UploadExchange::OnReadDone(bool ok) {
       arrival = arrivals_.back().get();
       arrival->envelope.Swap(&incoming_);
       arrival->bytes = arrival->envelope.header().size() + arrival->envelope.columns().size();
+      // The message is in memory now, so it counts even if it will be refused.
       deps_.budget.Take(agent_id_, arrival->bytes);
     }
   });
+  // Validation is the expensive part and runs without the lock, on this thread of gRPC. `arrival`
+  // stays valid, because only HandOver removes it, after it has a verdict.
   if (arrival != nullptr) Judge(*arrival);
 }
 
+// A refusal needs the sequence number. It is read once more from the header, which may be intact
+// even if the columns are not.
 void UploadExchange::Judge(Arrival& arrival) {
   absl::StatusOr<ReceivedChunk> verdict = deps_.door.Admit(arrival.envelope, agent_id_);
   if (!verdict.ok()) {
@@ -175,6 +189,7 @@ void UploadExchange::HandOver() {
       lock.Lock();
       continue;
     }
+    // Counted before the chunk is submitted, because its answer may come before `submit` returns.
     ++at_writer_;
     lock.Unlock();
     ReceivedChunk chunk = *std::move(*arrival->verdict);
@@ -186,6 +201,8 @@ void UploadExchange::HandOver() {
     lock.Lock();
   }
   handing_over_ = false;
+  // Planned while handing_over_ has just ended: places in arrivals_ are free again, so a read may
+  // start.
   const Next next = NextStep();
   lock.Unlock();
   Act(next);
@@ -243,6 +260,7 @@ void UploadExchange::BeginRead() {
   deps_.budget.WhenRoom(agent_id_, [self = shared_from_this()] { self->OnRoom(); });
 }
 
+// The budget may call long after the call has ended; then there is nothing to read.
 void UploadExchange::OnRoom() {
   bool read = false;
   {

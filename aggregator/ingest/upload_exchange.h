@@ -30,6 +30,7 @@ class UploadAcks {
  public:
   // Registers the number that the agent uses for a stream. Returns false beyond
   // limits::kUploadStreamsMax.
+  // A number is chosen by the agent and means nothing outside of its call.
   bool Know(uint32_t stream_ref);
 
   // Takes the result of a chunk. An error means that nothing was stored and it may be sent again.
@@ -54,11 +55,16 @@ class UploadAcks {
     std::optional<uint64_t> going_back_to;
     std::optional<uint64_t> failed;  // the chunk whose failure was reported last
   };
+  // Queues a refusal. It repeats the durable position, so that the agent knows from where to
+  // continue. `retry_delay_ms` 0: the agent may act at once.
   void Refuse(uint32_t stream_ref, uint64_t sequence, v1::RefusalCode code,
               const std::string& reason, uint32_t retry_delay_ms = 0);
 
+  // By the agent's number; at most limits::kUploadStreamsMax.
   absl::flat_hash_map<uint32_t, Stream> streams_;
   std::deque<uint32_t> moved_;  // streams with an acknowledgement to send
+  // In the order in which they were made. Bounded, because Plan stops reading beyond
+  // limits::kUploadAnswersMax.
   std::deque<v1::UploadAck> refusals_;
 };
 
@@ -81,9 +87,12 @@ inline constexpr char kAgentIdKey[] = "neurontrace-agent-id";
 class UploadExchange final : public BidiExchange<v1::ChunkEnvelope, v1::UploadAck>,
                              public std::enable_shared_from_this<UploadExchange> {
  public:
+  // `agent_id` comes from the metadata and is checked in Begin.
   UploadExchange(const UploadDeps& deps, std::string agent_id, Transport transport);
   void Begin();
 
+  // Called by the transport; may run while earlier messages are still being validated on other
+  // threads. `ok` false: the agent has ended its side.
   void OnReadDone(bool ok);
   void OnDone();
 
@@ -91,8 +100,10 @@ class UploadExchange final : public BidiExchange<v1::ChunkEnvelope, v1::UploadAc
   // A message from its arrival until all before it have been passed to the writer.
   struct Arrival {
     v1::ChunkEnvelope envelope;
+    // nullopt while the message is being validated.
     std::optional<absl::StatusOr<ReceivedChunk>> verdict;
     std::optional<uint64_t> sequence;  // of a refused one, if its header is readable
+    // As taken from the budget.
     size_t bytes = 0;
   };
 
@@ -101,9 +112,11 @@ class UploadExchange final : public BidiExchange<v1::ChunkEnvelope, v1::UploadAc
   void Judge(Arrival& arrival);
   void OnRoom();
   void HandOver();
+  // Called on the writer's thread, in the order in which chunks were submitted.
   void OnResult(uint32_t stream_ref, uint64_t sequence, const absl::StatusOr<PutResult>& result);
   void CountRefusal(const absl::StatusOr<PutResult>& result);
   Next Plan() NT_REQUIRES(mutex_) override;
+  // Asks the budget for room. The read may start later, on the thread that releases bytes.
   void BeginRead() override;  // waits for room in the budget
 
   const UploadDeps deps_;
@@ -111,6 +124,7 @@ class UploadExchange final : public BidiExchange<v1::ChunkEnvelope, v1::UploadAc
 
   std::deque<std::unique_ptr<Arrival>> arrivals_ NT_GUARDED_BY(mutex_);  // in order
   UploadAcks acks_ NT_GUARDED_BY(mutex_);
+  // Chunks that were submitted and not answered.
   size_t at_writer_ NT_GUARDED_BY(mutex_) = 0;
   bool handing_over_ NT_GUARDED_BY(mutex_) =
       false;                                     // one thread at a time, so that the order stays

@@ -11,6 +11,7 @@
 
 namespace neurontrace {
 
+// Fills the entry step by step, so that a refused call is logged with all that was known by then.
 absl::StatusOr<CaptureRecord> AuditedCalls::RecordFor(const Caller& caller, const std::string& text,
                                                       AuditEntry& entry) const {
   entry.capture = text;
@@ -43,6 +44,7 @@ absl::StatusOr<CaptureRecord> AuditedCalls::RecordFor(const grpc::ServerContext&
   return record;
 }
 
+// Every path ends in one entry of the log: unknown callers, refused roles, and errors of `act`.
 grpc::Status AuditedCalls::Run(
     const grpc::ServerContext& context, const Call& call,
     const std::function<absl::Status(const Caller&, AuditEntry&)>& act) const {
@@ -59,8 +61,11 @@ grpc::Status AuditedCalls::Run(
   } else {
     entry.outcome = caller.status();
   }
+  // Counted here and not in the handler, because a command that is refused by role never reaches
+  // the handler.
   if (entry.action == "capture.start") deps_.metrics.CountAnswer(entry.outcome);
   deps_.access.RecordCall(entry);
+  // The log has the whole error; the caller is told only what it may see.
   const absl::Status told = ToldTo(entry.outcome);
   if (told.ok() || !caller.ok() || !caller->is_limited()) return ToGrpcStatus(told);
   // An id that the caller wrote stays in the answer. Removing it would distinguish the id of

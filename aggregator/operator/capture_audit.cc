@@ -10,6 +10,7 @@
 namespace neurontrace {
 namespace {
 
+// Returns how a capture ended, for a sentence of the log.
 std::string_view EndWord(CaptureState state) {
   if (state == CaptureState::kNotBegun) return "before it began,";
   return state == CaptureState::kComplete ? "complete" : "incomplete";

@@ -24,11 +24,13 @@ absl::StatusOr<v1::Capture> CaptureDescriber::Describe(const Caller& caller, Cap
   ASSIGN_OR_RETURN(v1::Capture message,
                    extent == Extent::kFull ? DescribeFully(record) : DescribeBriefly(record));
   if (!caller.is_limited()) return message;
+  // The inventory in a warning names workers and jobs of other users.
   for (std::string& warning : *message.mutable_warnings()) warning = WithoutInventory(warning);
   deps_.directory.HideFrom(caller, message);
   return message;
 }
 
+// While it runs, there is nothing to predict from.
 absl::StatusOr<v1::Capture> CaptureDescriber::DescribePreview(const CaptureRecord& record) const {
   v1::Capture message = neurontrace::ToMessage(record, {}, deps_.clock.RealtimeNs());
   if (!HasEnded(record.state)) return message;
@@ -39,6 +41,8 @@ absl::StatusOr<v1::Capture> CaptureDescriber::DescribePreview(const CaptureRecor
   return message;
 }
 
+// A standing capture without workers looks like one that works, so its description says what
+// exists.
 absl::Status CaptureDescriber::AddNoWorkerWarning(const CaptureRecord& record,
                                                   v1::Capture& message) const {
   const bool is_awaiting = IsStanding(record.spec.mode) && record.spec.filter.include_neuron &&
@@ -52,6 +56,7 @@ absl::Status CaptureDescriber::AddNoWorkerWarning(const CaptureRecord& record,
   return absl::OkStatus();
 }
 
+// Cheap enough to be called for every change of a running capture.
 absl::StatusOr<v1::Capture> CaptureDescriber::DescribeBriefly(const CaptureRecord& record) const {
   if (record.spec.mode == CaptureMode::kPreview) return DescribePreview(record);
   ASSIGN_OR_RETURN(const CaptureReader::Totals totals, deps_.store.OpenCapture(record.id).Sum());
@@ -67,12 +72,14 @@ absl::StatusOr<v1::Capture> CaptureDescriber::DescribeBriefly(const CaptureRecor
   return message;
 }
 
+// Reads everything that is stored of the capture except its chunks.
 absl::StatusOr<v1::Capture> CaptureDescriber::DescribeFully(const CaptureRecord& record) const {
   if (record.spec.mode == CaptureMode::kPreview) return DescribePreview(record);
   const CaptureReader reader = deps_.store.OpenCapture(record.id);
   ASSIGN_OR_RETURN(const CaptureReader::Totals totals, reader.Sum());
   ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams, reader.Streams());
   ASSIGN_OR_RETURN(Certificate certificate, ReadCertificate(deps_.store, record, streams));
+  // The certificate is judged with the clocks of the moment, as an export would use them.
   ASSIGN_OR_RETURN(const CaptureClocks clocks, deps_.clocks.HostsOfCapture(record));
   JudgeClocks(clocks, certificate);
   v1::Capture message = neurontrace::ToMessage(record, totals, deps_.clock.RealtimeNs());

@@ -41,6 +41,8 @@ class CaptureDescriber {
                                        Extent extent) const;
 
  private:
+  // Both fail with the error of the store. A brief description of a running capture has no
+  // certificate.
   absl::StatusOr<v1::Capture> DescribeBriefly(const CaptureRecord& record) const;
   absl::StatusOr<v1::Capture> DescribeFully(const CaptureRecord& record) const;
   // A preview has neither streams nor a certificate.
@@ -48,6 +50,7 @@ class CaptureDescriber {
   // Adds which workers exist to a standing capture that still has none.
   absl::Status AddNoWorkerWarning(const CaptureRecord& record, v1::Capture& message) const;
 
+  // Constant, so calls on several threads need no lock.
   const Deps deps_;
 };
 

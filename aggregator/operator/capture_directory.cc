@@ -9,6 +9,7 @@
 
 namespace neurontrace {
 
+// Reads one record for each id, so it is called only for callers with limits.
 MaySeeCapture CaptureDirectory::SeenBy(const Caller& caller) const {
   return [this, &caller](const CaptureId& id) {
     if (!caller.is_limited()) return true;
@@ -17,6 +18,8 @@ MaySeeCapture CaptureDirectory::SeenBy(const Caller& caller) const {
   };
 }
 
+// The predicate is part of the search: an ambiguous prefix must not reveal ids of other people's
+// captures.
 absl::StatusOr<CaptureId> CaptureDirectory::Find(const Caller& caller,
                                                  const std::string& text) const {
   if (!caller.is_limited()) return store_.captures().Find(text);
@@ -34,6 +37,7 @@ CaptureRecord CaptureDirectory::AsSeenBy(const Caller& caller, CaptureRecord rec
   return record;
 }
 
+// Fails with NOT_FOUND if there is no such capture, or with the error of PostAndWait.
 absl::StatusOr<CaptureRecord> CaptureDirectory::Get(const CaptureId& id) const {
   // The stored record of a running capture lacks what has changed in the last second.
   ASSIGN_OR_RETURN(

@@ -32,6 +32,7 @@ class CaptureDirectory {
 
   // Returns a predicate for the captures that the caller may see. A caller with limits may not see
   // one whose record cannot be read. The predicate refers to this and to `caller`.
+  // Reads one record for each question.
   MaySeeCapture SeenBy(const Caller& caller) const;
   // Returns the record without other people's workers and jobs.
   CaptureRecord AsSeenBy(const Caller& caller, CaptureRecord record) const;
@@ -39,6 +40,7 @@ class CaptureDirectory {
   void HideFrom(const Caller& caller, google::protobuf::Message& message) const;
 
  private:
+  // Asked before the store, whose record of a running capture is older.
   const SessionSequence& sessions_;
   Store& store_;
 };

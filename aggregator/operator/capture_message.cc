@@ -15,12 +15,15 @@ static_assert(static_cast<int>(CaptureState::kArming) == v1::CAPTURE_STATE_ARMIN
 static_assert(static_cast<int>(CaptureState::kNotBegun) == v1::CAPTURE_STATE_NOT_BEGUN);
 
 // Whether the capture has ended without a final report about this worker.
+// Its agent vanished without finishing, so the stored state is that of its last report.
 bool IsUntold(const CaptureRecord& record, const CaptureWorkerStatus& status) {
   if (!HasEnded(record.state) || record.state == CaptureState::kNotBegun) return false;
   return status.state != CaptureWorkerState::kComplete &&
          status.state != CaptureWorkerState::kRefused && status.state != CaptureWorkerState::kLost;
 }
 
+// The rank shown is that of the best evidence. All evidence is sent, so that a reader can see
+// disagreement.
 void ToMessage(const StreamRecord& record, v1::CaptureStream& message) {
   ToProto(record.identity, message.mutable_identity());
   message.set_number(record.number);
@@ -47,6 +50,8 @@ v1::Capture ToMessage(const CaptureRecord& record, const CaptureReader::Totals& 
   message.set_state(static_cast<v1::CaptureState>(record.state));
   message.set_started_realtime_ns(record.started_realtime_ns);
   message.set_stopped_realtime_ns(record.stopped_realtime_ns);
+  // The stored record keeps the last reported state, as a late agent may still report the final
+  // one.
   for (const CaptureWorkerStatus& status : record.workers) {
     v1::CaptureWorkerStatus& worker = *message.add_workers();
     ToProto(status, &worker);
@@ -67,6 +72,7 @@ v1::Capture ToMessage(const CaptureRecord& record, const CaptureReader::Totals& 
   return message;
 }
 
+// The certificate takes the stored streams into account, which the record does not.
 void SetStateBy(const Certificate& certificate, v1::Capture& message) {
   // A capture that has not begun lacks nothing.
   if (certificate.provisional || message.state() == v1::CAPTURE_STATE_NOT_BEGUN) return;

@@ -10,6 +10,7 @@
 
 namespace neurontrace {
 
+// Times are ns of CLOCK_REALTIME of the aggregator.
 // Converts a capture's record and totals for operators. A worker of an ended capture that has
 // reached no final state is shown as lost. Pure, as all functions here.
 v1::Capture ToMessage(const CaptureRecord& record, const CaptureReader::Totals& totals,
@@ -19,6 +20,7 @@ v1::Capture ToMessage(const CaptureRecord& record, const CaptureReader::Totals& 
 // record. Does nothing for a provisional certificate or a capture that has not begun.
 void SetStateBy(const Certificate& certificate, v1::Capture& message);
 
+// Needs records from CaptureReader::Streams, which have the newest rank evidence.
 // Adds the streams with their currently known ranks; -1: none.
 void AddStreams(const std::vector<StreamRecord>& streams, v1::Capture& message);
 

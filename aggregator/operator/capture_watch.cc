@@ -3,6 +3,7 @@
 
 namespace neurontrace {
 
+// Notifies without the lock, so that woken threads do not block on it at once.
 void CaptureWatch::OnCaptureChanged(const CaptureRecord&) {
   {
     const MutexLock lock(mutex_);
@@ -16,6 +17,7 @@ uint64_t CaptureWatch::version() const {
   return version_;
 }
 
+// Returns after a change or after `patience`; callers read the state again in either case.
 void CaptureWatch::WaitBeyond(uint64_t version, std::chrono::milliseconds patience) const {
   const MutexLock lock(mutex_);
   changed_.WaitFor(mutex_, patience,

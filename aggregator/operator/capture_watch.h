@@ -14,6 +14,8 @@ namespace neurontrace {
 // coordinator's sequence.
 class CaptureWatch : public CaptureObserver {
  public:
+  // Counts a change of any capture and wakes all waiting calls. Each of them looks at its own
+  // capture.
   void OnCaptureChanged(const CaptureRecord&) override;
 
   // Returns the number of changes so far.
@@ -23,6 +25,7 @@ class CaptureWatch : public CaptureObserver {
   void WaitBeyond(uint64_t version, std::chrono::milliseconds patience) const;
 
  private:
+  // Held for moments only, so the sequence never waits for a watching call.
   mutable Mutex mutex_;
   mutable CondVar changed_;
   uint64_t version_ NT_GUARDED_BY(mutex_) = 0;

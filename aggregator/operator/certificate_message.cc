@@ -16,6 +16,8 @@ static_assert(static_cast<int>(WorkerPart::kVanished) == v1::WORKER_PART_VANISHE
 static_assert(static_cast<int>(WorkerAbsence::kNotReported) == v1::WORKER_ABSENCE_NOT_REPORTED);
 static_assert(static_cast<int>(AgentPart::kGivenUp) == v1::AGENT_PART_GIVEN_UP);
 
+// The functions below copy one part of a certificate each, field by field. They must be extended
+// together with the messages.
 void ToMessage(const EventAccount& account, v1::EventAccount& message) {
   message.set_expected(account.expected);
   message.set_captured(account.captured);
@@ -55,6 +57,7 @@ void ToMessage(const WorkerCertificate& worker, v1::WorkerCertificate& message) 
   message.mutable_clock()->set_bound_ns(worker.clock.bound_ns);
   message.mutable_clock()->set_likely_bound_ns(worker.clock.likely_bound_ns);
   message.mutable_clock()->set_words(worker.clock.words);
+  // Only the longest gaps are listed; `gaps` counts all of them.
   for (const Gap& gap : worker.longest_gaps) {
     v1::Gap& told = *message.add_longest_gaps();
     ToProto(gap.stream, told.mutable_stream());
@@ -85,6 +88,7 @@ void ToMessage(const AgentCertificate& agent, v1::AgentCertificate& message) {
   message.set_awaited_until_realtime_ns(agent.awaited_until_realtime_ns);
 }
 
+// Lists some of the claimants; claimants_count counts all.
 void ToMessage(const RankDispute& dispute, v1::RankDispute& message) {
   message.set_worker_gid(dispute.worker_gid);
   message.set_claimants_count(dispute.claimants_count);
@@ -112,6 +116,7 @@ void ToMessage(const MissingRanks& ranks, v1::MissingRanks& message) {
 
 }  // namespace
 
+// Also used by ListWorkers, which has no certificate.
 void ToMessage(const JobRanks& job, v1::JobRanks& message) {
   message.set_job(job.job);
   for (const std::string& name : job.other_names) message.add_other_names(name);
@@ -137,11 +142,13 @@ void ToMessage(const JobRanks& job, v1::JobRanks& message) {
   for (const RankDispute& dispute : job.disputes) ToMessage(dispute, *message.add_disputes());
   message.set_disputes_count(job.disputes_count);
   message.set_cores_forgotten(job.cores_forgotten);
+  // Derived values are sent as well, so that clients need not repeat the rules.
   message.set_has_conflict(job.has_conflict());
   for (const std::string& conflict : DescribeConflicts(job)) message.add_conflicts(conflict);
   ToMessage(job.account, *message.mutable_account());
 }
 
+// The full message starts from this one, so the two never disagree.
 v1::Certificate ToBriefMessage(const Certificate& certificate) {
   v1::Certificate message;
   message.set_capture_id(certificate.capture_id.ToString());

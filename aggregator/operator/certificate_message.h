@@ -9,6 +9,7 @@
 namespace neurontrace {
 
 // Convert certificates for operators and exports. Pure functions.
+// The message has everything that the certificate has, with enums of the same numbers.
 v1::Certificate ToMessage(const Certificate& certificate);
 void ToMessage(const JobRanks& job, v1::JobRanks& message);
 

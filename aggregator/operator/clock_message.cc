@@ -11,6 +11,7 @@ v1::InstanceClock ToBriefMessage(const InstanceClock& clock) {
   v1::InstanceClock message;
   message.set_instance_id(clock.instance_id);
   message.set_boot_id(clock.boot_id);
+  // A model without a segment, or without a bound, says nothing about the instance's time.
   message.set_aligned(!clock.model.segments.empty() && clock.bound_ns != kNoBound);
   message.set_exchanges(clock.exchanges);
   for (const std::string& source : clock.sources) message.add_sources(source);
@@ -40,6 +41,7 @@ v1::InstanceClock ToMessage(const InstanceClock& clock) {
   return message;
 }
 
+// Lists the violations that the check has kept; `violated` counts all.
 v1::OrderCheck ToMessage(const OrderCheck& check) {
   v1::OrderCheck message;
   message.set_job(check.job);

@@ -11,6 +11,7 @@ namespace neurontrace {
 v1::InstanceClock ToBriefMessage(const InstanceClock& clock);
 // Includes the findings, with their times converted to the reference timescale.
 v1::InstanceClock ToMessage(const InstanceClock& clock);
+// Converts one check of the order of events across instances, with its violations.
 v1::OrderCheck ToMessage(const OrderCheck& check);
 // Summarises all devices of a capture.
 v1::DeviceClocks ToMessage(const DeviceSummary& devices);

@@ -15,6 +15,7 @@ using google::protobuf::Message;
 using google::protobuf::Reflection;
 
 // Returns a field's text without hidden ids.
+// Requires a field of text or bytes.
 std::string Hide(const MaySeeCapture& may_see, const FieldDescriptor& field,
                  const std::string& text) {
   if (field.type() == FieldDescriptor::TYPE_STRING) return HideCaptures(text, may_see);
@@ -22,8 +23,10 @@ std::string Hide(const MaySeeCapture& may_see, const FieldDescriptor& field,
   return id.ok() && !id->empty() && !may_see(*id) ? "" : text;
 }
 
+// Removes hidden ids from a message and everything inside it.
 void HideIn(const MaySeeCapture& may_see, Message& message);
 
+// Requires a field of messages or of texts; repeated fields keep their number of elements.
 void HideInField(const MaySeeCapture& may_see, const FieldDescriptor& field, Message& message) {
   const Reflection& reflection = *message.GetReflection();
   const bool is_message = field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
@@ -57,6 +60,7 @@ void HideIn(const MaySeeCapture& may_see, Message& message) {
 
 }  // namespace
 
+// Remembers each answer, because lists name the same captures often.
 void HideCapturesIn(const MaySeeCapture& may_see, Message& message) {
   std::map<CaptureId, bool> known;
   HideIn(

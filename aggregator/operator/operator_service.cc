@@ -57,6 +57,7 @@ uint32_t VisibleWorkers(const Caller& caller, const KnownAgent& agent) {
                     [&caller](const auto& entry) { return MaySee(caller, entry.second); }));
 }
 
+// Describes an agent with its visible workers only.
 void ToMessage(const Caller& caller, const KnownAgent& agent, v1::Agent& message) {
   ToProto(agent.info, message.mutable_hello());
   message.set_connected(agent.connection.has_value());
@@ -94,6 +95,7 @@ OperatorService::OperatorService(const OperatorDeps& deps)
               .access = deps_.access,
               .metrics = deps_.metrics}) {}
 
+// Counts only what the caller may see. Agents and clocks are shown to every caller.
 grpc::Status OperatorService::GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest*,
                                         v1::GetStatusReply* reply) {
   const auto caller = deps_.access.CallerOf(*context);
@@ -109,6 +111,7 @@ grpc::Status OperatorService::GetStatus(grpc::ServerContext* context, const v1::
   } else {
     reply->set_captures_stored(static_cast<uint32_t>(deps_.store.captures().size()));
   }
+  // One visit of the sequence collects everything, so the numbers belong to one moment.
   const absl::Status asked = sessions_.Run([&](Coordinator& coordinator) {
     const AgentRegistry& registry = coordinator.registry();
     reply->set_agents_connected(static_cast<uint32_t>(registry.connected()));
@@ -132,6 +135,7 @@ grpc::Status OperatorService::GetStatus(grpc::ServerContext* context, const v1::
   return grpc::Status::OK;
 }
 
+// Agents are shown to every caller; only their workers are counted by what the caller may see.
 grpc::Status OperatorService::ListAgents(grpc::ServerContext* context, const v1::ListAgentsRequest*,
                                          v1::ListAgentsReply* reply) {
   const auto caller = deps_.access.CallerOf(*context);
@@ -145,6 +149,7 @@ grpc::Status OperatorService::ListAgents(grpc::ServerContext* context, const v1:
   return grpc::Status::OK;
 }
 
+// Workers are copied on the sequence and converted on this thread.
 grpc::Status OperatorService::ListWorkers(grpc::ServerContext* context,
                                           const v1::ListWorkersRequest* request,
                                           v1::ListWorkersReply* reply) {
@@ -173,6 +178,7 @@ grpc::Status OperatorService::ListWorkers(grpc::ServerContext* context,
   return grpc::Status::OK;
 }
 
+// With a capture: its clocks and checks. Without one: the present clocks.
 grpc::Status OperatorService::ListClocks(grpc::ServerContext* context,
                                          const v1::ListClocksRequest* request,
                                          v1::ListClocksReply* reply) {
@@ -201,6 +207,7 @@ grpc::Status OperatorService::ListClocks(grpc::ServerContext* context,
   return grpc::Status::OK;
 }
 
+// The client has the result, and nothing else needs the preview.
 void OperatorService::ForgetPreview(const CaptureId& id) {
   // If this fails, retention deletes the preview later.
   if (!sessions_.Run([&](Coordinator& coordinator) { coordinator.Forget(id); }).ok()) return;
@@ -216,10 +223,12 @@ grpc::Status OperatorService::WatchCapture(grpc::ServerContext* context,
   return ToGrpcStatus(Watch(*context, record->id, *writer));
 }
 
+// Ends when the capture has ended, when the client is gone, or when it has stopped reading.
 absl::Status OperatorService::Watch(grpc::ServerContext& context, const CaptureId& id,
                                     grpc::ServerWriter<v1::Capture>& writer) {
   ASSIGN_OR_RETURN(const Caller caller, deps_.access.CallerOf(context));
   ASSIGN_OR_RETURN(const auto call,
+                   // Gives up the place when this function returns, however it does.
                    deps_.watches.Take(caller.name, [&context] { context.TryCancel(); }));
   while (!context.IsCancelled()) {
     // Before the record is read: a change in between then ends the wait below at once.
@@ -251,6 +260,7 @@ absl::Status OperatorService::Watch(grpc::ServerContext& context, const CaptureI
   return absl::OkStatus();
 }
 
+// Stored records give the list; running captures are replaced by their present state.
 grpc::Status OperatorService::ListCaptures(grpc::ServerContext* context,
                                            const v1::ListCapturesRequest*,
                                            v1::ListCapturesReply* reply) {
@@ -275,6 +285,8 @@ grpc::Status OperatorService::ListCaptures(grpc::ServerContext* context,
   return grpc::Status::OK;
 }
 
+// Both checks of the caller are needed: RecordFor hides other captures, and Describe hides other
+// workers.
 grpc::Status OperatorService::GetCapture(grpc::ServerContext* context,
                                          const v1::CaptureReference* request, v1::Capture* reply) {
   const auto caller = deps_.access.CallerOf(*context);
@@ -287,6 +299,7 @@ grpc::Status OperatorService::GetCapture(grpc::ServerContext* context,
   return grpc::Status::OK;
 }
 
+// A rule is shown to the callers who may see its job.
 grpc::Status OperatorService::ListTriggers(grpc::ServerContext* context,
                                            const v1::ListTriggersRequest*,
                                            v1::ListTriggersReply* reply) {
@@ -307,6 +320,8 @@ grpc::Status OperatorService::ListTriggers(grpc::ServerContext* context,
   return grpc::Status::OK;
 }
 
+// The order matters: the request is checked before the quota is read, and the quota before the
+// sequence is asked.
 grpc::Status OperatorService::StartCapture(grpc::ServerContext* context,
                                            const v1::StartCaptureRequest* request,
                                            v1::Capture* reply) {
@@ -331,6 +346,7 @@ grpc::Status OperatorService::StartCapture(grpc::ServerContext* context,
   return calls_.Run(*context, {"capture.start", "StartCapture", ""}, start);
 }
 
+// Returns as soon as the stop is decided. The capture ends later, and clients watch it.
 grpc::Status OperatorService::StopCapture(grpc::ServerContext* context,
                                           const v1::CaptureReference* request, v1::Capture* reply) {
   const auto stop = [&](const Caller& caller, AuditEntry& entry) -> absl::Status {
@@ -348,6 +364,7 @@ grpc::Status OperatorService::StopCapture(grpc::ServerContext* context,
   return calls_.Run(*context, {"capture.stop", "StopCapture", request->capture_id()}, stop);
 }
 
+// Does not use RecordFor, which fails if the record cannot be read.
 grpc::Status OperatorService::DeleteCapture(grpc::ServerContext* context,
                                             const v1::CaptureReference* request,
                                             v1::DeleteCaptureReply* reply) {
@@ -365,6 +382,8 @@ grpc::Status OperatorService::DeleteCapture(grpc::ServerContext* context,
   return calls_.Run(*context, {"capture.delete", "DeleteCapture", request->capture_id()}, remove);
 }
 
+// Three steps: no export may begin, the coordinator must not use the capture, and then it is
+// deleted.
 absl::Status OperatorService::Delete(const CaptureId& id, v1::DeleteCaptureReply& reply) {
   // Held to the end, so that no export begins meanwhile.
   const auto claim = deps_.leases.ClaimForDeletion(id);
@@ -386,6 +405,7 @@ absl::Status OperatorService::Delete(const CaptureId& id, v1::DeleteCaptureReply
   return absl::OkStatus();
 }
 
+// Waits for the engine's answer, which is immediate.
 grpc::Status OperatorService::FireTrigger(grpc::ServerContext* context,
                                           const v1::FireTriggerRequest* request,
                                           v1::FireTriggerReply* reply) {
@@ -401,6 +421,7 @@ grpc::Status OperatorService::FireTrigger(grpc::ServerContext* context,
   return calls_.Run(*context, {"trigger.fire", "FireTrigger", ""}, fire);
 }
 
+// The call keeps its thread until the export is done or the client stops reading.
 grpc::Status OperatorService::Export(grpc::ServerContext* context, const v1::ExportRequest* request,
                                      grpc::ServerWriter<v1::ExportReply>* writer) {
   const auto send = [&](const Caller& caller, AuditEntry& entry) -> absl::Status {

@@ -63,32 +63,45 @@ struct OperatorDeps {
 // audit log with their outcome.
 class OperatorService final : public v1::OperatorService::Service {
  public:
+  // Builds the helpers below from `deps`. Serves once it is registered with a server.
   explicit OperatorService(const OperatorDeps& deps);
 
+  // Calls that only read.
   grpc::Status GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest*,
                          v1::GetStatusReply* reply) override;
   grpc::Status ListAgents(grpc::ServerContext* context, const v1::ListAgentsRequest*,
                           v1::ListAgentsReply* reply) override;
+  // Lists workers of an instance or a job, and the ranks that they claim.
   grpc::Status ListWorkers(grpc::ServerContext* context, const v1::ListWorkersRequest* request,
                            v1::ListWorkersReply* reply) override;
   grpc::Status ListClocks(grpc::ServerContext* context, const v1::ListClocksRequest* request,
                           v1::ListClocksReply* reply) override;
+  // Calls that start or stop something. Both return the capture as the caller may see it.
   grpc::Status StartCapture(grpc::ServerContext* context, const v1::StartCaptureRequest* request,
                             v1::Capture* reply) override;
   grpc::Status StopCapture(grpc::ServerContext* context, const v1::CaptureReference* request,
                            v1::Capture* reply) override;
+  // Streams the capture until it has ended or the client is gone. Fails with RESOURCE_EXHAUSTED if
+  // too many watches are open.
   grpc::Status WatchCapture(grpc::ServerContext* context, const v1::CaptureReference* request,
                             grpc::ServerWriter<v1::Capture>* writer) override;
+  // Lists every capture that the caller may see, running or stored, in brief.
   grpc::Status ListCaptures(grpc::ServerContext* context, const v1::ListCapturesRequest*,
                             v1::ListCapturesReply* reply) override;
+  // Describes one capture in full, with its streams and certificate.
   grpc::Status GetCapture(grpc::ServerContext* context, const v1::CaptureReference* request,
                           v1::Capture* reply) override;
+  // Fails with FAILED_PRECONDITION while the capture runs or is being exported.
   grpc::Status DeleteCapture(grpc::ServerContext* context, const v1::CaptureReference* request,
                              v1::DeleteCaptureReply* reply) override;
+  // Lists the rules, the history of each, and why a rule cannot fire.
   grpc::Status ListTriggers(grpc::ServerContext* context, const v1::ListTriggersRequest*,
                             v1::ListTriggersReply* reply) override;
+  // Needs a caller without limits to jobs.
   grpc::Status FireTrigger(grpc::ServerContext* context, const v1::FireTriggerRequest* request,
                            v1::FireTriggerReply* reply) override;
+  // Streams the files, or writes them to a destination and streams the progress. The aggregator's
+  // own destinations need the role operator.
   grpc::Status Export(grpc::ServerContext* context, const v1::ExportRequest* request,
                       grpc::ServerWriter<v1::ExportReply>* writer) override;
 

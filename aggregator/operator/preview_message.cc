@@ -21,6 +21,7 @@ uint64_t MeasuredNs(const CaptureRecord& record) {
   return std::min(record.stopped_realtime_ns - begun_ns, limits::kPreviewMeasureNs);
 }
 
+// Returns how much comes in `ns` at this rate, limited to the range of the result.
 uint64_t Times(double per_second, uint64_t ns) {
   const double product = per_second * static_cast<double>(ns) * 1e-9;
   // Just below 2^64; converting a larger double would be undefined.
@@ -29,6 +30,7 @@ uint64_t Times(double per_second, uint64_t ns) {
 
 }  // namespace
 
+// Assumes that the capture will run at the measured rates.
 v1::CapturePreview ToPreview(const CaptureRecord& record, const PreviewRoom& room) {
   v1::CapturePreview preview;
   const uint64_t measured_ns = MeasuredNs(record);
@@ -57,6 +59,7 @@ v1::CapturePreview ToPreview(const CaptureRecord& record, const PreviewRoom& roo
     preview.set_most_bytes_per_second(static_cast<double>(most->second) / seconds);
     preview.set_most_instance_id(most->first);
   }
+  // Without a duration only the rates can be given.
   if (record.spec.timing.duration_ns == 0) return preview;
   preview.set_events(Times(preview.events_per_second(), record.spec.timing.duration_ns));
   uint64_t expected = Times(preview.bytes_per_second(), record.spec.timing.duration_ns);
@@ -67,6 +70,7 @@ v1::CapturePreview ToPreview(const CaptureRecord& record, const PreviewRoom& roo
     preview.add_objections(fmt::format("{} do not fit: the store's disk has {} free",
                                        BytesText(expected), BytesText(room.store_free_bytes)));
   }
+  // An objection says already that the capture would be refused.
   if (room.objections.empty() && expected > room.quota_left_bytes) {
     preview.add_objections(
         fmt::format("the capture would stop early: {} are expected, but only {} may be stored",
@@ -75,6 +79,7 @@ v1::CapturePreview ToPreview(const CaptureRecord& record, const PreviewRoom& roo
   return preview;
 }
 
+// Asks with the jobs of the workers that are selected now, as the real capture would be asked.
 PreviewRoom FindPreviewRoom(StoreQuota& quota, const AgentRegistry& registry,
                             const CaptureRecord& preview) {
   PreviewRoom room;

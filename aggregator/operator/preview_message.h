@@ -14,11 +14,13 @@ namespace neurontrace {
 
 // The room that a capture like the previewed one would find.
 struct PreviewRoom {
+  // Free bytes of the store's disk; 0: unknown.
   uint64_t store_free_bytes = 0;
   uint64_t quota_left_bytes = UINT64_MAX;  // of the smallest quota that applies; UINT64_MAX: none
   std::vector<std::string> objections;     // why it would be refused as requested
 };
 
+// Does not fail: a refusal becomes an objection.
 // Finds the room for a capture like the previewed one. On the coordinator's sequence, which owns
 // `registry`.
 PreviewRoom FindPreviewRoom(StoreQuota& quota, const AgentRegistry& registry,

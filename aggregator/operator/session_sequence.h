@@ -17,6 +17,8 @@ class SessionSequence {
   SessionSequence(TaskRunner& sequence, Coordinator& coordinator)
       : sequence_(sequence), coordinator_(coordinator) {}
 
+  // The reference that `function` gets must not be kept. What it captures by reference stays valid,
+  // because this waits.
   // Runs `function` on the sequence, waits, and returns its result. Fails as PostAndWait does, also
   // if the sequence does not get to it within kTimeout. Never called on the sequence itself.
   template <typename Function>
@@ -26,6 +28,8 @@ class SessionSequence {
   }
 
  private:
+  // Longer than any regular task of the sequence; a call that waits for it in vain would block one
+  // of gRPC's threads.
   static constexpr std::chrono::seconds kTimeout{10};
 
   TaskRunner& sequence_;

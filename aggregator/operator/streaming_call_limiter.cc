@@ -30,6 +30,7 @@ absl::Status StreamingCallLimiter::Call::Judge(absl::Status status) const {
       fmt::format("the client has not read for {} s", limits::kUnreadNsMax / 1'000'000'000));
 }
 
+// Counts by looking at all calls, which are few.
 absl::StatusOr<std::unique_ptr<StreamingCallLimiter::Call>> StreamingCallLimiter::Take(
     const std::string& caller, std::function<void()> cancel) {
   const MutexLock lock(mutex_);
@@ -53,6 +54,7 @@ absl::StatusOr<std::unique_ptr<StreamingCallLimiter::Call>> StreamingCallLimiter
   return call;
 }
 
+// Only a call inside Write can be stuck. One that has nothing to write is not the client's fault.
 void StreamingCallLimiter::Look() {
   const uint64_t now_ns = options_.clock.MonotonicNs();
   const MutexLock lock(mutex_);

@@ -38,10 +38,12 @@ class StreamingCallLimiter {
   // outlive the limiter.
   class Call {
    public:
+    // Gives the place back.
     ~Call();
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
 
+    // At most one at a time.
     // Runs `write`, which may wait for the reader, and returns its result.
     bool Write(const std::function<bool()>& write);
     // Returns DEADLINE_EXCEEDED if the call was cancelled because nobody read, otherwise `status`.
@@ -69,7 +71,9 @@ class StreamingCallLimiter {
 
  private:
   const Options options_;
+  // Held while a call is cancelled, so that the call cannot be destroyed meanwhile.
   Mutex mutex_;
+  // Owned by their callers, which remove them in the destructor.
   std::list<Call*> calls_ NT_GUARDED_BY(mutex_);
 };
 

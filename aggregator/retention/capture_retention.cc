@@ -21,6 +21,7 @@ constexpr int kSlicesMax = 64;
 // How often the log reports what a running capture has lost to its retention.
 constexpr uint64_t kSayIntervalNs = 600'000'000'000;
 
+// Returns whether chunks of the capture expire while it runs.
 bool IsTrimmed(const CaptureRecord& record) {
   return !HasEnded(record.state) && record.spec.mode == CaptureMode::kContinuous &&
          (record.spec.retention.duration_ns > 0 || record.spec.retention.bytes > 0);
@@ -62,6 +63,8 @@ RetentionMetrics::RetentionMetrics(prometheus::Registry& registry)
                                    "Streams of continuous captures with implausible timestamps, "
                                    "aged by the arrival of their chunks")) {}
 
+// With the initial spacing the marks cover four times the retention; OlderThan looks back twice the
+// retention.
 StreamAge::StreamAge(uint64_t retention_ns)
     : behind_max_ns_(retention_ns == 0 ? kBehindMaxNs : std::min(kBehindMaxNs, retention_ns / 2)),
       mark_spacing_ns_(std::max(kMarkSpacingNs, retention_ns / (kMarksMax / 4))) {}
@@ -87,6 +90,7 @@ void StreamAge::Note(const StreamRecord& record, const ClockMap& map, const Rete
     for (size_t i = 1; i < marks_.size() - 1; ++i) marks_.erase(marks_.begin() + i);
   }
   if (record.events == 0) return;
+  // Such timestamps cannot be compared with any clock here.
   if (record.clock_domain == ClockDomain::kOwn) {
     by_receipt_ = true;
   } else if (map.is_identity()) {
@@ -115,6 +119,7 @@ uint64_t StreamAge::StampAgo(uint64_t age_ns) const {
   return map_->ToRaw(SubtractSaturating(now_.reference_ns, age_ns));
 }
 
+// Both limits of a request apply, whichever covers more: timestamps, and arrival as a safeguard.
 TrimRequest StreamAge::OlderThan(uint64_t age_ns) const {
   TrimRequest request;
   if (map_ == nullptr) return request;
@@ -135,12 +140,16 @@ uint64_t StreamAge::OldestNs() const {
                ? SubtractSaturating(now_.realtime_ns, first_timestamp_ns_)
                : SubtractSaturating(now_.reference_ns, map_->ToReference(first_timestamp_ns_));
   }
+  // The first mark above the oldest stored chunk is the earliest time at which that chunk is known
+  // to have arrived.
   for (const Mark& mark : marks_) {
     if (mark.next_sequence > first_sequence_) return now_.monotonic_ns - mark.monotonic_ns;
   }
   return 0;
 }
 
+// First by age, then by size, since what is too old need not be deleted for size. A failing stream
+// does not keep the others from being trimmed.
 // One pass over the streams of one capture.
 class CaptureRetention::Pass {
  public:
@@ -189,6 +198,7 @@ class CaptureRetention::Pass {
     absl::Status first_error;
     for (const auto& [oldest_ns, number] : oldest) {
       TrimRequest request = running_.ages.at(number).OlderThan(age_ns);
+      // Each step deletes a bounded number of chunks, while writers wait, and then pauses.
       while (trimmed_bytes_ < bytes_max && !deps_.is_ending()) {
         request.bytes_max = bytes_max - trimmed_bytes_;
         const absl::StatusOr<bool> may_go_on = Step(number, request);
@@ -200,6 +210,7 @@ class CaptureRetention::Pass {
     return first_error;
   }
 
+  // Deletes once from a stream. Returns whether more of the request is left.
   absl::StatusOr<bool> Step(uint32_t stream, const TrimRequest& request) {
     const uint64_t begun_ns = deps_.clock.MonotonicNs();
     ASSIGN_OR_RETURN(const Trimmed trimmed, deps_.store.chunks().Trim(record_.id, stream, request));
@@ -222,6 +233,8 @@ class CaptureRetention::Pass {
   // Deletes slices of time from the oldest event on, so that all streams lose the same period.
   absl::Status BeyondBytes() {
     for (int i = 0; i < kSlicesMax && !deps_.is_ending(); ++i) {
+      // Read again after every slice: chunks arrive meanwhile, and how many bytes a slice of time
+      // holds is not known before.
       ASSIGN_OR_RETURN(const uint64_t bytes, deps_.store.chunks().BytesOf(record_.id));
       if (bytes <= record_.spec.retention.bytes) return absl::OkStatus();
       const uint64_t excess = bytes - record_.spec.retention.bytes;
@@ -272,6 +285,8 @@ absl::Status CaptureRetention::Run() {
   return first_error;
 }
 
+// Records are read only when something may be due. Times on the wall clock are used for whole
+// captures, because their ends are stored in it.
 absl::Status CaptureRetention::Look(const CaptureId& id) {
   const auto known = delete_at_.find(id);
   if (known != delete_at_.end() && deps_.clock.RealtimeNs() < known->second) {
@@ -297,6 +312,7 @@ absl::Status CaptureRetention::Look(const CaptureId& id) {
 absl::Status CaptureRetention::TrimCapture(const CaptureRecord& record, Running& running) {
   const uint64_t now_ns = deps_.clock.MonotonicNs();
   const uint64_t retention_ns = record.spec.retention.duration_ns;
+  // A limit by bytes alone is checked as often as possible, since the size grows with the load.
   running.due_monotonic_ns =
       now_ns + (retention_ns == 0
                     ? kPassIntervalMinNs
@@ -346,6 +362,7 @@ absl::Status CaptureRetention::RefreshMaps() {
 }
 
 absl::Status CaptureRetention::DeleteCapture(const CaptureRecord& record) {
+  // The claim keeps exports from starting until the capture is gone.
   const ExportLeases::Claim claim = deps_.leases.ClaimForDeletion(record.id);
   if (claim == nullptr || !deps_.let_go(record.id)) return absl::OkStatus();  // retried later
   ASSIGN_OR_RETURN(const ChunkStore::Deleted deleted, deps_.store.DeleteCapture(record.id));

@@ -29,15 +29,20 @@ namespace neurontrace {
 
 // Metrics of retention (docs/operator/metrics.md). The registry owns them. Any thread.
 struct RetentionMetrics {
+  // Creates all metrics, so that each is exported with 0 from the start.
   explicit RetentionMetrics(prometheus::Registry& registry);
 
+  // What continuous captures have lost to their retention.
   prometheus::Counter& events_expired;
   prometheus::Counter& bytes_expired;
+  // Steps of deletion, and the seconds that they took in all.
   prometheus::Counter& trims;
   prometheus::Counter& trim_seconds;
   prometheus::Counter& captures_deleted;
   prometheus::Counter& errors;
+  // The longest step so far: writers wait for that long.
   prometheus::Gauge& step_seconds_max;
+  // Streams at present with implausible timestamps.
   prometheus::Gauge& streams_by_receipt;
 };
 
@@ -77,17 +82,22 @@ class StreamAge {
   bool is_by_receipt() const { return by_receipt_; }
 
  private:
+  // Everything below `next_sequence` had arrived at `monotonic_ns`.
   struct Mark {
     uint64_t monotonic_ns = 0;
     uint64_t next_sequence = 0;
   };
 
   uint64_t ReceivedBefore(uint64_t age_ns) const;
+  // Returns the raw timestamp that an event of this age has on the stream's clock.
   uint64_t StampAgo(uint64_t age_ns) const;
 
+  // How old new events may be before their timestamps are implausible.
   uint64_t behind_max_ns_;
+  // At least this much time between two marks; doubled when there are too many.
   uint64_t mark_spacing_ns_;
   std::deque<Mark> marks_;  // oldest first
+  // Of the last Note, like all that follows. Owned by CaptureRetention; null: Note was not called.
   const ClockMap* map_ = nullptr;
   RetentionTime now_;
   uint64_t first_sequence_ = 0;
@@ -140,11 +150,13 @@ class CaptureRetention {
     // Called for every deletion; for a running capture with sums, every few minutes and at its end.
     std::function<void(const Expired&)> on_expired;
   };
+  // All functions but `set_forward_since` must be set. They are called on the thread of Run.
   explicit CaptureRetention(Deps deps) : deps_(std::move(deps)) {}
   ~CaptureRetention();  // reports what has not been reported yet
   CaptureRetention(const CaptureRetention&) = delete;
   CaptureRetention& operator=(const CaptureRetention&) = delete;
 
+  // Cheap if nothing is due: captures are remembered with their next time.
   // Handles everything that is due. Called every second. Returns the first error; what failed is
   // tried again by later calls.
   absl::Status Run();
@@ -152,20 +164,26 @@ class CaptureRetention {
  private:
   // A continuous capture that is running.
   struct Running {
+    // When the next pass is due.
     uint64_t due_monotonic_ns = 0;
     std::map<uint32_t, StreamAge> ages;
     uint64_t events_expired = 0;  // since the last report
     uint64_t bytes_expired = 0;
+    // When its deletions were last reported.
     uint64_t said_monotonic_ns = 0;
     size_t by_receipt = 0;  // number of its streams that are aged by arrival
   };
   class Pass;
 
+  // Look decides what is due. TrimCapture and DeleteCapture do it, and fail with the store's error.
   // Handles one capture.
   absl::Status Look(const CaptureId& id);
   absl::Status TrimCapture(const CaptureRecord& record, Running& running);
   absl::Status DeleteCapture(const CaptureRecord& record);
+  // Reads the clock maps again if they are too old. Fails with the error of `clock_maps`; the
+  // earlier maps then stay in use.
   absl::Status RefreshMaps();
+  // Reports what has expired since the last report; nothing if there is nothing.
   void LogExpiredTotals(const CaptureRecord& record, Running& running) const;
   RetentionTime Now() const;
 

@@ -8,6 +8,7 @@
 
 namespace neurontrace {
 
+// A capture has leases or one claim, never both. Captures with neither have no entry.
 struct ExportLeases::State {
   static constexpr int kClaimed = -1;
 
@@ -31,6 +32,7 @@ ExportLeases::Lease ExportLeases::Take(const CaptureId& id) {
           }};
 }
 
+// Fails if there is any entry: a lease, or another claim.
 ExportLeases::Claim ExportLeases::ClaimForDeletion(const CaptureId& id) {
   const MutexLock lock(state_->mutex);
   const auto [it, is_new] = state_->held.try_emplace(id, State::kClaimed);

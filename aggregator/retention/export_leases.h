@@ -13,7 +13,9 @@ class ExportLeases {
  public:
   // The capture counts as being exported while this exists. Take returns null if it is being
   // deleted.
+  // Shared: copies extend it, and the last one ends it. Any number of exports may hold one.
   using Lease = std::shared_ptr<const void>;
+  // Counts are per capture; leases of different captures do not affect each other.
   Lease Take(const CaptureId& id);
 
   // While this exists no lease of the capture is given. ClaimForDeletion returns null if there is a
@@ -21,6 +23,7 @@ class ExportLeases {
   using Claim = std::shared_ptr<const void>;
   Claim ClaimForDeletion(const CaptureId& id);
 
+  // Reference-counted, so that a lease may be destroyed after this object.
  private:
   struct State;
   const std::shared_ptr<State> state_ = MakeState();  // leases may outlive this

@@ -8,9 +8,12 @@ namespace neurontrace {
 void PreviewReaper::OnCaptureEnded(const CaptureRecord& record) {
   if (record.spec.mode != CaptureMode::kPreview || !HasEnded(record.state)) return;
   const MutexLock lock(mutex_);
+  // A later change of the ended record does not extend its time.
   due_.try_emplace(record.id, clock_.MonotonicNs() + limits::kPreviewKeptNs);
 }
 
+// A preview may have been deleted by the command that showed it; NOT_FOUND therefore counts as
+// done.
 std::vector<CaptureId> PreviewReaper::Reap() {
   std::vector<CaptureId> reaped;
   {

@@ -14,6 +14,7 @@
 
 namespace neurontrace {
 
+// Previews of earlier runs are passed to OnCaptureEnded at the start.
 // Deletes ended previews about which nobody has asked for a minute. They contain nothing but their
 // result, and the command that shows one deletes it at once. OnCaptureEnded comes on the
 // coordinator's sequence; Reap waits for the disk and is called on another thread.
@@ -32,6 +33,7 @@ class PreviewReaper final : public CaptureObserver {
   Store& store_;
   const Clock& clock_;
   Mutex mutex_;
+  // When each is to be deleted.
   std::map<CaptureId, uint64_t> due_ NT_GUARDED_BY(mutex_);  // monotonic
 };
 

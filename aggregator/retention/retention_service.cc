@@ -13,6 +13,7 @@
 namespace neurontrace {
 namespace {
 
+// From the end of one pass to the start of the next.
 constexpr uint64_t kIntervalNs = 1'000'000'000;
 // Writers get at least as much time as a step took, within these limits.
 constexpr uint64_t kPauseMinNs = 200'000;
@@ -31,6 +32,7 @@ RetentionService::RetentionService(const Deps& deps)
            .set_forward_since = [&steps = deps.clock_steps](
                                     uint64_t stamp_ns) { return steps.ForwardSince(stamp_ns); },
            .reference_now_ns = [&clocks = deps.clocks] { return clocks.ReferenceNs(); },
+           // The maps of the present hosts, as an export of this moment would use them.
            .clock_maps = [&clocks = deps.clocks,
                           &clock = deps.clock]() -> absl::StatusOr<ClockMaps> {
              ASSIGN_OR_RETURN(CaptureClocks now, clocks.book().Now(clock.RealtimeNs()));
@@ -59,6 +61,7 @@ void RetentionService::End() {
   thread_.join();
 }
 
+// Errors are logged here, and what failed is tried again by the next pass.
 void RetentionService::RunAndAgain() {
   if (const absl::Status status = retention_.Run(); !status.ok()) {
     SPDLOG_WARN("retention: {}", std::string(status.message()));

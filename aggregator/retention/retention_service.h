@@ -46,7 +46,9 @@ class RetentionService {
     ExportLeases& leases;
     RetentionOwner& owner;
   };
+  // Starts the thread; the first pass runs a second later.
   explicit RetentionService(const Deps& deps);
+  // Calls End. What has expired since the last report is then reported on the destroying thread.
   ~RetentionService();
   RetentionService(const RetentionService&) = delete;
   RetentionService& operator=(const RetentionService&) = delete;
@@ -55,10 +57,12 @@ class RetentionService {
   void End();
 
  private:
+  // One pass of retention and of the owner's chores; posts itself again.
   void RunAndAgain();
 
   RetentionMetrics metrics_;
   RetentionOwner& owner_;
+  // Read between steps, so that End does not wait for a whole pass.
   std::atomic<bool> is_ending_ = false;
   CaptureRetention retention_;  // used on loop_ only
   EventLoop loop_;

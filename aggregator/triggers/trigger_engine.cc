@@ -32,6 +32,8 @@ std::string BeforeWords(const TriggerWorld::Continuous& continuous, bool before)
   return words;
 }
 
+// Returns the cause for the capture's record. `more` is never cut; the incident's text is, to stay
+// within limits::kDetailBytesMax.
 std::string CauseOf(const TriggerRule& rule, const TriggerIncident& incident,
                     const std::string& more) {
   std::string cause = CutCause(fmt::format("trigger {}: {}", rule.name, incident.Cause()),
@@ -84,6 +86,7 @@ void TriggerEngine::Restore(const CaptureRecord& record) {
   job->capture = record.id;
 }
 
+// A rule is identified by its name: one that was renamed starts without history.
 void TriggerEngine::SetRules(const std::vector<TriggerRule>& rules) {
   std::map<std::string, State> next;
   order_.clear();
@@ -101,6 +104,7 @@ void TriggerEngine::SetRules(const std::vector<TriggerRule>& rules) {
   // Removing a rule and adding it again must not end its cool-down.
   for (auto& [name, state] : states_) {
     if (next.contains(name) || restored_.size() >= kRestoredRulesMax) continue;
+    // The posted task must not start a capture for it.
     for (auto& [job_name, job] : state.jobs) job.gathering = false;
     restored_[name] = std::move(state);
   }
@@ -134,6 +138,8 @@ TriggerEngine::Job* TriggerEngine::JobOf(State& state, const std::string& name) 
   return &state.jobs[name];
 }
 
+// Checks in the order of what is most useful to report: an incident in progress, the cool-down of
+// the job, then the hourly limit of the rule.
 TriggerEngine::Answer TriggerEngine::Judge(State& state, Job& job, const TriggerFired& fired) {
   const TriggerRule& rule = state.status.rule;
   Answer answer{.is_known = true};
@@ -192,9 +198,12 @@ void TriggerEngine::Suppress(State& state, const Answer& answer) {
   }
 }
 
+// Waits kGatherNs before it starts a capture. Many ranks report one incident within that time, and
+// the cause should count them.
 void TriggerEngine::OnFired(const TriggerFired& fired) {
   const auto found = states_.find(fired.rule);
   if (found == states_.end()) {
+    // Rules may have been removed while the report was under way.
     ++counters_.unknown;
     return;
   }
@@ -220,6 +229,7 @@ void TriggerEngine::OnFired(const TriggerFired& fired) {
                           kGatherNs);
 }
 
+// Unlike OnFired, answers at once: whoever fires a rule by hand waits for the result.
 TriggerEngine::Answer TriggerEngine::Fire(const TriggerFired& fired) {
   const auto found = states_.find(fired.rule);
   if (found == states_.end()) {
@@ -257,6 +267,8 @@ void TriggerEngine::Start(State& state, Job& job, const std::string& job_name, A
   spec.name = rule.name;
   spec.selection.job = job_name;
   spec.labels.push_back({std::string(kLabel), rule.name});
+  // A continuous capture gives way to others, so it is only mentioned, unless the rule asks for
+  // nothing but the past.
   const TriggerWorld::Continuous continuous = world_.continuous(spec);
   spec.cause =
       CauseOf(rule, *job.incident,
@@ -279,9 +291,12 @@ void TriggerEngine::Start(State& state, Job& job, const std::string& job_name, A
                     BeforeWords(continuous, false));
     return Suppress(state, answer);
   }
+  // The cool-down starts even if the capture is then refused. Otherwise a rule that fires
+  // constantly would retry with every report.
   job.has_fired = true;
   job.fired_ns = NowNs();
   job.rest_ns = limits::kTriggerCoolDownMaxNs;
+  // A refused capture uses up neither the hour's number nor the whole cool-down.
   const absl::StatusOr<CaptureId> capture = StartCapture(rule, spec, job);
   if (!capture.ok()) {
     job.rest_ns = kRefusedRestNs;
@@ -326,6 +341,7 @@ absl::StatusOr<CaptureId> TriggerEngine::StartCapture(const TriggerRule& rule,
   return world_.start(stream);
 }
 
+// The cool-down is shortened, so that the rule can fire again soon.
 void TriggerEngine::TakeBack(State& state, Job& job, const CaptureId& capture,
                              const std::string& why) {
   job.rest_ns = kRefusedRestNs;
@@ -341,6 +357,7 @@ void TriggerEngine::TakeBack(State& state, Job& job, const CaptureId& capture,
                                           why.empty() ? "" : ": ", why)});
 }
 
+// The job is found by the capture's id; captures of other origin match none.
 void TriggerEngine::OnNotBegun(const CaptureRecord& record, const std::string& why) {
   for (auto& [name, state] : states_) {
     const auto entry = state.jobs.find(record.spec.selection.job);

@@ -34,6 +34,7 @@ enum class TriggerSuppression : uint8_t {
   kRefused,     // the capture could not be started
   kTooManyJobs  // beyond limits::kTriggerJobsMax
 };
+// Number of values above, for arrays indexed by them.
 inline constexpr size_t kTriggerSuppressions = 7;
 // Returns the label value in metrics, such as "cool_down".
 std::string_view WordOf(TriggerSuppression reason);
@@ -45,6 +46,7 @@ struct TriggerWorld {
   // Returns true until the capture has ended.
   std::function<bool(const CaptureId&)> goes_on;
   // Returns the flight recorder that holds what a capture of this spec would select; empty: none.
+  // A snapshot of it is only possible while it records.
   std::function<CaptureId(const CaptureSpec&)> flight_recorder;
   // Returns the capture that streams it and does not give way to another; empty: none.
   std::function<CaptureId(const CaptureSpec&)> recorded_by;
@@ -58,11 +60,14 @@ struct TriggerWorld {
 };
 
 // A rule with its history, for operators.
+// Counts continue after a restart as far as stored captures show them.
 struct TriggerStatus {
   TriggerRule rule;
   uint64_t fired = 0;
+  // Firings since the start without a capture of their own.
   uint64_t suppressed = 0;
   uint64_t last_fired_realtime_ns = 0;
+  // Describes the last incident, including reports that joined it later.
   std::string last_cause;
   CaptureId last_capture;
   std::string last_problem;  // why the last firing made no capture; empty: it did
@@ -81,6 +86,7 @@ class TriggerEngine {
   static constexpr uint64_t kRefusedRestNs = 10'000'000'000;
 
   // All must outlive the engine.
+  // `runner` is the sequence that calls the engine.
   TriggerEngine(const Clock& clock, TaskRunner& runner, TriggerWorld world);
   TriggerEngine(const TriggerEngine&) = delete;
   TriggerEngine& operator=(const TriggerEngine&) = delete;
@@ -98,6 +104,8 @@ class TriggerEngine {
   // from within the coordinator, so it starts nothing itself.
   void OnNotBegun(const CaptureRecord& record, const std::string& why);
 
+  // A new capture has kNone. For kSameIncident and kRecorded `capture` is an existing one, if its
+  // id is known.
   // The result of Fire, which does not wait for further reports. `retry_ns`: when to try again, for
   // kCoolDown and kPerHour.
   struct Answer {
@@ -109,17 +117,21 @@ class TriggerEngine {
   };
   Answer Fire(const TriggerFired& fired);
 
+  // Returns null for an unknown rule. Valid until SetRules.
   const TriggerRule* Find(const std::string& name) const;
   std::vector<TriggerStatus> List() const;  // in the order of the rules
 
+  // Since the start of the process; `suppressed` is indexed by TriggerSuppression.
   struct Counters {
     uint64_t fired = 0;
     std::array<uint64_t, kTriggerSuppressions> suppressed{};
     uint64_t unknown = 0;  // reports of rules that do not exist
   };
+  // Published as metrics by TriggerService.
   const Counters& counters() const { return counters_; }
 
  private:
+  // What is remembered of a rule for one job. The empty name is for reports without a known job.
   struct Job {
     int64_t fired_ns = 0;                     // monotonic; negative: before the machine started
     bool has_fired = false;                   // otherwise fired_ns has no meaning
@@ -129,6 +141,7 @@ class TriggerEngine {
     bool gathering = false;
     std::optional<CaptureSpec> stream;  // to start if the snapshot does not begin
   };
+  // A rule with its history.
   struct State {
     TriggerStatus status;
     std::deque<int64_t> hour;  // monotonic times of the last hour
@@ -138,19 +151,29 @@ class TriggerEngine {
   int64_t NowNs() const { return static_cast<int64_t>(clock_.MonotonicNs()); }
   // Returns what prevents a capture, or kNone.
   Answer Judge(State& state, Job& job, const TriggerFired& fired);
+  // Returns whether the rule has used up its captures of the last hour, and then fills `answer`.
+  // Removes older times.
   bool IsHourFull(State& state, Answer& answer);
+  // Undoes the count of a firing whose capture did not begin, and records it as refused.
   void TakeBack(State& state, Job& job, const CaptureId& capture, const std::string& why);
+  // Returns the entry of a job and creates it if there is room; null beyond
+  // limits::kTriggerJobsMax.
   Job* JobOf(State& state, const std::string& name);
+  // Starts the capture of a gathered incident, and sets `answer` to the result.
   void Start(State& state, Job& job, const std::string& job_name, Answer& answer);
+  // Fails with the error of the last attempt, or with FAILED_PRECONDITION if the rule allows none.
   absl::StatusOr<CaptureId> StartCapture(const TriggerRule& rule, const CaptureSpec& base,
                                          Job& job);
+  // Counts a firing that makes no capture of its own.
   void Suppress(State& state, const Answer& answer);
 
   const Clock& clock_;
   TaskRunner& runner_;
   const TriggerWorld world_;
   std::map<std::string, State> states_;  // by name
+  // Names in the order of the rule file.
   std::vector<std::string> order_;
+  // Kept in case the rule file names them again; limited in number.
   std::map<std::string, State> restored_;  // of rules that do not exist now
   Counters counters_;
   WeakTasks weak_tasks_;

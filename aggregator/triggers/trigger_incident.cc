@@ -35,6 +35,7 @@ void TriggerIncident::Add(const TriggerFired& fired) {
   workers_.insert(fired.worker);
 }
 
+// Beyond the limit the number is a lower bound.
 std::string TriggerIncident::Cause() const {
   const size_t others = workers_.size() - 1;
   if (others == 0) return first_;
@@ -45,6 +46,7 @@ bool TakeJobFromInventory(const std::map<WorkerIdentity, WorkerInfo>& workers,
                           const TriggerRule* rule, TriggerFired& fired) {
   if (rule == nullptr) return false;
   if (rule->kind == TriggerKind::kPost) {
+    // A POST concerns no worker; what it states about one is ignored.
     fired.job = rule->job;
     return true;
   }

@@ -14,6 +14,8 @@
 
 namespace neurontrace {
 
+// The result is valid UTF-8 without control characters, because it ends up in logs, records and
+// terminals.
 // Returns external text cleaned and cut to `bytes_max` bytes; a cut text ends in "…".
 std::string CutCause(std::string_view text, size_t bytes_max);
 
@@ -21,6 +23,7 @@ std::string CutCause(std::string_view text, size_t bytes_max);
 // ended. A plain value.
 class TriggerIncident {
  public:
+  // The first report provides job and cause; its worker counts as the first one.
   explicit TriggerIncident(const TriggerFired& first);
 
   // Adds a report; a worker counts once.
@@ -31,8 +34,10 @@ class TriggerIncident {
   std::string Cause() const;
 
  private:
+  // Of the first report.
   std::string job_;
   std::string first_;
+  // Workers that have reported, the first one included.
   std::set<WorkerIdentity> workers_;
   bool has_more_ = false;  // beyond limits::kTriggerIncidentWorkersMax
 };

@@ -22,9 +22,11 @@
 namespace neurontrace {
 namespace {
 
+// How often silence is judged and metrics are published.
 constexpr uint64_t kJudgeIntervalNs = 500'000'000;
 // Agents report changes every half second, and that they are alive every two.
 constexpr uint64_t kHeardLatelyNs = 5'000'000'000;
+// How long a POST waits for the sequence before it is answered with 503.
 constexpr std::chrono::milliseconds kPostPatience{5'000};
 
 // Returns whether everything that `narrow` selects is recorded by `wide`. Any restriction of `wide`
@@ -36,10 +38,12 @@ bool SelectsAllOf(const CaptureSpec& wide, const CaptureSpec& narrow) {
          wide.filter.include_neuron;
 }
 
+// Returns whether a capture holds its workers or is about to.
 bool IsUnderWay(CaptureState state) {
   return state == CaptureState::kArming || state == CaptureState::kRecording;
 }
 
+// NotBegin has made the reason the first warning of the end.
 std::string WhyNotBegun(const CaptureRecord& record) {
   return record.end_warnings.empty() ? "" : record.end_warnings.front();
 }
@@ -98,10 +102,12 @@ TriggerWorld TriggerService::MakeWorld() {
           .continuous = [this](const CaptureSpec& spec) { return ContinuousOf(spec); }};
 }
 
+// Every attempt is in the audit log, because nobody requested it personally.
 absl::StatusOr<CaptureId> TriggerService::Start(const CaptureSpec& spec) {
   const absl::StatusOr<CaptureRecord> record = deps_.coordinator.StartCapture(spec);
   deps_.audit.Write(BegunByRule(spec.name, spec, record));
   RETURN_IF_ERROR(record.status());
+  // StartCapture succeeds if the capture exists; it may have ended already for lack of workers.
   if (record->state == CaptureState::kNotBegun) {
     return FailedPrecondition("capture {} did not start: {}", record->id.ToString(),
                               WhyNotBegun(*record));
@@ -127,6 +133,8 @@ void TriggerService::LookAtFile(bool force) {
   });
 }
 
+// Agents are sent all rules and not the difference, so a lost order does no harm. A returning agent
+// gets them after its welcome.
 void TriggerService::Apply(std::vector<TriggerRule> rules) {
   rules_ = std::move(rules);
   ++version_;
@@ -154,6 +162,8 @@ void TriggerService::Tick() {
   PublishMetrics();
 }
 
+// Only agents that have reported lately are evidence: silence of a worker whose agent is silent
+// means nothing.
 void TriggerService::JudgeSilence(uint64_t now_ns) {
   silence_.KeepOnly(
       [this](const CaptureId& id) { return deps_.coordinator.FindRunning(id) != nullptr; });
@@ -206,6 +216,7 @@ void TriggerService::OnFired(const std::string& agent_id, const TriggerFired& re
   engine_.OnFired(fired);
 }
 
+// Reports about workers of other instances are ignored, as an agent knows only its own.
 void TriggerService::OnWorkerStatus(const std::string& agent_id,
                                     const CaptureWorkerStatus& status) {
   if (!silence_.has_rules()) return;
@@ -252,6 +263,7 @@ TriggerWorld::Continuous TriggerService::ContinuousOf(const CaptureSpec& spec) c
   return {};
 }
 
+// Helps with rules that never fire: nothing else shows that no events reach the agents.
 std::string TriggerService::WhyCannotFire(const TriggerRule& rule) const {
   const AgentRegistry& registry = deps_.coordinator.registry();
   if (rule.kind == TriggerKind::kPost) return "";
@@ -309,6 +321,7 @@ v1::FireTriggerReply TriggerService::Fire(const v1::FireTriggerRequest& request)
   return reply;
 }
 
+// 503 asks the caller to try again after a second.
 PostPage TriggerService::MakePostPage() {
   return {.prefix = "/triggers/",
           .body_bytes_max = limits::kTriggerBodyBytesMax,
@@ -321,6 +334,8 @@ PostPage TriggerService::MakePostPage() {
           }};
 }
 
+// A rule of another kind is refused with 404: its condition is observed by agents, and a POST must
+// not be able to claim it.
 PostAnswer TriggerService::Post(const PostRequest& request) {
   const TriggerRule* const rule = engine_.Find(request.name);
   if (rule == nullptr) return {404, "no such rule\n"};
@@ -334,6 +349,7 @@ PostAnswer TriggerService::Post(const PostRequest& request) {
       {.rule = request.name, .cause = fmt::format("POST{}{}", cause.empty() ? "" : ": ", cause)});
   if (answer.suppression == TriggerSuppression::kCoolDown ||
       answer.suppression == TriggerSuppression::kPerHour) {
+    // Retry-After has whole seconds; one more never lets the caller come too early.
     return {429, answer.problem + "\n", answer.retry_ns / 1'000'000'000 + 1};
   }
   if (answer.suppression == TriggerSuppression::kNone) {

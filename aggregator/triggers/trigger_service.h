@@ -38,6 +38,7 @@ namespace neurontrace {
 class TriggerService final : public TriggerReportHandler, public CaptureObserver {
  public:
   // The rule file as last read.
+  // Loaded when the service is made, and again when it changes.
   using RuleFile = ReloadedFile<std::vector<TriggerRule>>;
   // All of them must outlive the service.
   struct Deps {
@@ -58,19 +59,25 @@ class TriggerService final : public TriggerReportHandler, public CaptureObserver
 
   // Takes a stored capture. All are passed before Begin, which puts the rules into force.
   void Restore(const CaptureRecord& record) { engine_.Restore(record); }
+  // Called once, on the thread that owns the sequence before it runs.
   void Begin() { Apply(std::move(rules_)); }
+  // Judges silence and publishes metrics, at most twice a second.
   // Called several times a second.
   void Tick();
   // Reads the file again if it has changed, or in any case with `force`. Called after Begin on one
   // thread other than the sequence, because file systems can hang.
   void LookAtFile(bool force);
+  // CaptureObserver: learns of captures that did not begin.
   void OnCaptureChanged(const CaptureRecord& record) override;
 
   // TriggerReportHandler: for agents.
+  // Returns the present rules with their version, which grows with every change.
   v1::AgentOrder RulesOrder() const override;
+  // An agent's report counts only for its own workers; any other is counted and dropped.
   void OnFired(const std::string& agent_id, const TriggerFired& fired) override;
   void OnWorkerStatus(const std::string& agent_id, const CaptureWorkerStatus& status) override;
 
+  // Fire does not wait for further reports, and its reply has either a capture or a problem.
   // For operators.
   v1::ListTriggersReply List() const;
   v1::FireTriggerReply Fire(const v1::FireTriggerRequest& request);
@@ -80,25 +87,33 @@ class TriggerService final : public TriggerReportHandler, public CaptureObserver
   PostPage MakePostPage();
 
  private:
+  // Returns functions that refer to this object and to the coordinator.
   TriggerWorld MakeWorld();
   // Starts a capture for a rule and writes it to the audit log, whether it succeeds or not.
   absl::StatusOr<CaptureId> Start(const CaptureSpec& spec);
   // Puts the rules into force here and sends them to all connected agents.
   void Apply(std::vector<TriggerRule> rules);
+  // Returns the only flight recorder that the spec can mean; empty if there is none or several.
   CaptureId FlightRecorderOf(const CaptureSpec& spec) const;
+  // Returns a capture that records all that the spec selects and does not give way; empty: none.
   CaptureId RecorderOf(const CaptureSpec& spec) const;
   // Returns the continuous capture that records everything the spec selects; empty: none.
   TriggerWorld::Continuous ContinuousOf(const CaptureSpec& spec) const;
   // Returns why the rule cannot fire at present; empty: it can.
   std::string WhyCannotFire(const TriggerRule& rule) const;
+  // Fires kSilentCore rules. Takes time proportional to the number of watched workers.
   void JudgeSilence(uint64_t now_ns);
+  // Handles one POST on the sequence: 202 if the rule fired, 404 for a rule that no POST can fire,
+  // 429 with a delay while it is limited.
   PostAnswer Post(const PostRequest& request);
   void PublishMetrics();
 
   const Deps deps_;
   const bool posts_from_anywhere_;
+  // Shown to operators while the earlier rules stay in effect.
   std::string file_problem_;  // of the current file
   std::vector<TriggerRule> rules_;
+  // Grows with every change; agents get it with the rules.
   uint64_t version_ = 0;
   TriggerEngine engine_;
   WorkerSilence silence_;

@@ -15,6 +15,7 @@ constexpr uint64_t kStoodStillNs = 2'000'000'000;
 
 }  // namespace
 
+// What was counted before stays valid under changed rules, as it is not specific to one.
 void WorkerSilence::SetRules(const std::vector<TriggerRule>& rules) {
   rules_.clear();
   std::copy_if(rules.begin(), rules.end(), std::back_inserter(rules_),
@@ -40,6 +41,7 @@ void WorkerSilence::OnStatus(const CaptureWorkerStatus& status, const std::strin
   if (worker.events_read == status.events_read) return;
   worker.events_read = status.events_read;
   worker.changed_ns = now_ns;
+  // The silence is over, so the next one fires again.
   worker.told.clear();
 }
 
@@ -51,6 +53,9 @@ WorkerSilence::Group WorkerSilence::GroupOf(const Key& key, const Worker& worker
   return {worker.job, worker.job.empty() ? key.first : CaptureId()};
 }
 
+// First moves the clocks of workers about which nothing is known, then finds the newest event of
+// each group, and finally compares each worker with its group. Its cost is the number of rules
+// times that of workers.
 std::vector<TriggerFired> WorkerSilence::Judge(
     uint64_t now_ns, const std::function<bool(const WorkerIdentity&)>& is_heard) {
   std::vector<TriggerFired> fired;
@@ -58,11 +63,14 @@ std::vector<TriggerFired> WorkerSilence::Judge(
   judged_ns_ = now_ns;
   std::map<Group, uint64_t> newest_ns;
   for (auto& [key, worker] : workers_) {
+    // Time in which nothing could be observed does not count as silence.
     if (gap_ns > kStoodStillNs || !is_heard(key.second)) worker.changed_ns += gap_ns;
     worker.changed_ns = std::min(worker.changed_ns, now_ns);
     uint64_t& newest = newest_ns[GroupOf(key, worker)];
     newest = std::max(newest, worker.changed_ns);
   }
+  // A worker fires only if others of its group have had events within half of the rule's time. A
+  // whole job that pauses thus fires nothing.
   for (const TriggerRule& rule : rules_) {
     for (auto& [key, worker] : workers_) {
       const uint64_t silent_ns = now_ns - worker.changed_ns;

@@ -23,11 +23,13 @@ namespace neurontrace {
 // which agents report twice a second for the workers of captures. On the coordinator's sequence.
 class WorkerSilence {
  public:
+  // Keeps the rules of kSilentCore; others are ignored. Forgets all workers if none is left.
   void SetRules(const std::vector<TriggerRule>& rules);
 
   // Takes a report about a worker of a capture, with the worker's job.
   void OnStatus(const CaptureWorkerStatus& status, const std::string& job, uint64_t now_ns);
   // Forgets captures that have ended.
+  // `goes_on` is asked once for each watched worker.
   void KeepOnly(const std::function<bool(const CaptureId&)>& goes_on);
 
   // Returns the workers that are newly silent. `is_heard`: the worker's agent is connected and has
@@ -35,7 +37,9 @@ class WorkerSilence {
   std::vector<TriggerFired> Judge(uint64_t now_ns,
                                   const std::function<bool(const WorkerIdentity&)>& is_heard);
 
+  // Lets callers skip the reports of workers while no rule needs them.
   bool has_rules() const { return !rules_.empty(); }
+  // Number of workers that are compared.
   size_t watched() const { return workers_.size(); }
   uint64_t not_watched() const { return not_watched_; }  // reports beyond the limit
 
@@ -50,11 +54,13 @@ class WorkerSilence {
 
   // Workers that are compared: of one job, or of one capture if the job is unknown.
   using Group = std::pair<std::string, CaptureId>;
+  // Workers without a known job are compared within their capture.
   static Group GroupOf(const Key& key, const Worker& worker);
 
   std::vector<TriggerRule> rules_;  // of kSilentCore
   std::map<Key, Worker> workers_;   // that record and have read events
   uint64_t not_watched_ = 0;
+  // Monotonic; when Judge was last called. 0: never.
   uint64_t judged_ns_ = 0;
 };
 

@@ -18,7 +18,9 @@ namespace {
 // Ticks carry out moments of captures, which are announced at least 60 ms ahead.
 constexpr uint64_t kTickNs = 20'000'000;       // while a capture runs
 constexpr uint64_t kIdleTickNs = 200'000'000;  // otherwise
+// How often metrics are published and streaming calls are checked.
 constexpr uint64_t kPublishIntervalNs = 1'000'000'000;
+// How long retention waits for the sequence before it gives up for this time.
 constexpr std::chrono::seconds kReleasePatience{10};
 
 }  // namespace
@@ -36,6 +38,8 @@ Maintenance::Maintenance(const Deps& deps)
   deps_.sequence.PostTask([this] { Tick(); });
 }
 
+// Forgetting comes first: a capture that awaits late agents has ended, and its deletion is a reason
+// to stop waiting.
 bool Maintenance::ReleaseForDeletion(const CaptureId& capture) {
   const auto is_free = PostAndWait(deps_.sequence, "the aggregator", kReleasePatience, [&] {
     deps_.coordinator.Forget(capture);
@@ -68,6 +72,7 @@ void Maintenance::RunDiskChores() {
   deps_.metrics.SetSecurityEnds(EndsOf(deps_.security));
 }
 
+// The watchdog is told first; it notices a sequence on which ticks no longer run.
 void Maintenance::Tick() {
   deps_.turns.Turn();
   deps_.coordinator.Tick();

@@ -34,23 +34,29 @@ class Maintenance final : public RetentionOwner {
   // All of them must outlive this.
   struct Deps {
     TaskRunner& sequence;
+    // Counts every tick, so that other threads notice a stuck sequence.
     LoopWatchdog& turns;  // of the sequence
     Coordinator& coordinator;
     TriggerService& triggers;
+    // Their stalled calls are cancelled from the sequence.
     StreamingCallLimiter& watches;
     ExportService& exports;
     AccessControl& access;
     Storage& storage;
     PreviewReaper& previews;
+    // Ages of the last canaries, which the committer records.
     CanaryAges& canaries;
     ClockService& clocks;
     ClockSteps& clock_steps;
+    // Publishes the metrics that all daemons have.
     DaemonProcess& process;
+    // Files whose expiry times are exported.
     const ChannelSecurity& security;
     prometheus::Registry& registry;
     AggregatorMetrics& metrics;
     const Clock& clock;
   };
+  // Starts ticks and retention at once, so everything in `deps` must be ready.
   explicit Maintenance(const Deps& deps);
   Maintenance(const Maintenance&) = delete;
   Maintenance& operator=(const Maintenance&) = delete;
@@ -61,19 +67,30 @@ class Maintenance final : public RetentionOwner {
 
  private:
   // RetentionOwner, on the thread of retention.
+  // Makes the coordinator forget an ended capture. Returns false if it is running, or if the
+  // sequence does not answer within ten seconds.
   bool ReleaseForDeletion(const CaptureId& capture) override;
+  // Writes the deletion to the audit log.
   void OnExpired(const Expired& expired) override;
+  // Checks the store's health, deletes expired previews, and refreshes what can only be learned
+  // from the disk.
   void RunDiskChores() override;
 
   // On the sequence.
+  // Posts itself again. Runs more often while a capture runs.
   void Tick();
+  // Warns every running capture of a step of the machine's clock.
   void CheckMachineClock();
+  // Publishes figures that nobody updates as they change.
   void PublishMetrics();
 
+  // Used on both threads; each part states which of its functions are safe on which.
   const Deps deps_;
-  ClockBoundMetrics clock_bounds_;       // on the thread of retention
+  ClockBoundMetrics clock_bounds_;  // on the thread of retention
+  // When PublishMetrics last ran.
   uint64_t published_monotonic_ns_ = 0;  // on the sequence
-  RetentionService retention_;           // last: its thread uses this object
+  // Owns the thread on which the functions of RetentionOwner are called.
+  RetentionService retention_;  // last: its thread uses this object
 };
 
 }  // namespace neurontrace

@@ -55,9 +55,13 @@ namespace neurontrace {
 
 namespace {
 
+// Names of health conditions, as /readyz and /healthz show them.
 constexpr char kServingCondition[] = "serving";
+// Fails while the coordinator's sequence is stuck; the supervisor then restarts the program.
 constexpr char kSequenceCondition[] = "sequence";
 
+// Makes the table of running captures for /statusz. Called on the coordinator's sequence, which
+// owns `coordinator`.
 StatusTable CapturesTable(const Coordinator& coordinator, const StoreQuota& quota,
                           uint64_t now_realtime_ns) {
   StatusTable table{
@@ -72,6 +76,7 @@ StatusTable CapturesTable(const Coordinator& coordinator, const StoreQuota& quot
   return table;
 }
 
+// The names of the metrics are part of the documented interface (docs/operator/metrics.md).
 DaemonProcess::Options ProcessOptions(const AggregatorConfig& config) {
   return {.program = "neurontrace-aggregator",
           .metrics = {.log_lines_left_out = "neurontrace_aggregator_log_lines_left_out_total",
@@ -90,6 +95,7 @@ DaemonProcess::Options ProcessOptions(const AggregatorConfig& config) {
           .side = ChannelSide::kServer};
 }
 
+// Only limits change without a restart; see AggregatorOptionsAtOnce.
 ConfigReload::Hooks ReloadHooks(const Aggregator::Process& process, Storage& storage) {
   return MakeReloadHooks<AggregatorConfig>(
       process.log, process.read_config, [&storage](const AggregatorConfig& config) {
@@ -115,9 +121,11 @@ struct Aggregator::World {
   // The machine's: for certificates, tokens, the audit log, and claims that other machines compare.
   SystemClock machine_clock;
   SteadyClock clock{machine_clock};  // for timestamps that are stored and compared
+  // For ids and keys, so from the kernel's generator.
   SystemRandom random;
   const std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
   HealthState health;
+  // Runs on a thread of its own once Core is complete.
   EventLoop sequence;  // the coordinator's
   LoopWatchdog turns{clock};
 };
@@ -132,6 +140,7 @@ struct Aggregator::Owners {
   std::unique_ptr<ClockService> clocks;
   std::unique_ptr<ExportService> exports;
 
+  // Fails with the first error, and closes what was opened before.
   static absl::StatusOr<Owners> Open(const AggregatorConfig& config, World& world);
 };
 
@@ -139,6 +148,8 @@ absl::StatusOr<Aggregator::Owners> Aggregator::Owners::Open(const AggregatorConf
                                                             World& world) {
   Owners owners;
   prometheus::Registry& registry = *world.registry;
+  // In the order of use: the store first, since almost everything else reads it. What fails here is
+  // reported before gRPC and HTTP listen.
   ASSIGN_OR_RETURN(owners.storage,
                    Storage::Open({.directory = config.store,
                                   .durability = config.durability,
@@ -158,6 +169,7 @@ absl::StatusOr<Aggregator::Owners> Aggregator::Owners::Open(const AggregatorConf
            .calls_per_second = config.calls_per_second},
           {registry, world.clock, world.machine_clock}));
   ASSIGN_OR_RETURN(owners.sessions, SessionStore::Read(store));
+  // Before anything takes a timestamp.
   owners.clock_steps = std::make_unique<ClockSteps>(store, world.clock, RawOrigin(), registry);
   const std::string news = owners.clock_steps->Begin(owners.sessions.HasUnendedCapture());
   if (!news.empty()) SPDLOG_WARN("{}", news);
@@ -189,32 +201,43 @@ class Aggregator::Core {
  public:
   Core(std::unique_ptr<World> world, Owners owners, const AggregatorConfig& config,
        const Process& process);
+  // Ends the threads. The server must have ended before, as its calls use everything here.
   ~Core();
 
   // Fails if the HTTP address cannot be listened on.
   absl::Status StartPages(const AggregatorConfig& config);
+  // Fails if the gRPC address cannot be listened on, or the certificates cannot be used.
   absl::StatusOr<std::unique_ptr<GuardedServer>> StartServer(const AggregatorConfig& config);
   // Called before the server ends, so that nothing waits for long any more.
   void BeginShutdown();
+  // Ends the calls of agents, which would otherwise stay open for ever.
   void EndAgents() { connections_.EndAll(); }
   void ReloadChangedFiles(bool force);
 
+  // Ports are those that are in use, even if the configuration says 0.
   int health_port() const { return process_.health_port(); }
   uint16_t probe_port() const { return owners_.clocks->probe_port(); }
   bool must_restart() const { return owners_.storage->must_restart(); }
 
  private:
+  // Returns the function that limits how often agents may call.
   AdmitCall AdmitAgents() {
     return [this](const std::string& peer) { return owners_.access->AdmitAgent(peer); };
   }
+  // Returns a function that adds the warning to the capture's record. The writer's thread calls it,
+  // so it posts to the sequence.
   ChunkCommitter::OnConflict WarnOfConflict();
+  // Called before Restore, so that observers miss nothing.
   void AddObservers();
+  // Passes what earlier runs have stored to the coordinator, the triggers and the previews.
   void Restore();
+  // On the sequence.
   std::vector<StatusTable> StatusTables();
 
   // Members are built in this order and destroyed in reverse; each may use those above it.
   const std::unique_ptr<World> world_;
   Owners owners_;
+  // Kept for the expiry times of its files, which Maintenance exports.
   const ChannelSecurity security_;
   AggregatorMetrics metrics_{*world_->registry};
   IngestMetrics ingest_metrics_{*world_->registry};
@@ -229,6 +252,7 @@ class Aggregator::Core {
   Coordinator coordinator_;  // used on the sequence only, once it runs
   TriggerService triggers_;
   AgentReports reports_;
+  // The path of a chunk: budget, validation, and one thread that writes. The gateway feeds it.
   IngestBudget budget_;
   ChunkAdmission door_;
   ChunkCommitter committer_;  // used by writer_ only
@@ -238,6 +262,7 @@ class Aggregator::Core {
   OperatorService operator_service_;
   const uint64_t began_monotonic_ns_;
   Maintenance maintenance_;
+  // Last, as tasks on it use everything above.
   std::thread sequence_thread_;
 };
 
@@ -313,7 +338,9 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
 }
 
 Aggregator::Core::~Core() {
+  // If the server could not start, nobody has called it yet.
   BeginShutdown();
+  // Retention ends first, then the sequence, then the pages, which ask the sequence.
   maintenance_.End();  // while the sequence runs, which it asks
   world_->sequence.Quit();
   sequence_thread_.join();
@@ -340,6 +367,8 @@ void Aggregator::Core::Restore() {
   triggers_.Begin();
 }
 
+// Fails if the address is in use. The pages work before the server does, so that probes see an
+// aggregator that is starting.
 absl::Status Aggregator::Core::StartPages(const AggregatorConfig& config) {
   RETURN_IF_ERROR(process_.StartPages(config.health_address, config.health_names));
   process_.pages().AddPostPage(triggers_.MakePostPage());
@@ -363,12 +392,14 @@ absl::StatusOr<std::unique_ptr<GuardedServer>> Aggregator::Core::StartServer(
   return server;
 }
 
+// May be called twice. Ends what could otherwise wait for long.
 void Aggregator::Core::BeginShutdown() {
   owners_.exports->standing().End();
   owners_.clocks->book().Close();
   world_->health.Set(kServingCondition, false, "shutting down");
 }
 
+// Each part reports its own problems and keeps what it had.
 void Aggregator::Core::ReloadChangedFiles(bool force) {
   process_.ReloadChangedFiles(force);
   owners_.access->ReloadChangedFiles(force);
@@ -381,6 +412,7 @@ ChunkCommitter::OnConflict Aggregator::Core::WarnOfConflict() {
   };
 }
 
+// Reads the coordinator, so it runs on the sequence; see AddStatusPage.
 std::vector<StatusTable> Aggregator::Core::StatusTables() {
   const uint64_t now_ns = world_->clock.RealtimeNs();
   const uint64_t running_ns = world_->clock.MonotonicNs() - began_monotonic_ns_;
@@ -401,6 +433,8 @@ std::vector<StatusTable> Aggregator::Core::StatusTables() {
 
 absl::StatusOr<std::unique_ptr<Aggregator>> Aggregator::Start(const AggregatorConfig& config,
                                                               const Process& process) {
+  // If any step fails, what was built before is destroyed in reverse order, and the store is
+  // closed.
   RETURN_IF_ERROR(CheckAggregatorConfig(config));
   auto world = std::make_unique<World>();
   ASSIGN_OR_RETURN(Owners owners, Owners::Open(config, *world));
@@ -410,6 +444,7 @@ absl::StatusOr<std::unique_ptr<Aggregator>> Aggregator::Start(const AggregatorCo
   return std::unique_ptr<Aggregator>(new Aggregator(std::move(core), std::move(server)));
 }
 
+// The server comes last: it may call everything else as soon as it exists.
 Aggregator::Aggregator(std::unique_ptr<Core> core, std::unique_ptr<GuardedServer> server)
     : core_(std::move(core)), server_(std::move(server)) {}
 
@@ -422,6 +457,7 @@ Aggregator::~Aggregator() {
   server_.reset();
 }
 
+// The functions below only pass calls on, because Core is not visible in the header.
 int Aggregator::health_port() const { return core_->health_port(); }
 uint16_t Aggregator::probe_port() const { return core_->probe_port(); }
 bool Aggregator::must_restart() const { return core_->must_restart(); }

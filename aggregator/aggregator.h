@@ -28,6 +28,8 @@ class Aggregator {
   };
   // Fails with the errors of the store, of the configuration's files and of the addresses, ready to
   // be shown to people.
+  // On return, agents and operators can connect. `config` is checked once more, so a caller need
+  // not have called CheckAggregatorConfig.
   static absl::StatusOr<std::unique_ptr<Aggregator>> Start(const AggregatorConfig& config,
                                                            const Process& process);
   ~Aggregator();
@@ -47,6 +49,8 @@ class Aggregator {
   void ReloadChangedFiles(bool force);
 
  private:
+  // The three parts are in the .cc file, from the bottom up: clocks and loop, parts that can fail
+  // to open, and everything that uses them.
   struct World;
   struct Owners;
   class Core;

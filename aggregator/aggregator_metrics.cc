@@ -35,6 +35,7 @@ AggregatorMetrics::AggregatorMetrics(prometheus::Registry& registry)
           registry, "neurontrace_aggregator_authority_expiry_seconds",
           "Earliest expiry time of its certificate authorities, in seconds since 1970")} {}
 
+// Without a live stream no canary is due, and a value of 0 would look like a recent one.
 void AggregatorMetrics::SetCanaryAge(std::optional<uint64_t> age_ns) { canary_age_.SetNs(age_ns); }
 
 void AggregatorMetrics::SetSecurityEnds(const SecurityEnds& ends) {

@@ -23,6 +23,7 @@
 namespace neurontrace {
 namespace {
 
+// The exit code for wrong options, as of other Unix programs.
 constexpr int kExitUsage = 2;
 constexpr char kProgram[] = "neurontrace-aggregator";
 constexpr char kAbout[] =
@@ -39,6 +40,8 @@ constexpr char kFooter[] =
     "acknowledged data.\n"
     "SIGHUP reloads the configuration files.";
 
+// Each of these functions adds the options of one area. They bind references into `config`, which
+// must live until the command line is parsed. Names of order checks are converted after parsing.
 void AddClockOptions(CLI::App& app, AggregatorConfig& config,
                      std::vector<std::string>& order_checks) {
   app.add_option("--probe-port", config.probe_port,
@@ -64,6 +67,7 @@ void AddClockOptions(CLI::App& app, AggregatorConfig& config,
       ->default_str("collectives,barriers");
 }
 
+// ByteSize accepts units such as GiB. 0, the default, means no limit.
 void AddQuotaOptions(CLI::App& app, CaptureQuotas& quotas) {
   const auto add = [&app](const std::string& name, uint64_t& bytes, const std::string& what) {
     app.add_option(name, bytes, what + ". Default: no limit")->transform(ByteSize());
@@ -85,6 +89,7 @@ void AddArtifactOptions(CLI::App& app, AggregatorConfig& config) {
       ->capture_default_str();
 }
 
+// Rules come from a file of their own, because they change more often than options.
 void AddTriggerOptions(CLI::App& app, AggregatorConfig& config) {
   app.add_option("--triggers", config.triggers,
                  "File of rules that start captures automatically, see docs/user/triggers.md; "
@@ -93,6 +98,7 @@ void AddTriggerOptions(CLI::App& app, AggregatorConfig& config) {
   AddTriggerPostsOption(app, config.trigger_posts);
 }
 
+// Both kinds of roots go into one list, in the order of the command line.
 void AddDeliveryOptions(CLI::App& app, AggregatorConfig& config) {
   std::vector<ExportRoot>& roots = config.export_roots;
   const auto add = [&](const std::string& name, bool renames, const std::string& what) {
@@ -130,6 +136,7 @@ void AddDeliveryOptions(CLI::App& app, AggregatorConfig& config) {
       ->allow_extra_args(false);
 }
 
+// Who may call, and what is logged about it.
 void AddAccessOptions(CLI::App& app, AggregatorConfig& config) {
   AddSecurityOptions(app, config.security, ChannelSide::kServer);
   app.add_option(
@@ -202,6 +209,7 @@ AggregatorConfig Parse(CLI::App& app, int argc, char** argv) {
                  "addresses, localhost and unregistrable names are always accepted")
       ->envname("NEURONTRACE_HEALTH_NAMES")
       ->delimiter(',');
+  // CLI11 cannot bind to the fields of OrderClasses, so names are parsed first.
   std::vector<std::string> order_checks = {"collectives", "barriers"};
   AddClockOptions(app, config, order_checks);
   AddQuotaOptions(app, config.quotas);
@@ -224,6 +232,8 @@ AggregatorConfig Parse(CLI::App& app, int argc, char** argv) {
       ->capture_default_str();
   app.footer(kFooter);
   app.parse(argc, argv);
+  // After parsing: from here on values from the command line, the environment and the file are
+  // merged.
   if (const absl::Status texts = CheckEffectiveOptions(app, {}); !texts.ok()) {
     throw CLI::ParseError(std::string(texts.message()), kExitUsage);
   }
@@ -238,11 +248,13 @@ AggregatorConfig Parse(CLI::App& app, int argc, char** argv) {
 
 }  // namespace
 
+// The other options are read only at the start; a change of theirs is reported by a metric.
 std::set<std::string> AggregatorOptionsAtOnce() {
   return {"log-level",       "log-format",        "quota-capture-bytes",
           "quota-job-bytes", "quota-store-bytes", "artifact-bytes"};
 }
 
+// CLI11 prints help and errors itself and returns 0 for help and version.
 std::optional<AggregatorConfig> ParseAggregatorConfig(int argc, char** argv, int& exit_code) {
   CLI::App app(kAbout, kProgram);
   try {
@@ -253,6 +265,7 @@ std::optional<AggregatorConfig> ParseAggregatorConfig(int argc, char** argv, int
   }
 }
 
+// Used for reloads, where a mistake in the file must not end the program.
 absl::StatusOr<AggregatorConfig> ReadAggregatorConfig(int argc, char** argv) {
   CLI::App app(kAbout, kProgram);
   try {
@@ -262,6 +275,8 @@ absl::StatusOr<AggregatorConfig> ReadAggregatorConfig(int argc, char** argv) {
   }
 }
 
+// The order follows what depends on what: TLS first, then what needs names of callers, then files
+// with rules.
 absl::Status CheckAggregatorConfig(const AggregatorConfig& config) {
   RETURN_IF_ERROR(CheckSecurity(config.security, config.listen, ChannelSide::kServer));
   RETURN_IF_ERROR(CheckTriggerPosts(config.trigger_posts, config.health_address));

@@ -25,6 +25,7 @@ namespace neurontrace {
 
 // The options of neurontrace-aggregator, as parsed from command line, environment and file.
 // docs/operator/configuration.md describes each. A plain value.
+// ParseAggregatorConfig has checked each option alone; CheckAggregatorConfig checks them together.
 struct AggregatorConfig {
   std::string listen = "127.0.0.1:9400";          // gRPC, HOST:PORT; port 0 picks a free one
   std::string health_address = "127.0.0.1:9402";  // HTTP, HOST:PORT
@@ -35,17 +36,23 @@ struct AggregatorConfig {
   bool udp_probes = true;
   uint32_t clock_evidence_hours = 24;  // how long to keep evidence that no capture needs
   OrderClasses order_checks;           // of exports and certificates
+  // When chunks are acknowledged; see Durability.
   Durability durability = Durability::kSynced;
+  // Can change without a restart, like `artifact_bytes` and the two options of the log.
   CaptureQuotas quotas;
   uint64_t artifact_bytes = limits::kArtifactStoreBytesDefault;  // of all contents together
   std::string triggers;                                          // rule file; empty: none
+  // From where POST requests may fire a trigger rule.
   TriggerPosts trigger_posts = TriggerPosts::kThisMachine;
+  // Certificates and keys; empty: no TLS, which is only accepted on the loopback interface or on
+  // request.
   ChannelSecurity security;
   std::string access;  // access policy file; empty: roles are in certificates
   uint32_t calls_per_second = limits::kCallsPerSecondDefault;  // of each caller except agents
   bool kubernetes_tokens = false;                              // accepted in addition to `access`
   std::string kubernetes_token_audience = "neurontrace";
-  std::string audit_log;                      // empty: in the store's directory
+  std::string audit_log;  // empty: in the store's directory
+  // Exports that the aggregator itself writes.
   std::vector<ExportRoot> export_roots;       // where exports may be written; empty: nowhere
   S3Service s3;                               // for roots in buckets
   std::vector<std::string> standing_exports;  // rules, see docs/operator/export_to_volumes.md
@@ -58,9 +65,11 @@ struct AggregatorConfig {
   EffectiveOptions options;      // all of this, as texts
 };
 
+// Must agree with the function passed to MakeReloadHooks in aggregator.cc.
 // Returns the options that take effect from a changed file without a restart.
 std::set<std::string> AggregatorOptionsAtOnce();
 
+// Prints to stdout or stderr in that case.
 // Parses the command line. Returns nullopt if the program is to exit with `exit_code`: 0 after
 // printing help or version, 2 after printing an error.
 std::optional<AggregatorConfig> ParseAggregatorConfig(int argc, char** argv, int& exit_code);

@@ -27,6 +27,7 @@ void WarnOfAccess(const AggregatorConfig& config) {
                config.access.c_str());
 }
 
+// Returns the exit code of --store-check, or nullopt if it was not requested.
 std::optional<int> RunStoreCheckIfAsked(const AggregatorConfig& config) {
   if (!config.store_check) return std::nullopt;
   return neurontrace::RunStoreCheck({.store = config.store, .json = config.json}, stdout, stderr);
@@ -40,6 +41,8 @@ absl::StatusOr<int> Work(const neurontrace::RunningDaemon<AggregatorConfig>& dae
   std::printf("health on port %d\nlistening on %s\n", aggregator->health_port(),
               aggregator->address().c_str());
   std::fflush(stdout);
+  // SIGHUP reloads all files at once. Otherwise changed files are noticed within a second, which is
+  // also the delay until a necessary restart is noticed.
   while (true) {
     const timespec second = {.tv_sec = 1, .tv_nsec = 0};
     const int signal = sigtimedwait(&daemon.signals, nullptr, &second);
@@ -48,6 +51,7 @@ absl::StatusOr<int> Work(const neurontrace::RunningDaemon<AggregatorConfig>& dae
       return 0;
     }
     aggregator->ReloadChangedFiles(signal == SIGHUP);
+    // Destroying the aggregator first lets calls end; the supervisor then starts it again.
     if (aggregator->must_restart()) return 1;
   }
 }

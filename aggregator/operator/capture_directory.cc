@@ -9,7 +9,7 @@
 
 namespace neurontrace {
 
-// Reads one record for each id, so it is called only for callers with limits.
+// Reads one record for each id, unless the caller has no limits.
 MaySeeCapture CaptureDirectory::SeenBy(const Caller& caller) const {
   return [this, &caller](const CaptureId& id) {
     if (!caller.is_limited()) return true;

@@ -10,9 +10,9 @@
 
 namespace neurontrace {
 
-// Times are ns of CLOCK_REALTIME of the aggregator.
-// Converts a capture's record and totals for operators. A worker of an ended capture that has
-// reached no final state is shown as lost. Pure, as all functions here.
+// `now_realtime_ns` is the aggregator's CLOCK_REALTIME. Converts a capture's record and totals for
+// operators. A worker of an ended capture that has reached no final state is shown as lost. Pure,
+// as all functions here.
 v1::Capture ToMessage(const CaptureRecord& record, const CaptureReader::Totals& totals,
                       uint64_t now_realtime_ns);
 

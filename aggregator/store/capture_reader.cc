@@ -59,7 +59,7 @@ std::vector<RankEvidence> NewestResolution(const std::vector<RankEvidence>& inve
 
 }  // namespace
 
-// Keeps the block of RocksDB's cache in memory that the views point into.
+// Keeps the memory of RocksDB that the views point into.
 struct StoredChunk::Pinned {
   rocksdb::PinnableSlice value;
 };

@@ -18,8 +18,8 @@ absl::StatusOr<Enum> StoredEnum(std::string_view field, uint32_t value, Enum max
   return InvalidArgument("{} has the unknown value {}", field, value);
 }
 
-// ToStored and Restored are inverses. Restored checks each field and fails with INVALID_ARGUMENT,
-// which DecodeStored turns into DATA_LOSS.
+// Restored reverses ToStored. It checks each field and fails with INVALID_ARGUMENT, which
+// DecodeStored turns into DATA_LOSS.
 void ToStored(const CaptureAgentPart& part, v1::StoredAgentPart* message) {
   message->set_agent_id(CleanStored(part.agent_id));
   message->set_instance_id(CleanStored(part.instance_id));

@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tap's end of its socket to the agent. Nothing here ever waits: a missing, full, slow or
-// hostile agent costs a bounded number of system calls. Connects again with growing pauses, longer
-// ones for an agent that drops connections at once or sends nonsense. One thread.
 #pragma once
 
 #include <sys/un.h>
@@ -17,6 +14,7 @@ namespace neurontrace::tap {
 
 class AgentConnection {
  public:
+  // The pause after a failed attempt: the first, and the longest, as each is twice the last.
   static constexpr uint64_t kRetryFirstNs = 100 * kNsPerMs;
   static constexpr uint64_t kRetryMaxNs = 5 * kNsPerSecond;
   // A connection that lasted this long was a good one: the next attempt follows quickly.
@@ -24,7 +22,7 @@ class AgentConnection {
   // A token bucket for commands: this many at once, then one for each period. Agents send a few for
   // each capture.
   static constexpr uint32_t kCommandBurst = 64;
-  static constexpr uint64_t kCommandPeriodNs = kNsPerSecond / 8;  // one more command each
+  static constexpr uint64_t kCommandPeriodNs = kNsPerSecond / 8;
   // Answers that wait for the socket. An agent that lets more pile up is disconnected.
   static constexpr uint32_t kPendingMax = 16;
 
@@ -45,6 +43,7 @@ class AgentConnection {
 
   // Queues an answer and sends as much as the socket accepts. `detail` is cut at its limit.
   void SendStatus(const TapStatus& status, const char* detail, uint64_t now_ns);
+  // Sends waiting answers as far as the socket accepts them. Drops the connection if it has failed.
   void Flush(uint64_t now_ns);
   // Makes the agent's wake descriptor readable.
   void SendWake();
@@ -58,6 +57,7 @@ class AgentConnection {
   bool WantsToSend() const { return pending_count_ > 0; }
   // Returns when ConnectIfDue should be called next, or kNeverNs.
   uint64_t RetryAtNs() const { return connected() || !usable_ ? kNeverNs : retry_at_ns_; }
+  // Returns when the last connection ended; 0 if there was none. Meaningless while connected.
   uint64_t disconnected_since_ns() const { return disconnected_since_ns_; }
 
   // Called in a forked child: closes the descriptors inherited from the parent.
@@ -70,16 +70,17 @@ class AgentConnection {
     char detail[kTapStatusDetailBytesMax];
   };
 
-  int fd_ = -1;
-  int wake_fd_ = -1;
-  bool usable_ = false;
+  int fd_ = -1;          // the socket; -1: not connected
+  int wake_fd_ = -1;     // the tap's end of the wake descriptor
+  bool usable_ = false;  // address_ holds a path
   sockaddr_un address_ = {};
   uint64_t retry_at_ns_ = 0;
   uint64_t retry_pause_ns_ = kRetryFirstNs;
   uint64_t connected_since_ns_ = 0;
   uint64_t disconnected_since_ns_ = 0;
-  uint32_t tokens_ = kCommandBurst;
+  uint32_t tokens_ = kCommandBurst;  // commands that are permitted now
   uint64_t tokens_at_ns_ = 0;
+  // A queue in a ring buffer, as the tap must not allocate memory in a worker at the agent's wish.
   uint32_t pending_first_ = 0;
   uint32_t pending_count_ = 0;
   Pending pending_[kPendingMax];

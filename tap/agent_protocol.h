@@ -1,28 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a tap and an agent say to each other over the agent's unix socket (AF_UNIX, SOCK_SEQPACKET):
-// one message a packet, each with TapMessageHeader first; little endian, no padding.
+// The messages between a tap and an agent over the agent's unix socket (AF_UNIX, SOCK_SEQPACKET):
+// one message per packet, each with TapMessageHeader first; little endian, no padding.
+// docs/formats/tap_buffer.md describes them byte by byte.
 //
 //   tap -> agent   HELLO   once after each connect, with two descriptors (SCM_RIGHTS): the memfd of
 //                          tap/buffer_format.h, and the wake descriptor, which becomes readable
-//                          (8 bytes a wake-up) when data came while `consumer_waiting` was 1
-//   agent -> tap   START   start (or go on with) a capture; STOP: end it; both now or at a time.
-//                          COLLECT: what the rings of a capture that holds them have at a time
+//                          (8 bytes for each wake-up) when data came while `consumer_waiting` was 1
+//   agent -> tap   START   starts or continues a capture; STOP ends it; COLLECT records what held
+//                          rings contain. Each takes effect now or at a given time
 //   tap -> agent   STATUS  the answer to each command, and each change of state
 //
 // START of the running capture and STOP of one that does not run change nothing and succeed. A
-// START that cannot take effect yet (before its time or nrt_init, while another profiler works) is
-// kept and takes effect when it can. One capture at a time: START of a second is refused.
+// START that cannot take effect yet (before its time or nrt_init, or while another profiler is
+// active) is kept and takes effect when it can. There is one capture at a time: START of a second
+// is refused.
 //
-// A START that holds begins the runtime's trace and fetches nothing: the rings keep the newest, and
-// the tap sleeps. COLLECT then drains them once, as a capture of its own between TRACE_STARTED
-// (kTapRecordFlagCollected) and TRACE_STOPPED, and the first one holds on. COLLECT of what has been
-// collected succeeds and does nothing.
+// A START that holds begins the runtime's trace and fetches nothing: the rings keep the newest
+// events, and the tap sleeps. COLLECT then drains them once, as a capture of its own between
+// TRACE_STARTED (kTapRecordFlagCollected) and TRACE_STOPPED, and the hold continues. COLLECT of a
+// capture that has been collected succeeds and does nothing.
 //
-// The version in a message's header is that of its layout. HELLO says the newest version of
-// commands that the tap takes, so that a later agent can send an older one.
+// The version in a message's header is that of its layout. HELLO names the newest version of
+// commands that the tap accepts, so that a later agent can send an older one.
 //
 // A wrong, oversized or too frequent command costs the agent its connection, never the worker
-// anything. When the socket dies the trace continues into the ring; a capture whose agent has not
+// anything. When the socket dies the trace continues into the ring. A capture whose agent has not
 // come back after kTapOrphanTimeoutSeconds is stopped.
 #pragma once
 
@@ -30,12 +32,14 @@
 
 namespace neurontrace {
 
+// The agent's socket: this environment variable of the worker, or the default path if it is empty.
 inline constexpr char kTapAgentSocketEnv[] = "NEURONTRACE_AGENT_SOCKET";
 inline constexpr char kTapAgentSocketDefault[] = "/run/neurontrace/agent.sock";
 
 inline constexpr uint32_t kTapMessageMagic = 0x5041'544e;  // "NTAP" in memory
 inline constexpr uint16_t kTapProtocolVersion = 1;
 inline constexpr uint32_t kTapMessageBytesMax = 16 * 1024;
+// Limits of the event type names of one START.
 inline constexpr uint32_t kTapEventNamesMax = 256;
 inline constexpr uint32_t kTapEventNameBytesMax = 127;  // without the NUL
 inline constexpr uint32_t kTapStatusDetailBytesMax = 256;
@@ -57,6 +61,7 @@ enum class TapMessageType : uint16_t {
   kCollect = 5,
 };
 
+// The beginning of every message.
 struct TapMessageHeader {
   uint32_t magic;
   uint16_t version;

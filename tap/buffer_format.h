@@ -4,15 +4,20 @@
 //
 //   [ header page, 4096 bytes | facts area, 60 KiB | ring, a power of two of bytes ]
 //
-// Everything is little endian and naturally aligned; docs/formats/tap_buffer.md says it byte by
-// byte. The two sides do not trust each other: the tap reads nothing back but `read_pos` and
-// `consumer_waiting`, and validates both; the agent copies a record out before it checks it,
+// Everything is little endian and naturally aligned; docs/formats/tap_buffer.md describes it byte
+// by byte. The two sides do not trust each other. The tap reads nothing back but `read_pos` and
+// `consumer_waiting`, and validates both. The agent copies a record out before it checks it,
 // because the writer may change it at any time.
 //
-// Positions are byte offsets that only grow (the place in the ring is `pos % ring_bytes`).
-// `write_pos` is published with release order after the bytes of a record. `read_pos` is COMMITTED:
-// the agent moves it only when what lies before it is durable, in its spool or at the aggregator,
-// so that an agent which restarts starts again from there and loses nothing.
+// Positions are byte offsets that only grow (the place in the ring is `pos % ring_bytes`). At all
+// times `read_pos <= write_pos <= read_pos + ring_bytes`. `write_pos` is published with release
+// order after the bytes of a record. `read_pos` is COMMITTED: the agent moves it only when
+// everything before it is durable, in its spool or at the aggregator. An agent that restarts thus
+// continues from there and loses nothing.
+//
+// To sleep, the agent stores 1 in `consumer_waiting`, issues a full fence and reads `write_pos`
+// once more. The tap publishes, issues a full fence and exchanges the flag with 0. One of the two
+// sees the other's write, so no wake-up is lost.
 #pragma once
 
 #include <atomic>
@@ -24,6 +29,7 @@ namespace neurontrace {
 inline constexpr uint64_t kTapBufferMagic = 0x4655'4250'4154'544eULL;  // "NTTAPBUF" in memory
 inline constexpr uint32_t kTapBufferFormatVersion = 1;
 
+// The places of the three parts. A reader accepts no others in this version of the format.
 inline constexpr uint64_t kTapHeaderBytes = 4096;
 inline constexpr uint64_t kTapFactsOffset = kTapHeaderBytes;
 inline constexpr uint64_t kTapFactsBytes = 60 * 1024;
@@ -37,6 +43,7 @@ static_assert(kTapRingOffset == 65536);
 inline constexpr uint64_t kTapRecordPayloadBytesMax = uint64_t{64} << 20;
 // Documents leave this much of the ring free, so that a stop or a loss can always be recorded.
 inline constexpr uint64_t kTapControlReserveBytes = 32 * 1024;
+// Every record begins at a multiple of this.
 inline constexpr uint64_t kTapRecordAlignment = 8;
 inline constexpr uint32_t kTapMaxCores = 256;
 inline constexpr uint32_t kTapNoCore = 0xffffffff;  // nc_idx: all cores, or not about a core

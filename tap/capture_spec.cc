@@ -7,6 +7,7 @@ namespace neurontrace::tap {
 
 namespace {
 
+// Returns whether an id is all zero, which means that there is no capture.
 bool IsZero(const uint8_t* id) {
   uint8_t any = 0;
   for (uint32_t i = 0; i < kTapCaptureIdBytes; ++i) any |= id[i];
@@ -26,6 +27,8 @@ const char* CheckNames(const char* names, uint32_t bytes, uint32_t count) {
   return at == bytes ? nullptr : "bytes follow the last event type name";
 }
 
+// Parse the body of one message, whose header ParseCommand has checked. They return what
+// ParseCommand returns, and may leave `command` half written when they fail.
 const char* ParseStart(const uint8_t* data, size_t size, AgentCommand* command) {
   // Copied, as the packet is not aligned and its fields are checked one after the other.
   TapStart start;

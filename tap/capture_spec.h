@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the agent wants recorded, as a plain value, and the parser of its commands. Everything here
-// came from outside the process and is valid once ParseCommand has said so.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +12,7 @@ namespace neurontrace::tap {
 
 // What a START asks for.
 struct CaptureSpec {
+  // The fields are those of TapStart, whose limits they keep.
   uint8_t capture_id[kTapCaptureIdBytes];
   uint64_t max_events_per_nc;
   uint64_t nc_bitmap[4];
@@ -28,6 +27,7 @@ struct CaptureSpec {
     if ((nc_bitmap[0] | nc_bitmap[1] | nc_bitmap[2] | nc_bitmap[3]) == 0) return true;
     return core < kTapMaxCores && ((nc_bitmap[core / 64] >> (core % 64)) & 1) != 0;
   }
+  // Returns whether no core is excluded, so that the runtime's default can stay.
   bool WantsEveryCore() const {
     return (nc_bitmap[0] | nc_bitmap[1] | nc_bitmap[2] | nc_bitmap[3]) == 0;
   }

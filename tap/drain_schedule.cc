@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The schedule adapts each core's interval to the events that it returned when it was due. As many
+// as a fetch may return quarter the interval, half as many halve it, and less than an eighth
+// doubles it. Next looks at every core, at most kTapMaxCores.
 #include "tap/drain_schedule.h"
 
 namespace neurontrace::tap {

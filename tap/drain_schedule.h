@@ -1,10 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which core to fetch next, and when. A core is due every 5 to 200 ms: sooner while fetches come
-// back full, later while they come back thin, and never so late that its ring could wrap at a rate
-// far above what runtimes produce. Of the cores that are due, the one whose ring will overwrite
-// first is fetched first; but every second fetch goes to the one that has waited longest past its
-// time, so that no core waits for more than two fetches a core, however loud another is. Pure; one
-// thread.
 #pragma once
 
 #include <cstdint>
@@ -61,6 +55,7 @@ class DrainSchedule {
   uint64_t interval_ns(uint32_t core) const { return cores_[core].interval_ns; }
 
  private:
+  // A core's slot in the schedule.
   struct Core {
     uint64_t due_ns = 0;
     uint64_t interval_ns = 0;
@@ -68,12 +63,13 @@ class DrainSchedule {
     FillRate fill;
   };
 
+  // Returns whether the core is due, or nearly due.
   bool IsDue(uint32_t core, uint64_t now_ns) const;
 
   uint32_t count_ = 0;
-  bool owed_ = false;  // the next fetch is for the core that has waited longest
-  uint64_t ring_events_ = 0;
-  uint64_t events_per_fetch_ = 0;
+  bool owed_ = false;              // the next fetch is for the core that has waited longest
+  uint64_t ring_events_ = 0;       // capacity of one core's ring in the runtime
+  uint64_t events_per_fetch_ = 0;  // at most about this many are returned
   uint64_t interval_max_ns_ = kIntervalMaxNs;
   Core cores_[kTapMaxCores] = {};
 };

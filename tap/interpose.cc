@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of libnrt.so.1 that the tap is in front of, and the two that a host may call
-// which reaches the runtime by dlopen and dlsym. Each interposed function returns what the runtime
-// returned and leaves errno as the runtime left it. Without a runtime they fail as one that does
-// not work.
+// The functions of libnrt.so.1 that the tap is in front of, and two more for a host that reaches
+// the runtime by dlopen and dlsym. Each interposed function returns the runtime's result and leaves
+// errno as the runtime left it. Without a runtime they fail with kNrtFailure; nrt_close does
+// nothing. They run on the application's threads: any may be called on several threads at once.
 #include <errno.h>
 
 #include "tap/worker_tap.h"

@@ -19,6 +19,7 @@ bool IsOurs(void* address) {
   return theirs.dli_fbase == ours.dli_fbase;
 }
 
+// Sets `slot` to the runtime's function of this name, or to null if it has none.
 template <typename Function>
 void Resolve(Function* slot, const char* name) {
   *slot = reinterpret_cast<Function>(FindNrtSymbol(name));

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Neuron Runtime's C functions that the tap calls, as a table: found at run time, every one
-// optional. The table is a seam: unit tests fill it with functions of a fake runtime.
 #pragma once
 
 #include <cstddef>
@@ -48,11 +46,14 @@ struct NrtFetchOptions;  // nrt_sys_trace_fetch_options_t
 // The table. Its functions are called by the tap's thread alone, between RuntimeGate::Enter and
 // Leave.
 struct NrtLibrary {
+  // What the facts area shows about the runtime.
   NrtStatus (*get_version)(NrtVersion*, size_t) = nullptr;
   NrtStatus (*get_instance_info)(NrtInstanceInfo*, size_t) = nullptr;
   NrtStatus (*get_total_vnc_count)(uint32_t*) = nullptr;
   NrtStatus (*get_visible_vnc_count)(uint32_t*) = nullptr;
 
+  // The trace API (nrt_sys_trace_*). Without one of the functions that CanTrace names nothing can
+  // be captured; without another the tap does without what that one offers.
   NrtStatus (*config_allocate)(NrtTraceConfig**) = nullptr;
   void (*config_free)(NrtTraceConfig*) = nullptr;
   void (*config_set_max_events_per_nc)(NrtTraceConfig*, uint64_t) = nullptr;

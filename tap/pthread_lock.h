@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A scoped lock on a pthread mutex. The tap cannot use std::mutex: its failure path needs
-// libstdc++, which the tap must not bring into a worker.
 #pragma once
 
 #include <pthread.h>
 
 // A scoped lock on a pthread mutex. The tap cannot use std::mutex, whose failure path needs
-// libstdc++: the tap must not bring that into a worker.
+// libstdc++: the tap must not bring that into a worker. Not recursive; both functions of pthread
+// fail only for a mutex that is used wrongly, so their results are ignored.
 namespace neurontrace::tap {
 
 class PthreadLock {

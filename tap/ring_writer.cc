@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The writer keeps its own positions and counts. It publishes write_pos to the shared header and
+// never reads it back, as an agent may have changed it. Of the agent's read_pos it accepts only
+// values that are multiples of 8, do not run backwards and do not pass write_pos.
 #include "tap/ring_writer.h"
 
 #include <string.h>
@@ -9,6 +12,7 @@ namespace neurontrace::tap {
 
 namespace {
 
+// Adds to a counter of the shared header.
 void Count(std::atomic<uint64_t>* counter, uint64_t by) {
   // One writer: a plain load and store are enough and cheaper than a locked add.
   counter->store(counter->load(std::memory_order_relaxed) + by, std::memory_order_relaxed);

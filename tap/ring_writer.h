@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes records into the ring of a shared buffer: the producer's side of a single-producer,
-// single-consumer byte ring. Never waits: what has no room is refused and counted, and told in a
-// LOSS record of its core once there is room. Trusts nothing the consumer can write. One thread.
 #pragma once
 
 #include "tap/buffer_format.h"
@@ -59,9 +56,12 @@ class RingWriter {
   uint64_t refused_documents() const { return refused_documents_; }
 
  private:
-  // Reads and validates read_pos.
+  // Reads and validates read_pos. Returns the bytes of the ring that are free.
   uint64_t FreeBytes();
+  // Returns the open losses of a core, which begin now if it has none.
   TapLoss* LossOf(uint32_t nc_idx, uint64_t realtime_ns);
+  // Writes a record about a core, or about all (kTapNoCore). Returns false, and counts the record
+  // as refused, if it has no room.
   bool AppendAbout(uint32_t nc_idx, TapRecordType type, uint16_t flags, uint64_t realtime_ns,
                    const void* head, uint64_t head_bytes, const void* tail, uint64_t tail_bytes);
   // Writes a record if its span fits into `free_bytes`, and publishes it.
@@ -79,6 +79,8 @@ class RingWriter {
   uint64_t refused_documents_ = 0;
   uint8_t capture_id_[kTapCaptureIdBytes] = {};
 
+  // Losses since the last FlushLosses: one entry for each core, and one for all cores at once.
+  // Together they fit the control reserve.
   struct CoreLoss {
     uint32_t nc_idx;
     TapLoss loss;

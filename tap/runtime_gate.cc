@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// The gate is a monitor: a mutex, a condition variable on which application threads wait, and an
+// eventfd that wakes the tap's thread, which itself never waits here. An application thread first
+// raises waiting_, after which Enter fails and a drain in progress ends after its current fetch. It
+// then waits until the tap's thread is outside of the runtime and owns no trace. The tap's next
+// step sees the claim, drains and stops its trace, and leaves.
 #include "tap/runtime_gate.h"
 
 #include <errno.h>
@@ -12,6 +17,7 @@ namespace neurontrace::tap {
 
 namespace {
 
+// Returns the time of day `timeout_ms` from now, in the form that pthread_cond_timedwait expects.
 timespec Deadline(uint32_t timeout_ms) {
   timespec deadline;
   // pthread_cond_timedwait measures by CLOCK_REALTIME unless the condition variable has another
@@ -53,6 +59,7 @@ bool RuntimeGate::TakeBack(Claim claim, uint32_t timeout_ms) {
   while (TapHolds() || (claim == Claim::kExit && thread_alive_ && !exit_acknowledged_)) {
     const int error = timeout_ms == 0 ? pthread_cond_wait(&changed_, &mutex_)
                                       : pthread_cond_timedwait(&changed_, &mutex_, &deadline);
+    // The claim stays: until GiveBack the tap may only release its trace, and starts no new one.
     if (error == ETIMEDOUT) return false;
   }
   return true;

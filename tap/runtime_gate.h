@@ -1,14 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides at each moment who may call the runtime's trace API: the tap's thread or the application.
-//
-// The tap's thread enters before it calls and leaves after, and may enter only between a successful
-// nrt_init and nrt_close, while no other profiler works. An application thread about to call
-// nrt_close, or to start or stop a profiler, first takes the runtime back: it waits until the tap's
-// thread has drained and stopped its own trace, which is bounded work, and is passed on then.
-//
-// This is the only lock that application threads and the tap share; it is never held over a call
-// into the runtime. Any thread may call, but Enter, EnterToRelease, Leave and Observe: the tap's
-// alone.
 #pragma once
 
 #include <pthread.h>
@@ -25,9 +15,8 @@
 // is about to call nrt_close, or to start or stop a profiler, first takes the runtime back: it
 // waits until the tap's thread has drained and stopped its own trace, which takes limited time.
 //
-// This is the only lock that application threads and the tap share; it is never held during a call
-// into the runtime. Any thread may call the methods, except for those marked as the tap's thread's
-// own.
+// Its lock is never held during a call into the runtime. Any thread may call the methods, except
+// for those marked as the tap's thread's own.
 namespace neurontrace::tap {
 
 class RuntimeGate {
@@ -76,14 +65,21 @@ class RuntimeGate {
   // Called by the thread, or by its creator if creating it failed. Releases all waiting application
   // threads.
   void ThreadEnded();
+  // Returns whether the caller is the tap's thread. A runtime that calls its own exported functions
+  // there must not wait for itself.
   bool OnTapThread() const;
 
   // ---- the tap's thread ----
+  // Returns the state at this moment. Application threads may change it right after.
   View Observe();
-  bool Enter();  // false: the runtime may not be called now
+  // Begins calls of the trace API. Returns false, and the runtime must not be called, if it is not
+  // initialised, the process exits, a profiler is active or an application thread waits.
+  bool Enter();
   // For calls that do not concern captures: allowed while a profiler is active.
   bool EnterForFacts();
-  bool EnterToRelease();  // to drain and stop the tap's own trace; false: it is too late for that
+  // Begins the last drain and the stop of the tap's own trace; allowed while application threads
+  // wait for exactly that. Returns false if the runtime is closed, or the tap owns no trace.
+  bool EnterToRelease();
   // Ends an Enter. `owns_trace`: a trace of the tap is running.
   void Leave(bool owns_trace);
   // Records that the runtime itself has reported that it is closed.
@@ -99,26 +95,28 @@ class RuntimeGate {
   const std::atomic<uint32_t>& waiting() const { return waiting_; }
 
  private:
+  // Returns whether application threads have to wait for the tap. Requires mutex_.
   bool TapHolds() const { return thread_alive_ && (inside_ || owns_trace_); }
 
   std::atomic<uint32_t> waiting_{0};  // threads between TakeBack and GiveBack
   std::atomic<int> wake_fd_{-1};
+  // Whether thread_ is set. It is written once and never changes.
   std::atomic<bool> thread_known_{false};
   pthread_t thread_ = {};
 
   pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
   pthread_cond_t changed_ = PTHREAD_COND_INITIALIZER;
   // Under mutex_:
-  bool thread_claimed_ = false;
-  bool thread_alive_ = false;
+  bool thread_claimed_ = false;  // ClaimThread has returned true
+  bool thread_alive_ = false;    // or about to be created
   bool initialised_ = false;
-  bool vouched_ = false;
+  bool vouched_ = false;  // see View
   bool exiting_ = false;
   bool exit_acknowledged_ = false;
-  bool inside_ = false;      // the tap's thread is in a call
-  bool owns_trace_ = false;  // a trace that the tap started runs
-  Claim claim_ = Claim::kYield;
-  uint8_t profilers_ = 0;
+  bool inside_ = false;          // the tap's thread is in a call
+  bool owns_trace_ = false;      // a trace that the tap started runs
+  Claim claim_ = Claim::kYield;  // the strongest of those that wait
+  uint8_t profilers_ = 0;        // of the application, a set of Profiler
   uint32_t inits_ = 0;
   uint32_t closes_ = 0;
 };

@@ -1,4 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+// The runtime keeps events in one ring per core, which overwrites its oldest events when it is
+// full. A fetch removes events from a ring and returns them as a JSON document. The tap copies
+// documents whole: it only counts keys in them (event_type, nc_local_id), as parsing would cost the
+// worker processor time.
+//
+// Two rings can overflow, and each in a way that a reader can count. If the shared ring has no
+// room, the tap stops fetching, and what the runtime overwrites meanwhile is a hole in nc_local_id.
+// If a document turns out larger than the room, its events are counted exactly and reported in a
+// LOSS record.
 #include "tap/runtime_trace.h"
 
 #include <stdlib.h>
@@ -10,12 +19,16 @@ namespace {
 // Within a JSON string the quotes would be escaped, so these can only be keys.
 constexpr char kEventKey[] = "\"event_type\"";
 constexpr char kIdKey[] = "\"nc_local_id\"";
+// Estimates in bytes: of an event, of the part of a document that EstimateEvents searches, and of
+// the room that a fetch needs at least.
 constexpr uint64_t kUsualEventBytes = 350;
 constexpr uint64_t kSampleBytes = 8 * 1024;
 constexpr uint64_t kSmallestDocumentReserve = 64 * 1024;
 // The vendor's own examples disable cores 0 to 127 before they enable some.
 constexpr uint32_t kCoresToDisableMin = 128;
 
+// Adds to a counter of the shared header. The tap is its only writer, so that no locked instruction
+// is needed.
 void Add(std::atomic<uint64_t>* counter, uint64_t by) {
   counter->store(counter->load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
 }

@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our trace in the runtime: starts it, fetches its rings core by core into the shared ring, all the
-// time or, where it holds them, once when told to; stops it. Runs on the tap's thread; the caller
-// makes sure that the runtime may be called (RuntimeGate).
 #pragma once
 
 #include "tap/capture_spec.h"
@@ -24,11 +21,14 @@ RefusedDocument LookAtRefused(const char* json, uint64_t json_bytes);
 
 class RuntimeTrace {
  public:
+  // Events in one fetch of one core. A larger fetch takes longer, and an application thread that
+  // needs the runtime waits for one fetch.
   static constexpr uint64_t kEventsPerFetchMax = 4096;
   // The longest time of the last drain, during which the application may wait in nrt_close.
   static constexpr uint64_t kFinalDrainBudgetNs = 2 * kNsPerSecond;
   static constexpr uint64_t kFinalDrainUrgentNs =
       50 * kNsPerMs;  // nearer to overwriting than this is urgent
+  // After this many failed fetches in a row the trace counts as lost.
   static constexpr uint32_t kFetchErrorsInARowMax = 8;
   // A round of fetches ends after this number or time, so that commands of the agent are served in
   // between.
@@ -85,23 +85,35 @@ class RuntimeTrace {
     if (holds_) return collecting_ ? collect_due_ns_ : kNeverNs;
     return schedule_.NextDueNs();
   }
+  // Returns the runtime's status of the last fetch that failed since Begin.
   NrtStatus last_error() const { return last_error_; }
 
  private:
+  // The outcome of one fetch. kFull: the core may have more events waiting.
   enum class Fetched { kFull, kThin, kError };
 
+  // Set the options of a trace in `config` from the spec. A runtime that lacks a filter records
+  // more than was asked for, which `start` reports. Configure fails with kNrtResource if the size
+  // of the rings cannot be limited.
   NrtStatus Configure(const CaptureSpec& spec, NrtTraceConfig* config, Start* start);
   void ConfigureCores(const CaptureSpec& spec, NrtTraceConfig* config, Start* start);
   void ConfigureEventTypes(const CaptureSpec& spec, NrtTraceConfig* config, Start* start);
+  // Finds the cores to fetch and sets how many events a fetch may return. Called once the trace has
+  // started.
   void PrepareFetch(const CaptureSpec& spec);
   void WriteStarted(const CaptureSpec& spec, uint16_t flags);
+  // Writes the open losses and TRACE_STOPPED, with the documents written and refused since the
+  // given counts.
   void WriteStopped(TapTraceStopped stopped, uint64_t documents_at_start,
                     uint64_t refused_at_start);
+  // Returns the next slot in turn that is not done, or DrainSchedule::kNoSlot.
   uint32_t NextToCollect() const;
   // Fetches one core into the ring and sets the estimated number of events.
   Fetched Fetch(uint32_t slot, uint16_t flags, uint64_t* events);
   // Makes the last fetches. Returns whether every core came back thin within the budget.
   bool DrainEveryCore();
+  // Choose the next slot of the last drain. `thin` has for each slot the last round in which it
+  // came back thin. Both return DrainSchedule::kNoSlot if there is none.
   uint32_t NextOfRound(const uint8_t* thin, uint8_t rounds, uint32_t after) const;
   uint32_t MostUrgent(const uint8_t* thin, uint64_t now_ns) const;
   // Returns the room that the ring must have before a fetch.

@@ -18,6 +18,7 @@ namespace {
 // or refuse (vm.memfd_noexec).
 constexpr unsigned kMfdNoexecSeal = 0x0008;
 
+// Returns a new memfd of no bytes that can be sealed, or a negative value.
 int CreateMemfd() {
   // By system call, as glibc has the function since 2.27 only.
   const auto create = [](unsigned flags) {
@@ -28,6 +29,8 @@ int CreateMemfd() {
   return fd < 0 && errno == EINVAL ? create(flags) : fd;
 }
 
+// Fills the constant fields and the state of a header whose bytes are all zero. No agent has the
+// file yet.
 void FillHeader(TapBufferHeader* header, uint64_t ring_bytes, uint64_t realtime_ns) {
   header->format_version = kTapBufferFormatVersion;
   header->header_bytes = kTapHeaderBytes;

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owns the memfd of tap/buffer_format.h and its mapping in this process. The mapping is not
-// inherited by forked children. Used by the tap's thread alone.
 #pragma once
 
 #include "tap/buffer_format.h"
@@ -23,6 +21,7 @@ class SharedBuffer {
   // while the ring is empty.
   void ReleaseRingPages();
 
+  // True between Create and Destroy. Otherwise fd() is -1 and the pointers below must not be used.
   bool valid() const { return base_ != nullptr; }
   int fd() const { return fd_; }
   uint64_t total_bytes() const { return kTapRingOffset + ring_bytes_; }

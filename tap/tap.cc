@@ -1,4 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// The tap's thread alternates between Step and Sleep. Its state has two halves: what the agent
+// wants (wanted_, spec_) and what the runtime does (trace_). Each step compares them. It starts a
+// wanted trace as soon as the runtime may be called, and stops one that is no longer wanted, has
+// lost its agent, or is in the application's way. A trace that made way for the application stays
+// wanted, and continues as the same capture (resumed_) when the way is free.
+//
+// A COLLECT does not change what is wanted: it reads the rings of a trace that holds them, one
+// collection after another, in the order of their times.
 #include "tap/tap.h"
 
 #include <poll.h>
@@ -9,6 +17,7 @@
 namespace neurontrace::tap {
 namespace {
 
+// Returns how a trace ends that makes way for this claim.
 TapStopReason ReasonOf(RuntimeGate::Claim claim) {
   switch (claim) {
     case RuntimeGate::Claim::kClose:

@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tap's thread does: follows the runtime's life cycle, serves the agent's commands, runs
-// the trace and keeps the shared buffer's header and facts true. Step() does what is to be done now
-// and never waits; the thread sleeps between steps. One thread, but for CloseDescriptors.
 #pragma once
 
 #include "tap/agent_connection.h"
@@ -21,6 +18,7 @@ namespace neurontrace::tap {
 
 class Tap {
  public:
+  // A capture whose agent has been away for this long is stopped.
   static constexpr uint64_t kOrphanTimeoutNs = kTapOrphanTimeoutSeconds * kNsPerSecond;
   // A refused start is tried again after this time, each time twice as late.
   static constexpr uint64_t kStartRetryFirstNs = 5 * kNsPerSecond;
@@ -29,6 +27,7 @@ class Tap {
   // checked after this time, and then each time twice as late.
   static constexpr uint64_t kGiveBackFirstNs = kNsPerSecond;
   static constexpr uint64_t kGiveBackMaxNs = 64 * kNsPerSecond;
+  // Packets served in one step, so that a busy agent cannot keep the trace from being fetched.
   static constexpr uint32_t kCommandsPerStep = 16;
   static constexpr uint64_t kAheadMaxNs = kTapAheadMaxSeconds * kNsPerSecond;
   // A tap that began a capture at a planned moment tells its agent only this long after it. The
@@ -67,11 +66,21 @@ class Tap {
   };
 
   // The parts of a step, in the order of Step().
+  //
+  // Stops the trace if an application thread waits for the runtime, if the runtime is closed, or if
+  // another profiler is active.
   void ReleaseIfAsked();
+  // Writes a LIFECYCLE record for each nrt_init, nrt_close and exit since the last step. A new
+  // runtime, or a change of the application's profilers, ends the pause after a refused start.
   void FollowLifecycle();
   void WriteLifecycle(TapLifecycleEvent event);
+  // Connects if that is due, serves at most kCommandsPerStep packets and sends waiting answers.
   void ServeAgent(uint64_t now_ns);
+  // Serves the packet of `size` bytes in packet_. An invalid packet, or one beyond the permitted
+  // rate, ends the connection.
   void ServePacket(long size, uint64_t now_ns);
+  // Execute command_. Each sends an answer; a STOP or COLLECT that has to wait for its time is
+  // answered again once it is done.
   void HandleStart(uint64_t now_ns);
   void HandleStop(uint64_t now_ns);
   void HandleCollect(uint64_t now_ns);
@@ -81,27 +90,46 @@ class Tap {
   // Sends a status about `command`, also outside of its handler.
   void Tell(TapMessageType command, TapResult result, const uint8_t* capture_id, const char* detail,
             uint64_t now_ns);
+  // Ends the wanted capture and answers its STOP.
   void StopCapture(uint64_t now_ns);
   void StopIfDue(uint64_t now_ns);
   void CollectIfDue(uint64_t now_ns);
+  // Remembers the id of the collection that has ended, so that a repeated COLLECT succeeds, and
+  // answers it.
   void NoteCollected(uint64_t now_ns);
   void ForgetCollections(uint64_t now_ns);
+  // Return whether a collection waits for its time, or is among the last kTapCollectsMax that
+  // ended.
   bool IsWaiting(const uint8_t* capture_id) const;
   bool WasCollected(const uint8_t* capture_id) const;
+  // Returns when the next waiting collection is due; kNeverNs if there is none, or one is in
+  // progress.
   uint64_t NextCollectionNs() const;
   void StopOrphan(uint64_t now_ns);
   void StartIfWanted(uint64_t now_ns);
+  // Turns the outcome of a start into the refusal, its text and the time of the next attempt.
   void NoteStart(const RuntimeTrace::Start& start, uint64_t now_ns);
+  // Drains the trace, stops it and records its end. No effect if none is running.
   void StopTrace(TapStopReason reason);
   void DrainIfDue(uint64_t now_ns);
+  // Records the end of a trace that can no longer be fetched.
   void LoseTrace(uint64_t now_ns);
   void RetryStartLater(Refusal refusal, uint64_t now_ns);
+  // Returns the state by the gate, the trace and the last refusal. It is for people and agents: no
+  // decision of the tap depends on it.
   TapState CurrentState() const;
+  // Writes a changed state or changed facts to the shared buffer. Reports a changed state to the
+  // agent.
   void PublishState(uint64_t now_ns);
+  // Sets detail_ for the states that need an explanation, and clears one that no longer applies.
   void ExplainState();
+  // Composes and publishes all facts. Those of the runtime are gathered once after each nrt_init.
   void PublishFacts();
+  // Wakes the agent if it sleeps and there are new records or facts.
   void NotifyConsumer();
+  // Frees the ring's pages once no trace writes to it and the agent has committed everything.
   void GiveMemoryBack(uint64_t now_ns);
+  // Returns when the next step has work to do even without a wake-up or a packet; kNeverNs: never.
   uint64_t NextDeadlineNs() const;
 
   RuntimeGate* gate_ = nullptr;
@@ -116,10 +144,11 @@ class Tap {
   RuntimeFacts runtime_facts_;
   AgentConnection connection_;
 
+  // The gate as this step observed it, and how much of it has been recorded.
   RuntimeGate::View view_ = {};
   uint32_t inits_seen_ = 0;
   uint32_t closes_seen_ = 0;
-  bool exit_told_ = false;
+  bool exit_told_ = false;  // the LIFECYCLE record of exit has been written
   uint8_t profilers_seen_ = 0;
 
   bool wanted_ = false;   // the agent wants spec_ recorded
@@ -128,10 +157,10 @@ class Tap {
   uint64_t begin_at_ns_ = 0;        // the trace does not start before
   uint64_t quiet_until_ns_ = 0;     // no state is published and no agent is woken before
   uint64_t stop_at_ns_ = kNeverNs;  // of what is wanted
-  uint64_t start_at_ns_ = 0;
+  uint64_t start_at_ns_ = 0;        // a refused start is not repeated before
   uint64_t start_pause_ns_ = kStartRetryFirstNs;
-  NrtStatus nrt_status_ = kNrtSuccess;
-  CaptureSpec spec_;  // valid while wanted_
+  NrtStatus nrt_status_ = kNrtSuccess;  // of the last start, or of the fetch that lost the trace
+  CaptureSpec spec_;                    // valid while wanted_
 
   uint32_t collection_count_ = 0;
   Collection collections_[kTapCollectsMax] = {};  // that wait for their time
@@ -142,14 +171,14 @@ class Tap {
 
   TapState state_ = TapState::kNotInitialised;
   bool state_published_ = false;
-  uint64_t give_back_at_ns_ = kNeverNs;
+  uint64_t give_back_at_ns_ = kNeverNs;  // when GiveMemoryBack checks the ring next
   uint64_t give_back_pause_ns_ = kGiveBackFirstNs;
-  uint64_t facts_version_ = 0;
+  uint64_t facts_version_ = 0;  // WorkerFacts::version() that was published last
   bool facts_stale_ = true;
-  bool facts_are_news_ = false;
-  uint64_t notified_pos_ = 0;
-  char detail_[kTapStatusDetailBytesMax] = {};
-  AgentCommand command_;  // valid while a packet is served, like packet_
+  bool facts_are_news_ = false;                 // published, and the agent is not yet notified
+  uint64_t notified_pos_ = 0;                   // write_pos at the last NotifyConsumer
+  char detail_[kTapStatusDetailBytesMax] = {};  // explains state_ to people
+  AgentCommand command_;                        // valid while a packet is served, like packet_
   uint8_t packet_[kTapMessageBytesMax];
 };
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two clocks the tap reads, as a table that a test can replace.
 #pragma once
 
 #include <time.h>
@@ -29,6 +28,6 @@ inline constexpr TapClock kSystemTapClock = {
 };
 
 inline constexpr uint64_t kNsPerMs = 1'000'000;
-inline constexpr uint64_t kNeverNs = UINT64_MAX;
+inline constexpr uint64_t kNeverNs = UINT64_MAX;  // a deadline that is never reached
 
 }  // namespace neurontrace::tap

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kCommandLineBytesMax = 4096;
 
-// Returns the bytes written. Types that do not fit are omitted.
+// Returns the bytes written. Types that do not fit are omitted. The result is not terminated.
 uint32_t JoinEventTypes(const NrtLibrary& library, char* text, size_t capacity) {
   if (library.get_event_types == nullptr) return 0;
   const char** types = nullptr;
@@ -96,6 +96,7 @@ constexpr const char* kEnvironmentFacts[] = {
     "NEURONTRACE_WORKER_COUNT",
 };
 
+// Returns whether a variable is in the allow-list.
 bool IsEnvironmentFact(const char* name, size_t name_bytes) {
   for (const char* known : kEnvironmentFacts) {
     if (strlen(known) == name_bytes && memcmp(known, name, name_bytes) == 0) return true;

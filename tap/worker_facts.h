@@ -39,6 +39,7 @@ class FactsWriter {
 // The runtime's version and limits, queried once after each nrt_init and kept past nrt_close. Used
 // on the tap's thread.
 struct RuntimeFacts {
+  // True once Gather has asked the runtime, even if some of its calls failed.
   bool complete = false;
   bool has_version = false;
   bool has_instance = false;
@@ -53,6 +54,7 @@ struct RuntimeFacts {
 
   // Queries the runtime. The caller ensures that it may be called.
   void Gather(const NrtLibrary& library);
+  // Adds the facts that are known.
   void AddTo(FactsWriter* writer) const;
 };
 
@@ -75,20 +77,22 @@ class WorkerFacts {
   // Grows with each change; the tap composes the facts area again when it has changed.
   uint64_t version() const { return version_.load(std::memory_order_acquire); }
 
+  // Adds the communicator calls, then the environment. Called on the tap's thread.
   void AddTo(FactsWriter* writer);
 
  private:
   static constexpr uint32_t kCommunicatorSlots = kTapMaxCores + 1;  // the last: any core
   static constexpr uint32_t kEnvironmentBytesMax = 24 * 1024;
-  static constexpr uint64_t kEnvironmentValueBytesMax =
-      4096;  // a longer "NAME=VALUE" is left out  // a longer "NAME=VALUE" is omitted
+  static constexpr uint64_t kEnvironmentValueBytesMax = 4096;  // a longer "NAME=VALUE" is omitted
 
+  // The last successful communicator call for one core.
   struct Communicator {
     const char* function;  // null: no call seen
     uint32_t device_id;
     uint32_t device_count;
   };
 
+  // Guards everything below but version_, which changes under it and is read without.
   pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
   std::atomic<uint64_t> version_{1};
   uint32_t environment_bytes_ = 0;

@@ -25,6 +25,7 @@ constinit WorkerTap process_tap;
 // only the parts that it uses.
 alignas(Tap) unsigned char tap_memory[sizeof(Tap)];
 
+// Serialises OnInitialised: several threads of an application may call nrt_init at once.
 pthread_mutex_t initialised_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 // Returns whether a variable of the runtime, such as NEURON_RT_INSPECT_ENABLE, is switched on.
@@ -34,6 +35,7 @@ bool IsSwitchedOn(const char* value) {
          strcasecmp(value, "off") != 0 && strcasecmp(value, "no") != 0;
 }
 
+// atexit and pthread_atfork take functions without an argument.
 void HandleExit() { process_tap.OnExit(); }
 void HandleForkedChild() { process_tap.OnForkedChild(); }
 

@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tap of one process as application threads meet it: what is to be done around the runtime
-// calls they make, the creation of the tap's thread, and what fork and exit mean for it. Nothing
-// here runs, and no thread exists, before the first successful nrt_init.
 #pragma once
 
 #include "tap/tap.h"
@@ -25,6 +22,7 @@ class WorkerTap {
   void After(RuntimeGate::Claim claim);
   void SetProfiler(RuntimeGate::Profiler profiler, bool active);
 
+  // Records a communicator call that succeeded, see WorkerFacts. Any thread.
   void NoteCommunicator(int32_t core, uint32_t device_id, uint32_t device_count,
                         const char* function);
 
@@ -36,17 +34,22 @@ class WorkerTap {
  private:
   static constexpr uint32_t kExitTimeoutMs = 3000;
   static constexpr size_t kThreadStackBytes = 512 * 1024;  // the runtime's fetch runs on it
+  // Each successful nrt_init registers one more exit handler, up to this many, as none can be
+  // removed.
   static constexpr uint32_t kExitHandlersMax = 8;
 
+  // The tap's thread. Ends only if the shared buffer cannot be created.
   static void* ThreadMain(void* self);
+  // Reads the tap's environment variables and creates the thread, with every signal blocked. A
+  // failure leaves the worker untraced.
   void StartThread();
   void RegisterExitHandler();
 
   RuntimeGate gate_;
   WorkerFacts worker_facts_;
   NrtLibrary library_;
-  bool library_loaded_ = false;
-  bool fork_handled_ = false;
+  bool library_loaded_ = false;  // library_ is filled
+  bool fork_handled_ = false;    // pthread_atfork was called; children keep it
   uint32_t exit_handlers_ = 0;
   uint64_t ring_bytes_ = 0;
   char socket_path_[128] = {};

@@ -14,8 +14,11 @@
 namespace neurontrace {
 namespace {
 
+// Parts of the vendor's layout (lib/trace/artifact.h): the directory of the models that processes
+// share, and the mark between instance and process id.
 constexpr std::string_view kSharedNeffs = "neffs";
 constexpr std::string_view kPidMark = "_pid_";
+// Hexadecimal digits of an artifact root.
 constexpr size_t kRootDigits = 12;
 // Nanoseconds since the epoch have 19 digits now.
 constexpr size_t kSessionDigitsMin = 10;
@@ -23,6 +26,7 @@ constexpr size_t kSessionDigitsMax = 20;
 // Bytes of a refused name that a message quotes.
 constexpr size_t kToldMax = 80;
 
+// Files that have the same name in every directory.
 constexpr std::array<std::pair<std::string_view, ArtifactKind>, 4> kFixedNames = {{
     {"ntrace.pb", ArtifactKind::kSystemTrace},
     {"trace_info.pb", ArtifactKind::kTraceInfo},
@@ -30,11 +34,15 @@ constexpr std::array<std::pair<std::string_view, ArtifactKind>, 4> kFixedNames =
     {"host_mem.pb", ArtifactKind::kHostMemory},
 }};
 
+// Returns whether a name may contain the character: no slash, blank, control character or byte of a
+// multi-byte character.
 bool IsPlainCharacter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
          std::string_view("._-+=@,:").find(c) != std::string_view::npos;
 }
 
+// Returns whether a name can become part of a path as it is. The first character excludes "." and
+// "..", and files that are hidden.
 bool IsPlainName(std::string_view name) {
   return !name.empty() && name.size() <= limits::kArtifactNameBytesMax && name.front() != '.' &&
          std::all_of(name.begin(), name.end(), IsPlainCharacter);
@@ -44,6 +52,8 @@ bool IsDigits(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
+// Returns the kind of a file by its name, or kUnspecified if the layout has no such name. An ending
+// with nothing before it is not a name.
 ArtifactKind KindOf(std::string_view name) {
   for (const auto& [fixed, kind] : kFixedNames) {
     if (name == fixed) return kind;
@@ -57,7 +67,7 @@ ArtifactKind KindOf(std::string_view name) {
 }
 
 // Parses "<instance>_pid_<pid>[_<container>]" of a plain name. An instance id does not contain
-// "_pid_", so the first one counts.
+// "_pid_", so the first one counts. Returns false, with `place` half written, for any other name.
 bool ParseDirectory(std::string_view name, ArtifactPlace& place) {
   const size_t mark = name.find(kPidMark);
   if (mark == std::string_view::npos || mark == 0) return false;

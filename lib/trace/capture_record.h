@@ -71,6 +71,7 @@ struct CaptureRecord {
   uint64_t started_realtime_ns = 0;
   uint64_t stopped_realtime_ns = 0;  // when agents were told to stop recording; 0 before
   uint64_t ended_realtime_ns = 0;    // when it became complete or incomplete; 0 before
+  // Who takes part, and which workers do not.
   std::vector<CaptureAgentPart> agents;
   std::vector<CaptureWorkerStatus> workers;
   std::vector<NonParticipant> non_participants;

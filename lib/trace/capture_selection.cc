@@ -12,11 +12,13 @@ namespace {
 // Facts whose value names the whole job; the other facts name a part of it or its pods.
 constexpr std::array<std::string_view, 4> kJobKeys = {"job", "slurm", "torchelastic", "comm"};
 
+// Returns whether the worker has this fact, with this value.
 bool HasFact(const WorkerInfo& worker, const KeyValue& fact) {
   return std::find(worker.job_facts.begin(), worker.job_facts.end(), fact) !=
          worker.job_facts.end();
 }
 
+// Returns whether the core's number is selected, whatever its rank.
 bool HasCore(const CaptureSpec& spec, const CoreInfo& core) {
   const auto& cores = spec.selection.neuron_cores;
   return cores.empty() || std::find(cores.begin(), cores.end(), core.nc_idx) != cores.end();
@@ -24,6 +26,7 @@ bool HasCore(const CaptureSpec& spec, const CoreInfo& core) {
 
 }  // namespace
 
+// The worker's own key comes first; a fact with the same value is not repeated.
 std::vector<std::string_view> JobNamesOf(const WorkerInfo& worker) {
   std::vector<std::string_view> names;
   if (!worker.job.empty()) names.push_back(worker.job);
@@ -41,6 +44,7 @@ bool IsOfJob(std::string_view job, const WorkerInfo& worker) {
   return !job.empty() && std::find(names.begin(), names.end(), job) != names.end();
 }
 
+// Only the best evidence counts: a core is not selected by a rank that a better source contradicts.
 bool SelectsCore(const CaptureSpec& spec, const CoreInfo& core) {
   if (!HasCore(spec, core)) return false;
   if (spec.selection.worker_gids.empty()) return true;

@@ -17,14 +17,6 @@
 // names no core at all, which may have any core.
 namespace neurontrace {
 
-// Which workers a capture is about: one rule, by which agents record and the aggregator counts.
-// Pure.
-//
-// A worker is selected when it is on a selected instance, of the selected job, has all of the job
-// facts, and has a selected core whose best known rank lies in a selected range. Of what is asked
-// for and not known of the worker (its job, its ranks) it has none; only a worker that names no
-// core at all may have any of them.
-
 // Returns all names of the worker's job: its key, and the names that Slurm, torchelastic or the
 // communicator use. Empty if it has none. The views refer to `worker`.
 std::vector<std::string_view> JobNamesOf(const WorkerInfo& worker);

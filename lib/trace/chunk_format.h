@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the writer and the reader of chunk columns share. docs/formats/chunk.md has the bytes.
 #pragma once
 
 #include <array>

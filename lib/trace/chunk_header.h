@@ -28,23 +28,31 @@ enum class ClockDomain : uint8_t {
 struct ChunkHeader {
   CaptureId capture_id;
   StreamIdentity stream;
+  // The chunk's number in its stream, from 0, and its events.
   uint64_t sequence = 0;
   uint32_t event_count = 0;
   uint64_t first_timestamp_ns = 0;
   uint64_t last_timestamp_ns = 0;
   ClockDomain clock_domain = ClockDomain::kHostRealtime;
   std::vector<RankEvidence> rank_evidence;
+  // Events lost within this chunk, or between the previous one and this.
   std::vector<Loss> losses;
   std::string producer_version;
+  // How far the producer had read its source when it closed the chunk, for its successor after a
+  // restart. The receiver does not interpret these values.
   uint64_t source_position = 0;
   uint32_t source_skip = 0;
   bool end_of_stream = false;
   uint32_t columns_bytes = 0;
+  // The stream's account: the events and losses of all chunks before this one, so that a receiver
+  // can compute what it misses.
   uint64_t events_before = 0;
   std::vector<Loss> losses_before;
+  // Set if this chunk takes the place of one whose events are lost.
   std::optional<Loss> replaced;
   uint64_t canary_realtime_ns = 0;
   uint64_t sequence_mark = 0;
+  // Remarks that are new or changed since the chunk before; the last chunk repeats all of them.
   std::vector<Remark> remarks;
 
   // Returns whether the chunk is a canary: it has no events, and its acknowledgement proves that

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// An upper bound of the expanded text is the number of events times the longest names and texts
+// that one event can have. It needs a pass over the shapes and strings only, and usual chunks are
+// below the limit by it. A chunk that is not gets an exact count, which reads the text columns of
+// all events.
 #include "lib/trace/chunk_text.h"
 
 #include <algorithm>
@@ -21,6 +25,7 @@ struct Names {
   size_t texts_most = 0;  // keys of one shape whose values are text
 };
 
+// Returns the sizes of all shapes' names, with their sum and maximum.
 Names NamesOf(const DecodedChunk& chunk) {
   Names names;
   names.bytes.reserve(chunk.shapes().size());
@@ -65,6 +70,7 @@ absl::Status CheckChunkText(const DecodedChunk& chunk) {
     return InvalidArgument("columns: names of {} bytes in all shapes are over the limit of {}",
                            names.total, limits::kChunkNameBytesMax);
   }
+  // The strings are limited by themselves too: a reader holds all of them, used or not.
   size_t strings = 0, longest = 0;
   for (const std::string_view text : chunk.strings()) {
     strings += text.size();

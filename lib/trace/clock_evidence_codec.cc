@@ -16,6 +16,7 @@ constexpr uint64_t kSteeringChanged = 1;
 constexpr uint64_t kBoottimeChanged = 2;
 constexpr uint64_t kSnapshotBits = 3;
 
+// Appends bytes, varints and zigzag differences to a string.
 class Writer {
  public:
   void Byte(uint8_t value) { out_.push_back(static_cast<char>(value)); }
@@ -42,7 +43,6 @@ class Reader {
   explicit Reader(std::string_view bytes)
       : in_(reinterpret_cast<const uint8_t*>(bytes.data())), end_(in_ + bytes.size()) {}
 
-  // After the end these give 0, and ok() says so.
   uint8_t Byte() {
     if (in_ == nullptr || in_ == end_) return Fail();
     return *in_++;
@@ -98,8 +98,11 @@ struct UtcState {
   uint64_t earliest_from_raw = 0;
 };
 
+// Differences are modulo 2^64, for signed fields too.
 uint64_t AsUnsigned(int64_t value) { return static_cast<uint64_t>(value); }
 
+// The kernel's steering and the distance of BOOTTIME change rarely. They are written only in
+// snapshots in which they do, and bits at the beginning of a snapshot tell which.
 void WriteSnapshots(const std::vector<ClockSnapshot>& snapshots, Writer& out) {
   out.Number(snapshots.size());
   SnapshotState last;
@@ -122,6 +125,8 @@ void WriteSnapshots(const std::vector<ClockSnapshot>& snapshots, Writer& out) {
   }
 }
 
+// Fails with INVALID_ARGUMENT for unknown bits, and for steering that does not fit its fields. As
+// for all lists, the end of the input ends the loop, and the caller checks ok() once.
 absl::Status ReadSnapshots(Reader& in, std::vector<ClockSnapshot>& snapshots) {
   SnapshotState last;
   for (size_t count = in.Count(); count > 0 && in.ok(); --count) {
@@ -176,6 +181,8 @@ void WriteExchanges(const std::vector<ClockExchange>& exchanges, Writer& out) {
   }
 }
 
+// Fails with INVALID_ARGUMENT for a run that is empty or longer than the rest of the list, and for
+// an epoch of more than 32 bits.
 absl::Status ReadExchanges(Reader& in, std::vector<ClockExchange>& exchanges) {
   ExchangeState last;
   size_t left = in.Count();
@@ -199,6 +206,7 @@ absl::Status ReadExchanges(Reader& in, std::vector<ClockExchange>& exchanges) {
   return absl::OkStatus();
 }
 
+// Only the beginning is relative to the entry before.
 void WriteEvents(const std::vector<ClockEvent>& events, Writer& out) {
   out.Number(events.size());
   EventState last;
@@ -221,6 +229,8 @@ void ReadEvents(Reader& in, std::vector<ClockEvent>& events) {
   }
 }
 
+// A reading is written as the distance of its earliest UTC from raw, which changes slowly, and the
+// width of the interval.
 void WriteUtc(const std::vector<UtcReading>& readings, Writer& out) {
   out.Number(readings.size());
   UtcState last;
@@ -263,6 +273,8 @@ absl::Status CheckClockEvidence(const ClockEvidence& evidence) {
     return InvalidArgument("{} entries of clock evidence; the limit is {}", count,
                            limits::kClockBatchEntriesMax);
   }
+  // Raw never runs backwards, so that no host can have measured an interval that ends before it
+  // begins.
   for (const ClockSnapshot& s : evidence.snapshots) {
     if (s.raw_end_ns < s.raw_begin_ns) return InvalidArgument("a snapshot ends before it begins");
   }

@@ -15,6 +15,7 @@ namespace {
 // Columns are compact already; level 1 still halves them (docs/developer/benchmarks.md).
 constexpr int kLevel = 1;
 
+// Frees either kind of context.
 struct FreeContext {
   void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
   void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
@@ -36,6 +37,7 @@ std::string CompressColumns(std::string_view columns) {
   return buffer.substr(0, size);
 }
 
+// Every check of the frame comes before the decompression, whose output is then known in size.
 absl::Status UncompressColumns(std::string_view compressed, uint32_t columns_bytes,
                                std::string& out) {
   out.clear();

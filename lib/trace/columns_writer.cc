@@ -1,4 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// Writing takes three steps. The events are sorted by timestamp as a list of positions, and the
+// rows stay in place. Each standard field is gathered in that order and encoded. Attribute values
+// are grouped by shape first, as each key of a shape has a column of its own.
+//
+// Every column is encoded into a buffer that is as large as the column can get, so that the loops
+// over values need no checks, and is then appended with its length. All loops are linear in the
+// number of values, except for the fallback of TimestampOrder. event_chunk_test.cc reads the
+// columns back with DecodedChunk.
 #include "lib/trace/columns_writer.h"
 
 #include <algorithm>
@@ -171,6 +179,7 @@ void ColumnsWriter::PutStrings(const StringTable& strings) {
   out_.append(strings.bytes());
 }
 
+// A shape's event type and names of keys are numbers of strings, which PutStrings has written.
 void ColumnsWriter::PutShapes(const ChunkRows& rows) {
   assert(rows.shapes.size() <= limits::kChunkShapesMax);
   // Upper bounds: two varints of five bytes and three bytes for a shape; one varint and a byte for
@@ -191,6 +200,8 @@ void ColumnsWriter::PutShapes(const ChunkRows& rows) {
   PutColumn(at);
 }
 
+// Also sets shape_of_, which the fields and attributes are written by. Two bytes are the machine's
+// own representation: little endian (lib/trace/varint.h asserts it).
 void ColumnsWriter::PutShapeOf(const ChunkRows& rows) {
   shape_of_.resize(rows.count);
   Gather(order_, rows.shape_of, std::span(shape_of_));
@@ -205,6 +216,8 @@ void ColumnsWriter::PutShapeOf(const ChunkRows& rows) {
   PutColumn(at);
 }
 
+// The column has an entry for each event whose shape has the field, and no bytes if no event has
+// it.
 void ColumnsWriter::PutField(const ChunkRows& rows, size_t column) {
   assert(column < chunk_format::kFieldColumns.size() && shape_of_.size() == rows.count);
   const Field field = chunk_format::kFieldColumns[column];
@@ -245,6 +258,9 @@ void ColumnsWriter::GroupByShape(const ChunkRows& rows) {
   assert(shape_ends_.back() == rows.count);
 }
 
+// Booleans become bits, doubles their eight bytes, and all other values integers; a text is the
+// number of its string. `values_at` has the first value of each event, and `key` is the distance of
+// the attribute's value from it.
 void ColumnsWriter::PutAttribute(ValueType type, std::span<const uint32_t> values_at, uint32_t key,
                                  const std::vector<uint64_t>& values) {
   const size_t count = values_at.size();

@@ -82,10 +82,12 @@ class ColumnsWriter {
   EncodedColumns Write(const StringTable& strings, const ChunkRows& rows);
 
  private:
+  // Appends a number that is not in a column.
   void PutVarint(uint64_t value);
   // Appends the bytes of bytes_ up to `end`, preceded by their length.
   void PutColumn(const uint8_t* end);
   void PutIntegers(std::span<const uint64_t> values, IntegerEncoding encoding);
+  // Append the parts of the format in its order. They use order_, and from PutField on shape_of_.
   void PutStrings(const StringTable& strings);
   void PutShapes(const ChunkRows& rows);
   void PutShapeOf(const ChunkRows& rows);

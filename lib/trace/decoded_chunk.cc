@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Decoding checks everything while it reads, so that no reader has to: counts against the limits
+// before memory is allocated for them, lengths against the bytes that are left, indexes against the
+// size of their table. The steps follow the layout of docs/formats/chunk.md from front to back.
+// chunk_decode_fuzzer.cc passes arbitrary bytes through it.
 #include "lib/trace/decoded_chunk.h"
 
 #include <algorithm>
@@ -21,9 +25,11 @@ namespace {
 using chunk_format::IsText;
 using chunk_format::kFieldColumns;
 
+// For messages, in the order of kFieldColumns.
 constexpr std::array<std::string_view, kFieldColumns.size()> kFieldNames = {
     "id", "nc_local_id", "tracking_id", "thread_id", "nrta_seq_id", "worker_gid"};
 
+// Returns the bytes in the type that readers of varints take.
 const uint8_t* Begin(std::string_view bytes) {
   return reinterpret_cast<const uint8_t*>(bytes.data());
 }
@@ -37,6 +43,8 @@ void AtLeast(std::vector<T>& vector, size_t size) {
 
 }  // namespace
 
+// Vectors may be longer than their contents, see AtLeast: `count`, `string_count` and `shape_count`
+// are the numbers of valid entries.
 struct DecodedChunk::Impl {
   size_t count = 0;
   size_t string_count = 0;
@@ -70,6 +78,7 @@ struct DecodedChunk::Impl {
   ColumnError ReadAttribute(std::string_view bytes, ValueType type, std::span<uint64_t> out);
 };
 
+// Take the next number or column off `rest`. They return false if it is incomplete.
 bool DecodedChunk::Impl::TakeVarint(uint64_t& value) {
   const uint8_t* const after = ReadVarint(Begin(rest), Begin(rest) + rest.size(), value);
   if (after == nullptr) return false;
@@ -86,6 +95,8 @@ bool DecodedChunk::Impl::TakeColumn(std::string_view& column) {
   return true;
 }
 
+// Each of the following steps fails with INVALID_ARGUMENT for anything that the format does not
+// allow, and leaves the object to be cleared by the caller.
 absl::Status DecodedChunk::Impl::ReadCounts() {
   assert(!rest.empty());
   const auto version = static_cast<uint8_t>(rest.front());
@@ -256,6 +267,7 @@ absl::Status DecodedChunk::Impl::ReadField(size_t column) {
   return absl::OkStatus();
 }
 
+// Decodes one attribute column of any type but kNull.
 ColumnError DecodedChunk::Impl::ReadAttribute(std::string_view bytes, ValueType type,
                                               std::span<uint64_t> out) {
   if (type == ValueType::kBool) {
@@ -280,6 +292,7 @@ ColumnError DecodedChunk::Impl::ReadAttribute(std::string_view bytes, ValueType 
                                                                   : ColumnError::kIndex;
 }
 
+// With kSkip no column is decoded, and column() returns an empty span for all of them.
 absl::Status DecodedChunk::Impl::ReadAttributes(Attributes attributes) {
   const bool decode = attributes == Attributes::kDecode;
   if (decode) {
@@ -386,6 +399,7 @@ std::span<const int64_t> DecodedChunk::worker_gid() const {
   return {reinterpret_cast<const int64_t*>(impl_->fields[5].data()), impl_->count};
 }
 
+// A null pointer marks a column that was skipped; a null key has a column of zeros.
 std::span<const uint64_t> DecodedChunk::column(uint32_t shape, uint32_t key) const {
   assert(shape < impl_->shape_count && key < impl_->shapes[shape].keys.size());
   const uint64_t* const column = impl_->key_columns[impl_->first_key[shape] + key];

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits of what is read back of a delivery.
 #pragma once
 
 #include <cstddef>

@@ -7,10 +7,12 @@
 namespace neurontrace {
 namespace {
 
+// The end of every device profile's name, and a beginning that DeviceProfile::name omits.
 constexpr std::string_view kEnding = ".ntff";
 constexpr std::string_view kPrefix = "profile_";
 
-// Parses the number that ends `text` after `mark`, and removes both from `text`.
+// Parses the number that ends `text` after `mark`, and removes both from `text`. Returns false,
+// with `text` unchanged, if the mark is missing or anything but a number follows it.
 template <typename Number>
 bool TakeLast(std::string_view mark, std::string_view& text, Number& number) {
   const size_t at = text.rfind(mark);

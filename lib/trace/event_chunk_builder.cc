@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// Append keeps an upper bound of the columns' size (Impl::bytes_max), to which each event, shape,
+// key, value and string adds the most that it can take when it is encoded. An event that would
+// exceed the limit is refused while it still can be, and Finish cannot fail. The bound is several
+// times the usual size, so approximate_bytes, which decides when a chunk is closed, is a separate
+// estimate.
 #include "lib/trace/event_chunk_builder.h"
 
 #include <algorithm>
@@ -23,6 +28,7 @@ using chunk_format::IsText;
 using chunk_format::kBuilderBytesMax;
 using chunk_format::kBuilderItemBytesMax;
 
+// Events that the first allocation of a builder has room for; it doubles from there.
 constexpr size_t kEventsInitial = 256;
 constexpr uint32_t kFieldsAll = (1u << kFieldCount) - 1;
 
@@ -36,6 +42,7 @@ constexpr size_t kKeyBytes = 16;
 constexpr size_t kValueBytes = 10;
 constexpr size_t kStringLengthBytes = 3;
 
+// Fails with INVALID_ARGUMENT, naming the event type, for a shape that no chunk may contain.
 absl::Status CheckShape(const Shape& shape) {
   if (shape.keys.size() > limits::kAttributesPerEventMax) {
     return InvalidArgument("event \"{:.64}\": {} attributes are over the limit of {}",
@@ -83,6 +90,7 @@ struct EventChunkBuilder::Impl {
   size_t text_bytes = 0;           // of all events, also
   uint32_t capacity = 0;           // events that the vectors of `rows` have room for
 
+  // Empties the builder for the next chunk. `capacity` and most memory stay.
   void Reset() {
     strings.Clear();
     rows.Clear();
@@ -145,6 +153,7 @@ uint64_t EventChunkBuilder::Impl::HashCandidate(const Shape& shape) const {
   return hash;
 }
 
+// Returns the shape that equals `shape`, whose names are in `candidate`, or kNoShape.
 EventChunkBuilder::ShapeId EventChunkBuilder::Impl::FindShape(const Shape& shape,
                                                               uint64_t hash) const {
   const auto found = shape_by_hash.find(hash);
@@ -169,6 +178,8 @@ EventChunkBuilder::ShapeId EventChunkBuilder::Impl::FindShape(const Shape& shape
   return kNoShape;
 }
 
+// Adds a shape that FindShape has not found. The caller has checked the limits and reserved the
+// bytes.
 EventChunkBuilder::ShapeId EventChunkBuilder::Impl::AddShape(const Shape& shape, uint64_t hash) {
   const auto id = static_cast<ShapeId>(rows.shapes.size());
   assert(id < limits::kChunkShapesMax && candidate.size() == 1 + shape.keys.size());
@@ -196,6 +207,7 @@ EventChunkBuilder::ShapeId EventChunkBuilder::Impl::AddShape(const Shape& shape,
   return id;
 }
 
+// Makes room for more events. Requires less than limits::kChunkEventsMax of them.
 void EventChunkBuilder::Impl::Grow() {
   capacity =
       std::min<uint32_t>(std::max<uint32_t>(kEventsInitial, capacity * 2), limits::kChunkEventsMax);
@@ -203,7 +215,7 @@ void EventChunkBuilder::Impl::Grow() {
   assert(rows.count < capacity);
 }
 
-// Appends the values of a shape that has text or doubles. False when the chunk cannot take them.
+// Appends the values of a shape that has text or doubles. Returns false if the chunk has no room.
 bool EventChunkBuilder::Impl::AppendTexts(const ChunkShape& shape,
                                           std::span<const AttributeValue> values) {
   assert(values.size() == shape.key_count);
@@ -274,6 +286,7 @@ absl::Status EventChunkBuilder::Append(ShapeId shape, const EventFields& fields,
       impl.text_bytes + text_bytes > limits::kChunkTextBytesMax || !impl.Reserve(bytes)) {
     return ResourceExhausted("chunk: full with {} events", rows.count);
   }
+  // From here on only the texts can still be refused.
   const size_t values_before = rows.values.size();
   if (at.plain) {
     for (const AttributeValue& value : values) rows.values.push_back(value.bits);

@@ -57,6 +57,7 @@ class EventChunkBuilder {
   absl::Status Append(ShapeId shape, const EventFields& fields,
                       std::span<const AttributeValue> values);
 
+  // Returns the number of events since the last Finish.
   uint32_t event_count() const;
   // Returns roughly the size of what Finish would return, before compression. Decides when a chunk
   // is closed.

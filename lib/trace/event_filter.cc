@@ -14,6 +14,7 @@
 namespace neurontrace {
 namespace {
 
+// Items of one filter; each event type is compared with all of them.
 constexpr size_t kItemsMax = 1'024;
 constexpr std::string_view kHardware = "hardware";
 constexpr std::string_view kSoftware = "software";
@@ -27,6 +28,7 @@ constexpr std::array<std::string_view, 8> kHardwareTypes = {
     "nc_exec_running",  "cc_running",           "cc_exec_barrier", "numerical_err",
     "nrt_model_switch", "timestamp_sync_point", "hw_notify",       "nc_model_switch"};
 
+// Another name of an event type.
 struct Alias {
   std::string_view name;
   std::string_view real;
@@ -41,6 +43,7 @@ constexpr std::array<Alias, 8> kAliases = {{{"device_exec", "nc_exec_running"},
                                             {"dlr_infer", "kmgr_exec_core"},
                                             {"kbl_infer_exec_wait", "kbl_exec_wait"}}};
 
+// Returns the name that the runtime emits for a name of any release.
 std::string_view RealName(std::string_view name) {
   for (const Alias& alias : kAliases) {
     if (alias.name == name) return alias.real;
@@ -60,6 +63,7 @@ bool Matches(std::string_view item, std::string_view event_type) {
   return real.starts_with(item) || event_type.starts_with(item);
 }
 
+// Fails with INVALID_ARGUMENT, quoting `item`, if its name (without the ^) cannot be one.
 absl::Status CheckName(std::string_view item, std::string_view name) {
   if (name.empty()) return InvalidArgument("event type filter '{}': a name is missing", item);
   if (name.size() > limits::kIdentityStringBytesMax) {
@@ -80,10 +84,12 @@ absl::Status CheckName(std::string_view item, std::string_view name) {
   return absl::OkStatus();
 }
 
+// One item of a filter after parsing. `name` is the real one of an alias, and may end in *.
 struct Item {
   bool exclude = false;
   std::string_view name;
 };
+// Parses one item; the result refers to `text`. Fails as CheckName does.
 absl::StatusOr<Item> ReadItem(std::string_view text) {
   const bool exclude = text.starts_with('^');
   const Item item{exclude, text.substr(exclude ? 1 : 0)};
@@ -112,6 +118,7 @@ size_t EditDistance(std::string_view wanted, std::string_view name) {
   return any_end ? *std::min_element(row.begin(), row_end) : row[name.size()];
 }
 
+// Returns the known type, or the group, with the least edit distance. Of equal ones the first wins.
 std::string_view Nearest(std::string_view wanted, std::span<const std::string> known) {
   std::optional<size_t> least;
   std::string_view nearest;
@@ -183,6 +190,7 @@ absl::StatusOr<std::vector<uint32_t>> ParseCoreList(std::string_view text) {
     return InvalidArgument("core list '{}': '{}' is not a core from 0 to {} or a range like 0-3",
                            text, item, limits::kCoresPerWorkerMax - 1);
   };
+  // Each round takes one item. A comma at the end leaves an empty item, which is refused.
   std::vector<uint32_t> cores;
   for (size_t from = 0; from <= text.size();) {
     const size_t comma = std::min(text.find(',', from), text.size());

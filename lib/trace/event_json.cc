@@ -20,6 +20,8 @@ void AppendNumber(Number value, std::string& out) {
   out.append(buffer, result.ptr);
 }
 
+// Returns the text of a phase in the runtime's JSON, or of one that only framework traces have.
+// Empty for kOther, whose text is an attribute.
 std::string_view PhaseName(Phase phase) {
   switch (phase) {
     case Phase::kStart:
@@ -67,6 +69,7 @@ class ObjectWriter {
   bool first_ = true;
 };
 
+// Appends a standard field, if the shape has it, in quotes if it came as a JSON string.
 template <typename Number>
 void AppendField(const Shape& shape, Field field, std::string_view name, Number value,
                  ObjectWriter& object, std::string& out) {
@@ -101,6 +104,7 @@ struct WrittenEvent {
   bool (*is_json)(std::string_view);
 };
 
+// Appends the attributes of one scope, in the order of arrival.
 void AppendKeys(const WrittenEvent& from, KeyScope scope, ObjectWriter& object, std::string& out) {
   const Shape& shape = from.shape;
   for (uint32_t k = 0; k < shape.keys.size(); ++k) {

@@ -13,6 +13,7 @@ namespace {
 
 using enum ExportOption;
 
+// Returns the set of options as bits.
 template <typename... Options>
 constexpr unsigned Bits(Options... options) {
   return (0u | ... | (1u << static_cast<unsigned>(options)));
@@ -60,6 +61,7 @@ absl::Status ExportTraits::Check(ExportOption option) const {
     return InvalidArgument("{} {}: {}; {} can", name(), what, instead,
                            NamesOfThoseThatTake(option));
   };
+  // Each refusal ends with what to do instead, and the formats that accept the option.
   switch (option) {
     case kGzip: {
       const std::string why =

@@ -14,9 +14,12 @@ enum class ExportOption {
   kPackets,        // compressed within the file
   kMaxSize,        // split at a size
   kSplitByWorker,  // into ranges of workers
+  // Choose the facts by which rows are grouped, on the first and on the second level.
   kPrimaryGroup,
   kSecondaryGroup,
+  // Omits arrows between events.
   kNoFlows,
+  // Adds raw stamps and error bounds to events.
   kClockArguments,
 };
 inline constexpr int kExportOptions = 8;

@@ -6,6 +6,7 @@ namespace neurontrace {
 bool IsFrameworkMappingName(std::string_view path) {
   constexpr std::string_view kBegin = "framework_mapping_";
   constexpr std::string_view kEnd = ".json";
+  // Checked from both ends towards the middle, where only digits and underscores may remain.
   std::string_view name = path.substr(path.rfind('/') + 1);
   if (name.ends_with(".gz")) name.remove_suffix(3);
   if (!name.starts_with(kBegin) || !name.ends_with(kEnd)) return false;

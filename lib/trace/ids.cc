@@ -12,6 +12,7 @@ namespace {
 // Crockford's base 32: without I, L, O and U, which people misread.
 constexpr char kAlphabet[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
+// Returns the value of a digit, in either case, or -1.
 int DigitOf(char c) {
   if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
   const char* at = c == '\0' ? nullptr : std::strchr(kAlphabet, c);
@@ -57,6 +58,7 @@ absl::StatusOr<CaptureId> CaptureId::FromBytes(std::string_view bytes) {
   return id;
 }
 
+// The first six bytes are the time in milliseconds, see Make.
 uint64_t CaptureId::CreatedRealtimeNs() const {
   uint64_t ms = 0;
   for (int i = 0; i < 6; ++i) ms = ms << 8 | bytes_[i];

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The encodings are those of docs/formats/chunk.md. The caller names the one that suits the column.
+// The writer replaces it only if all values are equal, or if a dictionary would not pay off.
 #include "lib/trace/integer_column.h"
 
 #include <algorithm>
@@ -10,6 +12,8 @@
 namespace neurontrace {
 namespace {
 
+// Write the values without the byte that names the encoding, and return the end of what they wrote.
+// Differences are modulo 2^64, so that values may be in any order.
 uint8_t* WriteDeltas(std::span<const uint64_t> values, uint8_t* out) {
   uint64_t previous = 0;
   for (const uint64_t value : values) {
@@ -31,7 +35,8 @@ uint8_t* WriteDeltasOfDeltas(std::span<const uint64_t> values, uint8_t* out) {
   return out;
 }
 
-// Returns nullptr if there are too many distinct values; `out` then contains garbage.
+// Returns nullptr if there are too many distinct values; `out` then contains garbage. Otherwise
+// returns the end of the column.
 uint8_t* WriteDictionary(std::span<const uint64_t> values, uint8_t* out) {
   // Few enough that a linear search from the last hit is faster than a hash table, and that the
   // dictionary pays off: an index takes one byte, a dictionary entry up to ten.
@@ -66,6 +71,8 @@ ColumnError FinishedAt(const uint8_t* at, const uint8_t* end) {
   return at == end ? ColumnError::kNone : ColumnError::kTrailing;
 }
 
+// Read as many values as `out` has room for. Return the position after them, or nullptr as
+// ReadVarint does.
 const uint8_t* ReadDeltas(const uint8_t* in, const uint8_t* end, std::span<uint64_t> out) {
   uint64_t value = 0;
   uint64_t* to = out.data();
@@ -86,6 +93,8 @@ const uint8_t* ReadDeltasOfDeltas(const uint8_t* in, const uint8_t* end, std::sp
   });
 }
 
+// Reads the dictionary and one index for each value. Like DecodeIntegers it accepts nothing behind
+// them.
 ColumnError ReadDictionary(const uint8_t* in, const uint8_t* end, std::span<uint64_t> out) {
   uint64_t distinct = 0;
   in = ReadVarint(in, end, distinct);

@@ -5,6 +5,7 @@
 
 namespace neurontrace {
 
+// The detail is dropped too: it is about one occurrence.
 Loss WithoutTimes(const Loss& loss) {
   return {.place = loss.place,
           .reason = loss.reason,
@@ -32,6 +33,8 @@ void AddLoss(const Loss& loss, std::vector<Loss>& sums) {
   if (!loss.detail.empty()) same->detail = loss.detail;
 }
 
+// Values of a later version are kept as they came: such a place is shown as unspecified, such a
+// reason as unknown.
 std::string_view ToString(LossPlace place) {
   switch (place) {
     case LossPlace::kUnspecified:

@@ -12,24 +12,40 @@ namespace neurontrace {
 // enums are on the wire and equal those of neurontrace.v1: never change one.
 enum class LossPlace : uint8_t {
   kUnspecified = 0,
+  // A core's ring overwrote them before the tap fetched them, which leaves holes in nc_local_id.
   kRuntimeRing = 1,
+  // The buffer that tap and agent share had no room for them, or they were unreadable there.
   kTapBuffer = 2,
+  // The agent could not decode them, or they exceeded a limit.
   kDecode = 3,
+  // The agent had no room for them in memory.
   kAgentQueue = 4,
+  // The agent's spool overwrote or damaged their chunks.
   kSpool = 5,
+  // The aggregator refused their chunks.
   kWireRefusal = 6,
+  // The aggregator's store has damaged or lost their chunks.
   kStore = 7,
+  // The aggregator deleted their chunks on purpose.
   kRetention = 8,
 };
 // Why they were lost there.
 enum class LossReason : uint8_t {
+  // The place cannot say.
   kUnknown = 0,
+  // The oldest made room for the newest.
   kOverwritten = 1,
+  // The newest was refused.
   kFull = 2,
+  // Bytes that could not be understood.
   kMalformed = 3,
+  // Beyond a limit of lib/trace/limits.h.
   kLimit = 4,
+  // The receiver will never accept it.
   kRefused = 5,
+  // Deleted by a retention rule.
   kExpired = 6,
+  // An event of a trace file without a usable time.
   kNoTime = 7,
 };
 inline constexpr LossReason kLossReasonMax = LossReason::kNoTime;

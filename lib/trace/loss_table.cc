@@ -22,6 +22,8 @@ void LossTable::Add(const LossTable& other) {
                                                 uint64_t events) { Add(place, reason, events); });
 }
 
+// Expired events were deleted on purpose and are not counted. A sum that has not grown adds
+// nothing.
 void LossTable::AddGrowth(const std::vector<Loss>& before, const std::vector<Loss>& after) {
   for (const Loss& now : after) {
     if (IsExpiry(now)) continue;

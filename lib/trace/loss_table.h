@@ -45,6 +45,7 @@ class LossTable {
   // events.
   void AddGrowth(const std::vector<Loss>& before, const std::vector<Loss>& after);
 
+  // Returns the number of a place and reason of this version. Requires such values.
   uint64_t events(LossPlace place, LossReason reason) const;
 
   // Calls `visit(place, reason, events)` for each usual loss up to place `last`, including zeros,
@@ -65,6 +66,7 @@ class LossTable {
  private:
   static constexpr size_t kPlaces = static_cast<size_t>(LossPlace::kRetention) + 1;
   static constexpr size_t kReasons = static_cast<size_t>(kLossReasonMax) + 1;
+  // Returns whether the pair is one of kUsualLosses.
   static bool IsUsual(LossPlace place, LossReason reason);
 
   std::array<std::array<uint64_t, kReasons>, kPlaces> events_ = {};

@@ -28,6 +28,7 @@ struct RankFacts {
   std::optional<uint32_t> user;     // by the kernel
   std::string container_id;         // by the kernel; empty: none, or not known
   std::string job;                  // empty where nothing names one
+  // The variables of its environment that tap/worker_facts.cc lists.
   std::map<std::string, std::string, std::less<>> environment;
   std::map<uint32_t, CommunicatorFact> communicators;  // by nc_idx
   std::map<uint32_t, int64_t> event_gids;              // worker_gid >= 0 of events, by nc_idx

@@ -12,6 +12,7 @@
 namespace neurontrace {
 namespace {
 
+// Names are in JSON and in labels of metrics, so they never change. The texts follow a count.
 constexpr RemarkKindRow kRemarkKinds[] = {
     {RemarkKind::kDamagedElement, "damaged_element", "damaged place", "damaged places", true},
     {RemarkKind::kNoTime, "no_time", "event has no usable time", "events have no usable time",

@@ -7,8 +7,8 @@
 #include "lib/trace/capture_spec.h"
 #include "lib/trace/worker_info.h"
 
-// States as text for people, the same in every table and message. "not known" is for values of a
-// later version.
+// The functions return the text of a state for people, the same in every table and message. A value
+// of a later version is "not known"; an unknown mode of a capture is shown as "stream".
 namespace neurontrace {
 
 constexpr std::string_view WordsOf(WorkerState state) {

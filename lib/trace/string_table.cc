@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// An open-addressing hash table of 32-bit hashes and numbers over one buffer of bytes. A look-up
+// compares hashes first and touches a text only where they are equal.
 #include "lib/trace/string_table.h"
 
 #include <algorithm>
@@ -32,6 +34,7 @@ StringTable::StringTable() : ends_(1, 0), slots_(kSlotsInitial) {}
 uint32_t StringTable::Intern(std::string_view text, size_t room) {
   const uint32_t hash = Hash(text);
   assert(std::has_single_bit(slots_.size()) && size_t{size()} * 2 <= slots_.size());
+  // Linear probing until the text or a free slot is found.
   size_t at = hash & (slots_.size() - 1);
   for (; slots_[at].number != 0; at = (at + 1) & (slots_.size() - 1)) {
     if (slots_[at].hash != hash) continue;
@@ -49,6 +52,7 @@ uint32_t StringTable::Intern(std::string_view text, size_t room) {
   return index;
 }
 
+// Doubles the slots. Numbers of strings stay the same.
 void StringTable::Grow() {
   assert(!slots_.empty());
   std::vector<Slot> old(slots_.size() * 2);

@@ -26,6 +26,8 @@ struct TriggerRule {
   std::string job;          // only workers of this job; empty: any
   double times_median = 0;  // kSlowExecution
   uint64_t silent_ns = 0;   // kSilentCore
+  // How often it may fire: the time after it fired in which it does not, and the captures in one
+  // hour.
   uint64_t cool_down_ns = 0;
   uint32_t per_hour_max = 0;
   uint64_t last_ns = 0;      // how far back it records if a flight recorder runs …

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Variable-length integers of chunk columns: base 128, least significant group first, the high bit
-// of a byte says that another follows; at most ten bytes. Any thread may call.
+// Variable-length integers of chunk columns, as in Protocol Buffers: base 128, least significant
+// group first. The high bit of a byte is set if another byte follows. An integer has at most ten
+// bytes. The functions may be called from any thread.
 #pragma once
 
 #include <bit>

@@ -18,12 +18,16 @@ namespace neurontrace {
 // one.
 enum class WorkerState : uint8_t {
   kUnspecified = 0,
+  // No nrt_init has been seen.
   kNotInitialised = 1,
   kIdle = 2,
   kStreaming = 3,
   kBusyOtherProfiler = 4,
+  // The runtime lacks nrt_sys_trace_fetch_events.
   kRuntimeTooOld = 5,
+  // After nrt_close, or the process has ended.
   kClosed = 6,
+  // The runtime refused; `detail` explains it.
   kFailed = 7,
   kNoTap = 8,  // it uses the runtime, and has no tap loaded
 };
@@ -32,10 +36,15 @@ enum class CaptureWorkerState : uint8_t {
   kUnspecified = 0,
   kStarting = 1,
   kRecording = 2,
+  // The last events are being sent and stored.
   kStopping = 3,
+  // Everything that was read is stored.
   kComplete = 4,
+  // It could not take part: see CaptureObstacle.
   kRefused = 5,
+  // It ended while it recorded, or one of its streams was given up. What was drained is stored.
   kLost = 6,
+  // It can begin when it is told to.
   kArmed = 7,
   kSuspended = 8,  // a standing capture, while another capture records the worker
 };
@@ -68,9 +77,11 @@ struct WorkerInfo {
   WorkerState state = WorkerState::kUnspecified;
   std::string detail;
   std::string command;
+  // The key of its job; empty: unknown.
   std::string job;
   std::vector<CoreInfo> cores;
   std::string runtime_version;
+  // Whether the pid is the tap's own claim, because the kernel could not provide it.
   bool pid_claimed = false;
   std::vector<std::string> warnings;
   std::vector<std::string> event_types;  // types that its runtime knows; empty: unknown
@@ -87,10 +98,13 @@ struct CaptureWorkerStatus {
   WorkerIdentity worker;
   CaptureWorkerState state = CaptureWorkerState::kUnspecified;
   std::string detail;
+  // Events decoded from its sources so far; those of them that the aggregator has acknowledged; and
+  // all counted losses.
   uint64_t events_read = 0;
   uint64_t events_stored = 0;
   uint64_t events_lost = 0;
   bool events_lost_unknown = false;  // in addition, an unknown number of events was lost
+  // Whether this is about the framework files of an instance rather than a process with a tap.
   bool framework = false;
   uint32_t streams = 0;
   // Set by the aggregator: the state of the worker when it last did not record.

@@ -45,6 +45,7 @@ class TokenFromFile final : public grpc::MetadataCredentialsPlugin {
   const std::string path_;
 };
 
+// Returns a provider that reads the files of TLS, and again when they change.
 std::shared_ptr<grpc::experimental::FileWatcherCertificateProvider> WatchFiles(
     const ChannelSecurity& security) {
   return std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
@@ -110,6 +111,7 @@ void AddSecurityOptions(CLI::App& app, ChannelSecurity& security, ChannelSide si
       ->envname("NEURONTRACE_INSECURE");
 }
 
+// Options come before files: a contradiction is reported even if no file exists.
 absl::Status CheckSecurity(const ChannelSecurity& security, const std::string& address,
                            ChannelSide side) {
   RETURN_IF_ERROR(CheckOptions(security, address, side));
@@ -125,6 +127,7 @@ absl::Status CheckSecurity(const ChannelSecurity& security, const std::string& a
   return FailedPrecondition("--token-file: {}", std::string(token.message()));
 }
 
+// A file that cannot be examined is skipped, as CheckSecurity reports it.
 std::vector<std::string> DescribeOpenSecrets(const ChannelSecurity& security) {
   std::vector<std::string> sentences;
   for (const auto& [path, what] :
@@ -140,6 +143,7 @@ std::vector<std::string> DescribeOpenSecrets(const ChannelSecurity& security) {
   return sentences;
 }
 
+// A client without a certificate of its own authenticates by its token, or not at all.
 std::shared_ptr<grpc::ChannelCredentials> MakeClientCredentials(const ChannelSecurity& security) {
   if (!security.has_tls()) return grpc::InsecureChannelCredentials();
   grpc::experimental::TlsChannelCredentialsOptions options;

@@ -16,8 +16,6 @@ namespace CLI {
 class App;
 }
 
-// Who may read a connection, and what its two ends show each other: TLS with certificates of both
-// sides, or plain text, which is for one machine. docs/operator/security.md has the whole picture.
 namespace neurontrace {
 
 // How a connection is protected, and how its two ends authenticate each other: TLS with

@@ -60,6 +60,7 @@ absl::StatusOr<ChunkHeader> ParseEnvelopeHeader(const v1::ChunkEnvelope& envelop
   return ParseChunkHeader(envelope.header());
 }
 
+// The checks go from cheap to expensive: sizes, checksum, header, then the columns.
 absl::StatusOr<ChunkHeader> ChunkValidator::Validate(const v1::ChunkEnvelope& envelope) {
   // Decoding no bytes empties the chunk, whose views would otherwise point into columns of the call
   // before.
@@ -74,6 +75,7 @@ absl::StatusOr<ChunkHeader> ChunkValidator::Validate(const v1::ChunkEnvelope& en
   return header;
 }
 
+// Fails with INVALID_ARGUMENT if the columns cannot be decoded or contradict the header.
 absl::Status ChunkValidator::ValidateColumns(const ChunkHeader& header,
                                              const std::string& columns) {
   if (header.event_count == 0) {

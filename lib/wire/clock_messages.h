@@ -8,8 +8,8 @@
 #include "absl/status/statusor.h"
 #include "neurontrace/v1/clock_gateway.pb.h"
 
-// Between the messages of the ClockGateway and values. FromProto is where what a peer sent is
-// checked: INVALID_ARGUMENT names the field. Pure functions, any thread.
+// Converts between the messages of the ClockGateway and values. FromProto checks what a peer sent
+// and fails with INVALID_ARGUMENT, naming the field. Pure functions, any thread.
 namespace neurontrace {
 
 // The host and boot whose clocks a call is about.
@@ -25,10 +25,12 @@ absl::StatusOr<ClockIdentity> FromProto(const v1::ClockHello& message);
 
 // A batch as it was received; its observations have been decoded once to check them.
 struct ReceivedClockBatch {
+  // The agent's number of the batch, from 1.
   uint64_t number = 0;
   uint64_t age_ns = 0;
   std::string observations;
 };
+// Fails also if the number is 0, or the observations cannot be decoded.
 absl::StatusOr<ReceivedClockBatch> FromProto(const v1::ClockEvidenceBatch& message);
 
 // The parameters of probes over UDP, without the address, which is the gateway's own.
@@ -38,6 +40,7 @@ struct ProbeGrant {
   std::array<uint8_t, 32> key{};
 };
 void ToProto(const ProbeGrant& value, v1::ProbeAccess* message);
+// Fails also if the key has another length, or the port is beyond 65535.
 absl::StatusOr<ProbeGrant> FromProto(const v1::ProbeAccess& message);
 
 }  // namespace neurontrace

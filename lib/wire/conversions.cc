@@ -16,15 +16,16 @@
 #include "lib/trace/limits.h"
 #include "lib/wire/field_checks.h"
 
-// What ToProto makes passes FromProto: text that came from outside (command lines, file names, what
-// a runtime said) is repaired, since a message with a string that is not UTF-8 is refused as a
-// whole, and what is over a limit is cut to it.
+// Text that came from outside (command lines, file names, what a runtime reported) is repaired
+// before it is sent, since a message with a string that is not UTF-8 is refused as a whole. Enums
+// have equal values on both sides and are cast; FromProto checks their range first.
 namespace neurontrace {
 namespace {
 
 template <typename Message>
 using Repeated = google::protobuf::RepeatedPtrField<Message>;
 
+// Texts as they are sent: names that peers compare, and explanations for people.
 std::string Identity(std::string_view text) {
   return CleanText(text, limits::kIdentityStringBytesMax);
 }
@@ -35,6 +36,7 @@ std::span<const Value> AtMost(const std::vector<Value>& values, size_t most) {
   return std::span(values).first(std::min(values.size(), most));
 }
 
+// Evidence is ordered best first, so that the worst is omitted.
 void AddEvidence(const std::vector<RankEvidence>& evidence, Repeated<v1::RankEvidence>* messages) {
   for (const RankEvidence& one : AtMost(evidence, limits::kRankEvidencePerStreamMax)) {
     ToProto(one, messages->Add());
@@ -58,6 +60,7 @@ void AddLosses(const std::vector<Loss>& losses, Repeated<v1::Loss>* messages) {
   }
 }
 
+// Remarks beyond the limit are omitted: there are fewer kinds than that.
 void AddRemarks(const std::vector<Remark>& remarks, Repeated<v1::Remark>* messages) {
   for (const Remark& remark : AtMost(remarks, limits::kRemarksPerStreamMax)) {
     ToProto(remark, messages->Add());
@@ -89,7 +92,8 @@ void ToProto(const std::vector<KeyValue>& values, Repeated<v1::KeyValue>* messag
   }
 }
 
-// Parts of FromProto(CaptureSpec), split for the length of functions.
+// Parts of FromProto(CaptureSpec), split for the length of functions. They fail with
+// INVALID_ARGUMENT, naming the field.
 absl::Status TakeSelection(const v1::CaptureSpec& message, CaptureSpec& value) {
   RETURN_IF_ERROR(
       CheckCount("spec.job_facts", message.job_facts_size(), limits::kSelectionItemsMax));
@@ -118,6 +122,7 @@ absl::Status TakeSelection(const v1::CaptureSpec& message, CaptureSpec& value) {
   return absl::OkStatus();
 }
 
+// Takes how the capture begins and ends, how much of it is kept and what it may cost.
 absl::Status TakeEnd(const v1::CaptureSpec& message, CaptureSpec& value) {
   RETURN_IF_ERROR(
       CheckEnum("spec.mode", message.mode(), v1::CAPTURE_MODE_STREAM, v1::CAPTURE_MODE_PREVIEW));
@@ -214,6 +219,7 @@ void ToProto(const WorkerInfo& value, v1::WorkerInventory* message) {
   }
 }
 
+// worker_state is written for operators; FromProto does not read it.
 void ToProto(const CaptureWorkerStatus& value, v1::CaptureWorkerStatus* message) {
   message->set_capture_id(std::string(value.capture_id.bytes()));
   ToProto(value.worker, message->mutable_worker());
@@ -277,6 +283,7 @@ void ToProto(const PrecedingGap& value, v1::GoneBefore* message) {
   message->set_reason(static_cast<v1::LossReason>(value.reason));
 }
 
+// The instance is required; a worker may be without a container, and its boot may be unknown.
 absl::StatusOr<WorkerIdentity> FromProto(const v1::WorkerIdentity& message) {
   RETURN_IF_ERROR(CheckIdentityText("worker.instance_id", message.instance_id()));
   RETURN_IF_ERROR(CheckIdentityText("worker.boot_id", message.boot_id()));
@@ -309,6 +316,7 @@ absl::StatusOr<StreamIdentity> FromProto(const v1::StreamIdentity& message) {
   return value;
 }
 
+// Evidence without a known source is refused, as its rank among other evidence would be undefined.
 absl::StatusOr<RankEvidence> FromProto(const v1::RankEvidence& message) {
   RETURN_IF_ERROR(CheckEnum("rank_evidence.source", message.source(), v1::RANK_SOURCE_COMMUNICATOR,
                             v1::RANK_SOURCE_FRAMEWORK_FILE));
@@ -355,6 +363,7 @@ absl::StatusOr<Remark> FromProto(const v1::Remark& message) {
   return value;
 }
 
+// Every list is counted before it is copied, and evidence core by core.
 absl::StatusOr<WorkerInfo> FromProto(const v1::WorkerInventory& message) {
   RETURN_IF_ERROR(CheckEnum("worker.state", message.state(), v1::WORKER_STATE_NOT_INITIALISED,
                             v1::WORKER_STATE_NO_TAP));
@@ -399,6 +408,7 @@ absl::StatusOr<WorkerInfo> FromProto(const v1::WorkerInventory& message) {
   return value;
 }
 
+// The counts are the agent's claims and are not compared with each other.
 absl::StatusOr<CaptureWorkerStatus> FromProto(const v1::CaptureWorkerStatus& message) {
   RETURN_IF_ERROR(CheckEnum("capture_worker.state", message.state(),
                             v1::CAPTURE_WORKER_STATE_STARTING, v1::CAPTURE_WORKER_STATE_SUSPENDED));
@@ -431,6 +441,7 @@ absl::StatusOr<CaptureWorkerStatus> FromProto(const v1::CaptureWorkerStatus& mes
   return value;
 }
 
+// An agent receives cursors from its aggregator and continues its streams by them.
 absl::StatusOr<StreamCursor> FromProto(const v1::StreamCursor& message) {
   RETURN_IF_ERROR(
       CheckCount("cursor.losses_before", message.losses_before_size(), limits::kLossesPerChunkMax));
@@ -446,6 +457,9 @@ absl::StatusOr<StreamCursor> FromProto(const v1::StreamCursor& message) {
   return value;
 }
 
+// The columns are not seen here: ChunkValidator compares them with the accepted header. A chunk
+// that replaces another one has no events of its own, and a canary has no content, as the store
+// keeps only the last one of a stream. Limits are checked before anything is copied.
 absl::StatusOr<ChunkHeader> FromProto(const v1::ChunkHeader& message) {
   RETURN_IF_ERROR(CheckEnum("header.clock_domain", message.clock_domain(),
                             v1::CLOCK_DOMAIN_HOST_REALTIME, v1::CLOCK_DOMAIN_OWN));
@@ -517,6 +531,7 @@ absl::StatusOr<ChunkHeader> FromProto(const v1::ChunkHeader& message) {
   return value;
 }
 
+// Chunks can be lost only after they were made, so earlier places are refused.
 absl::StatusOr<PrecedingGap> FromProto(const v1::GoneBefore& message) {
   RETURN_IF_ERROR(CheckEnum("gone_before.place", message.place(), v1::LOSS_PLACE_AGENT_QUEUE,
                             v1::LOSS_PLACE_RETENTION));
@@ -594,6 +609,8 @@ void ToProto(const CaptureSpec& value, v1::CaptureSpec* message) {
   message->set_cause(Whole(value.cause));
 }
 
+// Names and sizes of lists come first, then each group of fields; the groups are compared with each
+// other last.
 absl::StatusOr<CaptureSpec> FromProto(const v1::CaptureSpec& message) {
   RETURN_IF_ERROR(CheckIdentityText("spec.name", message.name()));
   RETURN_IF_ERROR(CheckIdentityText("spec.job", message.job()));

@@ -16,10 +16,14 @@
 #include "neurontrace/v1/chunk.pb.h"
 #include "neurontrace/v1/vocabulary.pb.h"
 
-// Between messages and the values of trace/. ToProto cannot fail and, for values with known enums,
-// makes what FromProto takes: it repairs text that is not UTF-8 and cuts what is over a limit (a
-// CaptureSpec is not cut). FromProto is where what a peer sent is checked (limits, enums, lengths):
-// INVALID_ARGUMENT names the field. Pure functions, any thread.
+// Converts between messages and the values of lib/trace/. Pure functions, any thread.
+//
+// ToProto cannot fail. If the enums of a value are known, FromProto accepts the result: text that
+// is not UTF-8 is repaired, and lists and texts are cut at their limits. A CaptureSpec is not cut,
+// so that the receiver refuses what is too long.
+//
+// FromProto checks everything that a peer sent (limits, enums, lengths) and fails with
+// INVALID_ARGUMENT, naming the field. Accepted values are safe to store, to log and to compare.
 namespace neurontrace {
 
 // To messages.

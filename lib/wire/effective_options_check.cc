@@ -13,6 +13,8 @@ namespace {
 
 constexpr size_t kShownValueBytesMax = 200;
 
+// Checks all values of one option. Fails with INVALID_ARGUMENT, naming it as the documentation
+// does.
 absl::Status CheckOption(const CLI::Option& option, const std::set<std::string_view>& paths) {
   const std::string name = option.get_single_name();
   // File names on Linux are bytes without an encoding.
@@ -40,6 +42,8 @@ bool IsUtf8Text(std::string_view text) {
   return true;
 }
 
+// The first option with a wrong value is reported, those of the program before those of its
+// commands.
 absl::Status CheckEffectiveOptions(const CLI::App& app, const std::set<std::string_view>& paths) {
   for (const CLI::Option* const option : app.get_options()) {
     RETURN_IF_ERROR(CheckOption(*option, paths));

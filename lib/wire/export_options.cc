@@ -12,6 +12,7 @@
 namespace neurontrace {
 namespace {
 
+// Returns the options that the request sets and that not every format accepts.
 std::vector<ExportOption> OptionsOf(const v1::ExportRequest& request) {
   std::vector<ExportOption> options;
   const auto take = [&options](bool is_asked, ExportOption option) {
@@ -28,6 +29,7 @@ std::vector<ExportOption> OptionsOf(const v1::ExportRequest& request) {
   return options;
 }
 
+// Checks the lengths of all lists before anything else reads them.
 absl::Status CheckCounts(const v1::ExportRequest& request) {
   // A sensible request has no format twice.
   RETURN_IF_ERROR(
@@ -71,6 +73,7 @@ const ExportTraits* TraitsOf(v1::ExportFormat format) {
   }
 }
 
+// One request makes all of its formats, so every option must suit each of them.
 absl::Status CheckExportOptions(const v1::ExportRequest& request) {
   RETURN_IF_ERROR(CheckCounts(request));
   std::vector<v1::ExportFormat> formats = {request.format()};

@@ -32,6 +32,9 @@ Gate& TheGate() {
   return *gate;
 }
 
+// Writes one line of a library's log, or counts it if this second has had its share. The first line
+// of a later second is preceded by the number of lines that were left out. The file is shown
+// without its folders.
 void Pass(const char* who, std::string_view message, std::string_view file, int line) {
   const size_t slash = file.rfind('/');
   Gate& gate = TheGate();
@@ -70,7 +73,8 @@ Ear& TheEar() {
 }
 
 // Parses a line of gRPC's log such as "Handshake failed with fatal error SSL_ERROR_SSL:
-// error:0A000086:SSL routines::certificate…."
+// error:0A000086:SSL routines::certificate…." Passes the rest of the line, the reason, to the
+// listener. Other lines are ignored.
 void HearHandshake(std::string_view message) {
   constexpr std::string_view kFailed = "Handshake failed with fatal error ";
   if (!message.starts_with(kFailed)) return;
@@ -80,6 +84,7 @@ void HearHandshake(std::string_view message) {
   if (ear.listener) ear.listener(message);
 }
 
+// The log functions of gRPC and protobuf. They are called on any thread.
 void PassGrpc(gpr_log_func_args* line) {
   HearHandshake(line->message);
   Pass("gRPC", line->message, line->file, line->line);

@@ -45,6 +45,8 @@ std::string PeerText(const sockaddr_storage& name) {
                  : fmt::format("ipv6:[{}]:{}", AddressText(name), port);
 }
 
+// An address keeps its slot while it is in it. A new one gets a slot with the fewest addresses,
+// after those whose connections have ended are removed.
 size_t PeerSlots::Assign(const std::string& host,
                          const std::function<bool(const std::string& host)>& is_connected) {
   const MutexLock lock(mutex_);
@@ -65,6 +67,7 @@ size_t PeerSlots::Assign(const std::string& host,
   return best;
 }
 
+// Returns "" for a slot that has never been assigned.
 std::string PeerSlots::Describe(size_t slot) const {
   const MutexLock lock(mutex_);
   assert(slot < slots_.size());

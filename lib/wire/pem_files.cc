@@ -65,11 +65,14 @@ absl::StatusOr<std::vector<Certificate>> Certificates(const std::string& path, s
   return certificates;
 }
 
+// Returns the first certificate of a file, which is the program's own; those that follow are its
+// chain.
 absl::StatusOr<Certificate> FirstCertificate(const std::string& path) {
   ASSIGN_OR_RETURN(std::vector<Certificate> certificates, Certificates(path, 1));
   return std::move(certificates.front());
 }
 
+// Returns a time of a certificate for people, in UTC.
 std::string DateOf(const ASN1_TIME* time) {
   std::tm parts = {};
   if (ASN1_TIME_to_tm(time, &parts) != 1) return "an unknown time";
@@ -77,6 +80,7 @@ std::string DateOf(const ASN1_TIME* time) {
                      parts.tm_mday, parts.tm_hour, parts.tm_min);
 }
 
+// Returns the end of a certificate's validity in seconds since 1970.
 absl::StatusOr<int64_t> EndOf(const X509& certificate, const std::string& path) {
   std::tm parts = {};
   if (ASN1_TIME_to_tm(X509_get0_notAfter(&certificate), &parts) != 1) {
@@ -85,6 +89,7 @@ absl::StatusOr<int64_t> EndOf(const X509& certificate, const std::string& path) 
   return timegm(&parts);
 }
 
+// Fails with FAILED_PRECONDITION if the certificate has expired or is not valid yet.
 absl::Status CheckValidNow(const X509& certificate, const std::string& path) {
   const ASN1_TIME* const end = X509_get0_notAfter(&certificate);
   if (X509_cmp_current_time(end) < 0) {
@@ -118,6 +123,7 @@ absl::StatusOr<int64_t> EndOfCertificate(std::string_view pem) {
   return EndOf(*certificate, "a connection");
 }
 
+// An authority that has expired does no harm beside a valid one.
 absl::StatusOr<int64_t> CheckAuthorityFile(const std::string& path) {
   ASSIGN_OR_RETURN(const std::vector<Certificate> certificates, Certificates(path, SIZE_MAX));
   std::optional<int64_t> first_end;
@@ -135,6 +141,7 @@ absl::StatusOr<int64_t> CheckAuthorityFile(const std::string& path) {
   return *first_end;
 }
 
+// Reads the file again only if no authority is valid, which is rare.
 absl::StatusOr<int64_t> AuthorityEnd(const std::string& path) {
   if (const auto end = CheckAuthorityFile(path); end.ok()) return end;
   ASSIGN_OR_RETURN(const std::vector<Certificate> certificates, Certificates(path, SIZE_MAX));
@@ -156,6 +163,7 @@ absl::Status CheckKeyFile(const std::string& key, const std::string& cert) {
                               key);
   }
   ASSIGN_OR_RETURN(const Certificate certificate, FirstCertificate(cert));
+  // OpenSSL compares the public halves of both keys.
   const bool belongs = X509_check_private_key(certificate.get(), parsed.get()) == 1;
   ERR_clear_error();
   if (belongs) return absl::OkStatus();

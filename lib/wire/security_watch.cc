@@ -9,10 +9,12 @@ namespace {
 // A certificate expires without a change of its file.
 constexpr uint64_t kLookAnywayNs = 60'000'000'000;
 
+// Returns the end, or nothing if the file could not be read.
 std::optional<int64_t> Known(const absl::StatusOr<int64_t>& end) {
   return end.ok() ? std::optional(*end) : std::nullopt;
 }
 
+// Returns the versions of the files that the security has, always in the same order.
 std::vector<FileVersion> MarksOf(const ChannelSecurity& security) {
   std::vector<FileVersion> marks;
   for (const std::string* path : {&security.ca, &security.cert, &security.key}) {
@@ -31,6 +33,7 @@ SecurityEnds EndsOf(const ChannelSecurity& security) {
   return ends;
 }
 
+// An unchanged result is not returned again, so that a bad file is reported once.
 std::optional<absl::Status> SecurityWatch::Look() {
   if (!security_.has_tls()) return std::nullopt;
   std::vector<FileVersion> marks = MarksOf(security_);

@@ -1,4 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// The port has one thread with an event loop, on which everything runs once Start was called;
+// ReportHandshakeFailure posts to it. gRPC owns a connection as soon as it was handed over and does
+// not report when it closes it. The port therefore keeps the descriptor's number and the peer's
+// address, and asks the kernel later whether the number still has that peer (getpeername). A number
+// that accept returns again was closed before.
+//
+// A failed handshake is reported by gRPC without its peer. The port remembers each connection until
+// its handshake must be over, and names those that were closed around the time of the report.
 #include "lib/wire/server_port.h"
 
 #include <netdb.h>
@@ -23,6 +31,7 @@ namespace {
 constexpr int kAcceptsPerTurn = 64;
 // How long accepting pauses when the system has no descriptor or memory left.
 constexpr uint64_t kPauseNs = 100'000'000;
+// The time between two sweeps.
 constexpr uint64_t kSweepPauseNs = 1'000'000'000;
 // A connection is young as long as its handshake may take; young ones are checked at this interval.
 constexpr uint64_t kYoungNs = uint64_t{limits::kGrpcHandshakeMsMax} * 1'000'000 + 1'000'000'000;
@@ -38,6 +47,7 @@ uint64_t NowMonotonicNs() {
   return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
+// Frees what getaddrinfo has returned.
 struct FreeAddresses {
   void operator()(addrinfo* addresses) const { freeaddrinfo(addresses); }
 };
@@ -52,6 +62,7 @@ std::vector<std::string> HostsOf(const std::string& address) {
   return {host};
 }
 
+// Returns the port that the kernel has given to a bound socket.
 uint16_t PortOf(int socket) {
   sockaddr_storage name = {};
   socklen_t size = sizeof name;
@@ -95,6 +106,7 @@ absl::Status BindAll(const std::string& host, uint16_t& port, std::vector<Unique
     return Unavailable("{}", gai_strerror(error));
   }
   const Addresses addresses(found);
+  // The first socket takes any free port if `port` is 0, and the others must then get the same.
   for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
     UniqueFd socket = Bind(*each, port);
     if (socket.valid()) {
@@ -134,6 +146,8 @@ ConnectionShares::Peer ConnectionShares::PeerOf(const sockaddr_storage& name) {
   return peer;
 }
 
+// The share shrinks as descriptors get scarce, so that one address cannot take the last ones, while
+// few addresses may use nearly all.
 bool ConnectionShares::Take(int connection, const sockaddr_storage& name) {
   Peer& known = peers_[static_cast<size_t>(connection)];
   // The descriptor was assigned again, so its former connection has been closed.
@@ -175,6 +189,7 @@ std::set<std::string> ConnectionShares::Addresses() const {
   return addresses;
 }
 
+// No effect on an entry without a connection.
 void ConnectionShares::Forget(Peer& peer) {
   if (peer.port == 0) return;
   const auto found = sizes_.find({peer.high, peer.low});
@@ -183,6 +198,7 @@ void ConnectionShares::Forget(Peer& peer) {
   --size_;
 }
 
+// Returns what the limit of open files leaves beyond the files that the process needs.
 int ServerPort::DescriptorsForConnections() {
   rlimit limit = {};
   getrlimit(RLIMIT_NOFILE, &limit);
@@ -320,6 +336,8 @@ void ServerPort::ReportHandshakeFailure(std::string reason) {
                         kClosingNs);
 }
 
+// Each closed connection is named in one report only, so that failures in quick succession name
+// different peers.
 void ServerPort::TellHandshakeFailure(const std::string& reason) {
   if (!options_.handshake_failed) return;
   NoteClosed();
@@ -338,6 +356,7 @@ void ServerPort::TellHandshakeFailure(const std::string& reason) {
   options_.handshake_failed(DescribeOneOf(peers), reason);
 }
 
+// Descriptors are scarcest, so they are checked first.
 bool ServerPort::Admit(int connection, const sockaddr_storage& peer) {
   // accept returns the lowest free number, so at least this many descriptors are open.
   if (connection >= options_.descriptors_max) {

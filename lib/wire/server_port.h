@@ -45,6 +45,7 @@ class ConnectionShares {
   std::set<std::string> Addresses() const;
 
  private:
+  // The other end of a connection.
   struct Peer {
     uint64_t high = 0, low = 0;  // the address; IPv4 as IPv6 maps it
     uint16_t port = 0;           // 0: no connection
@@ -69,6 +70,8 @@ class ConnectionShares {
 // thread: port: accepts the aggregator's gRPC connections
 class ServerPort {
  public:
+  // Why a connection was closed at once: there is no descriptor for it, or its address has its
+  // share.
   enum class Refusal : uint8_t { kDescriptors, kAddress };
   struct Options {
     // HOST:PORT that CheckAddress accepts; port 0: any free one.
@@ -115,14 +118,19 @@ class ServerPort {
   ServerPort(Options options, std::vector<UniqueFd> sockets, uint16_t port);
 
   void Watch(int socket);
+  // Accepts the connections that wait, at most kAcceptsPerTurn, and hands them to gRPC.
   void AcceptAll(int socket);
   void Pause(int socket);
   // Returns whether the connection may stay.
   bool Admit(int connection, const sockaddr_storage& peer);
+  // Reports a refused connection, which the caller closes.
   void Refuse(Refusal why) const;
+  // Returns the acceptor for a peer: by Options::slots, or the only one.
   size_t SlotOf(const sockaddr_storage& peer);
+  // Runs shares_.Sweep, and permits the next sweep a second later.
   void Sweep();
   void LookAtYoung();
+  // Marks the young connections that gRPC has closed, and forgets those that are no longer young.
   void NoteClosed();
   void TellHandshakeFailure(const std::string& reason);
 

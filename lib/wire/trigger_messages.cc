@@ -13,6 +13,7 @@
 namespace neurontrace {
 namespace {
 
+// Cleans a name that peers compare and cuts it at its limit.
 std::string Identity(const std::string& text) {
   return CleanText(text, limits::kIdentityStringBytesMax);
 }
@@ -62,6 +63,7 @@ void ToProto(const TriggerFired& value, v1::TriggerFired* message) {
   message->set_host_realtime_ns(value.host_realtime_ns);
 }
 
+// Whether the rule exists is for the receiver to find out: it may have been removed meanwhile.
 absl::StatusOr<TriggerFired> FromProto(const v1::TriggerFired& message) {
   RETURN_IF_ERROR(CheckIdentityText("trigger_fired.rule", message.rule()));
   RETURN_IF_ERROR(CheckIdentityText("trigger_fired.job", message.job()));

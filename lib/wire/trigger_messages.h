@@ -5,7 +5,6 @@
 #include "lib/trace/trigger_rule.h"
 #include "neurontrace/v1/trigger.pb.h"
 
-// As lib/wire/conversions.h, for the rules of triggers.
 namespace neurontrace {
 
 // Convert the rules of triggers, as lib/wire/conversions.h does for other messages. FromProto

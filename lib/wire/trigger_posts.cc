@@ -10,6 +10,7 @@
 namespace neurontrace {
 namespace {
 
+// The values of --trigger-posts.
 const std::map<std::string, TriggerPosts>& Words() {
   static const auto* const words =
       new std::map<std::string, TriggerPosts>{{"this-machine", TriggerPosts::kThisMachine},

@@ -13,7 +13,7 @@ namespace neurontrace {
 namespace {
 
 // RFC 1035 allows 255 octets on the wire, which are 253 characters without the last dot.
-constexpr size_t kHostBytesMax = 253;  // RFC 1035, without the last dot
+constexpr size_t kHostBytesMax = 253;
 constexpr size_t kShownAddressBytesMax = 300;
 
 // Wider than RFC 1123 by the underscore, which names of Kubernetes and of Docker contain. Whether a
@@ -25,11 +25,12 @@ constexpr std::string_view kHostCharacters =
 // A link-local number may name its link behind a percent sign (RFC 4007), which inet_pton does not
 // accept.
 bool IsIpv6(std::string_view host) {
-  const std::string number(host.substr(0, host.find('%')));  // a link-local one may name its link
+  const std::string number(host.substr(0, host.find('%')));
   in6_addr ignored = {};
   return inet_pton(AF_INET6, number.c_str(), &ignored) == 1;
 }
 
+// Returns whether the text has the form of a host name or of an IPv4 number.
 bool IsName(std::string_view host) {
   return !host.empty() && host.size() <= kHostBytesMax && host.front() != '-' &&
          host.find_first_not_of(kHostCharacters) == std::string_view::npos;

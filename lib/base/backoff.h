@@ -26,7 +26,7 @@ class Backoff {
   Random& random_;
   uint64_t first_ns_;
   uint64_t longest_ns_;
-  uint64_t next_ns_;
+  uint64_t next_ns_;  // before the jitter
 };
 
 }  // namespace neurontrace

@@ -8,6 +8,7 @@
 namespace neurontrace {
 namespace {
 
+// Tested first, as clang also defines __VERSION__.
 #if defined(__clang__)
 constexpr char kCompiler[] = "clang " __clang_version__;
 #else

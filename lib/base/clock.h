@@ -42,6 +42,7 @@ class SystemClock final : public Clock {
 // to be read at least every few seconds, as it slews only when it is read. Any thread.
 class SteadyClock final : public Clock {
  public:
+  // The fastest slew, in parts per million of the time that has passed.
   static constexpr int64_t kSlewPpm = 1'000;
   static constexpr int64_t kNoticedNs = 1'000'000'000;  // what counts as a step
   static constexpr int64_t kStepNs = 60'000'000'000;    // what is not followed
@@ -79,6 +80,7 @@ class SteadyClock final : public Clock {
   const Clock& system_;
   mutable Mutex mutex_;
   mutable int64_t offset_ns_ NT_GUARDED_BY(mutex_) = 0;  // to be added to BoottimeNs
+  // The time of the last reading, from which the slew is limited.
   mutable uint64_t read_boottime_ns_ NT_GUARDED_BY(mutex_) = 0;
   mutable int64_t ahead_ns_ NT_GUARDED_BY(mutex_) = 0;  // of the other clock, as read last
   mutable uint64_t steps_ NT_GUARDED_BY(mutex_) = 0;

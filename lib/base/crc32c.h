@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// CRC-32C (Castagnoli), as iSCSI, ext4 and leveldb compute it: reflected, initial and final
-// inversion. Header only and free of dependencies, because the tap, which may use nothing but the C
-// library, includes it too. SSE4.2 where the
-// processor has it, else a table. Any thread may call.
+// CRC-32C (Castagnoli), as iSCSI (RFC 3720), ext4 and LevelDB compute it: reflected, with initial
+// and final inversion. Uses SSE4.2 where the processor has it, otherwise a table. Header only and
+// free of dependencies, because the tap, which may use nothing but the C library, includes it too.
+// Any thread may call.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +13,7 @@ namespace neurontrace {
 
 namespace crc32c_internal {
 
+// For each byte, the checksum's state after it.
 struct Table {
   uint32_t entries[256];
 };
@@ -31,6 +32,7 @@ constexpr Table MakeTable() {
 
 inline constexpr Table kTable = MakeTable();
 
+// Extend a state, which is the checksum before its final inversion, by `size` bytes.
 inline uint32_t ExtendByTable(uint32_t state, const unsigned char* data, size_t size) {
   for (size_t i = 0; i < size; ++i) {
     state = (state >> 8) ^ kTable.entries[(state ^ data[i]) & 0xff];
@@ -56,6 +58,7 @@ __attribute__((target("sse4.2"))) inline uint32_t ExtendBySse42(uint32_t state,
 }
 #endif
 
+// Chooses at each call, which is cheap: the feature bits were read when the program started.
 inline uint32_t Extend(uint32_t state, const unsigned char* data, size_t size) {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("sse4.2")) return ExtendBySse42(state, data, size);

@@ -36,6 +36,7 @@ class EventLoop final : public TaskRunner {
   bool RunsTasksOnCurrentThread() const override;
 
  private:
+  // The loop of Run: due tasks, then ready descriptors, in turn.
   void RunUntilQuit();
   // Makes epoll_wait return.
   void Wake();
@@ -44,8 +45,9 @@ class EventLoop final : public TaskRunner {
   // Waits up to `timeout_ms` for descriptors and runs the tasks of those that are ready.
   void RunReadyWatches(int timeout_ms);
 
-  int epoll_fd_;
-  int wake_fd_;
+  int epoll_fd_;  // waits for wake_fd_ and all watched descriptors
+  int wake_fd_;   // an eventfd; readable once Wake was called
+  // Shared, so that a task outlives its own removal while it runs.
   std::map<int, std::shared_ptr<Task>> watches_;  // only on the sequence
 
   mutable Mutex mutex_;

@@ -71,9 +71,11 @@ class FakeFileSystem final : public FileSystem {
   // --- Looking and meddling ---
 
   uint64_t changes() const { return changes_; }  // operations that changed something, or tried
+  // Returns how many operations of the kind were begun, failed ones included.
   uint64_t operations(Operation operation) const;
   uint64_t bytes() const;                  // of all files
   std::vector<std::string> Paths() const;  // of all files, in order
+  // Returns the contents as a reader sees them, synced or not; nullopt if there is no such file.
   std::optional<std::string> Contents(const std::string& path) const;
   // Creates a file with its directories, all of it durable.
   void SetContents(const std::string& path, std::string contents);
@@ -95,6 +97,7 @@ class FakeFileSystem final : public FileSystem {
  private:
   class OpenFile;
   class HeldLock;
+  // A file or directory. Open files share it, so that a removed file stays readable.
   struct Node {
     bool is_directory = false;
     std::string contents;
@@ -118,7 +121,9 @@ class FakeFileSystem final : public FileSystem {
   void Record(Change change);
   // Truncates and damages a file as a crash does.
   void Survive(Node& node);
+  // Returns the visible file or directory at a path, or null.
   const Node* Find(const std::string& path) const;
+  // Append to and sync a file, with the faults of the disk. OpenFile calls them.
   absl::Status Append(Node& node, const std::string& path, std::string_view bytes);
   absl::Status Sync(Node& node, const std::string& path);
 
@@ -135,8 +140,10 @@ class FakeFileSystem final : public FileSystem {
   };
   std::array<Fault, static_cast<size_t>(Operation::kCount)> faults_;
   std::array<uint64_t, static_cast<size_t>(Operation::kCount)> counts_{};
+  // Bytes of all files together; by default without a limit.
   uint64_t capacity_ = ~uint64_t{0};
   uint64_t changes_ = 0;
+  // The number of the change at which the power goes off; 0: none.
   uint64_t power_off_at_ = 0;
   uint64_t generation_ = 0;  // of open files: one more after each crash
   bool powered_off_ = false;

@@ -44,6 +44,7 @@ class FakeTaskRunner final : public TaskRunner {
     }
     clock_.AdvanceNs(end - clock_.MonotonicNs());
   }
+  // Returns the number of watches that were not removed.
   size_t watches() const { return watches_.size(); }
   // Acts as if `fd` had become readable. The copy keeps the task alive if it removes its own watch.
   void FireWatch(int fd) {
@@ -58,6 +59,7 @@ class FakeTaskRunner final : public TaskRunner {
 
  private:
   FakeClock& clock_;
+  // By due time, equal ones in the order in which they were posted.
   std::multimap<uint64_t, Task> tasks_;
   std::map<int, Task> watches_;
 };

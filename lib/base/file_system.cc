@@ -64,6 +64,7 @@ absl::StatusCode CodeOf(int error) {
   }
 }
 
+// Returns the error of a system call, by default the one that has just failed.
 absl::Status ErrorOf(const char* operation, const std::string& path, int error = errno) {
   return MakeStatus(CodeOf(error), "cannot {} {}: {}", operation, path,
                     std::generic_category().message(error));
@@ -198,6 +199,8 @@ absl::StatusOr<std::vector<FileSystem::Entry>> SystemFileSystem::List(const std:
   return entries;
 }
 
+// Makes the parents from the root down. The loop ends at the path itself, which has no further
+// slash.
 absl::Status SystemFileSystem::MakeDirectory(const std::string& path) {
   for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string part = path.substr(0, end);

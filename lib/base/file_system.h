@@ -39,6 +39,7 @@ class FileSystem {
     virtual absl::Status Sync() = 0;
     // Returns `bytes_max` bytes from `offset` on, or fewer at the end of the file.
     virtual absl::StatusOr<std::string> Read(uint64_t offset, size_t bytes_max) = 0;
+    // Returns the size in bytes, including what was appended and not yet synced.
     virtual absl::StatusOr<uint64_t> Size() = 0;
   };
   // A member of a directory. Links are listed as files and not followed.
@@ -80,6 +81,7 @@ class FileSystem {
   // Takes a lock that excludes other processes, and creates its file. Fails with
   // FAILED_PRECONDITION while another holds it.
   virtual absl::StatusOr<std::unique_ptr<Lock>> TakeLock(const std::string& path) = 0;
+  // Returns the capacity of the file system that contains the directory, which must exist.
   virtual absl::StatusOr<Capacity> CapacityOf(const std::string& directory) = 0;
 };
 

@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast something fills that is emptied now and then, how much waits in it, and how long until
-// it is full: told from what was taken out and when. A plain value; any unit. Header only and free
-// of dependencies, because the tap, which may use nothing but the C library, includes it too.
 #pragma once
 
 #include <cstdint>
@@ -51,6 +48,7 @@ class FillRate {
     taken_ = 0;
   }
 
+  // Returns whether anything was taken since Begin, so that there is a rate.
   bool known() const { return rate_ >= 0; }
   double per_second() const { return rate_ < 0 ? 0 : rate_; }
 
@@ -74,6 +72,7 @@ class FillRate {
   }
 
  private:
+  // Returns the time since the buffer was last empty, at least kShortestNs.
   double ElapsedNs(uint64_t now_ns) const {
     if (now_ns < empty_ns_ + kShortestNs) return static_cast<double>(kShortestNs);
     return static_cast<double>(now_ns - empty_ns_);

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// For fuzzers that take steps rather than bytes: what a step needs out of the input, and what was
-// promised.
 #pragma once
 
 #include <cstdint>

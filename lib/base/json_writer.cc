@@ -22,6 +22,7 @@ JsonWriter& JsonWriter::Open(char bracket) {
   return *this;
 }
 
+// No comma precedes a closing bracket, but white space that Space has set does.
 JsonWriter& JsonWriter::Close(char bracket) {
   assert(bracket == '}' || bracket == ']');
   text_ += std::exchange(space_, {});

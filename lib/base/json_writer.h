@@ -21,8 +21,10 @@ class JsonWriter {
 
   explicit JsonWriter(Style style = Style::kCompact) : is_spaced_(style == Style::kSpaced) {}
 
+  // Begin and end an object or an array, as an element or as the value of a key.
   JsonWriter& Open(char bracket);   // { or [
   JsonWriter& Close(char bracket);  // } or ]
+  // Writes a member's key; its value must follow.
   JsonWriter& Key(std::string_view key);
   // White space before the next key, element or closing bracket, behind its comma.
   JsonWriter& Space(std::string_view space);
@@ -58,7 +60,7 @@ class JsonWriter {
   const bool is_spaced_;
   // True after a value: the next key or element needs a comma.
   bool follows_ = false;
-  std::string space_;
+  std::string space_;  // white space that Space has set
   std::string text_;
 };
 

@@ -37,6 +37,7 @@ class NT_CAPABILITY("mutex") Mutex {
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
 
+  // Blocks until the mutex is free. Code uses MutexLock, which cannot forget to unlock it.
   void Lock() NT_ACQUIRE() { mutex_.lock(); }
   void Unlock() NT_RELEASE() { mutex_.unlock(); }
 
@@ -56,6 +57,7 @@ class NT_SCOPED_CAPABILITY MutexLock {
   MutexLock(const MutexLock&) = delete;
   MutexLock& operator=(const MutexLock&) = delete;
 
+  // Releases the mutex before the end of the scope. Requires that it is held.
   void Unlock() NT_RELEASE() {
     is_locked_ = false;
     mutex_.Unlock();

@@ -67,6 +67,8 @@ auto PostAndWait(TaskRunner& runner, std::string_view what, std::chrono::millise
   const MutexLock lock(call->mutex);
   call->done.WaitFor(call->mutex, timeout,
                      [&]() NT_REQUIRES(call->mutex) { return call->result.has_value(); });
+  // This thread holds the mutex again, so `function` has either finished or never begun. In the
+  // second case the task finds given_up and does not run it.
   call->given_up = true;
   if (call->result) return *std::move(call->result);
   return Result(MakeStatus(absl::StatusCode::kDeadlineExceeded,

@@ -14,6 +14,7 @@
 namespace neurontrace {
 namespace {
 
+// Bytes of a refused text that a message quotes.
 constexpr size_t kShownAmountBytesMax = 100;
 // The sum of 18 sizes below this fits 64 bits.
 constexpr uint64_t kByteSizeEnd = 1'000'000'000'000'000'000;

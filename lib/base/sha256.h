@@ -9,6 +9,7 @@
 
 namespace neurontrace {
 
+// Bytes of a digest.
 inline constexpr size_t kSha256Bytes = 32;
 
 // SHA-256 (FIPS 180-4) of bytes that come piece by piece, by OpenSSL. Used for artifacts and
@@ -20,11 +21,13 @@ class Sha256 {
   Sha256(Sha256&&) noexcept;
   Sha256& operator=(Sha256&&) noexcept;
 
+  // Adds bytes to the digest. Requires an object that was not moved from.
   void Update(std::string_view bytes);
   // Returns the 32 bytes of the digest of all that came; the next Update starts a new one.
   std::string Finish();
 
  private:
+  // OpenSSL's context; null after the object was moved from.
   struct State;
   std::unique_ptr<State> state_;
 };

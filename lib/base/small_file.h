@@ -60,6 +60,7 @@ class WatchedFile {
  private:
   const std::string path_;
   const Clock& clock_;
+  // Whether MayBeNew was called; then the version that it saw, and when.
   bool looked_ = false;
   FileVersion mark_;
   uint64_t looked_realtime_ns_ = 0;
@@ -97,6 +98,7 @@ class ReloadedFile {
   const std::string& problem() const { return problem_; }
 
  private:
+  // Reads the file and takes its contents if they are good.
   absl::Status Read() {
     absl::StatusOr<Contents> read = reader_(path());
     problem_ = read.ok() ? "" : std::string(read.status().message());

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spans of time in nanoseconds, in which all of neurontrace counts. Pure.
 #pragma once
 
 #include <cstdint>

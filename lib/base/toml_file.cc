@@ -25,6 +25,7 @@ constexpr size_t kShownBytesMax = 80;     // of a value in a message
 constexpr size_t kWordsBytesMax = 1'000;  // of a message about syntax
 constexpr size_t kHintLinesMax = 12;
 
+// Returns the text without blanks, tabs and carriage returns at either end.
 std::string_view TrimmedBlanks(std::string_view text) {
   const size_t first = text.find_first_not_of(" \t\r");
   if (first == std::string_view::npos) return "";
@@ -47,6 +48,7 @@ std::string_view WithoutIniComment(std::string_view value) {
   return TrimmedBlanks(value);
 }
 
+// Returns whether TOML reads the value as a number or a boolean, so that it needs no quotes.
 bool IsNumberOrTruth(std::string_view value) {
   if (value == "true" || value == "false") return true;
   const bool is_numeric = value.find_first_not_of("0123456789.") == std::string_view::npos;
@@ -105,7 +107,7 @@ std::string Hint(std::string_view text, uint32_t line, TomlSections sections) {
   if (section.empty() || !LooksLikeIni(section.back())) return "";
   if (!TrimmedBlanks(section.front()).starts_with('[')) {
     // A hint that long would be cut and help nobody.
-    if (section.back().size() > kWordsBytesMax / 2) return "";  // no help to anybody
+    if (section.back().size() > kWordsBytesMax / 2) return "";
     return ": strings must be quoted: " +
            CleanText(IniLineAsToml(section.back(), sections), kWordsBytesMax);
   }
@@ -193,6 +195,7 @@ absl::Status CheckLines(std::string_view text, const std::string& path) {
   return absl::OkStatus();
 }
 
+// Returns the text as a basic string of TOML, in which control characters are escaped.
 std::string Quoted(std::string_view text) {
   std::string quoted = "\"";
   for (const char c : text) {

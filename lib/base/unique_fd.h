@@ -21,10 +21,13 @@ class UniqueFd {
   }
   ~UniqueFd() { Close(); }
 
+  // Returns the descriptor, which stays this object's; negative: none.
   int get() const { return fd_; }
   bool valid() const { return fd_ >= 0; }
   // Gives up the descriptor without closing it; the caller owns it then.
   int release() { return std::exchange(fd_, -1); }
+  // Closes the descriptor, if there is one. Errors of close(2) are ignored: the descriptor is gone
+  // in any case (Linux).
   void Close() {
     if (fd_ >= 0) close(std::exchange(fd_, -1));
   }

@@ -25,7 +25,7 @@ constexpr uint64_t kLastDefaultNs = 20 * kNsPerSecond;
 constexpr uint64_t kForDefaultNs = 10 * kNsPerSecond;
 
 // Accepts up to 9 digits before the point and 6 after it, so that no value exceeds a double's exact
-// range.
+// range. Signs, exponents, "inf" and "nan" are refused.
 std::optional<double> ParseNumber(std::string_view text) {
   const size_t point = std::min(text.find('.'), text.size());
   const bool digits_only =
@@ -41,6 +41,8 @@ std::optional<double> ParseNumber(std::string_view text) {
   return value;
 }
 
+// Returns nanoseconds for a number, optional blanks and a unit, or for 0 without one. Returns
+// nullopt for anything else; limits are checked later.
 std::optional<uint64_t> ParseDuration(std::string_view text) {
   constexpr std::pair<std::string_view, double> kUnits[] = {
       {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3'600e9}, {"d", 86'400e9}};
@@ -59,6 +61,7 @@ std::optional<uint64_t> ParseDuration(std::string_view text) {
   return std::nullopt;
 }
 
+// Returns a function for TomlKey that stores a duration in `ns`, which must outlive it.
 std::function<std::string(const TomlNode&)> TakeDuration(uint64_t& ns) {
   return [&ns](const TomlNode& value) -> std::string {
     const std::optional<uint64_t> parsed = ParseDuration(value.text);
@@ -69,7 +72,10 @@ std::function<std::string(const TomlNode&)> TakeDuration(uint64_t& ns) {
   };
 }
 
+// Returns the keys of a rule with functions that store their values in `rule`, which must outlive
+// them. They check forms only; CheckWhole checks what the values mean.
 std::vector<TomlKey> KeysOf(TriggerRule& rule) {
+  // Each function returns what is wrong with a value, as the end of a sentence that begins with it.
   const auto take_kind = [&rule](const TomlNode& value) -> std::string {
     rule.kind = TriggerKindOf(value.text);
     if (rule.kind != TriggerKind::kUnspecified) return "";
@@ -126,6 +132,8 @@ void CheckWhole(const TriggerRule& rule, const TomlNode& section, TomlProblems& 
 
 }  // namespace
 
+// Continues after a problem, so that one report names the problems of all rules. Only a rule beyond
+// the limit ends the loop.
 absl::StatusOr<std::vector<TriggerRule>> ParseTriggerFile(std::string_view text,
                                                           const std::string& path) {
   if (text.size() > limits::kTriggerFileBytesMax) {

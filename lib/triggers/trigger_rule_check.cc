@@ -14,6 +14,7 @@ namespace {
 
 constexpr uint64_t kMillisecondNs = 1'000'000;
 
+// The names of the kinds in rule files, in the order in which messages list them.
 constexpr std::pair<std::string_view, TriggerKind> kKinds[] = {
     {"slow-execution", TriggerKind::kSlowExecution},
     {"silent-core", TriggerKind::kSilentCore},
@@ -27,6 +28,8 @@ bool IsNameCharacter(char c) {
          c == '_' || c == '.';
 }
 
+// Each of the checks returns what is wrong, as the end of a sentence that begins with the key, or
+// "".
 std::string CheckName(const TriggerRule& rule) {
   const std::string& name = rule.name;
   const bool good = !name.empty() && name.size() <= limits::kTriggerNameBytesMax &&
@@ -44,6 +47,7 @@ std::string CheckKind(const TriggerRule& rule) {
                      DescribeTriggerKinds());
 }
 
+// Checks a text that messages quote and that is compared with text from workers.
 std::string CheckText(std::string_view text, size_t bytes_max) {
   if (text.size() > bytes_max) return fmt::format("is longer than {} bytes", bytes_max);
   // Jobs are quoted in messages.
@@ -64,6 +68,7 @@ std::string NotOfKind(const TriggerRule& rule, TriggerKind kind) {
       WordOf(kind), WordOf(rule.kind));
 }
 
+// A key of another kind is refused, as it would have no effect.
 std::string CheckTimesMedian(const TriggerRule& rule) {
   if (rule.kind != TriggerKind::kSlowExecution) {
     return rule.times_median == 0 ? "" : NotOfKind(rule, TriggerKind::kSlowExecution);
@@ -78,6 +83,7 @@ std::string CheckTimesMedian(const TriggerRule& rule) {
       limits::kTriggerTimesMedianMin, limits::kTriggerTimesMedianMax);
 }
 
+// Checks a duration against its limits, both of which are allowed.
 std::string CheckDuration(uint64_t ns, uint64_t min_ns, uint64_t max_ns) {
   if (ns < min_ns || ns > max_ns) {
     return fmt::format("must be a duration from {} to {}", DescribeDuration(min_ns),
@@ -105,6 +111,7 @@ std::string CheckPerHour(const TriggerRule& rule) {
   return fmt::format("must be a number from 1 to {}", limits::kTriggerPerHourMax);
 }
 
+// Checks a length of recording; 0 means that the rule does not record in this way.
 std::string CheckRecording(uint64_t ns) {
   if (ns == 0) return "";
   return CheckDuration(ns, limits::kTriggerRecordMinNs, limits::kTriggerRecordMaxNs);
@@ -112,6 +119,7 @@ std::string CheckRecording(uint64_t ns) {
 
 std::string CheckLast(const TriggerRule& rule) { return CheckRecording(rule.last_ns); }
 
+// Reports also a rule that records in neither way.
 std::string CheckFor(const TriggerRule& rule) {
   if (rule.last_ns == 0 && rule.duration_ns == 0) {
     return "and record-last are both 0, so the rule records nothing";
@@ -144,6 +152,7 @@ std::string DescribeTriggerKinds() {
   return words;
 }
 
+// The name has no key: it is that of the rule's section.
 const std::vector<TriggerRuleCheck>& TriggerRuleChecks() {
   static const std::vector<TriggerRuleCheck> checks = {
       {"", CheckName},
@@ -169,6 +178,7 @@ absl::Status CheckTriggerRule(const TriggerRule& rule) {
   return absl::OkStatus();
 }
 
+// Uses the largest unit that divides the duration.
 std::string DescribeDuration(uint64_t ns) {
   constexpr std::pair<uint64_t, const char*> kUnits[] = {
       {86'400'000, "d"}, {3'600'000, "h"}, {60'000, "m"}, {1'000, "s"}};

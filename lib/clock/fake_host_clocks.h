@@ -56,6 +56,7 @@ class FakeHostClocks final : public HostClocks {
   void SlewUnseenPpm(double ppm) {
     slew_ = static_cast<double>(frequency_) / 65'536e6 + ppm * 1e-6;
   }
+  // Sets what adjtimex reports as its status (STA_*).
   void SetStatus(uint32_t status) { status_ = status; }
   // Sets the widths of the next brackets, used in turn.
   void SetBrackets(uint64_t first, uint64_t second, uint64_t third, uint64_t fourth) {
@@ -65,15 +66,19 @@ class FakeHostClocks final : public HostClocks {
     brackets_ns_[3] = fourth;
     reads_ = 0;
   }
+  // Returns how often ReadOnce was called since the brackets were set.
   int reads() const { return reads_; }
   uint64_t realtime_ns() const { return realtime_ns_; }
 
  private:
+  // The widths of brackets repeat after this many readings.
   static constexpr int kBrackets = 4;
   uint64_t raw_ns_ = 5'000'000'000;
   uint64_t realtime_ns_ = 1'700'000'000'000'000'000;
   uint64_t monotonic_ns_ = 5'000'100'000;
   uint64_t boottime_ns_ = 5'000'100'000;
+  // How much faster than raw the steered clocks run, as a fraction, and what AdvanceNs has not yet
+  // added of it.
   double slew_ = 0;
   double carry_ns_ = 0;
   int64_t frequency_ = 0;

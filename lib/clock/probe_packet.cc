@@ -63,6 +63,7 @@ ProbePacket Begin(Kind kind, uint64_t key_id, uint64_t sequence) {
   return packet;
 }
 
+// Checks the form of a packet, not its code: length, magic, version and kind.
 bool IsOfKind(std::string_view packet, Kind kind) {
   return packet.size() == kProbePacketBytes && memcmp(packet.data(), kMagic, sizeof(kMagic)) == 0 &&
          Get<uint8_t>(packet, kVersionAt) == kVersion &&

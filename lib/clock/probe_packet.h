@@ -53,6 +53,7 @@ class ProbeCipher {
   ProbeCipher(ProbeCipher&&) noexcept;
   ProbeCipher& operator=(ProbeCipher&&) noexcept;
 
+  // Return the packet with its code.
   ProbePacket Encode(const ProbeQuestion& question);
   ProbePacket Encode(const ProbeAnswer& answer);
   // Return nullopt for a packet that was not made with this key, has another length or version, or
@@ -61,11 +62,13 @@ class ProbeCipher {
   std::optional<ProbeAnswer> DecodeAnswer(std::string_view packet);
 
  private:
+  // Frees OpenSSL's context.
   struct FreeContext {
     void operator()(evp_mac_ctx_st* context) const;
   };
   // Writes the code of the packet's first 48 bytes behind them.
   void Seal(ProbePacket& packet);
+  // Returns whether the packet's code is the one that this key makes. Requires the right length.
   bool IsGenuine(std::string_view packet);
 
   std::unique_ptr<evp_mac_ctx_st, FreeContext> context_;
@@ -84,6 +87,7 @@ class ReplayWindow {
   bool TakeNew(uint64_t sequence);
 
  private:
+  // The highest number so far. At first it is 0 and no bit is set, so that 0 itself is new once.
   uint64_t highest_ = 0;
   uint64_t seen_ = 0;  // bit i: highest_ - i has been
 };

@@ -42,6 +42,7 @@ class ReceiveStamps {
 
  private:
   const HostClocks& clocks_;
+  // The snapshots of the last two looks: stamps of packets lie between them.
   std::optional<ClockSnapshot> before_;
   ClockSnapshot now_;
   bool steady_ = false;  // REALTIME went from before_ to now_ as it was steered

@@ -42,7 +42,9 @@ inline constexpr uint32_t kTapMessageBytesMax = 16 * 1024;
 // Limits of the event type names of one START.
 inline constexpr uint32_t kTapEventNamesMax = 256;
 inline constexpr uint32_t kTapEventNameBytesMax = 127;  // without the NUL
+// The text of one STATUS.
 inline constexpr uint32_t kTapStatusDetailBytesMax = 256;
+// A capture whose agent has not come back for this long is stopped.
 inline constexpr uint32_t kTapOrphanTimeoutSeconds = 60;
 // A command for a time further ahead is refused; one for a time in the past is executed at once.
 inline constexpr uint32_t kTapAheadMaxSeconds = 60;

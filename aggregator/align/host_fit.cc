@@ -26,6 +26,8 @@ struct HostSearch {
   double wander_scale = 1;              // factor on the wander limits that was used
 };
 
+// Searches every stretch once, on copies of the exchanges and routes, with both limits of the
+// wander multiplied by `wander_scale`.
 HostSearch SearchOnce(std::span<const std::span<const HostSide>> stretches,
                       const std::vector<HostExchange>& exchanges,
                       const std::vector<ProbeRoute>& routes, StepSearchParameters parameters,
@@ -81,7 +83,7 @@ HostSearch SearchHost(std::span<const std::span<const HostSide>> stretches,
   return loosest;
 }
 
-// Findings of one model; further ones are counted in the last.
+// Findings of one model; further ones are counted in the last. Limits the size of a stored model.
 constexpr size_t kFindingsMax = 256;
 
 std::string Microseconds(double ns) { return fmt::format("{:+.1f} us", ns / 1e3); }
@@ -107,6 +109,7 @@ class HostFitter {
                 const ClockSegment& by_probes, std::vector<ClockConstraint>& constraints);
   void TellContradictions(const PairFit& fit, std::span<const ClockConstraint> constraints);
   void FillUnknown();
+  // Adds a finding in ns of the raw clock; the amount is signed and gets rounded.
   void Tell(ClockFindingKind kind, uint64_t begin_ns, uint64_t end_ns, double amount_ns,
             std::string words);
   void TellRoutes();
@@ -115,6 +118,7 @@ class HostFitter {
   const ClockEvidence& evidence_;
   const HostFitParameters& parameters_;
   const ReferenceUtc& reference_utc_;
+  // The limits in use: FindCuts may raise them.
   WanderLimits wander_;
   std::vector<HostExchange> exchanges_;
   std::vector<HostSide> sides_;
@@ -124,6 +128,7 @@ class HostFitter {
   ClockModel model_;
 };
 
+// Reads and sorts all exchanges and makes two sides of each. Those that cannot be are only counted.
 void HostFitter::ReadExchanges() {
   for (const ClockExchange& raw : evidence_.exchanges) {
     HostExchange exchange;
@@ -148,6 +153,7 @@ void HostFitter::ReadExchanges() {
   });
 }
 
+// Cuts come from the host's reports, from the reference's epochs and from the search for steps.
 void HostFitter::FindCuts() {
   cuts_ = ToldCuts(evidence_.events, sides_, exchanges_);
   HostSearch search =
@@ -165,9 +171,12 @@ void HostFitter::FindCuts() {
   stretches_ = StretchesBetween(sides_, cuts_);
 }
 
+// Fits one stretch, at first by probes alone. UTC needs that fit for its own judgement, and the
+// second fit adds what UTC contributes.
 void HostFitter::FitStretch(size_t number, std::span<const HostSide> sides) {
   PairFitParameters pair = parameters_.pair;
   pair.pair.wander = wander_;
+  // The knots may extend up to the neighbouring cuts and not beyond them.
   pair.x_begin_ns = number == 0 ? 0 : cuts_[number - 1].x_end_ns;
   pair.x_end_ns = number == cuts_.size() ? UINT64_MAX : cuts_[number].x_begin_ns;
   std::vector<ClockConstraint> constraints;
@@ -198,6 +207,7 @@ bool HostFitter::ApplyUtc(const PairFitParameters& pair, std::span<const HostSid
                           const ClockSegment& by_probes,
                           std::vector<ClockConstraint>& constraints) {
   if (sides.empty() || evidence_.utc.empty()) return false;
+  // UTC is relative to the reference's epoch, and a stretch is within one epoch.
   const ReferenceUtc::Epoch* epoch = reference_utc_.Find(exchanges_[sides.front().exchange].epoch);
   if (epoch == nullptr) return false;
   HostUtcJudgement utc =
@@ -208,11 +218,14 @@ bool HostFitter::ApplyUtc(const PairFitParameters& pair, std::span<const HostSid
   if (utc.says_more) {
     constraints = WithUtc(std::move(constraints), utc);
   } else {
+    // Readings that agree are evidence, even if they add nothing.
     model_.evidence_used += utc.constraints.size();
   }
   return utc.says_more;
 }
 
+// Reports the constraints that contradicted what is possible. A contradicted likely side is only an
+// assumption that failed, except for UTC, which enters the fit by its likely sides alone.
 void HostFitter::TellContradictions(const PairFit& fit,
                                     std::span<const ClockConstraint> constraints) {
   size_t impossible = 0;
@@ -245,6 +258,8 @@ void HostFitter::FillUnknown() {
     const bool has_after = s + 1 < model_.segments.size() && !model_.segments[s + 1].knots.empty();
     uint64_t bound_ns = kNoBound;
     uint64_t y_ns = 0;
+    // The clock before continues, without a bound unless a later segment limits it from the other
+    // side.
     if (has_before) {
       const ClockKnot& last = model_.segments[s - 1].knots.back();
       y_ns = last.y_ns + (begin_ns - last.x_ns);
@@ -256,6 +271,7 @@ void HostFitter::FillUnknown() {
         bound_ns = (high_ns - low_ns) / 2 + 1 + (end_ns - begin_ns);
       }
     } else if (has_after) {
+      // Nothing is before: the segment after continues backwards, without a bound.
       const ClockKnot& next = model_.segments[s + 1].knots.front();
       y_ns = next.y_ns - std::min(next.y_ns, next.x_ns - begin_ns);
     }
@@ -266,6 +282,7 @@ void HostFitter::FillUnknown() {
   }
 }
 
+// FillUnknown follows the loop because it needs the segments on both sides.
 void HostFitter::FitStretches() {
   for (size_t s = 0; s < stretches_.size(); ++s) FitStretch(s, stretches_[s]);
   FillUnknown();
@@ -290,6 +307,7 @@ void HostFitter::TellRoutes() {
   }
 }
 
+// The last step: reports rejected probes, sorts all findings and cuts them to their limit.
 void HostFitter::TellRejected() {
   for (const HostExchange& exchange : exchanges_) {
     if (!exchange.is_rejected) continue;
@@ -309,6 +327,8 @@ void HostFitter::TellRejected() {
        fmt::format("{} more findings", more));
 }
 
+// The order is that of the dependencies: routes need exchanges, the search for steps needs routes,
+// and the fit needs the cuts.
 ClockModel HostFitter::Run() {
   model_.algorithm_version = kHostAlgorithmVersion;
   ReadExchanges();

@@ -16,6 +16,7 @@ namespace {
 // Limits the findings of a host whose clock is set constantly.
 constexpr size_t kStepsToldMax = 64;
 
+// Returns the name that reports use for a kind of probe.
 std::string_view NameOf(ProbePath path) {
   switch (path) {
     case ProbePath::kUdp:
@@ -30,11 +31,13 @@ std::string_view NameOf(ProbePath path) {
   return "probes";
 }
 
+// Adds a name once, in the order of first use. There are only a few, so a scan is enough.
 void AddSource(std::vector<std::string>& sources, std::string_view name) {
   if (std::find(sources.begin(), sources.end(), name) == sources.end()) sources.emplace_back(name);
 }
 
 // Returns by how much, at least, the likely bound is below the bound in a window and next to it.
+// Returns UINT64_MAX if no knot is near the window.
 uint64_t LikelyLess(const ClockModel& model, const ReferenceWindow& window) {
   uint64_t least = UINT64_MAX;
   for (const ClockSegment& segment : model.segments) {
@@ -51,7 +54,7 @@ uint64_t LikelyLess(const ClockModel& model, const ReferenceWindow& window) {
 }
 
 // Reports when REALTIME was set. The raw clock and its model are not affected, but people look for
-// it.
+// it. Adds at most kStepsToldMax, in order of time among the other findings.
 void TellSteps(std::span<const ClockEvent> events, std::vector<ClockFinding>& findings) {
   size_t told = 0;
   for (const ClockEvent& event : events) {
@@ -81,6 +84,7 @@ InstanceClock FitInstanceClock(const std::string& instance_id, const std::string
   }
   for (const UtcReading& reading : evidence.utc) AddSource(clock.sources, NameOf(reading.source));
   clock.model = FitHostClock(evidence, {}, reference_utc);
+  // Probes alone give no map of REALTIME, and snapshots alone no reference: both are needed.
   if (clock.model.segments.empty() || evidence.snapshots.empty()) {
     clock.model.segments.clear();
     return clock;
@@ -90,18 +94,23 @@ InstanceClock FitInstanceClock(const std::string& instance_id, const std::string
   // The offset at the last snapshot, and the drift over the second before it.
   const uint64_t now_ns = evidence.snapshots.back().realtime_ns;
   const uint64_t now_reference_ns = clock.realtime.ToReference(now_ns);
+  // In the first second of the scale there is nothing to compare with, and the drift stays 0.
   clock.offset_ns = static_cast<int64_t>(now_reference_ns - now_ns);
   if (now_ns >= kNsPerSecond) {
     const uint64_t second_ns = now_reference_ns - clock.realtime.ToReference(now_ns - kNsPerSecond);
     clock.drift_ppb = static_cast<int64_t>(std::min<uint64_t>(second_ns, INT64_MAX)) -
                       static_cast<int64_t>(kNsPerSecond);
   }
+  // The ns before the last snapshot: the bound at the snapshot itself would be that of the piece
+  // after it.
   const uint64_t reference_ns = clock.realtime.ToReference(now_ns - std::min<uint64_t>(now_ns, 1));
   const ReferenceWindow in = window.value_or(ReferenceWindow{reference_ns, reference_ns});
   SetBoundsIn(in, clock);
   return clock;
 }
 
+// The bound is read from the map of events; how much smaller the likely one is comes from the
+// model.
 void SetBoundsIn(const ReferenceWindow& window, InstanceClock& clock) {
   if (clock.model.segments.empty()) return;
   clock.bound_ns = 0;

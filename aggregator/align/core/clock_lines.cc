@@ -11,6 +11,11 @@
 namespace neurontrace {
 namespace {
 
+// From a model to a map in two steps: the model is read as lines, and the lines become the pieces
+// of a map that is monotone. Every step that changes y adds the change to the bound, so that the
+// map's bound holds whenever the model's does. Both steps take time linear in the knots; a gap
+// between segments costs a binary search over its times.
+
 // How far lines extend beyond the evidence. Bounds grow with the distance; farther out they are
 // useless.
 constexpr uint64_t kMarginNs = 3'600'000'000'000;
@@ -19,6 +24,8 @@ constexpr uint64_t kRoundingNs = 2;
 
 uint64_t SaturatingAdd(uint64_t a, uint64_t b) { return Saturate(Wide{a} + Wide{b}); }
 
+// Returns the line through the model's estimates at the first and the last time of [x_begin_ns,
+// x_end_ns), with the larger of their bounds. Requires a stretch in which no other segment begins.
 ClockLine LineBetween(const ClockModel& model, uint64_t x_begin_ns, uint64_t x_end_ns) {
   const ClockEstimate begin = EvaluateClock(model, x_begin_ns).estimate;
   // The last time of the line: at its end itself the next segment may apply.
@@ -71,6 +78,8 @@ class MapMaker {
   std::vector<ClockMap::Piece> pieces_;
 };
 
+// Adds a line as one piece. Requires y_end_ns >= y_begin_ns. A line steeper than a map allows is
+// flattened, and its bound grows by the whole rise.
 void MapMaker::AddPiece(const ClockLine& line) {
   if (line.x_begin_ns >= line.x_end_ns) return;
   const Wide length = Wide{line.x_end_ns} - Wide{line.x_begin_ns};
@@ -91,6 +100,7 @@ void MapMaker::AddPiece(const ClockLine& line) {
   reached_ns_ = std::max(reached_ns_, line.y_end_ns);
 }
 
+// Adds a line that begins at or after the end of the line before it, whatever its y is.
 void MapMaker::Add(const ClockLine& line) {
   // A gap between lines: nothing is known there, but the map has to stay monotone.
   if (!pieces_.empty() && x_end_ns_ < line.x_begin_ns) {
@@ -109,10 +119,12 @@ void MapMaker::Add(const ClockLine& line) {
   const uint64_t least_ns = std::min(line.y_begin_ns, line.y_end_ns);
   AddPiece({line.x_begin_ns, until, still_ns, still_ns,
             SaturatingAdd(line.bound_ns, still_ns - least_ns)});
+  // Then the piece follows the line. It is empty if the line never reaches that far.
   AddPiece(
       {until, line.x_end_ns, std::max(still_ns, line.At(until)), line.y_end_ns, line.bound_ns});
 }
 
+// The y that a line leaves open at one time; it may be below 0.
 struct Span {
   Wide min;
   Wide max;
@@ -175,6 +187,7 @@ std::vector<ClockLine> UnionOf(std::span<const ClockLine> first,
     lines.insert(lines.end(), second.begin(), second.end());
     return lines;
   }
+  // The part in which both apply; before and after it one of them is alone.
   const uint64_t begin = std::max(second.front().x_begin_ns, first.front().x_begin_ns);
   const uint64_t end = std::min(first.back().x_end_ns, second.back().x_end_ns);
   const auto add_cut = [&](std::span<const ClockLine> from, uint64_t low, uint64_t high) {
@@ -186,6 +199,7 @@ std::vector<ClockLine> UnionOf(std::span<const ClockLine> first,
   };
   lines.clear();
   add_cut(first.front().x_begin_ns < begin ? first : second, 0, begin);
+  // Within the overlap both lists are straight between two neighbouring corners.
   std::vector<uint64_t> corners = {begin, end};
   for (const std::span<const ClockLine> list : {first, second}) {
     for (const ClockLine& line : list) {
@@ -228,6 +242,8 @@ ClockMap MapAlong(std::span<const ClockLine> lines) {
   if (back.x_end_ns < after) {
     maker.Add({back.x_end_ns, after, back.y_end_ns, back.At(after), kNoBound});
   }
+  // The pieces satisfy every rule of FromPieces. Should that ever fail, the identity without a
+  // bound is the safe answer.
   absl::StatusOr<ClockMap> map = ClockMap::FromPieces(maker.Take());
   return map.ok() ? *std::move(map) : ClockMap();
 }

@@ -11,7 +11,8 @@
 namespace neurontrace {
 
 // A straight piece of one clock by another, from x_begin_ns to x_end_ns. Maps consist of such
-// lines.
+// lines. Host models become maps by way of lines because the lines of several snapshots, each good
+// in its own part, can be merged before the map is made (utc/realtime_map.h).
 struct ClockLine {
   uint64_t x_begin_ns = 0;
   uint64_t x_end_ns = 0;  // greater than x_begin_ns
@@ -33,10 +34,11 @@ std::vector<ClockLine> LinesOf(const ClockModel& model);
 std::vector<ClockLine> UnionOf(std::span<const ClockLine> first, std::span<const ClockLine> second);
 
 // Returns the map along ascending lines. Where they would run backwards the map stands still, and
-// its bound includes the error of that. Without lines it is the identity.
+// its bound includes the error of that. Without lines it is the identity. Lines with x_begin_ns not
+// less than x_end_ns are skipped.
 ClockMap MapAlong(std::span<const ClockLine> lines);
 
-// Returns the map from a model's x to its y.
+// Returns the map from a model's x to its y. It is MapAlong(LinesOf(model)).
 ClockMap MapOf(const ClockModel& model);
 
 }  // namespace neurontrace

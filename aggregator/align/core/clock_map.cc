@@ -25,6 +25,7 @@ absl::StatusOr<ClockMap> ClockMap::FromPieces(std::vector<Piece> pieces) {
     if (pieces[i].raw_begin_ns <= pieces[i - 1].raw_begin_ns) {
       return InvalidArgument("clock map: piece {} does not begin after the one before it", i);
     }
+    // The check is at the last raw time of the piece before: that is where it is highest.
     if (Apply(pieces[i - 1], pieces[i].raw_begin_ns - 1) > pieces[i].reference_begin_ns) {
       return InvalidArgument("clock map: piece {} steps backwards at raw {}", i,
                              pieces[i].raw_begin_ns);
@@ -38,6 +39,7 @@ absl::StatusOr<ClockMap> ClockMap::FromPieces(std::vector<Piece> pieces) {
   return map;
 }
 
+// rate is at most 2^40 in magnitude and elapsed less than 2^64, so the product fits into 128 bits.
 uint64_t ClockMap::Apply(const Piece& piece, uint64_t raw_ns) {
   const Wide elapsed = Wide{raw_ns} - Wide{piece.raw_begin_ns};
   // Arithmetic shift: rounds down, so that the map stays monotone.
@@ -45,6 +47,7 @@ uint64_t ClockMap::Apply(const Piece& piece, uint64_t raw_ns) {
                   ((elapsed * Wide{piece.rate}) >> kRateBits));
 }
 
+// Every time has a piece, as the first one also applies before its begin.
 size_t ClockMap::PieceIndex(uint64_t raw_ns) const {
   assert(!pieces_.empty());
   const auto after =
@@ -53,6 +56,8 @@ size_t ClockMap::PieceIndex(uint64_t raw_ns) const {
   return after == pieces_.begin() ? 0 : static_cast<size_t>(after - pieces_.begin()) - 1;
 }
 
+// Searches the whole scale instead of inverting the piece: it needs 64 steps and is exact where
+// pieces round or stand still.
 uint64_t ClockMap::ToRaw(uint64_t reference_ns) const {
   if (is_identity_) return reference_ns;
   uint64_t low = 0;
@@ -68,6 +73,7 @@ uint64_t ClockMap::ToRaw(uint64_t reference_ns) const {
   return low;
 }
 
+// Requires a map with pieces, as every map has.
 void ClockMapCursor::Seek(uint64_t raw_ns) {
   assert(map_ != nullptr);
   const auto& pieces = map_->pieces_;
@@ -89,6 +95,7 @@ uint64_t ClockMapCursor::ToReferenceBeyond(uint64_t raw_ns) {
   return ClockMap::Apply(map_->pieces_[piece_], raw_ns);
 }
 
+// Only the machine and its boot matter: all workers of one host share its clocks.
 ClockMaps::Key ClockMaps::KeyOf(const WorkerIdentity& host, ClockDomain domain) {
   return {host.instance_id, host.boot_id, domain};
 }
@@ -102,6 +109,8 @@ const ClockMap& ClockMaps::For(const WorkerIdentity& host, ClockDomain domain) c
   return it == maps_.end() ? identity_ : it->second;
 }
 
+// Sequences decide first. Execution numbers decide where a late record or a gap between two parts
+// leaves the sequence unclear, and only if they ascend across the restart.
 const DeviceMapPart* DeviceMap::For(const DevicePlace& place) const {
   if (parts.size() <= 1) return parts.empty() ? nullptr : &parts.front();
   if (!place.sequence) return nullptr;
@@ -124,6 +133,7 @@ const DeviceMapPart* DeviceMap::For(const DevicePlace& place) const {
   return *place.exec_id >= after->first_exec_id ? &*after : nullptr;
 }
 
+// A logical core has only a few physical ones, so a scan is enough.
 void ClockMaps::SetDevice(const WorkerIdentity& worker, const DeviceCore& core, DeviceMap map) {
   std::vector<Device>& devices = devices_[{worker, core.nc_idx}];
   for (Device& device : devices) {

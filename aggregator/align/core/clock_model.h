@@ -21,11 +21,12 @@ enum class SegmentCause : uint8_t {
   kReferenceEpoch = 5,
 };
 
-// A point of the curve; y is linear between two knots.
+// A point of the curve; y is linear between two knots. All times are whole nanoseconds, except that
+// the x of a device is its counter.
 struct ClockKnot {
   uint64_t x_ns = 0;
   uint64_t y_ns = 0;
-  // truth - y| is at most this, whatever the delays were, if the clock wanders no faster than the
+  // |truth - y| is at most this, whatever the delays were, if the clock wanders no faster than the
   // model states. Between two knots the larger bound applies.
   uint64_t bound_ns = 0;
   // The same if, in addition, the least delay is equal in both directions. At most bound_ns.
@@ -41,7 +42,8 @@ struct ClockSegment {
   friend bool operator==(const ClockSegment&, const ClockSegment&) = default;
 };
 
-// Stored: never change a value.
+// Stored: never change a value. A finding changes no estimate: the bounds already include its
+// effect.
 enum class ClockFindingKind : uint8_t {
   kBreak = 0,             // a new segment begins
   kRejectedEvidence = 1,  // contradicted better evidence and was not used
@@ -49,18 +51,20 @@ enum class ClockFindingKind : uint8_t {
   kInconsistent = 3,      // unresolved: bounds there include both readings
 };
 
-// Something that people should know about a clock.
+// Something that people should know about a clock. The times are those of the model's own x.
+// FitHostClock limits their number, and its last finding counts the rest.
 struct ClockFinding {
   ClockFindingKind kind = ClockFindingKind::kBreak;
   uint64_t x_begin_ns = 0;
   uint64_t x_end_ns = 0;
   int64_t amount_ns =
       0;  // of a break: by how much y - x stepped; of evidence: by how much it was off
+  // A sentence without a full stop, for people.
   std::string words;
   friend bool operator==(const ClockFinding&, const ClockFinding&) = default;
 };
 
-// The result of a fit.
+// The result of a fit. Without segments nothing is known, and readers use y = x without a bound.
 struct ClockModel {
   uint32_t algorithm_version = 0;  // equal version and evidence give equal bits
   std::vector<ClockSegment> segments;

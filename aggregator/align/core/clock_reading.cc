@@ -24,11 +24,14 @@ uint64_t OnLine(const ClockKnot& first, const ClockKnot& second, uint64_t x_ns) 
                   FloorRatio(elapsed, rise, Wide{second.x_ns} - Wide{first.x_ns}));
 }
 
+// Returns the bound at a distance from the nearest knot, beyond which nothing limits the rate but
+// kUnknownRate. Rounds up.
 uint64_t AddDrift(uint64_t bound_ns, uint64_t distance_ns) {
   const double drift = std::ceil(static_cast<double>(distance_ns) * kUnknownRate);
   return Saturate(Wide{bound_ns} + static_cast<Wide>(drift));
 }
 
+// Values of y that are possible; the minimum may be below 0.
 struct Range {
   Wide min = 0;
   Wide max = 0;
@@ -41,6 +44,8 @@ Range RangeOf(const ClockEstimate& estimate, uint64_t bound_ns) {
 // A time between two segments, and what either makes of it if that is possible.
 class Gap {
  public:
+  // y cannot leave `between_`, as both clocks run forwards: it begins at the least y of the last
+  // knot before the gap, and ends at the greatest y of the first knot after it.
   Gap(const ClockSegment& before, const ClockSegment& after, uint64_t x_ns)
       : before_(EvaluateSegment(before, x_ns)), after_(EvaluateSegment(after, x_ns)) {
     const ClockKnot& last = before.knots.back();
@@ -48,6 +53,8 @@ class Gap {
     between_ = {Wide{last.y_ns} - Wide{last.bound_ns}, Wide{first.y_ns} + Wide{first.bound_ns}};
   }
 
+  // Returns the only reading that is possible, or the middle of both. If neither is possible the
+  // evidence was wrong, and both count.
   ClockReading Read(size_t segment) const {
     const bool can_be_before = IsBetween(before_);
     const bool can_be_after = IsBetween(after_);
@@ -63,11 +70,14 @@ class Gap {
   }
 
  private:
+  // Returns whether any y of the estimate is between the two segments.
   bool IsBetween(const ClockEstimate& estimate) const {
     const Range range = RangeOf(estimate, estimate.bound_ns);
     return range.max >= between_.min && range.min <= between_.max;
   }
+  // Returns the smallest range that contains both.
   static Range Both(Range a, Range b) { return {std::min(a.min, b.min), std::max(a.max, b.max)}; }
+  // Returns how far the range extends from y.
   static uint64_t Reach(Range range, Wide y) {
     return Saturate(std::max(range.max - y, y - range.min));
   }
@@ -79,6 +89,8 @@ class Gap {
 
 }  // namespace
 
+// Between two knots y is on their line. Before the first and after the last knot the outermost line
+// continues, and with a single knot y runs as fast as x.
 ClockEstimate EvaluateSegment(const ClockSegment& segment, uint64_t x_ns) {
   const std::vector<ClockKnot>& knots = segment.knots;
   const ClockKnot& front = knots.front();
@@ -113,6 +125,7 @@ ClockReading EvaluateClock(const ClockModel& model, uint64_t x_ns) {
   const auto after =
       std::upper_bound(segments.begin(), segments.end(), x_ns,
                        [](uint64_t x, const ClockSegment& s) { return x < s.knots.front().x_ns; });
+  // Before all knots the first segment continues backwards.
   if (after == segments.begin()) return {EvaluateSegment(segments.front(), x_ns), 0, false};
   const auto before = after - 1;
   const auto index = static_cast<size_t>(before - segments.begin());

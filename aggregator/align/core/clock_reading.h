@@ -9,7 +9,8 @@
 
 namespace neurontrace {
 
-// A model's estimate for one time x.
+// A model's estimate for one time x. Used by the making of maps (clock_lines.h), by the judgement
+// of UTC and by reports, which read a model at times of their own.
 struct ClockReading {
   ClockEstimate estimate;
   // The segment that contains x; between two, the one before.

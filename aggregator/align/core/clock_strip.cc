@@ -12,6 +12,8 @@ namespace {
 // y is rounded down at the knots and again where it is read.
 constexpr double kRounding = 2;
 
+// Returns the estimate, moved to the nearest value that is likely, then possible. If the two
+// exclude each other the possible range decides.
 double EstimateAt(const StripPoint& point) {
   const double likely = std::clamp(point.estimate, point.likely.min, point.likely.max);
   return std::clamp(likely, point.possible.min, point.possible.max);
@@ -22,10 +24,12 @@ double EstimateAt(const StripPoint& point) {
 class WidthGate {
  public:
   explicit WidthGate(double tolerance_ns) : tolerance_ns_(tolerance_ns) {}
+  // Starts a line at a point.
   void Begin(const StripPoint& point) {
     possible_ = likely_ = {INFINITY, 0};
     Admits(point);
   }
+  // Adds a point to the line and returns whether its width still suits the line.
   bool Admits(const StripPoint& point) {
     const bool possible = Admits(point.possible.width(), possible_);
     const bool likely = Admits(point.likely.width(), likely_);
@@ -33,6 +37,7 @@ class WidthGate {
   }
 
  private:
+  // 1.25 keeps bounds within a quarter of the best; the tolerance lets narrow strips vary freely.
   bool Admits(double width, Interval& range) const {
     range = {std::min(range.min, width), std::max(range.max, width)};
     return range.max <= 1.25 * range.min + 4 * tolerance_ns_;
@@ -75,10 +80,12 @@ std::vector<size_t> ChooseKnots(std::span<const StripPoint> strip, const PairOri
   return chosen;
 }
 
+// Returns how far beyond `offset` the range extends, at most on either side; 0 if it does not.
 double Beyond(Interval range, double offset) {
   return std::max({0.0, range.max - offset, offset - range.min});
 }
 
+// Distances in ns.
 struct Bounds {
   double possible = 0;
   double likely = 0;

@@ -22,7 +22,7 @@ struct StripPoint {
 // rises by 0 to 2 times x from one knot to the next, whatever the estimates are.
 //
 // Requires points in strictly ascending order of x. The choice of knots is the swinging door
-// algorithm for piecewise linear approximation.
+// algorithm for piecewise linear approximation. It is the last step of FitPair (pair_fit.h).
 std::vector<ClockKnot> KnotsOf(std::span<const StripPoint> strip, const PairOrigin& origin,
                                const WanderLimits& limits, double tolerance_ns);
 

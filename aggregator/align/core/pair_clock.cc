@@ -11,6 +11,7 @@ using Outcome = WanderFilter::Outcome;
 
 }  // namespace
 
+// The middle of the constraint is near the truth, so the numbers of the fit stay small.
 PairOrigin PairOrigin::Of(const ClockConstraint& constraint) {
   uint64_t low = std::max(constraint.y_min_ns, constraint.likely_min_ns);
   uint64_t high = std::min(constraint.y_max_ns, constraint.likely_max_ns);
@@ -21,17 +22,21 @@ PairOrigin PairOrigin::Of(const ClockConstraint& constraint) {
   return {constraint.x_ns, static_cast<int64_t>(y - constraint.x_ns)};
 }
 
+// The arithmetic is unsigned: the offset may be negative, and wrapping gives the right sum.
 uint64_t PairOrigin::Y(uint64_t x, double offset) const {
   return x + static_cast<uint64_t>(offset_ns) +
          static_cast<uint64_t>(static_cast<int64_t>(std::floor(offset)));
 }
 
+// The filter has a box of all offsets and the given rates.
 WanderFilter UnknownOffset(const PairOrigin& origin, uint64_t x_ns, Interval rate,
                            const WanderLimits& limits) {
   return WanderFilter(origin.Seconds(x_ns), WanderPolygon({-kAnyOffsetNs, kAnyOffsetNs}, rate),
                       limits);
 }
 
+// The upper side is added first. Each side is used or not by itself: a contradiction of one does
+// not undo the other.
 Outcome AddPossible(const PairOrigin& origin, const ClockConstraint& constraint,
                     WanderFilter& filter) {
   const double seconds = origin.Seconds(constraint.x_ns);
@@ -46,6 +51,8 @@ Outcome AddPossible(const PairOrigin& origin, const ClockConstraint& constraint,
   return outcome;
 }
 
+// A possible side is also likely, so the sharper of the two is used. The tolerance absorbs routes
+// that are not quite symmetric.
 Outcome AddLikely(const PairOrigin& origin, const ClockConstraint& constraint, double tolerance_ns,
                   WanderFilter& filter) {
   const double seconds = origin.Seconds(constraint.x_ns);
@@ -62,6 +69,7 @@ Outcome AddLikely(const PairOrigin& origin, const ClockConstraint& constraint, d
   return outcome;
 }
 
+// Both filters begin with the same set; the likely one then only becomes narrower.
 PairClock::PairClock(const ClockConstraint& first, const PairParameters& parameters)
     : origin_(PairOrigin::Of(first)),
       likely_tolerance_ns_(parameters.likely_tolerance_ns),

@@ -11,7 +11,8 @@ namespace neurontrace {
 namespace {
 
 // One run of FitPair. It smooths three times on the same grid: for what is possible, for what is
-// likely, and for the estimate.
+// likely, and for the estimate. The possible pass comes first because what it rejects is used by
+// neither of the others. Each pass is linear in the constraints.
 class PairFitter {
  public:
   PairFitter(std::span<const ClockConstraint> constraints, const PairFitParameters& parameters)
@@ -25,12 +26,15 @@ class PairFitter {
  private:
   void MakeGrid();
   void AddReach();
+  // Return the sides of all constraints that a pass may use, thinned by DropImplied.
   std::vector<TrackSide> PossibleSides() const;
   std::vector<TrackSide> LikelySides() const;
   void AddSide(size_t i, uint64_t y_ns, bool is_most, std::vector<TrackSide>& sides) const;
+  // Runs the filter over the grid. Rejected constraints are recorded in verdicts_.
   TrackResult Smooth(const std::vector<TrackSide>& sides, const WanderLimits& limits,
                      double tolerance);
   WanderLimits CalmWander(const TrackResult& likely) const;
+  // Returns the seconds from the origin to a point of the grid.
   double Seconds(size_t grid) const { return origin_.Seconds(grid_[grid]); }
 
   std::span<const ClockConstraint> constraints_;
@@ -83,6 +87,7 @@ void PairFitter::AddReach() {
   grid_.insert(grid_.begin(), before.rbegin(), before.rend());
 }
 
+// Adds one side of constraint i, in the numbers of the fit.
 void PairFitter::AddSide(size_t i, uint64_t y_ns, bool is_most,
                          std::vector<TrackSide>& sides) const {
   const uint64_t x_ns = constraints_[i].x_ns;
@@ -120,6 +125,7 @@ TrackResult PairFitter::Smooth(const std::vector<TrackSide>& sides, const Wander
   grid.reserve(grid_.size());
   for (const uint64_t x_ns : grid_) grid.push_back(origin_.Seconds(x_ns));
   const WanderPolygon anything({-kAnyOffsetNs, kAnyOffsetNs}, parameters_.pair.rate);
+  // Without sides nothing is known anywhere.
   if (sides.empty()) return {std::vector<TrackPoint>(grid.size(), {anything.Offset(), false}), {}};
   return SmoothTrack(sides, grid, anything, limits, tolerance, verdicts_);
 }
@@ -128,9 +134,12 @@ TrackResult PairFitter::Smooth(const std::vector<TrackSide>& sides, const Wander
 // about half a minute. Short bends are noise of the evidence, and long ones average the wander
 // away.
 WanderLimits PairFitter::CalmWander(const TrackResult& likely) const {
+  // In steps of the grid: 16 s on either side with the default grid.
   constexpr size_t kSteps = 8;
+  // Neighbouring intervals of too different lengths do not measure a bend.
   constexpr double kUneven = 1.2;
   constexpr double kLongestSeconds = 60;
+  // With fewer bends the quartile means nothing, and the full limits apply.
   constexpr size_t kBendsMin = 8;
   std::vector<double> bends;
   for (size_t i = kSteps; i + kSteps < grid_.size(); ++i) {
@@ -152,6 +161,7 @@ WanderLimits PairFitter::CalmWander(const TrackResult& likely) const {
   return {limits.wander_ns_per_s2 * share, limits.rate_change_ns_per_s * share};
 }
 
+// The order of the three passes matters: verdicts accumulate from one to the next.
 PairFit PairFitter::Run() {
   MakeGrid();
   PairFit fit;
@@ -168,10 +178,12 @@ PairFit PairFitter::Run() {
     const TrackContradiction& found = verdicts_.found()[i];
     fit.contradictions.push_back({found.constraint, found.amount_ns, i >= impossible});
   }
+  // Each pass found some of them forwards and some backwards.
   std::sort(fit.contradictions.begin(), fit.contradictions.end(),
             [](const PairFit::Contradiction& a, const PairFit::Contradiction& b) {
               return a.constraint < b.constraint;
             });
+  // The strip combines the three: bounds from the first two, the estimate from the calm one.
   std::vector<StripPoint> strip;
   for (size_t i = 0; i < grid_.size(); ++i) {
     strip.push_back({grid_[i], possible.points[i].offset, likely.points[i].offset,

@@ -10,7 +10,8 @@
 
 namespace neurontrace {
 
-// Parameters of FitPair; the defaults suit two hosts that are probed every few seconds.
+// Parameters of FitPair; the defaults suit two hosts that are probed every few seconds. Hosts use
+// it for each stretch between two cuts (host_fit.h), devices for each part (device/device_fit.h).
 struct PairFitParameters {
   PairParameters pair;
   // Most clocks are much calmer than the limits. The estimate, but not the bounds, assumes that

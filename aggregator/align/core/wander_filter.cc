@@ -3,11 +3,13 @@
 
 namespace neurontrace {
 
+// The set grows with the distance, so the filter moves only when a constraint tightens it.
 void WanderFilter::MoveTo(double seconds) {
   polygon_.Propagate(seconds - seconds_, limits_);
   seconds_ = seconds;
 }
 
+// Works on a copy, so that reading a time does not move the filter itself.
 WanderPolygon WanderFilter::At(double seconds) const {
   WanderPolygon polygon = polygon_;
   polygon.Propagate(seconds - seconds_, limits_);
@@ -22,6 +24,8 @@ WanderFilter::Outcome WanderFilter::AtLeast(double seconds, double offset) {
   return AtLeastWithin(0, seconds, offset);
 }
 
+// Compares with the exact range first: most constraints change nothing, and they cost no
+// propagation.
 WanderFilter::Outcome WanderFilter::AtMostWithin(double tolerance, double seconds, double offset) {
   const Interval range = OffsetAt(seconds);
   if (range.max <= offset) return Outcome::kSlack;
@@ -34,6 +38,7 @@ WanderFilter::Outcome WanderFilter::AtMostWithin(double tolerance, double second
   return beyond > 0 ? Outcome::kStretched : Outcome::kTightened;
 }
 
+// The mirror image of AtMostWithin.
 WanderFilter::Outcome WanderFilter::AtLeastWithin(double tolerance, double seconds, double offset) {
   const Interval range = OffsetAt(seconds);
   if (range.min >= offset) return Outcome::kSlack;

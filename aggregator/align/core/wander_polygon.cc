@@ -8,6 +8,12 @@
 namespace neurontrace {
 namespace {
 
+// The prediction and the update of a set-membership filter with two states. Prediction shears the
+// set and adds a box (Minkowski sum); an update cuts it with a half plane (Sutherland-Hodgman). All
+// costs are linear in the corners, at most 24, except those of Reduce and CommonOffset, which are
+// quadratic. Checked against simulated clocks that wander as badly as they may
+// (wander_polygon_test.cc).
+
 // Added on every side by every propagation: thousands of times the rounding error of a corner, and
 // negligible beside a nanosecond.
 constexpr double kOffsetMargin = 1e-3;
@@ -17,6 +23,7 @@ constexpr double kRateMargin = 1e-6;
 constexpr double kAngleMin = 1e-6;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
+// Returns a positive value if the second vector turns counterclockwise from the first.
 double Cross(double a1, double b1, double a2, double b2) { return a1 * b2 - b1 * a2; }
 
 // The half plane on the inner side of an edge, moved outward by the margin: At() >= 0 is inside.
@@ -29,12 +36,16 @@ struct HalfPlane {
 
 }  // namespace
 
+// A constant change of the rate by w for t seconds moves the offset by w*t*t/2, until the rate has
+// changed as much as it may; from there on it moves in a straight line.
 double WanderLimits::Reach(double seconds) const {
   const double t = std::abs(seconds);
   const double t_capped = rate_change_ns_per_s / wander_ns_per_s2;
   return t <= t_capped ? wander_ns_per_s2 * t * t / 2 : rate_change_ns_per_s * (t - t_capped / 2);
 }
 
+// The curve that leaves its chord farthest bends one way throughout: w*t*t/8 in the middle. Over
+// long times the change of the rate is the tighter limit.
 double WanderLimits::Sag(double seconds) const {
   const double t = std::abs(seconds);
   return std::min(wander_ns_per_s2 * t * t / 8, rate_change_ns_per_s * t / 2);
@@ -42,6 +53,7 @@ double WanderLimits::Sag(double seconds) const {
 
 WanderPolygon::WanderPolygon(Interval offset, Interval rate) { SetBox(offset, rate); }
 
+// Replaces the corners by those of a box, counterclockwise from the lower left.
 void WanderPolygon::SetBox(Interval offset, Interval rate) {
   // Never without an area: sums and cuts need a left and a right side.
   const double a0 = offset.min - kOffsetMargin, a1 = offset.max + kOffsetMargin;
@@ -51,6 +63,7 @@ void WanderPolygon::SetBox(Interval offset, Interval rate) {
   rate_[0] = b0, rate_[1] = b0, rate_[2] = b1, rate_[3] = b1;
 }
 
+// An affine map: convexity and the order of the corners are kept.
 void WanderPolygon::Shear(double seconds) {
   for (int i = 0; i < size_; ++i) offset_[i] += rate_[i] * seconds;
 }
@@ -105,6 +118,7 @@ void WanderPolygon::Widen(double offset, double rate) {
   size_ = n;
 }
 
+// Returns the first of equal corners.
 WanderPolygon::Farthest WanderPolygon::FindFarthest() const {
   Farthest far;
   for (int i = 1; i < size_; ++i) {
@@ -161,6 +175,7 @@ Interval WanderPolygon::Rate() const {
   return {*least, *most};
 }
 
+// The extremes of a linear function are at corners, so no propagated polygon is needed.
 Interval WanderPolygon::OffsetAfter(double seconds, const WanderLimits& limits) const {
   Interval range{kNever, -kNever};
   for (int i = 0; i < size_; ++i) {
@@ -172,6 +187,8 @@ Interval WanderPolygon::OffsetAfter(double seconds, const WanderLimits& limits) 
   return {range.min - reach, range.max + reach};
 }
 
+// Cuts this set with one edge of the other after another, from one buffer into the other in turn.
+// Stopping early leaves a larger set, which is still safe.
 std::optional<Interval> WanderPolygon::CommonOffset(const WanderPolygon& other) const {
   // Each cutting edge adds one corner at most, unless rounding has bent a side.
   std::array<double, 4 * kCapacity> a[2];
@@ -221,6 +238,7 @@ void WanderPolygon::Reduce() {
   while (size_ > kVerticesFew) {
     const int cheapest =
         static_cast<int>(std::min_element(cost.begin(), cost.begin() + size_) - cost.begin());
+    // No edge can be removed without a corner far away: the box around the set is the last resort.
     if (cost[cheapest] == kNever) return SetBox(Offset(), Rate());
     RemoveEdge(cheapest);
     std::copy(cost.begin() + cheapest + 1, cost.begin() + size_ + 1, cost.begin() + cheapest);
@@ -247,6 +265,8 @@ double WanderPolygon::EdgeCost(int i) const {
   return std::max(0.0, Cross(a, b, a2, b2)) * std::max(0.0, Cross(a1, b1, a, b)) / (2 * turn);
 }
 
+// The neighbours p-i and j-q are extended to their crossing, which becomes corner j; corner i is
+// erased.
 void WanderPolygon::RemoveEdge(int i) {
   const int p = Previous(i), j = Next(i), q = Next(j);
   const double a1 = offset_[i] - offset_[p], b1 = rate_[i] - rate_[p];

@@ -6,7 +6,7 @@
 
 namespace neurontrace {
 
-// A closed interval.
+// A closed interval. middle() and width() require finite ends.
 struct Interval {
   double min = 0;
   double max = 0;
@@ -48,12 +48,14 @@ class WanderPolygon {
   // Adds everything within this distance of the set.
   void Widen(double offset, double rate);
 
+  // Return the extent of the set along one axis, in time linear in its corners.
   Interval Offset() const;
   Interval Rate() const;
   // Returns what Offset() can be `seconds` later: no more than after Propagate, in a fraction of
   // the time.
   Interval OffsetAfter(double seconds, const WanderLimits& limits) const;
-  // Returns the offsets of the intersection; nullopt if it is empty.
+  // Returns the offsets of the intersection; nullopt if it is empty. The intersection may be larger
+  // than the exact one by the margins, never smaller.
   std::optional<Interval> CommonOffset(const WanderPolygon& other) const;
 
   int vertex_count() const { return size_; }
@@ -69,16 +71,23 @@ class WanderPolygon {
 
   int Next(int i) const { return i + 1 == size_ ? 0 : i + 1; }
   int Previous(int i) const { return i == 0 ? size_ - 1 : i - 1; }
+  // Replaces the set by a rectangle, grown by the margins.
   void SetBox(Interval offset, Interval rate);
+  // Moves every corner by its own rate, as an even clock would move.
   void Shear(double seconds);
   // Corners with extreme coordinates.
   struct Farthest {
     int bottom = 0, right = 0, top = 0, left = 0;
   };
   Farthest FindFarthest() const;
+  // Implements ClipAtMost for a sign of 1 and ClipAtLeast for -1.
   bool Clip(double sign, double offset);
+  // Reduces the number of corners to kVerticesFew if there are more than kVerticesMax. The set can
+  // only grow.
   void Reduce();
   double EdgeCost(int i) const;
+  // Replaces both ends of edge i by the point where its two neighbours meet. Requires a finite
+  // EdgeCost(i).
   void RemoveEdge(int i);
 
   // Corners, counterclockwise.

@@ -10,9 +10,11 @@ namespace {
 
 using Outcome = WanderFilter::Outcome;
 
+// How far apart sides may be to be compared: one burst of probes.
 constexpr double kBurstSeconds = 0.02;
 
-// The sharpest side so far, and what it implies at other times by the limits of the rate.
+// The sharpest side so far, and what it implies at other times by the limits of the rate. Sharpness
+// grows with what a side excludes, and a side loses rate_most ns of it per second of distance.
 class SharpestSide {
  public:
   bool Implies(const TrackSide& side, double rate_most) const {
@@ -33,9 +35,9 @@ class SharpestSide {
   double sharpness_ = 0;
 };
 
-// Those that none before them implies.
+// Returns the sides that no earlier one implies, in order. `begin` to `end` may run backwards in
+// time.
 template <typename Iterator>
-// Keeps the sides that no earlier one implies.
 std::vector<TrackSide> KeepSharp(Iterator begin, Iterator end, double rate_most) {
   SharpestSide most;
   SharpestSide least;
@@ -57,6 +59,7 @@ class TrackPass {
             double tolerance, TrackVerdicts& verdicts)
       : filter_(first.seconds, begin, limits), tolerance_(tolerance), verdicts_(verdicts) {}
 
+  // Adds a side unless its constraint is rejected; rejects the constraint if it contradicts.
   void Add(const TrackSide& side) {
     if (verdicts_.IsOut(side.constraint)) return;
     const Outcome outcome = side.is_most
@@ -89,6 +92,7 @@ TrackPoint Join(const WanderPolygon& before, const WanderPolygon& after) {
 
 }  // namespace
 
+// One run in each direction: a side may be implied by an earlier or by a later one.
 std::vector<TrackSide> DropImplied(std::span<const TrackSide> sides, Interval rate) {
   const double rate_most = std::max(std::abs(rate.min), std::abs(rate.max));
   std::vector<TrackSide> kept = KeepSharp(sides.begin(), sides.end(), rate_most);
@@ -97,6 +101,9 @@ std::vector<TrackSide> DropImplied(std::span<const TrackSide> sides, Interval ra
   return kept;
 }
 
+// The forward pass keeps its set at every grid time, and the backward pass is joined with it there.
+// A side at a grid time counts in both. A constraint that the forward pass rejected is skipped by
+// the backward one.
 TrackResult SmoothTrack(std::span<const TrackSide> sides, std::span<const double> grid,
                         const WanderPolygon& begin, const WanderLimits& limits, double tolerance,
                         TrackVerdicts& verdicts) {
@@ -109,6 +116,7 @@ TrackResult SmoothTrack(std::span<const TrackSide> sides, std::span<const double
     before.push_back(forward.filter().At(seconds));
   }
   TrackResult result;
+  // The rate is that of the forward pass alone: at its end it has seen every side.
   result.rate = forward.filter().At(sides.back().seconds).Rate();
   result.points.resize(grid.size());
   TrackPass backward(sides.back(), begin, limits, tolerance, verdicts);

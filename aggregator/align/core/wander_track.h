@@ -11,7 +11,8 @@
 
 namespace neurontrace {
 
-// One side of a constraint: at `seconds` the offset is at most, or at least, `offset`.
+// One side of a constraint: at `seconds` the offset is at most, or at least, `offset`. In the
+// numbers of one fit (PairOrigin): seconds since its origin, ns of offset.
 struct TrackSide {
   double seconds = 0;
   double offset = 0;
@@ -21,24 +22,29 @@ struct TrackSide {
 
 // Returns the sides, in ascending order of time, without those that a neighbour within 20 ms
 // implies by the limits of the rate alone. Probes come in bursts, and most of a burst adds nothing.
+// `rate` has the limits in ns/s; the larger magnitude counts for both signs.
 std::vector<TrackSide> DropImplied(std::span<const TrackSide> sides, Interval rate);
 
-// A rejected side.
+// A rejected side. The amount is negative for an upper limit and positive for a lower one.
 struct TrackContradiction {
   size_t constraint = 0;
   double amount_ns = 0;  // how far it was beyond what was possible
 };
 
 // Records rejected constraints. Once one side is rejected the whole constraint is no longer used.
+// The passes of one fit share it, so that a pass never uses what an earlier one rejected. One
+// thread at a time.
 class TrackVerdicts {
  public:
   explicit TrackVerdicts(size_t constraints) : is_out_(constraints) {}
 
+  // `constraint` is an index below the count that the constructor received.
   bool IsOut(size_t constraint) const { return is_out_[constraint]; }
   void Reject(size_t constraint, double amount_ns) {
     is_out_[constraint] = true;
     found_.push_back({constraint, amount_ns});
   }
+  // Returns the rejected sides in the order of rejection.
   const std::vector<TrackContradiction>& found() const { return found_; }
 
  private:
@@ -46,7 +52,8 @@ class TrackVerdicts {
   std::vector<TrackContradiction> found_;
 };
 
-// The possible offsets at one grid time by all sides, before and after it.
+// The possible offsets at one grid time by all sides, before and after it. Offsets are in ns from
+// the fit's origin.
 struct TrackPoint {
   Interval offset;
   bool is_torn = false;  // the two do not agree: the interval includes both
@@ -60,7 +67,7 @@ struct TrackResult {
 // Runs a filter forwards and backwards over the sides and intersects both at each grid time. Sides
 // and grid are in ascending order, and there is at least one side. `begin` is the set before
 // anything is known. A side that contradicts by up to `tolerance` widens what is possible; any
-// other is rejected.
+// other is rejected. Takes time linear in the sides and the grid.
 TrackResult SmoothTrack(std::span<const TrackSide> sides, std::span<const double> grid,
                         const WanderPolygon& begin, const WanderLimits& limits, double tolerance,
                         TrackVerdicts& verdicts);

@@ -18,6 +18,7 @@ struct Candidates {
 // Decides by the ring. If that leaves it open, or the event was recorded late, decides by the
 // execution, provided that executions continue to be counted across the two segments.
 Candidates FindCandidates(const std::vector<DeviceSegmentRange>& ranges, const DeviceTime& time) {
+  // Finds the last segment that begins at or before the event's place.
   const auto after = std::upper_bound(
       ranges.begin(), ranges.end(), time.sequence,
       [](uint64_t sequence, const DeviceSegmentRange& r) { return sequence < r.first_sequence; });
@@ -36,20 +37,25 @@ Candidates FindCandidates(const std::vector<DeviceSegmentRange>& ranges, const D
   return {begun, begun + 1};
 }
 
+// Values of y that are possible; the minimum may be below 0.
 struct HostRange {
   Wide min = 0;
   Wide max = 0;
   bool Meets(const HostRange& other) const { return min <= other.max && other.min <= max; }
 };
 
+// Returns the y within a bound of the estimate.
 HostRange HostRangeOf(const ClockEstimate& estimate, uint64_t bound_ns) {
   return {Wide{estimate.y_ns} - Wide{bound_ns}, Wide{estimate.y_ns} + Wide{bound_ns}};
 }
 
+// Returns the smallest range that contains both.
 HostRange Union(HostRange a, HostRange b) {
   return {std::min(a.min, b.min), std::max(a.max, b.max)};
 }
 
+// Reads both candidates and excludes one if its y is not between the two segments. If both remain,
+// or neither, the reading is halfway and its bounds include both.
 ClockReading ReadBetween(const DeviceClockModel& model, Candidates candidates, uint64_t x_ns) {
   const auto& segments = model.clock.segments;
   const ClockEstimate before = EvaluateSegment(segments[candidates.first], x_ns);
@@ -95,6 +101,7 @@ ClockReading ReadDeviceClock(const DeviceClockModel& model, const DeviceTime& ti
           false};
 }
 
+// Each segment becomes a map by itself, because their counters overlap.
 DeviceMap DeviceMapOf(const DeviceClockModel& model) {
   DeviceMap map;
   for (size_t i = 0; i < model.clock.segments.size(); ++i) {

@@ -10,6 +10,7 @@
 namespace neurontrace {
 namespace {
 
+// Names of events by the type that they have for clocks. Versions of the runtime differ in several.
 constexpr std::pair<std::string_view, DeviceEventType> kTypes[] = {
     {"nc_exec_running", DeviceEventType::kRunning},
     {"device_exec", DeviceEventType::kRunning},
@@ -28,6 +29,7 @@ constexpr std::pair<std::string_view, DeviceEventType> kTypes[] = {
     {"enc_barrier", DeviceEventType::kBarrier},
 };
 
+// The attributes that are read, as indices into ShapeColumns and kNames.
 enum Attribute : size_t {
   kExecId,
   kDeviceTime,
@@ -37,10 +39,12 @@ enum Attribute : size_t {
   kPeer,
   kAttributes
 };
+// The order is that of Attribute.
 constexpr std::string_view kNames[kAttributes] = {
     "exec_id", "nc_timestamp_ns", "cpu_timestamp_ns", "device_core_idx", "op_id", "peer_id"};
 
-// Where the attributes of one shape are.
+// Where the attributes of one shape are. Found once for each shape of a chunk, so that reading an
+// event takes no look-up by name.
 struct ShapeColumns {
   DeviceEventType type = DeviceEventType::kOther;
   Phase phase = Phase::kOther;
@@ -48,6 +52,8 @@ struct ShapeColumns {
   std::array<bool, kAttributes> is_text = {};
 };
 
+// Returns where to find the attributes of shape `number`. Its type is kOther if no event of the
+// shape is of use: the name is unknown, or there is no place in the ring.
 ShapeColumns ColumnsOf(const DecodedChunk& chunk, uint32_t number) {
   const Shape& shape = chunk.shapes()[number];
   ShapeColumns columns;
@@ -58,6 +64,7 @@ ShapeColumns ColumnsOf(const DecodedChunk& chunk, uint32_t number) {
   for (uint32_t k = 0; k < shape.keys.size(); ++k) {
     const ShapeKey& key = shape.keys[k];
     const auto name = std::find(std::begin(kNames), std::end(kNames), key.name);
+    // Only attributes of the event's own data count, and only two types can be a number.
     if (name == std::end(kNames) || key.scope != KeyScope::kData) continue;
     if (key.type != ValueType::kUint && key.type != ValueType::kString) continue;
     const auto at = static_cast<size_t>(name - std::begin(kNames));
@@ -67,6 +74,8 @@ ShapeColumns ColumnsOf(const DecodedChunk& chunk, uint32_t number) {
   return columns;
 }
 
+// Returns the attribute of an event; nullopt if the shape has none or the text is not a whole
+// number. `row` is the event's row within its shape.
 std::optional<uint64_t> NumberOf(const DecodedChunk& chunk, const ShapeColumns& columns,
                                  Attribute attribute, uint32_t row) {
   if (columns.column[attribute].empty()) return std::nullopt;
@@ -79,6 +88,7 @@ std::optional<uint64_t> NumberOf(const DecodedChunk& chunk, const ShapeColumns& 
   return number;
 }
 
+// Returns the number that DeviceEvent::operation holds for this type of event.
 std::optional<uint64_t> OperationOf(const DecodedChunk& chunk, const ShapeColumns& columns,
                                     uint32_t row) {
   if (columns.type == DeviceEventType::kCollective) {
@@ -90,6 +100,7 @@ std::optional<uint64_t> OperationOf(const DecodedChunk& chunk, const ShapeColumn
 
 }  // namespace
 
+// The table is short, and only shapes are looked up.
 DeviceEventType DeviceEventTypeOf(std::string_view event_type) {
   for (const auto& [name, type] : kTypes) {
     if (name == event_type) return type;
@@ -97,6 +108,7 @@ DeviceEventType DeviceEventTypeOf(std::string_view event_type) {
   return DeviceEventType::kOther;
 }
 
+// Sorts by the place in the ring, which need not be the order of the chunk.
 std::vector<DeviceEvent> DeviceEventsOf(const DecodedChunk& chunk) {
   std::vector<ShapeColumns> columns;
   for (uint32_t i = 0; i < chunk.shapes().size(); ++i) columns.push_back(ColumnsOf(chunk, i));
@@ -116,6 +128,7 @@ std::vector<DeviceEvent> DeviceEventsOf(const DecodedChunk& chunk) {
                       .device_core_idx = NumberOf(chunk, shape, kCoreIndex, row),
                       .operation = OperationOf(chunk, shape, row)});
   }
+  // The sort is stable: events with the same number keep the order of the chunk.
   std::stable_sort(events.begin(), events.end(), [](const DeviceEvent& a, const DeviceEvent& b) {
     return a.sequence < b.sequence;
   });

@@ -41,7 +41,8 @@ struct DeviceSyncPoint {
   friend bool operator==(const DeviceSyncPoint&, const DeviceSyncPoint&) = default;
 };
 
-// All evidence of one physical core.
+// All evidence of one physical core. Made by DeviceEvidenceReader from a stream, and by tests from
+// simulated devices.
 struct DeviceEvidence {
   std::vector<DeviceExecution> executions;   // ascending in first_sequence
   std::vector<DeviceSyncPoint> sync_points;  // ascending in sequence

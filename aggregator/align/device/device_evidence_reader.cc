@@ -11,9 +11,11 @@ namespace {
 // How many times nearer one of two cores must have ended for a sync point to be attributed to it.
 constexpr uint64_t kMuchNearer = 8;
 
+// Returns the distance of two times of a counter.
 uint64_t CounterDistance(uint64_t a, uint64_t b) { return a < b ? b - a : a - b; }
 
-// Keeps every second item; returns how many it removed.
+// Keeps every second item; returns how many it removed. Those that remain are spread as evenly as
+// before.
 template <typename T>
 uint64_t Halve(std::vector<T>& items) {
   const size_t before = items.size();
@@ -24,6 +26,7 @@ uint64_t Halve(std::vector<T>& items) {
 }
 
 // Returns how far a counter's time is from the nearest end of a run of the core around that place.
+// Returns UINT64_MAX if the core has no run. Looks at the runs before and after the place only.
 uint64_t DistanceOf(const DeviceEvidence& evidence, const DeviceSyncPoint& point) {
   const auto after = std::upper_bound(
       evidence.executions.begin(), evidence.executions.end(), point.sequence,
@@ -47,6 +50,8 @@ void DeviceEvidenceReader::Add(std::span<const DeviceEvent> events) {
   for (const DeviceEvent& event : events) Add(event);
 }
 
+// Collectives and barriers tell nothing about a core's own clock. Of executions only starts and
+// stops do.
 void DeviceEvidenceReader::Add(const DeviceEvent& event) {
   switch (event.type) {
     case DeviceEventType::kOther:
@@ -68,6 +73,7 @@ void DeviceEvidenceReader::Add(const DeviceEvent& event) {
   }
 }
 
+// Both readings are needed. Points beyond the stride are counted as thinned.
 void DeviceEvidenceReader::AddSyncPoint(const DeviceEvent& event) {
   if (!event.nc_timestamp_ns || !event.cpu_timestamp_ns) {
     ++ignored_.without_counter;
@@ -89,6 +95,7 @@ void DeviceEvidenceReader::AddSyncPoint(const DeviceEvent& event) {
   sync_point_stride_ *= 2;
 }
 
+// An id that repeats shows by a start which its execution already has.
 bool DeviceEvidenceReader::TakesStart(const Execution& execution, const DeviceEvent& event) const {
   switch (event.type) {
     case DeviceEventType::kPrepare:
@@ -105,6 +112,8 @@ bool DeviceEvidenceReader::TakesStart(const Execution& execution, const DeviceEv
   }
 }
 
+// The number stays valid while the deque moves: numbers count from the first execution of the
+// stream.
 uint64_t DeviceEvidenceReader::ExecutionFor(const DeviceEvent& event) {
   const auto [at, is_new] = number_of_.try_emplace(*event.exec_id, 0);
   if (!is_new) {
@@ -114,6 +123,7 @@ uint64_t DeviceEvidenceReader::ExecutionFor(const DeviceEvent& event) {
   at->second = first_open_ + open_.size();
   const uint64_t number = at->second;
   open_.push_back({.exec_id = *event.exec_id});
+  // Never closes the one just added, as the limit is far above 1.
   if (open_.size() > limits::kDeviceExecutionsOpenMax) CloseOldest();
   return number;
 }
@@ -123,6 +133,7 @@ DeviceEvidenceReader::Execution* DeviceEvidenceReader::Find(uint64_t number) {
   return &open_[number - first_open_];
 }
 
+// Prepare, wait and running need their stop as well, so their span is remembered.
 void DeviceEvidenceReader::Start(const DeviceEvent& event) {
   if (!event.exec_id) {
     ++ignored_.without_execution;
@@ -135,6 +146,7 @@ void DeviceEvidenceReader::Start(const DeviceEvent& event) {
     case DeviceEventType::kPrepare:
       execution.prepare_start_ns = event.timestamp_ns;
       break;
+    // kCore and kFinish need no stop: only their starts are bounds.
     case DeviceEventType::kCore:
       execution.core_start_ns = event.timestamp_ns;
       return;
@@ -155,6 +167,7 @@ void DeviceEvidenceReader::Start(const DeviceEvent& event) {
     default:
       break;
   }
+  // A repeated key replaces its span; the limit keeps lost stops from filling memory.
   const SpanKey key{event.type, event.tracking_id};
   if (spans_.insert_or_assign(key, span).second) span_order_.push_back(key);
   while (span_order_.size() > limits::kDeviceSpansOpenMax) {
@@ -163,6 +176,7 @@ void DeviceEvidenceReader::Start(const DeviceEvent& event) {
   }
 }
 
+// A stop whose start is not remembered is of no use, because it does not name its execution.
 void DeviceEvidenceReader::Stop(const DeviceEvent& event) {
   if (event.type == DeviceEventType::kCore || event.type == DeviceEventType::kFinish) return;
   const auto at = spans_.find(SpanKey{event.type, event.tracking_id});
@@ -216,11 +230,13 @@ void DeviceEvidenceReader::CloseOldest() {
   const auto at = number_of_.find(execution.exec_id);
   // A newer execution may have taken over the id.
   if (at != number_of_.end() && at->second == number) number_of_.erase(at);
+  // Without a run there is no device time to relate to.
   if (execution.runs.empty()) return;
   if (executions_seen_++ % execution_stride_ != 0) {
     ++ignored_.thinned;
     return;
   }
+  // Both are of the whole execution: each core's run lies between them.
   const std::optional<uint64_t> before = BeforeOf(execution);
   const std::optional<uint64_t> after = AfterOf(execution);
   for (const Run& run : execution.runs) {
@@ -245,6 +261,8 @@ void DeviceEvidenceReader::ThinExecutions() {
   execution_stride_ *= 2;
 }
 
+// Cores are kept sorted. Returns nullptr for a core beyond the limit. Pointers are invalid after
+// the next new core.
 DeviceCoreEvidence* DeviceEvidenceReader::CoreOf(std::optional<uint64_t> index) {
   const auto at = std::lower_bound(
       cores_.begin(), cores_.end(), index,
@@ -254,7 +272,8 @@ DeviceCoreEvidence* DeviceEvidenceReader::CoreOf(std::optional<uint64_t> index) 
   return &*cores_.insert(at, DeviceCoreEvidence{.device_core_idx = index, .evidence = {}});
 }
 
-// A sync point does not name its core, but the counters of two cores rarely agree.
+// A sync point does not name its core, but the counters of two cores rarely agree. Returns nullptr
+// if no core is clearly nearer than the others.
 DeviceCoreEvidence* DeviceEvidenceReader::CoreNear(const DeviceSyncPoint& point) {
   if (cores_.size() == 1) return &cores_.front();
   DeviceCoreEvidence* nearest = nullptr;
@@ -273,6 +292,8 @@ DeviceCoreEvidence* DeviceEvidenceReader::CoreNear(const DeviceSyncPoint& point)
   return least <= second / kMuchNearer ? nearest : nullptr;
 }
 
+// Executions are closed in the order of their starts, but runs of different cores are recorded in
+// any order, hence the sorts.
 DeviceExtraction DeviceEvidenceReader::Finish() {
   while (!open_.empty()) CloseOldest();
   // Without any execution there appears to be one core.
@@ -286,6 +307,7 @@ DeviceExtraction DeviceEvidenceReader::Finish() {
   std::stable_sort(
       sync_points_.begin(), sync_points_.end(),
       [](const DeviceSyncPoint& a, const DeviceSyncPoint& b) { return a.sequence < b.sequence; });
+  // Only now every core is known, and with it where each counter was.
   for (const DeviceSyncPoint& point : sync_points_) {
     DeviceCoreEvidence* core = CoreNear(point);
     if (core == nullptr) {

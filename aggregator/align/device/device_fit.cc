@@ -12,11 +12,19 @@
 namespace neurontrace {
 namespace {
 
+// In four steps: PartDevice divides the evidence where the counter restarted, an outline of each
+// part is fitted to the brackets alone, sync points far from the outline are removed, and a last
+// fit uses brackets and sync points together. Checked against simulated devices whose true times
+// are known (device_fit_test.cc, device_property_test.cc).
+// Costs a few passes over the evidence of each part, and an envelope of the sync points with a
+// fixed number of neighbours.
+
 // One part while it is fitted.
 struct Work {
   explicit Work(DevicePart from) : part(std::move(from)) {}
 
   DevicePart part;
+  // Set by Outline.
   PairOrigin origin;
   ClockSegment outline;  // fitted to the certain constraints alone
   // Of the part's sync points that passed the gate.
@@ -33,9 +41,12 @@ class DeviceFitter {
   DeviceClockModel Run();
 
  private:
+  // Fits the certain constraints alone and drops those that contradict the others.
   void Outline(Work& work);
   void Gate(Work& work);
+  // Judges the samples and adds a constraint for each point that is used.
   void AddSyncPoints(Work& work);
+  // Fits everything, adds the segment, its range and its findings to the model.
   void Fit(Work& work);
 
   const DeviceEvidence& evidence_;
@@ -45,6 +56,7 @@ class DeviceFitter {
   DeviceClockModel model_;
 };
 
+// The sort is stable, so that constraints at one time keep the order of the evidence.
 void SortByX(std::vector<ClockConstraint>& constraints) {
   std::stable_sort(
       constraints.begin(), constraints.end(),
@@ -91,6 +103,7 @@ void DeviceFitter::Gate(Work& work) {
       faults_.Add(DeviceFault::kOffCurve, points[i].device_ns, beside[i]);
       continue;
     }
+    // A point that stays becomes a sample, in the numbers of the part's origin.
     work.samples.push_back({work.origin.Seconds(points[i].device_ns),
                             work.origin.Offset(points[i].device_ns, points[i].host_ns)});
     points[kept++] = points[i];
@@ -105,6 +118,8 @@ void DeviceFitter::AddSyncPoints(Work& work) {
   const auto y = [&work](uint64_t x_ns, double offset, uint64_t unknown) {
     return std::isinf(offset) ? unknown : work.origin.Y(x_ns, offset);
   };
+  // Only an order that the caller knows makes what is certain narrower; a learned one is an
+  // assumption.
   const bool is_known = parameters_.sync.order != SyncOrder::kUnknown;
   for (size_t i = 0; i < work.samples.size(); ++i) {
     const DeviceSyncPoint& p = work.part.sync_points[i];
@@ -123,6 +138,7 @@ void DeviceFitter::AddSyncPoints(Work& work) {
       faults_.Add(DeviceFault::kBeyondBracket, p.device_ns);
       continue;
     }
+    // A record after the reading limits y from above, unless it contradicts the brackets.
     if (p.recorded_ns.has_value() && *p.recorded_ns > p.host_ns &&
         *p.recorded_ns >= outline.y_ns - outline.bound_ns) {
       constraint.y_max_ns = *p.recorded_ns;
@@ -134,7 +150,8 @@ void DeviceFitter::AddSyncPoints(Work& work) {
   SortByX(work.part.hard);
 }
 
-// Where only a few sync points speak, what is likely is wider than they say.
+// Where only a few sync points speak, what is likely is wider than they say. Widens the likely
+// bounds of the knots by the allowance of the samples next to them.
 void Allow(const Work& work, std::vector<ClockKnot>& knots) {
   if (work.samples.empty()) return;
   for (ClockKnot& knot : knots) {
@@ -161,6 +178,7 @@ void HoldTo(std::span<const ClockConstraint> constraints, ClockSegment& segment)
     if (y == estimate.y_ns) continue;
     const uint64_t moved = y > estimate.y_ns ? y - estimate.y_ns : estimate.y_ns - y;
     if (moved > estimate.bound_ns) continue;  // the constraint contradicted and was rejected
+    // The constraints are in ascending order of x: the first of several at one time decides.
     if (!added.empty() && added.back().x_ns == constraint.x_ns) continue;
     added.push_back({constraint.x_ns, y, estimate.bound_ns + moved,
                      std::min(estimate.bound_ns, estimate.likely_bound_ns) + moved});
@@ -179,7 +197,8 @@ void HoldTo(std::span<const ClockConstraint> constraints, ClockSegment& segment)
   }
 }
 
-// A later time must never be shown as earlier.
+// A later time must never be shown as earlier. Raises a knot below the one before it, and its
+// bounds by as much.
 void MakeAscend(std::vector<ClockKnot>& knots) {
   for (size_t i = 1; i < knots.size(); ++i) {
     if (knots[i].y_ns >= knots[i - 1].y_ns) continue;
@@ -200,6 +219,7 @@ void DeviceFitter::Fit(Work& work) {
   }
   ClockModel& clock = model_.clock;
   clock.evidence_used += constraints.size() - fit.contradictions.size();
+  // A break is reported between the last evidence before it and the first after it.
   if (!clock.segments.empty()) {
     clock.findings.push_back({.kind = ClockFindingKind::kBreak,
                               .x_begin_ns = model_.ranges.back().x_end_ns,
@@ -209,6 +229,7 @@ void DeviceFitter::Fit(Work& work) {
                                            ? "the counter started again"
                                            : "the counter stepped, or its host's clock"});
   }
+  // Allow comes first, because the knots that HoldTo adds inherit the bounds.
   Allow(work, fit.knots);
   ClockSegment segment{work.part.cause, std::move(fit.knots)};
   HoldTo(constraints, segment);
@@ -217,6 +238,8 @@ void DeviceFitter::Fit(Work& work) {
   model_.ranges.push_back(work.part.range);
 }
 
+// All parts are outlined before any is fitted: the order of readings that they vote for is used by
+// every fit.
 DeviceClockModel DeviceFitter::Run() {
   model_.clock.algorithm_version = kDeviceAlgorithmVersion;
   std::vector<Work> all;

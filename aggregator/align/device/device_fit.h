@@ -19,6 +19,7 @@ struct DeviceFitParameters {
   // most this far apart, and the bound is no better than that assumption.
   uint64_t apart_most_ns = 10'000'000;
 
+  // Returns limits for a device's counter: wider rates and shorter reach than those of hosts.
   static PairFitParameters DefaultPair();
 };
 

@@ -16,6 +16,12 @@
 namespace neurontrace {
 namespace {
 
+// Counters restart without notice, so the evidence itself has to show where. Anchors tie the
+// counter to the host's clock from both sides. In the order of the ring, each is compared with the
+// smooth clock of those before it. Three in a row that fit each other but not that clock begin a
+// new part. A few that fit nothing are rejected. Each comparison takes constant time, so dividing
+// is linear in the evidence, except for the sorting of numbers that have to ascend.
+
 std::string_view FaultWords(DeviceFault fault) {
   switch (fault) {
     case DeviceFault::kImpossible:
@@ -42,9 +48,11 @@ std::string_view FaultWords(DeviceFault fault) {
 struct ClockAnchor {
   ClockConstraint first;
   ClockConstraint second;  // its x is not before the first's
+  // Its place in the ring.
   uint64_t sequence = 0;
 };
 
+// A division of anchors into runs of one clock; `anchors` and `rejected` are indices.
 struct AnchorSegments {
   struct Segment {
     SegmentCause cause = SegmentCause::kBegin;
@@ -62,6 +70,7 @@ constexpr size_t kAgreeingAtEnd = 2;
 // Anchors that one smooth clock explains.
 class Group {
  public:
+  // `parameters` must outlive the group.
   explicit Group(const PairParameters& parameters) : parameters_(&parameters) {}
 
   // Returns false, and changes nothing, if the anchor does not fit.
@@ -93,6 +102,7 @@ class AnchorParter {
   AnchorParter(std::span<const ClockAnchor> anchors, const PairParameters& parameters)
       : anchors_(anchors), parameters_(parameters), current_(parameters), held_(parameters) {}
 
+  // At the end fewer anchors suffice, because no more can follow.
   AnchorSegments Run() {
     for (size_t i = 0; i < anchors_.size(); ++i) Take(i);
     if (held_.size() >= kAgreeingAtEnd) {
@@ -106,6 +116,7 @@ class AnchorParter {
   }
 
  private:
+  // Decides about anchor i: it continues the current segment, or joins those held, or is rejected.
   void Take(size_t i) {
     if (current_.Add(i, anchors_[i])) return Reject(held_);
     if (!held_.Add(i, anchors_[i])) {
@@ -115,7 +126,8 @@ class AnchorParter {
     if (held_.size() >= kAgreeing) Finish();
   }
 
-  // The anchors held so far become the current segment.
+  // The anchors held so far become the current segment. Too small a segment is rejected rather than
+  // shown as a run of its own.
   void Finish() {
     if (current_.size() >= kAgreeingAtEnd) {
       Emit(current_);
@@ -126,6 +138,7 @@ class AnchorParter {
     held_ = Group(parameters_);
   }
 
+  // Adds a finished segment. Its cause is visible in the counter: a restart makes it smaller.
   void Emit(const Group& group) {
     SegmentCause cause = SegmentCause::kBegin;
     if (!result_.segments.empty()) {
@@ -137,6 +150,7 @@ class AnchorParter {
     result_.segments.push_back({cause, group.members()});
   }
 
+  // Rejects the anchors of a group and empties it.
   void Reject(Group& group) {
     result_.rejected.insert(result_.rejected.end(), group.members().begin(), group.members().end());
     group = Group(parameters_);
@@ -180,13 +194,17 @@ std::vector<bool> OutOfOrder(std::span<const uint64_t> values) {
 }
 
 // If more numbers are out of order, they do not follow the order of executions and tell nothing.
+// The limit is a share of all numbers.
 constexpr double kOutOfOrderMost = 0.2;
+// The neutral element of Extend.
 constexpr DeviceSegmentRange kEmptyRange = {UINT64_MAX, 0, UINT64_MAX, 0, UINT64_MAX, 0};
 
+// Returns whether a time is missing or small enough for the arithmetic of the fits.
 bool IsTime(const std::optional<uint64_t>& time) {
   return !time.has_value() || *time < kEvidenceTimeMaxNs;
 }
 
+// Returns whether all times are usable and the device did not end before it began.
 bool IsSane(const DeviceExecution& e) {
   const bool ends_early = e.device_start_ns.has_value() && e.device_end_ns.has_value() &&
                           *e.device_end_ns < *e.device_start_ns;
@@ -199,9 +217,11 @@ bool IsSane(const DeviceSyncPoint& p) {
          IsTime(p.recorded_ns);
 }
 
+// Returns whether both times of a bracket are there.
 bool HasStart(const DeviceExecution& e) { return e.host_before_ns && e.device_start_ns; }
 bool HasEnd(const DeviceExecution& e) { return e.host_after_ns && e.device_end_ns; }
 
+// Return one bracket as a constraint: the host's time limits y from one side at the device's time.
 ClockConstraint StartOf(const DeviceExecution& e) {
   return {.x_ns = *e.device_start_ns, .y_min_ns = *e.host_before_ns};
 }
@@ -210,6 +230,7 @@ ClockConstraint EndOf(const DeviceExecution& e) {
   return {.x_ns = *e.device_end_ns, .y_max_ns = *e.host_after_ns};
 }
 
+// Extends a range by the places `first` to `last` and by an execution.
 void Extend(DeviceSegmentRange& range, uint64_t first, uint64_t last, uint64_t exec_id) {
   range.first_sequence = std::min(range.first_sequence, first);
   range.last_sequence = std::max(range.last_sequence, last);
@@ -217,6 +238,7 @@ void Extend(DeviceSegmentRange& range, uint64_t first, uint64_t last, uint64_t e
   range.last_exec_id = std::max(range.last_exec_id, exec_id);
 }
 
+// Returns which ids are out of order; none if so many are that ids mean nothing here.
 std::vector<bool> OutOfOrderIds(std::span<const uint64_t> ids) {
   std::vector<bool> out = OutOfOrder(ids);
   const auto count = static_cast<double>(std::count(out.begin(), out.end(), true));
@@ -224,6 +246,7 @@ std::vector<bool> OutOfOrderIds(std::span<const uint64_t> ids) {
   return out;
 }
 
+// One use of PartDevice.
 class DeviceParter {
  public:
   DeviceParter(const DeviceEvidence& evidence, const DevicePartParameters& parameters,
@@ -239,6 +262,7 @@ class DeviceParter {
     PlaceSyncPoints();
     for (DevicePart& part : parts_) {
       SortSyncPoints(part);
+      // The times of a range follow from its constraints, once all of them are placed.
       for (const ClockConstraint& constraint : part.hard) {
         part.range.x_begin_ns = std::min(part.range.x_begin_ns, constraint.x_ns);
         part.range.x_end_ns = std::max(part.range.x_end_ns, constraint.x_ns);
@@ -275,6 +299,7 @@ bool DeviceParter::PartByBrackets() {
       execution_of.push_back(i);
     }
   }
+  // A single anchor may be wrong, and nothing would show it.
   if (anchors.size() < 2) return false;
   const AnchorSegments parted = PartAnchors(anchors, parameters_.pair);
   if (parted.segments.empty()) return false;
@@ -292,6 +317,7 @@ bool DeviceParter::PartByBrackets() {
   return true;
 }
 
+// Adds both brackets of every execution whose number and host times ascend with the ring.
 void DeviceParter::AddBrackets(std::span<const size_t> executions, DevicePart& part) {
   std::vector<uint64_t> ids;
   std::vector<uint64_t> begins;
@@ -313,7 +339,8 @@ void DeviceParter::AddBrackets(std::span<const size_t> executions, DevicePart& p
   }
 }
 
-// Adds executions with one bracket.
+// Adds executions with one bracket. They cannot show a restart, so they only join the parts that
+// complete ones have made.
 void DeviceParter::PlacePartialBrackets() {
   for (const DeviceExecution& e : evidence_.executions) {
     if (!IsSane(e) || HasStart(e) == HasEnd(e)) continue;
@@ -322,7 +349,8 @@ void DeviceParter::PlacePartialBrackets() {
   }
 }
 
-// Without brackets the sync points have to support each other.
+// Without brackets the sync points have to support each other. The readings of a point are taken to
+// be at most apart_most_ns from each other.
 void DeviceParter::PartBySyncPoints() {
   std::vector<ClockAnchor> anchors;
   std::vector<size_t> point_of;
@@ -348,6 +376,7 @@ void DeviceParter::PartBySyncPoints() {
   }
 }
 
+// Gives every sync point to the part that it belongs to, also those that made the parts.
 void DeviceParter::PlaceSyncPoints() {
   for (const DeviceSyncPoint& p : evidence_.sync_points) {
     if (!IsSane(p)) {
@@ -363,7 +392,7 @@ void DeviceParter::PlaceSyncPoints() {
   }
 }
 
-// Decides by the ring; between two parts, by the execution.
+// Decides by the ring; between two parts, by the execution. Returns nullptr if that leaves it open.
 DevicePart* DeviceParter::PartOf(uint64_t sequence, uint64_t exec_id) {
   const auto after = std::upper_bound(
       parts_.begin(), parts_.end(), sequence,
@@ -381,12 +410,14 @@ DevicePart* DeviceParter::PartOf(uint64_t sequence, uint64_t exec_id) {
   }
 }
 
-// Their order must be the same by either clock and by number.
+// Their order must be the same by either clock and by number. Sorts by the counter and drops those
+// that do not ascend by the host's clock, then those that do not ascend by number.
 void DeviceParter::SortSyncPoints(DevicePart& part) {
   std::vector<DeviceSyncPoint>& points = part.sync_points;
   std::stable_sort(
       points.begin(), points.end(),
       [](const DeviceSyncPoint& a, const DeviceSyncPoint& b) { return a.device_ns < b.device_ns; });
+  // Removes the points marked in `out` and counts them.
   const auto drop = [&](const std::vector<bool>& out) {
     size_t kept = 0;
     for (size_t i = 0; i < points.size(); ++i) {
@@ -416,6 +447,7 @@ void DeviceFaults::Add(DeviceFault fault, uint64_t x_ns, double amount_ns) {
   if (std::abs(amount_ns) > std::abs(entry.most_ns)) entry.most_ns = amount_ns;
 }
 
+// The findings are in the order of the kinds, and so the same for the same evidence.
 void DeviceFaults::WriteTo(ClockModel& model) const {
   for (const auto& [fault, entry] : entries_) {
     model.evidence_rejected += entry.count;

@@ -12,7 +12,8 @@
 
 namespace neurontrace {
 
-// Why evidence of a device's clock was rejected; FaultWords describes each.
+// Why evidence of a device's clock was rejected; FaultWords describes each. Kept as a kind so that
+// a clock with thousands of faults has one finding per kind.
 enum class DeviceFault : uint8_t {
   kImpossible,
   kFitsNothing,
@@ -27,11 +28,13 @@ enum class DeviceFault : uint8_t {
 // Counts rejected evidence, and reports each cause once. One thread at a time.
 class DeviceFaults {
  public:
+  // `amount_ns` is signed and 0 if it is unknown; the largest in magnitude is reported.
   void Add(DeviceFault fault, uint64_t x_ns, double amount_ns = 0);
-  // Adds the counts and one finding for each cause.
+  // Adds the counts and one finding for each cause. Called once, at the end of the fit.
   void WriteTo(ClockModel& model) const;
 
  private:
+  // The range of the counter that the rejected evidence spans.
   struct Entry {
     uint64_t count = 0;
     uint64_t begin_ns = 0;
@@ -41,15 +44,19 @@ class DeviceFaults {
   std::map<DeviceFault, Entry> entries_;
 };
 
-// The evidence of one run of a counter, from its start until it restarts.
+// The evidence of one run of a counter, from its start until it restarts. One segment of the model
+// is fitted to it.
 struct DevicePart {
   SegmentCause cause = SegmentCause::kBegin;
+  // `x_begin_ns` and `x_end_ns` are of the certain constraints.
   DeviceSegmentRange range;
-  // What is certain, from both sides; in no order.
+  // What is certain, from both sides; in no order. They come from brackets or, without brackets,
+  // from sync points that support each other.
   std::vector<ClockConstraint> hard;
   std::vector<DeviceSyncPoint> sync_points;  // by device_ns, and consistent otherwise
 };
 
+// Times are in ns, and `pair` states how a device's counter may wander against its host's clock.
 struct DevicePartParameters {
   PairParameters pair;
   // Between the two readings of a sync point, if sync points are the only evidence.
@@ -57,7 +64,7 @@ struct DevicePartParameters {
 };
 
 // Divides evidence into parts by its place in the ring and its executions. What belongs nowhere is
-// added to `faults`. Pure.
+// added to `faults`. Pure. Parts are in the order of the ring.
 std::vector<DevicePart> PartDevice(const DeviceEvidence& evidence,
                                    const DevicePartParameters& parameters, DeviceFaults& faults);
 

@@ -9,6 +9,7 @@ void DeviceTimes::Begin(const ClockMaps* clocks, const StreamIdentity& stream) {
   parts_.clear();
 }
 
+// The reference is valid until the next call. A scan is fastest: a stream uses one or two parts.
 ClockMapCursor& DeviceTimes::CursorOf(const DeviceMapPart& part) {
   for (Part& known : parts_) {
     if (known.part == &part) return known.cursor;
@@ -17,6 +18,7 @@ ClockMapCursor& DeviceTimes::CursorOf(const DeviceMapPart& part) {
   return parts_.emplace_back(&part, ClockMapCursor(part.map)).cursor;
 }
 
+// A time without a bound is not used: it is outside of what the model covers.
 std::optional<DeviceTimes::HostTime> DeviceTimes::MapOn(const ClockMaps::Device& device,
                                                         const Place& place, uint64_t device_ns,
                                                         uint64_t runtime_ns) {
@@ -33,6 +35,7 @@ std::optional<DeviceTimes::HostTime> DeviceTimes::MapOn(const ClockMaps::Device&
 
 std::optional<DeviceTimes::HostTime> DeviceTimes::Map(const Place& place, uint64_t device_ns,
                                                       uint64_t runtime_ns) {
+  // The core is clear: it is named, or there is only one.
   if (place.physical || devices_.size() == 1) {
     for (const ClockMaps::Device& device : devices_) {
       if (place.physical && device.physical != place.physical) continue;

@@ -13,13 +13,14 @@
 namespace neurontrace {
 
 // Converts device timestamps of one worker's events to its host's clock through the device's map.
-// One thread at a time.
+// One thread at a time. Used by RecordExtractor (aggregator/timeline/record_extractor.h).
 class DeviceTimes {
  public:
   // An event is moved at most this far from where the runtime put it, because a reader has to keep
   // that much in memory to restore the order. Beyond it the runtime's time is kept.
   static constexpr uint64_t kShiftMaxNs = 5'000'000;
-  // Map parts that are remembered; most streams use one. Beyond this all are looked up again.
+  // Map parts that are remembered; most streams use one. Beyond this all are looked up again. A
+  // limit because a hostile trace could have a part for every event.
   static constexpr size_t kPartsMax = 64;
 
   // A converted time.
@@ -36,7 +37,7 @@ class DeviceTimes {
   };
 
   // Starts with a stream. Both must exist until the next Begin. `clocks` may be nullptr: nothing is
-  // mapped.
+  // mapped. Forgets the parts of the stream before.
   void Begin(const ClockMaps* clocks, const StreamIdentity& stream);
 
   // Converts `device_ns`; `runtime_ns` is where the runtime put the event. Returns nullopt if the
@@ -50,10 +51,12 @@ class DeviceTimes {
     const DeviceMapPart* part;
     ClockMapCursor cursor;
   };
+  // Returns the time on one core's clock, under the same conditions as Map.
   std::optional<HostTime> MapOn(const ClockMaps::Device& device, const Place& place,
                                 uint64_t device_ns, uint64_t runtime_ns);
   ClockMapCursor& CursorOf(const DeviceMapPart& part);
 
+  // Owned by the ClockMaps of Begin.
   std::span<const ClockMaps::Device> devices_;  // of the stream's logical core
   std::vector<Part> parts_;                     // used so far
 };

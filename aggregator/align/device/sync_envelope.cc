@@ -8,6 +8,11 @@
 namespace neurontrace {
 namespace {
 
+// The envelope at a sample is the maximum over the rate of the lowest of the lines that its
+// neighbours define. It is found by stepping to where the best line from the past meets the best
+// from the future: a cutting-plane method. Each sample costs at most kSteps passes over 2 *
+// kNeighbours neighbours, so an envelope is linear in the samples.
+
 // Neighbours on either side that are considered. Distant ones would have to be better by what a
 // clock wanders in between.
 constexpr size_t kNeighbours = 32;
@@ -15,11 +20,13 @@ constexpr double kFarthestS = 60;
 // Lines that the search for the top considers at most. Each step finds a new one, and few matter.
 constexpr int kSteps = 64;
 
+// Indices of samples, the end excluded.
 struct Window {
   size_t begin;
   size_t end;
 };
 
+// Returns the neighbours of sample i, itself included.
 Window WindowOf(std::span<const SyncSample> samples, size_t i) {
   Window window{i > kNeighbours ? i - kNeighbours : 0,
                 std::min(samples.size(), i + kNeighbours + 1)};
@@ -37,6 +44,7 @@ struct Line {
   double At(double b) const { return at_zero - b * d; }
 };
 
+// Returns the lowest of the lines at the rate b, over the window except sample `without`.
 Line LowestLine(std::span<const SyncSample> samples, Window window, size_t i, size_t without,
                 double b, double wander) {
   Line lowest;
@@ -51,7 +59,7 @@ Line LowestLine(std::span<const SyncSample> samples, Window window, size_t i, si
 }
 
 // Moves to where the best lines so far from past and future intersect, until no other line is below
-// that point.
+// that point. Returns the envelope at sample i; INFINITY if the window has no other sample.
 double HighestAt(std::span<const SyncSample> samples, size_t i, size_t without,
                  const EnvelopeParameters& parameters) {
   const Window window = WindowOf(samples, i);
@@ -78,6 +86,7 @@ double HighestAt(std::span<const SyncSample> samples, size_t i, size_t without,
   return highest;
 }
 
+// Returns the envelope at each sample, with or without the sample's own line.
 std::vector<double> Envelope(std::span<const SyncSample> samples, bool with_itself,
                              const EnvelopeParameters& parameters) {
   std::vector<double> envelope(samples.size());
@@ -101,6 +110,7 @@ std::vector<double> LowerEnvelopeOfOthers(std::span<const SyncSample> samples,
 
 std::vector<double> UpperEnvelope(std::span<const SyncSample> samples,
                                   const EnvelopeParameters& parameters) {
+  // The lower envelope of the mirrored samples, mirrored back.
   std::vector<SyncSample> mirrored(samples.begin(), samples.end());
   for (SyncSample& sample : mirrored) sample.offset = -sample.offset;
   std::vector<double> envelope = Envelope(
@@ -118,6 +128,7 @@ std::vector<double> EnvelopeSupport(std::span<const SyncSample> samples, double 
     double future = 0;
     for (size_t j = window.begin; j < window.end; ++j) {
       const double d = samples[j].seconds - samples[i].seconds;
+      // A spread below 1 ns would divide by nearly nothing.
       const double weight =
           std::max(0.0, 1 - parameters.wander_ns_per_s2 * d * d / 2 / std::max(spread, 1.0));
       if (j < i) past += weight;

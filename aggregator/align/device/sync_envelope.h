@@ -14,7 +14,7 @@ struct SyncSample {
   double offset = 0;   // ns
 };
 
-// How a curve may bend.
+// How a curve may bend. The rate is of the offset, in ns/s.
 struct EnvelopeParameters {
   double wander_ns_per_s2 = 50;
   Interval rate{-600'000, 600'000};
@@ -23,7 +23,7 @@ struct EnvelopeParameters {
 // Returns for each sample how high a curve below all samples can be there if it bends no more than
 // the wander allows. Delays only ever add, so the curve is near this wherever delays are sometimes
 // short; it is the smooth version of the lower convex hull. Requires samples in ascending order of
-// time.
+// time. Values are in ns; INFINITY without a sample to compare with.
 std::vector<double> LowerEnvelope(std::span<const SyncSample> samples,
                                   const EnvelopeParameters& parameters);
 // The same without the sample itself, by which a sample can be judged.
@@ -39,7 +39,8 @@ std::vector<double> UpperEnvelope(std::span<const SyncSample> samples,
 std::vector<double> EnvelopeSupport(std::span<const SyncSample> samples, double spread,
                                     const EnvelopeParameters& parameters);
 
-// Returns the value below which the given share of the values lies; 0 if there are none.
+// Returns the value below which the given share of the values lies; 0 if there are none. `share` is
+// from 0 to 1.
 double QuantileOf(std::vector<double> values, double share);
 
 }  // namespace neurontrace

@@ -20,6 +20,7 @@ constexpr size_t kVotesMin = 8;
 // give 0.3, symmetric ones 1.
 constexpr double kCrowding = 0.6;
 
+// Turns early into late: what holds for one holds for the other with all signs changed.
 std::vector<SyncSample> Mirror(std::span<const SyncSample> samples) {
   std::vector<SyncSample> mirrored(samples.begin(), samples.end());
   for (SyncSample& sample : mirrored) sample.offset = -sample.offset;
@@ -45,8 +46,11 @@ class EnvelopeNoise {
     // curve.
     mean_ = std::max(kNoiseMinNs, mean / std::max(0.3, 1 - 2 / speaking));
   }
+  // The mean delay, in ns.
   double mean() const { return mean_; }
   bool IsSupported(size_t i) const { return support_[i] >= kSupportMin; }
+  // Return the expected and the largest credible distance of the envelope from the curve at sample
+  // i.
   double Expected(size_t i) const { return 2 * mean_ / (1 + 2 * support_[i]); }
   double Most(size_t i) const { return 3 * Expected(i); }
 
@@ -62,6 +66,8 @@ SyncJudgement JudgeLate(std::span<const SyncSample> samples, double apart_least_
   judgement.rejected.assign(samples.size(), false);
   judgement.likely.assign(samples.size(), {-kInfinity, kInfinity});
   judgement.allowance.assign(samples.size(), 0);
+  // The first pass uses all samples, to find those that cannot be right; the second one does
+  // without them.
   const EnvelopeNoise noise(samples, LowerEnvelope(samples, parameters), apart_least_ns,
                             parameters);
   // A sample far below where all others put the curve was not read when it claims.
@@ -78,6 +84,7 @@ SyncJudgement JudgeLate(std::span<const SyncSample> samples, double apart_least_
   const std::vector<double> envelope = LowerEnvelope(kept, parameters);
   const EnvelopeNoise left(kept, envelope, apart_least_ns, parameters);
   for (size_t k = 0; k < kept.size(); ++k) {
+    // The sample itself is late, so the curve is not above it.
     Interval& likely = judgement.likely[index[k]];
     likely.max = kept[k].offset;
     if (!left.IsSupported(k)) continue;

@@ -23,10 +23,13 @@ struct SyncParameters {
 };
 
 // Learns which reading comes first. Delays only ever add, so the points crowd at one envelope and
-// scatter towards the other.
+// scatter towards the other. One vote is over all parts of a device, because the order is a
+// property of the runtime.
 class SyncOrderVote {
  public:
+  // Samples are in ascending order of time.
   void Add(std::span<const SyncSample> samples, const SyncParameters& parameters);
+  // Returns kUnknown if there were too few.
   SyncOrder Result() const;
 
  private:
@@ -34,7 +37,8 @@ class SyncOrderVote {
   std::vector<double> below_upper_;
 };
 
-// What the sync points of one segment say about its curve.
+// What the sync points of one segment say about its curve. All vectors have an element for each
+// sample.
 struct SyncJudgement {
   // For each sample, the interval of the curve if the assumption holds; infinite: unknown.
   std::vector<Interval> likely;

@@ -32,11 +32,14 @@ const char* WordsOf(ClockEventKind kind) {
 
 std::vector<HostCut> ToldCuts(std::span<const ClockEvent> events, std::span<const HostSide> sides,
                               const std::vector<HostExchange>& exchanges) {
+  // The reports of the host come first, then the changes of the reference's epoch between two
+  // sides.
   std::vector<HostCut> cuts;
   for (const ClockEvent& event : events) {
     const char* words = WordsOf(event.kind);
     if (words == nullptr || event.raw_end_ns < event.raw_begin_ns) continue;
     if (event.raw_end_ns >= kEvidenceTimeMaxNs) continue;
+    // The amount is unknown: no event states how far the raw clock itself moved.
     cuts.push_back({event.raw_begin_ns, event.raw_end_ns, SegmentCause::kHostEvent, 0, words});
   }
   for (size_t i = 1; i < sides.size(); ++i) {
@@ -47,6 +50,8 @@ std::vector<HostCut> ToldCuts(std::span<const ClockEvent> events, std::span<cons
   return MergeCuts(std::move(cuts));
 }
 
+// The sort is stable, so that of two cuts with the same times the one that was found first keeps
+// its cause.
 std::vector<HostCut> MergeCuts(std::vector<HostCut> cuts) {
   std::stable_sort(cuts.begin(), cuts.end(), [](const HostCut& a, const HostCut& b) {
     return std::tie(a.x_begin_ns, a.x_end_ns) < std::tie(b.x_begin_ns, b.x_end_ns);
@@ -70,6 +75,7 @@ std::vector<HostCut> MergeCuts(std::vector<HostCut> cuts) {
   return merged;
 }
 
+// Uses binary searches, as sides and cuts are sorted.
 std::vector<std::span<const HostSide>> StretchesBetween(std::span<const HostSide> sides,
                                                         std::span<const HostCut> cuts) {
   std::vector<std::span<const HostSide>> stretches;
@@ -84,6 +90,7 @@ std::vector<std::span<const HostSide>> StretchesBetween(std::span<const HostSide
   for (size_t s = 0; s <= cuts.size(); ++s) {
     const auto begin = s == 0 ? sides.begin() : first_at(cuts[s - 1].x_end_ns);
     const auto end = s == cuts.size() ? sides.end() : first_beyond(cuts[s].x_begin_ns);
+    // Without a side between the two cuts the stretch is empty.
     stretches.push_back(begin < end ? std::span(begin, end) : std::span<const HostSide>());
   }
   return stretches;

@@ -12,7 +12,9 @@
 
 namespace neurontrace {
 
-// A cut of a host's curve: something happened between two times of raw. A plain value.
+// A cut of a host's curve: something happened between two times of raw. A plain value. The model of
+// a host cannot be smooth across a cut, so each stretch between two is fitted by itself
+// (host_fit.h).
 struct HostCut {
   uint64_t x_begin_ns = 0;
   uint64_t x_end_ns = 0;
@@ -22,14 +24,17 @@ struct HostCut {
 };
 
 // Returns the cuts reported by the host and by restarts of the reference, in ascending order and
-// not overlapping. The sides are in ascending order of x.
+// not overlapping. The sides are in ascending order of x. `sides` refer to `exchanges` by index.
+// Events with times that cannot be are ignored.
 std::vector<HostCut> ToldCuts(std::span<const ClockEvent> events, std::span<const HostSide> sides,
                               const std::vector<HostExchange>& exchanges);
-// Sorts cuts and merges overlapping ones.
+// Sorts cuts and merges overlapping ones. A merged cut has the cause of its first part, the text of
+// all, and no amount unless it has one part.
 std::vector<HostCut> MergeCuts(std::vector<HostCut> cuts);
 
 // Returns the sides between the cuts: one more stretch than there are cuts. Sides within a cut
-// belong to none. The result refers to `sides`.
+// belong to none. The result refers to `sides`. `cuts` must be as MergeCuts returns them. A side
+// exactly at the begin or end of a cut belongs to the stretch next to it.
 std::vector<std::span<const HostSide>> StretchesBetween(std::span<const HostSide> sides,
                                                         std::span<const HostCut> cuts);
 

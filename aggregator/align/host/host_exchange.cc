@@ -7,6 +7,7 @@
 
 namespace neurontrace {
 
+// Evidence comes from other machines, so nothing about it is taken for granted.
 bool ReadExchange(const ClockExchange& exchange, HostExchange& out) {
   if (exchange.send_raw_ns > exchange.receive_raw_ns ||
       exchange.reference_receive_ns > exchange.reference_send_ns ||
@@ -22,12 +23,15 @@ bool ReadExchange(const ClockExchange& exchange, HostExchange& out) {
   out.receive_ns = exchange.receive_raw_ns;
   out.y_max_ns = exchange.reference_receive_ns;
   out.y_min_ns = exchange.reference_send_ns;
+  // The difference may be negative by the tolerance above, so it is taken as signed.
   out.round_trip_ns = static_cast<double>(static_cast<int64_t>(away - held));
   out.epoch = exchange.reference_epoch;
   out.path = exchange.path;
   return true;
 }
 
+// Each side of an exchange is a constraint at its own time: neither needs to know the other's
+// delay.
 ClockConstraint ConstraintOf(const HostSide& side, const std::vector<HostExchange>& exchanges,
                              const std::vector<ProbeRoute>& routes) {
   const HostExchange& exchange = exchanges[side.exchange];
@@ -35,7 +39,8 @@ ClockConstraint ConstraintOf(const HostSide& side, const std::vector<HostExchang
   const ProbeRoute* route =
       exchange.route == HostExchange::kNoRoute ? nullptr : &routes[exchange.route];
   if (route != nullptr && !route->shift_is_known) route = nullptr;
-  // An exchange faster than its route ever was has a shorter way, in either direction.
+  // An exchange faster than its route ever was has a shorter way, in either direction. Its floors
+  // are lowered by the whole difference, because either direction may have gained all of it.
   const double faster =
       route == nullptr ? 0 : std::max(0.0, route->round_trip_ns - exchange.round_trip_ns);
   const auto whole = [faster](double floor_ns) {

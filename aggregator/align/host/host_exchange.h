@@ -21,7 +21,8 @@ struct ProbeRoute {
   double shift_ns = 0;
   bool shift_is_known = false;
 
-  // The least delay of either direction, by assumption.
+  // The least delay of either direction, by assumption. ConstraintOf narrows the likely sides by
+  // it.
   double floor_forward_ns() const {
     return std::max(0.0, round_trip_ns / 2 + shift_ns - margin_ns);
   }
@@ -30,7 +31,9 @@ struct ProbeRoute {
   }
 };
 
-// A ClockExchange while it is fitted: two inequalities.
+// A ClockExchange while it is fitted: two inequalities. The host sends at send_ns and receives the
+// answer at receive_ns. As no packet arrives before it is sent, each stamp of the reference limits
+// y from one side, however long the packets took.
 struct HostExchange {
   static constexpr uint32_t kNoRoute = UINT32_MAX;
 
@@ -38,10 +41,13 @@ struct HostExchange {
   uint64_t receive_ns = 0;  // x
   uint64_t y_max_ns = 0;    // at send_ns: the reference received it later
   uint64_t y_min_ns = 0;    // at receive_ns: the reference sent it earlier
+  // The time of both packets on the way, without the time that the reference took to answer.
   double round_trip_ns = 0;
   uint32_t epoch = 0;
   ProbePath path = ProbePath::kUnspecified;
+  // Without a route only the possible sides are used.
   uint32_t route = kNoRoute;  // kNoRoute: was under way while the route changed
+  // Set by FindSteps: a contradiction that no step explains. Then neither side is used.
   bool is_rejected = false;
 };
 
@@ -52,11 +58,14 @@ struct HostSide {
   bool is_most = false;  // an upper limit of y, else a lower one
 };
 
-// Returns false if the stamps cannot be of clocks that run forwards.
+// Returns false if the stamps cannot be of clocks that run forwards. Fills the stamps, the round
+// trip, the epoch and the path of `out`. Otherwise returns false and leaves it unchanged, as also
+// for times beyond kEvidenceTimeMaxNs and a reference that took longer to answer than the host
+// waited.
 bool ReadExchange(const ClockExchange& exchange, HostExchange& out);
 
 // Returns the side as a constraint: what is certain, and what is likely if its route's shift is
-// known.
+// known. The constraint's source is the index of the exchange.
 ClockConstraint ConstraintOf(const HostSide& side, const std::vector<HostExchange>& exchanges,
                              const std::vector<ProbeRoute>& routes);
 

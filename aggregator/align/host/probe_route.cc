@@ -8,8 +8,13 @@
 namespace neurontrace {
 namespace {
 
+// Each path is divided into bins, and neighbouring bins with about the same least round trip are
+// joined into stretches. A stretch is a route. A change counts only if three bins agree on it and,
+// for a longer way, if it lasts: congestion only ever adds delay.
+
 // This many exchanges around a change may have taken either route.
 constexpr size_t kDoubtful = 8;
+// How many bins in a row must show the new least round trip.
 constexpr size_t kBinsToAgree = 3;
 
 // Exchanges [begin, end) of a path, in the path's own order.
@@ -57,6 +62,8 @@ class PathSearch {
   double differ_ns_ = 0;
 };
 
+// A bin needs both its time and its probes, so that its minimum is near the least delay even if
+// probes are rare.
 void PathSearch::MakeBins() {
   for (size_t i = 0; i < members_.size(); ++i) {
     const bool full = !bins_.empty() && i - bins_.back().begin >= parameters_.bin_probes &&
@@ -84,6 +91,7 @@ void PathSearch::MeasureScatter() {
   differ_ns_ = std::max(parameters_.differ_ns, 6 * typical);
 }
 
+// Returns whether this bin and the two after it have nearly the same least round trip.
 bool PathSearch::Agree(size_t bin) const {
   if (bin + kBinsToAgree > bins_.size()) return false;
   double least = bins_[bin].least_ns;
@@ -101,6 +109,7 @@ size_t PathSearch::EndOfLonger(size_t bin, double least_ns) const {
   return bin;
 }
 
+// The first bin always starts a stretch; requires at least one bin.
 std::vector<Stretch> PathSearch::FindStretches() const {
   std::vector<Stretch> stretches = {{0, 1, bins_.front().least_ns}};
   for (size_t bin = 1; bin < bins_.size(); ++bin) {
@@ -147,6 +156,7 @@ size_t PathSearch::FirstOf(const Stretch& before, const Stretch& after, size_t& 
   return first;
 }
 
+// Measures the route of exchanges [begin, end). The shift stays unknown until FindSteps learns it.
 ProbeRoute PathSearch::RouteOf(size_t begin, size_t end) const {
   constexpr size_t kShortest = 4;
   constexpr size_t kStrayMost = 3;
@@ -172,6 +182,8 @@ ProbeRoute PathSearch::RouteOf(size_t begin, size_t end) const {
   return route;
 }
 
+// Numbers the routes of this path after those that others have added. Exchanges in doubt keep
+// kNoRoute.
 void PathSearch::Run(ProbeRoutes& routes) {
   MakeBins();
   MeasureScatter();

@@ -33,6 +33,7 @@ struct RouteChange {
   double round_trip_change_ns = 0;
 };
 
+// Changes are in order of time within each path.
 struct ProbeRoutes {
   std::vector<ProbeRoute> routes;
   std::vector<RouteChange> changes;

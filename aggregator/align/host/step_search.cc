@@ -10,7 +10,9 @@ namespace {
 
 using Outcome = WanderFilter::Outcome;
 
-// One pass of FindSteps.
+// One pass of FindSteps. It runs a filter of the likely sides forwards and asks at each
+// contradiction whether the next sides contradict as well. The cost is linear in the sides, plus
+// one horizon per contradiction and twenty seconds of sides per change of the route.
 class StepSearch {
  public:
   StepSearch(std::span<const HostSide> sides, const StepSearchParameters& parameters,
@@ -26,13 +28,17 @@ class StepSearch {
  private:
   HostExchange& ExchangeOf(size_t i) { return exchanges_[sides_[i].exchange]; }
   double SecondsOf(size_t i) const { return origin_.Seconds(sides_[i].x_ns); }
+  // Returns a filter that knows nothing, to begin a pass at side i.
   WanderFilter Anything(size_t i) const {
     return UnknownOffset(origin_, sides_[i].x_ns, parameters_.pair.rate, parameters_.pair.wander);
   }
+  // Adds the likely side of side i to a filter.
   Outcome Add(size_t i, WanderFilter& filter) const {
     return AddLikely(origin_, ConstraintOf(sides_[i], exchanges_, routes_),
                      parameters_.pair.likely_tolerance_ns, filter);
   }
+  // Returns whether side i takes part: exchanges that may have taken either route are no evidence
+  // of a step.
   bool IsUsed(size_t i) {
     const HostExchange& exchange = ExchangeOf(i);
     return !exchange.is_rejected && exchange.route != HostExchange::kNoRoute;
@@ -50,6 +56,7 @@ class StepSearch {
   PairOrigin origin_;
 };
 
+// Returns one past the last side that IsStep looks at from side i.
 size_t StepSearch::EndOfHorizon(size_t i) const {
   const size_t most = std::min(sides_.size(), i + parameters_.horizon_sides_max);
   size_t end = std::min(most, i + parameters_.horizon_sides);
@@ -84,7 +91,8 @@ WanderFilter StepSearch::GoBack(size_t from, size_t to) {
   return filter;
 }
 
-// Returns the last side before `first_after` that contradicts the clock after the step.
+// Returns the last side before `first_after` that contradicts the clock after the step. The search
+// stops at side `least` and 10 s before.
 size_t StepSearch::LastBefore(size_t first_after, WanderFilter after, size_t least) {
   constexpr double kFarSeconds = 10;
   size_t i = first_after;
@@ -124,6 +132,7 @@ void StepSearch::LearnShift(size_t i, const WanderFilter& before) {
   }
 }
 
+// After a step the filter starts again from nothing: what was known before is of another clock.
 std::vector<ClockStep> StepSearch::Run() {
   std::vector<ClockStep> steps;
   std::optional<WanderFilter> filter;
@@ -132,6 +141,7 @@ std::vector<ClockStep> StepSearch::Run() {
     if (!IsUsed(i)) continue;
     ProbeRoute& route = routes_[ExchangeOf(i).route];
     if (!route.shift_is_known) {
+      // A route that begins a stretch has nothing to be compared with: its shift counts as 0.
       if (filter.has_value()) {
         LearnShift(i, *filter);
       } else {
@@ -144,6 +154,8 @@ std::vector<ClockStep> StepSearch::Run() {
       ExchangeOf(i).is_rejected = true;
       continue;
     }
+    // A step is measured where both clocks are known: the one before from the past, the one after
+    // from the horizon.
     const WanderFilter after = GoBack(EndOfHorizon(i) - 1, i);
     const double seconds = SecondsOf(i);
     steps.push_back({LastBefore(i, after, begin), i,

@@ -15,6 +15,12 @@
 namespace neurontrace {
 namespace {
 
+// How a judgement is made, source by source in order of trust: first the readings that probes
+// exclude are removed. The rest vote by Marzullo's algorithm on one constant error of the estimate,
+// which is what probes with unequal directions would have. A source is dropped if it disagrees with
+// a better one or if half of its readings disagree with each other. Takes n log n time in the
+// readings.
+
 // A reading relative to the estimate that the probes give.
 struct Seen {
   const HostUtcReading* reading = nullptr;
@@ -23,6 +29,7 @@ struct Seen {
   double likely_ns = 0;
   // The interval of a constant error of the estimate that would explain the reading.
   Interval error() const { return {offset.min - likely_ns, offset.max + likely_ns}; }
+  // Returns whether the reading excludes something that the probes leave likely.
   bool says_more() const { return offset.min > -likely_ns || offset.max < likely_ns; }
 };
 
@@ -32,6 +39,7 @@ double Beyond(Interval of, Interval other) {
   return std::min(0.0, of.max - other.min);
 }
 
+// Requires intervals that meet.
 Interval Common(Interval a, Interval b) { return {std::max(a.min, b.min), std::min(a.max, b.max)}; }
 
 // The intersection of as many intervals as possible (Marzullo's algorithm, as in RFC 5905, section
@@ -40,6 +48,7 @@ struct Consensus {
   Interval interval;
   size_t count = 0;
 };
+// Requires at least one reading; so the count is at least 1.
 Consensus ConsensusOf(std::span<const Seen> seen) {
   std::vector<std::pair<double, int>> edges;  // a begin sorts before an end at the same place
   for (const Seen& one : seen) {
@@ -59,7 +68,7 @@ Consensus ConsensusOf(std::span<const Seen> seen) {
   return best;
 }
 
-// Considers the sources by descending trust.
+// Considers the sources by descending trust. One use of JudgeUtc.
 class Judge {
  public:
   Judge(std::span<const HostUtcReading> readings, const ClockSegment& by_probes,
@@ -68,10 +77,13 @@ class Judge {
   HostUtcJudgement Run();
 
  private:
+  // Judges all readings of one source and keeps those that agree; later sources have to agree with
+  // them.
   void HearSource(UtcSource source);
   void LeaveOut(UtcSource source, std::span<const Seen> seen, std::span<const double> beyond,
                 const std::string& against);
   void TellShift();
+  // Returns the names of sources for a finding, separated by commas.
   std::string Names(std::span<const UtcSource> sources) const;
 
   std::vector<Seen> seen_;
@@ -82,6 +94,7 @@ class Judge {
   HostUtcJudgement judgement_;
 };
 
+// Relates every reading to the estimate of the probes at its time, in ns.
 Judge::Judge(std::span<const HostUtcReading> readings, const ClockSegment& by_probes,
              std::span<const UtcSource> of_reference)
     : of_reference_(of_reference) {
@@ -134,6 +147,7 @@ void Judge::HearSource(UtcSource source) {
   std::copy_if(seen_.begin(), seen_.end(), std::back_inserter(all),
                [&](const Seen& one) { return one.reading->source == source; });
   std::vector<double> beyond;
+  // What is impossible by the probes takes no part in the vote.
   std::vector<Seen> possible;
   for (const Seen& one : all) {
     beyond.push_back(Beyond(one.offset, {-one.bound_ns, one.bound_ns}));
@@ -152,6 +166,8 @@ void Judge::HearSource(UtcSource source) {
     beyond.push_back(Beyond(one.error(), agreed));
     if (std::abs(beyond.back()) > std::abs(worst)) worst = beyond.back();
   }
+  // The whole source is reported as rejected; readings without a contradiction of their own get the
+  // worst one.
   if (is_out) {
     std::replace(beyond.begin(), beyond.end(), 0.0, worst);
   }
@@ -161,10 +177,12 @@ void Judge::HearSource(UtcSource source) {
   for (size_t i = 0; i < possible.size(); ++i) {
     if (beyond[i] == 0) kept_.push_back(possible[i]);
   }
+  // Sources narrow the error one after another, as each has to meet the intersection so far.
   error_ = error_.has_value() ? Common(*error_, consensus.interval) : consensus.interval;
   sources_.push_back(source);
 }
 
+// Reports that the directions differ: half of the difference is what the estimate moves by.
 void Judge::TellShift() {
   const auto [first, last] = std::minmax_element(
       kept_.begin(), kept_.end(),
@@ -175,14 +193,15 @@ void Judge::TellShift() {
        fmt::format("UTC by {} (the reference's by {}) shows that probes take {:.1f} us {} to the "
                    "reference than back, to within {:.1f} us: the estimate moved by {:+.1f} us",
                    Names(sources_), Names(of_reference_), 2 * std::abs(judgement_.shift_ns) / 1e3,
-                   // The probes' own likely sides are as far apart as before.
                    judgement_.shift_ns < 0 ? "longer" : "less", 2 * judgement_.margin_ns / 1e3,
                    judgement_.shift_ns / 1e3)});
 }
 
+// Must be called once: it moves the judgement out.
 HostUtcJudgement Judge::Run() {
   for (const UtcSource source : kUtcSourcesByTrust) HearSource(source);
   if (kept_.empty()) return std::move(judgement_);
+  // 0 is not among the possible errors, so the assumption of equal directions is wrong.
   if (error_->min > 0 || error_->max < 0) {
     double likely_ns = kept_.front().likely_ns;
     for (const Seen& one : kept_) likely_ns = std::min(likely_ns, one.likely_ns);
@@ -191,6 +210,7 @@ HostUtcJudgement Judge::Run() {
     judgement_.margin_ns = std::max(0.0, error_->width() / 2 - likely_ns);
     TellShift();
   }
+  // WithUtc merges them with the probes' constraints, which are ascending too.
   std::sort(kept_.begin(), kept_.end(), [](const Seen& a, const Seen& b) {
     return std::tie(a.reading->x_ns, a.reading->source, a.reading->y_min_ns, a.reading->y_max_ns) <
            std::tie(b.reading->x_ns, b.reading->source, b.reading->y_min_ns, b.reading->y_max_ns);
@@ -207,6 +227,8 @@ HostUtcJudgement Judge::Run() {
 
 }  // namespace
 
+// Readings that are not sound, outside the stretch or too far from what is known of UTC are skipped
+// without being counted.
 std::vector<HostUtcReading> HostReadingsOf(std::span<const UtcReading> readings,
                                            const ReferenceUtc::Epoch& epoch, uint64_t x_begin_ns,
                                            uint64_t x_end_ns) {
@@ -230,8 +252,10 @@ HostUtcJudgement JudgeUtc(std::span<const HostUtcReading> readings, const ClockS
   return Judge(readings, by_probes, of_reference).Run();
 }
 
+// A margin of 0 or more widens both sides. FitPair needs the result in ascending order of x.
 std::vector<ClockConstraint> WithUtc(std::vector<ClockConstraint> probes,
                                      const HostUtcJudgement& utc) {
+  // The sides are rounded away from the middle, so that nothing likely is excluded.
   const auto up = static_cast<int64_t>(std::ceil(utc.shift_ns + utc.margin_ns));
   const auto down = static_cast<int64_t>(std::floor(utc.shift_ns - utc.margin_ns));
   for (ClockConstraint& probe : probes) {

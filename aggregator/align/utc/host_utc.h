@@ -35,7 +35,7 @@ std::vector<HostUtcReading> HostReadingsOf(std::span<const UtcReading> readings,
                                            const ReferenceUtc::Epoch& epoch, uint64_t x_begin_ns,
                                            uint64_t x_end_ns);
 
-// The result of JudgeUtc.
+// The result of JudgeUtc. The default adds nothing.
 struct HostUtcJudgement {
   // A ClockConstraint::source that is no exchange.
   static constexpr uint32_t kSource = std::numeric_limits<uint32_t>::max();

@@ -13,6 +13,11 @@
 namespace neurontrace {
 namespace {
 
+// Two curves are put together here: REALTIME by raw from the snapshots (snapshot_chain.h), and the
+// reference by raw from the model of the host. Composing them line by line gives the reference by
+// REALTIME. Where REALTIME was set back, the same timestamp lies on two curves, and the map follows
+// the middle of both. Tests are in realtime_map_test.cc.
+
 // How many lines may be made again because a later list overlaps them: one hour, second by second,
 // of a clock that was set back by an hour eighteen times.
 constexpr size_t kLinesRedoneMax = 65'536;
@@ -36,6 +41,8 @@ size_t Unite(std::vector<ClockLine>& lines, std::span<const ClockLine> second) {
   return redone;
 }
 
+// Unites neighbours first, so that a line is made again once for each halving. Requires at least
+// one list and moves from it.
 std::vector<ClockLine> UniteByHalves(std::span<std::vector<ClockLine>> lists) {
   if (lists.size() == 1) return std::move(lists.front());
   const size_t half = lists.size() / 2;
@@ -43,13 +50,15 @@ std::vector<ClockLine> UniteByHalves(std::span<std::vector<ClockLine>> lists) {
   return UnionOf(first, UniteByHalves(lists.subspan(half)));
 }
 
-// Raw may be as far off as REALTIME is; an eighth more allows for slews.
+// Raw may be as far off as REALTIME is; an eighth more allows for slews. Returns the bound of a
+// composed line.
 uint64_t WithSnapshots(uint64_t model_bound_ns, uint64_t snapshot_bound_ns) {
   // Saturates to kNoBound.
   return Saturate(Wide{model_bound_ns} + snapshot_bound_ns + snapshot_bound_ns / 8 + 2);
 }
 
-// Inverts the line of raw to REALTIME and continues it by the lines of raw to the reference.
+// Inverts the line of raw to REALTIME and continues it by the lines of raw to the reference. Adds
+// only lines that go forwards in REALTIME.
 void Compose(const ClockLine& realtime, std::span<const ClockLine> model,
              std::vector<ClockLine>& lines) {
   auto part = std::upper_bound(model.begin(), model.end(), realtime.x_begin_ns,
@@ -73,6 +82,7 @@ ClockMap AsRecordedBefore(const ClockMap& map) {
     pieces.push_back(
         {first.reference_begin_ns, first.reference_begin_ns, -ClockMap::kRateMax, std::nullopt});
   }
+  // Evidence from the beginning of the scale leaves no room for pieces before it.
   if (first.raw_begin_ns <= pieces.back().raw_begin_ns) return map;
   pieces.insert(pieces.end(), map.pieces().begin(), map.pieces().end());
   absl::StatusOr<ClockMap> whole = ClockMap::FromPieces(std::move(pieces));
@@ -85,6 +95,8 @@ std::vector<ClockLine> UnionOfAll(std::vector<std::vector<ClockLine>> lists) {
   std::vector<ClockLine> lines;
   size_t redone = 0;
   size_t next = 0;
+  // Lists are united from left to right first, because most lists touch only the end of those
+  // before.
   while (next < lists.size() && redone <= kLinesRedoneMax) redone += Unite(lines, lists[next++]);
   if (next < lists.size()) Unite(lines, UniteByHalves(std::span(lists).subspan(next)));
   return lines;

@@ -12,10 +12,11 @@ namespace neurontrace {
 
 // Returns the UnionOf the first two lists, of that and the third, and so on. If lists overlap so
 // much that this would take quadratic time, the rest is united by halves first. Bounds hold then,
-// too, and only rounding differs.
+// too, and only rounding differs. Each list must be ascending in x.
 std::vector<ClockLine> UnionOfAll(std::vector<std::vector<ClockLine>> lists);
 
-// A host's REALTIME by the reference while nobody set it, between two times of raw.
+// A host's REALTIME by the reference while nobody set it, between two times of raw. A timestamp of
+// REALTIME is unambiguous within one stretch.
 struct RealtimeStretch {
   uint64_t raw_begin_ns = 0;
   uint64_t raw_end_ns = 0;
@@ -35,7 +36,8 @@ std::vector<RealtimeStretch> RealtimeStretchesOf(const ClockModel& model,
 
 // For callers that do not know: bounds include both sides of timestamps that occur twice.
 // Timestamps from more than an hour before the evidence are used unchanged, without a bound.
-// Without snapshots or a model it is the identity with an unknown bound.
+// Without snapshots or a model it is the identity with an unknown bound. `model`, `snapshots` and
+// `events` are of one machine in one boot.
 ClockMap RealtimeMapOf(const ClockModel& model, std::span<const ClockSnapshot> snapshots,
                        std::span<const ClockEvent> events);
 

@@ -16,6 +16,12 @@
 namespace neurontrace {
 namespace {
 
+// Readings of UTC on the keeper's host become ties between UTC and the reference time, because the
+// keeper's exchanges state the difference of its raw clock to the reference. Ties are divided by
+// epochs of the reference and by events of the host, and each stretch is fitted by the smooth-clock
+// fit that probes use (core/pair_fit.h). Sources join by descending trust, each filtered by the
+// strip of those before it. Checked with sources that lie (host_utc_test.cc).
+
 // A reading of UTC on the reference timescale.
 struct Tie {
   uint64_t x_ns = 0;
@@ -29,6 +35,7 @@ struct Tie {
   }
 };
 
+// Returns the upper median of the values; 0 without values.
 double Median(std::vector<double> values) {
   if (values.empty()) return 0;
   const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
@@ -42,7 +49,8 @@ bool IsBefore(const Tie& a, const Tie& b) {
          std::tie(b.x_ns, b.source, b.utc_min_ns, b.utc_max_ns);
 }
 
-// Fits the ties of one epoch between two events of the keeper's clocks.
+// Fits the ties of one epoch between two events of the keeper's clocks. Findings and segments are
+// added to `model`, whose x is the reference time.
 class StripFitter {
  public:
   StripFitter(std::vector<Tie> ties, uint64_t x_begin_ns, uint64_t x_end_ns, ClockModel& model)
@@ -52,8 +60,11 @@ class StripFitter {
   std::vector<UtcSource> Run(SegmentCause cause);
 
  private:
+  // Returns the ties of one source, in their order.
   std::vector<Tie> Of(UtcSource source) const;
+  // Fits ties as certain constraints: every reading is a promise about UTC itself.
   PairFit Fit(const std::vector<Tie>& ties) const;
+  // Counts and reports `count` rejected ties of a source; the amount is the worst one, in ns.
   void Reject(UtcSource source, uint64_t x_begin_ns, uint64_t x_end_ns, double amount_ns,
               size_t count);
   std::vector<Tie> InLine(std::vector<Tie> ties);
@@ -99,7 +110,9 @@ void StripFitter::Reject(UtcSource source, uint64_t x_begin_ns, uint64_t x_end_n
 // whatever comes first. Uses the median slope over half of the ties and the median residual, which
 // a minority of wrong ties cannot move.
 std::vector<Tie> StripFitter::InLine(std::vector<Tie> ties) {
+  // Fewer ties have no majority.
   constexpr size_t kFewest = 4;
+  // What a calm source may deviate from a straight line in addition to six median deviations.
   constexpr double kNearNs = 5'000;
   constexpr double kDeviations = 6;
   const size_t half = ties.size() / 2;
@@ -110,6 +123,7 @@ std::vector<Tie> StripFitter::InLine(std::vector<Tie> ties) {
     return static_cast<double>(static_cast<int64_t>(tie.utc_min_ns - tie.x_ns - shift)) +
            tie.half_ns();
   };
+  // Slopes over half of all ties span enough time to be hardly affected by their noise.
   std::vector<double> slopes;
   for (size_t i = 0; i + half < ties.size(); ++i) {
     const double elapsed = ties[i + half].Seconds(ties[i].x_ns);
@@ -139,7 +153,8 @@ std::vector<Tie> StripFitter::InLine(std::vector<Tie> ties) {
   return kept;
 }
 
-// Keeps the ties that the strip of more trusted sources allows.
+// Keeps the ties that the strip of more trusted sources allows. The amount of the finding is how
+// far the worst reading is outside of the strip.
 std::vector<Tie> StripFitter::Agreeing(const std::vector<Tie>& ties, const ClockSegment& strip) {
   if (strip.knots.empty()) return ties;
   std::vector<Tie> kept;
@@ -161,6 +176,7 @@ std::vector<Tie> StripFitter::Agreeing(const std::vector<Tie>& ties, const Clock
   return kept;
 }
 
+// Adds one source after another and fits all of them together again each time.
 std::vector<UtcSource> StripFitter::Run(SegmentCause cause) {
   std::vector<Tie> used;
   std::vector<UtcSource> sources;
@@ -168,6 +184,7 @@ std::vector<UtcSource> StripFitter::Run(SegmentCause cause) {
   for (const UtcSource source : kUtcSourcesByTrust) {
     const std::vector<Tie> ties = Agreeing(InLine(Of(source)), {cause, fit.knots});
     if (ties.empty()) continue;
+    // Works on a copy, because a source that fits badly leaves no trace.
     std::vector<Tie> all = used;
     all.insert(all.end(), ties.begin(), ties.end());
     std::sort(all.begin(), all.end(), IsBefore);
@@ -188,10 +205,12 @@ std::vector<UtcSource> StripFitter::Run(SegmentCause cause) {
   return sources;
 }
 
-// Converts the keeper's raw to the reference in one boot of its host.
+// Converts the keeper's raw to the reference in one boot of its host. Within an epoch the two
+// differ by a constant, as the keeper's raw clock is what makes the reference.
 class KeeperRaw {
  public:
   explicit KeeperRaw(std::span<const ClockExchange> exchanges) {
+    // Only the keeper's exchanges with itself take no time; others are not for this.
     for (const ClockExchange& exchange : exchanges) {
       if (exchange.send_raw_ns != exchange.receive_raw_ns ||
           exchange.reference_receive_ns != exchange.reference_send_ns) {
@@ -205,6 +224,7 @@ class KeeperRaw {
     });
   }
 
+  // From raw_ns on, the reference is raw plus offset_ns; the sum wraps.
   struct Point {
     uint64_t raw_ns = 0;
     uint64_t offset_ns = 0;
@@ -232,6 +252,8 @@ struct EpochTies {
   std::vector<HostCut> cuts;  // in reference time
 };
 
+// Adds the ties and cuts of one boot of the keeper's host to their epochs. Readings whose epoch is
+// unknown are dropped.
 void Collect(const ClockEvidence& own, std::map<uint32_t, EpochTies>& epochs) {
   const KeeperRaw raw(own.exchanges);
   for (const UtcReading& reading : own.utc) {
@@ -240,6 +262,7 @@ void Collect(const ClockEvidence& own, std::map<uint32_t, EpochTies>& epochs) {
     epochs[point->epoch].ties.push_back({reading.raw_ns + point->offset_ns, reading.utc_earliest_ns,
                                          reading.utc_latest_ns, reading.source});
   }
+  // Without sides only events that the host reported make cuts.
   for (HostCut cut : ToldCuts(own.events, {}, {})) {
     const KeeperRaw::Point* point = raw.At(cut.x_begin_ns);
     if (point == nullptr) continue;
@@ -249,6 +272,8 @@ void Collect(const ClockEvidence& own, std::map<uint32_t, EpochTies>& epochs) {
   }
 }
 
+// Fits one epoch stretch by stretch. Ties within a cut are dropped; a stretch without ties has no
+// segment.
 ReferenceUtc::Epoch FitEpoch(uint32_t number, EpochTies all) {
   ReferenceUtc::Epoch epoch{.epoch = number, .utc = {}, .sources = {}};
   std::sort(all.ties.begin(), all.ties.end(), IsBefore);
@@ -259,6 +284,7 @@ ReferenceUtc::Epoch FitEpoch(uint32_t number, EpochTies all) {
     const uint64_t x_end_ns = s == cuts.size() ? UINT64_MAX : cuts[s].x_begin_ns;
     while (next != all.ties.end() && next->x_ns < x_begin_ns) ++next;
     std::vector<Tie> ties;
+    // Ties are sorted, so each is visited once over all stretches.
     for (; next != all.ties.end() && next->x_ns <= x_end_ns; ++next) ties.push_back(*next);
     if (ties.empty()) continue;
     const SegmentCause cause = s == 0 ? SegmentCause::kBegin : cuts[s - 1].cause;
@@ -273,7 +299,8 @@ ReferenceUtc::Epoch FitEpoch(uint32_t number, EpochTies all) {
 }
 
 // Returns the reference time of a UTC time by iteration. The offset changes by less than a
-// thousandth of the distance, so each step is a thousand times closer.
+// thousandth of the distance, so each step is a thousand times closer. Requires a model with a
+// segment.
 uint64_t TimeAt(const ClockModel& utc, uint64_t utc_ns) {
   const ClockKnot& knot = utc.segments.front().knots.front();
   uint64_t x_ns = utc_ns - (knot.y_ns - knot.x_ns);
@@ -290,6 +317,7 @@ const ReferenceUtc::Epoch* ReferenceUtc::Find(uint32_t epoch) const {
   return found != epochs.end() && found->epoch == epoch ? &*found : nullptr;
 }
 
+// Epochs without a segment or a finding are not included.
 ReferenceUtc ReferenceUtcOf(std::span<const ClockEvidence> own) {
   std::map<uint32_t, EpochTies> epochs;
   for (const ClockEvidence& boot : own) Collect(boot, epochs);
@@ -305,6 +333,7 @@ ReferenceUtc ReferenceUtcOf(std::span<const ClockEvidence> own) {
 
 std::optional<ReferenceTimes> ReferenceTimesOf(const ReferenceUtc::Epoch& epoch,
                                                const UtcReading& reading) {
+  // Beyond an hour from all readings, or with a bound beyond ten seconds, UTC tells nothing.
   constexpr uint64_t kFarNs = 3'600'000'000'000;
   constexpr uint64_t kReachMaxNs = 10'000'000'000;
   if (epoch.utc.segments.empty()) return std::nullopt;
@@ -313,6 +342,7 @@ std::optional<ReferenceTimes> ReferenceTimesOf(const ReferenceUtc::Epoch& epoch,
   if (reading.utc_earliest_ns + kFarNs < first_ns || reading.utc_latest_ns > last_ns + kFarNs) {
     return std::nullopt;
   }
+  // A thousandth more, because the offset may change by that share of the distance.
   const auto reach = [&](uint64_t x_ns) {
     const uint64_t bound_ns = EvaluateClock(epoch.utc, x_ns).estimate.bound_ns;
     return bound_ns > kReachMaxNs ? kReachMaxNs : bound_ns + bound_ns / 1'000 + 2;

@@ -32,13 +32,14 @@ struct ReferenceUtc {
 // reported in the model's findings. Pure.
 ReferenceUtc ReferenceUtcOf(std::span<const ClockEvidence> own);
 
-// An interval of reference time.
+// An interval of reference time. Both ends included.
 struct ReferenceTimes {
   uint64_t earliest_ns = 0;
   uint64_t latest_ns = 0;
 };
 // Returns the reference times between which the reading was made; nullopt if it is too far from
-// everything known.
+// everything known. The interval includes the uncertainty of the reading and of the strip. Requires
+// a sound reading (utc_trust.h).
 std::optional<ReferenceTimes> ReferenceTimesOf(const ReferenceUtc::Epoch& epoch,
                                                const UtcReading& reading);
 

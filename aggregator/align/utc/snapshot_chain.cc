@@ -38,6 +38,7 @@ struct SnapshotTie {
   uint64_t end_ns() const { return raw_ns + half_ns; }
 };
 
+// Returns the time from one to the other, in ns; negative if they are in the other order.
 double Between(uint64_t from, uint64_t to) {
   return static_cast<double>(static_cast<int64_t>(to - from));
 }
@@ -48,6 +49,7 @@ double Rate(const SnapshotTie& a, const SnapshotTie& b) {
          Between(a.raw_ns, b.raw_ns);
 }
 
+// Returns the possible snapshots as ties in strictly ascending order of raw.
 std::vector<SnapshotTie> ReadTies(std::span<const ClockSnapshot> snapshots) {
   std::vector<SnapshotTie> ties;
   for (const ClockSnapshot& s : snapshots) {

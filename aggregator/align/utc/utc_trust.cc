@@ -21,7 +21,9 @@ std::string_view NameOf(UtcSource source) {
   return "utc";
 }
 
+// Readings come from agents, so times beyond the arithmetic of the fits are refused here.
 bool IsSound(const UtcReading& reading) {
+  // A source that knows UTC only to 10 s contributes nothing.
   constexpr uint64_t kWidthMaxNs = 10'000'000'000;
   const bool is_known = std::find(kUtcSourcesByTrust.begin(), kUtcSourcesByTrust.end(),
                                   reading.source) != kUtcSourcesByTrust.end();

@@ -20,7 +20,8 @@ inline constexpr std::array kUtcSourcesByTrust = {UtcSource::kPhc, UtcSource::kC
 std::string_view NameOf(UtcSource source);
 
 // Returns whether a reading is usable: its source is known, its times are in order, and its width
-// is small enough to be informative.
+// is small enough to be informative. Both users of readings, the host's and the reference's, skip
+// all others.
 bool IsSound(const UtcReading& reading);
 
 }  // namespace neurontrace

@@ -13,9 +13,11 @@ namespace {
 // those of hosts, whose clocks can be off.
 constexpr uint64_t kSpanMinNs = 900'000'000'000;
 
+// Returns `ns` minus `by_ns`, but not less than 0.
 uint64_t BackFrom(uint64_t ns, uint64_t by_ns) { return ns > by_ns ? ns - by_ns : 0; }
 
 // Compares on the machine's own REALTIME, which is the clock of both its events and its snapshots.
+// Returns true for a machine without evidence. Reads only its last batch.
 absl::StatusOr<bool> Reaches(const ClockEvidenceStore& store, const HostBoot& host,
                              uint64_t last_event_ns) {
   ASSIGN_OR_RETURN(const uint64_t last_ns, store.LastMeasuredNs(host));
@@ -33,10 +35,12 @@ RealtimeWindow SpanOf(const CaptureRecord& record, std::span<const StreamRecord>
   RealtimeWindow span{.begin_ns = record.started_realtime_ns, .end_ns = now_realtime_ns};
   if (HasEnded(record.state)) span.end_ns = std::max(span.begin_ns, record.ended_realtime_ns);
   span.end_ns = std::max(span.begin_ns, span.end_ns);
+  // Only a continuous capture loses its oldest events while it runs.
   if (record.spec.mode != CaptureMode::kContinuous) return span;
   uint64_t oldest_ns =
       BackFrom(span.end_ns, std::max(record.spec.retention.duration_ns, kSpanMinNs));
   for (const StreamRecord& stream : streams) {
+    // The timestamps of a stream with its own clock cannot be compared with REALTIME.
     if (stream.clock_domain == ClockDomain::kOwn) continue;
     if (stream.events > 0) oldest_ns = std::min(oldest_ns, stream.first_timestamp_ns);
   }

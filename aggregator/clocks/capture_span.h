@@ -21,7 +21,8 @@ RealtimeWindow SpanOf(const CaptureRecord& record, std::span<const StreamRecord>
 
 // The last event of each machine of a capture, by that machine's own REALTIME in ns.
 using LastEvents = std::map<HostBoot, uint64_t>;
-// Reads the stream records of the capture. Fails with the error of the store.
+// Reads the stream records of the capture. Fails with the error of the store. A stream on a clock
+// of its own is skipped, and a machine without any event has 0.
 absl::StatusOr<LastEvents> LastEventsOf(const Store& store, const CaptureRecord& record);
 
 // Returns whether the stored evidence of a capture's machines reaches as far as its events do.

@@ -11,7 +11,8 @@
 namespace neurontrace {
 namespace {
 
-// Returns the widest bounds, as many as are exported.
+// Returns the widest bounds, as many as are exported. Of equal bounds, keeps those with the greater
+// instance id, so that the choice does not change from one call to the next.
 std::map<std::string, uint64_t> WidestOf(const std::map<std::string, uint64_t>& bounds) {
   if (bounds.size() <= limits::kClockBoundSeriesMax) return bounds;
   std::vector<std::pair<uint64_t, std::string>> by_width;
@@ -39,6 +40,7 @@ ClockBoundMetrics::ClockBoundMetrics(prometheus::Registry& registry)
 void ClockBoundMetrics::Publish(const std::map<std::string, uint64_t>& bounds) {
   const std::map<std::string, uint64_t> shown = WidestOf(bounds);
   left_out_.Set(static_cast<double>(bounds.size() - shown.size()));
+  // The factor turns ns into the seconds that Prometheus expects.
   bounds_.Set(shown, 1e-9);
 }
 

@@ -15,12 +15,15 @@
 namespace neurontrace {
 namespace {
 
+// The version of the encoding. Another one cannot be decoded; ClockModelCache then fits again.
 constexpr uint64_t kVersion = 1;
 
+// Adds "name=value"; fmt prints the shortest text that gives the same double again.
 void Add(std::vector<std::string>& to, std::string_view name, double value) {
   to.push_back(fmt::format("{}={}", name, value));
 }
 
+// Adds every parameter of a fit of one clock, with `of` as prefix.
 void Add(std::vector<std::string>& to, std::string_view of, const PairFitParameters& parameters) {
   const auto add = [&](std::string_view name, double value) {
     Add(to, fmt::format("{}.{}", of, name), value);
@@ -36,8 +39,9 @@ void Add(std::vector<std::string>& to, std::string_view of, const PairFitParamet
   add("reach_s", parameters.reach_s);
 }
 
-// Lists every parameter that changes a model. A parameter that is added to a fit belongs here, or
-// versions made with another value would not be fitted again.
+// Lists the parameters that are compared between versions. A change of one that is not listed, such
+// as those of sync points, has to raise the algorithm version instead, or models made with the old
+// value would not be fitted again.
 std::vector<std::string> Parameters(const OrderClasses& order) {
   std::vector<std::string> all;
   const HostFitParameters host;
@@ -56,11 +60,14 @@ std::vector<std::string> Parameters(const OrderClasses& order) {
   return all;
 }
 
+// Returns nullptr for a machine that the record does not have. Requires the evidence in order of
+// hosts.
 const ClockWatermark* Find(const ClockFitRecord& record, const HostBoot& host) {
   const auto found = std::ranges::lower_bound(record.evidence, host, {}, &ClockWatermark::host);
   return found != record.evidence.end() && found->host == host ? &*found : nullptr;
 }
 
+// Returns whether the test holds for the watermark of any machine.
 template <typename Test>
 bool AnyMachine(const ClockFitRecord& record, Test test) {
   return std::ranges::any_of(record.evidence, test);
@@ -81,6 +88,7 @@ bool AreFittedAlike(const ClockFitRecord& a, const ClockFitRecord& b) {
          a.parameters == b.parameters;
 }
 
+// The keeper is no machine of the capture: it appears as soon as it has evidence in the window.
 bool HasMoreOfCapture(const ClockFitRecord& now, const ClockFitRecord& then) {
   return now.window != then.window || now.chunks > then.chunks ||
          AnyMachine(now, [&](const ClockWatermark& mark) {
@@ -88,6 +96,7 @@ bool HasMoreOfCapture(const ClockFitRecord& now, const ClockFitRecord& then) {
          });
 }
 
+// Compares the numbers of batches, as evidence arrives and is pruned in whole batches.
 bool HasMoreEvidence(const ClockFitRecord& now, const ClockFitRecord& then) {
   return AnyMachine(now, [&](const ClockWatermark& mark) {
     const ClockWatermark* const before = Find(then, mark.host);
@@ -95,10 +104,13 @@ bool HasMoreEvidence(const ClockFitRecord& now, const ClockFitRecord& then) {
   });
 }
 
+// A fit that used more batches than there are now has lost some since.
 bool HasLessEvidence(const ClockFitRecord& now, const ClockFitRecord& then) {
   return HasMoreEvidence(then, now);
 }
 
+// The order of the fields is the format. Numbers are variable-length, as StoredBytesWriter writes
+// them.
 std::string EncodeClockFitRecord(const ClockFitRecord& record) {
   StoredBytesWriter out(kVersion);
   out.Bool(record.is_final);
@@ -120,6 +132,8 @@ std::string EncodeClockFitRecord(const ClockFitRecord& record) {
   return out.Take();
 }
 
+// Reads the fields in the order of EncodeClockFitRecord. Errors of the reader accumulate and show
+// at the end.
 absl::StatusOr<ClockFitRecord> DecodeClockFitRecord(std::string_view bytes) {
   StoredBytesReader in(bytes);
   if (const uint64_t version = in.Uint(); version != kVersion) {
@@ -133,6 +147,7 @@ absl::StatusOr<ClockFitRecord> DecodeClockFitRecord(std::string_view bytes) {
   record.window.begin_ns = in.Uint();
   record.window.end_ns = in.Uint();
   record.chunks = in.Uint();
+  // A count is limited by the bytes that are left, so a damaged one cannot allocate much.
   for (size_t left = in.Count(); left > 0 && in.ok(); --left) {
     ClockWatermark mark;
     mark.host.instance_id = in.String();
@@ -141,6 +156,7 @@ absl::StatusOr<ClockFitRecord> DecodeClockFitRecord(std::string_view bytes) {
     mark.stored.bytes = in.Uint();
     mark.stored.last_measured_realtime_ns = in.Uint();
     mark.last_raw_ns = in.Uint();
+    // Find needs the order, and equal records need it to be equal.
     if (!record.evidence.empty() && record.evidence.back().host >= mark.host) {
       return InvalidArgument("clock fit: its machines are not in order");
     }

@@ -12,7 +12,8 @@
 
 namespace neurontrace {
 
-// How much evidence of one machine a fit has used.
+// How much evidence of one machine a fit has used. Compared between fits to find out whether
+// another fit would know more or less.
 struct ClockWatermark {
   HostBoot host;
   ClockEvidenceStore::Extent stored;  // in the window of the fit
@@ -35,10 +36,12 @@ struct ClockFitRecord {
   friend bool operator==(const ClockFitRecord&, const ClockFitRecord&) = default;
 };
 
-// Returns a record with this build's algorithms and parameters and nothing else.
+// Returns a record with this build's algorithms and parameters and nothing else. The order of the
+// parameters is always the same, so that records can be compared.
 ClockFitRecord FitRecordOfThisBuild(const OrderClasses& order);
 
-// Returns whether both would make the same models from the same evidence.
+// Returns whether both would make the same models from the same evidence. Compares the algorithms
+// and parameters only.
 bool AreFittedAlike(const ClockFitRecord& a, const ClockFitRecord& b);
 // Returns whether the capture itself has grown from `then` to `now`: machines, chunks, or its
 // window.
@@ -48,6 +51,8 @@ bool HasMoreOfCapture(const ClockFitRecord& now, const ClockFitRecord& then);
 bool HasMoreEvidence(const ClockFitRecord& now, const ClockFitRecord& then);
 bool HasLessEvidence(const ClockFitRecord& now, const ClockFitRecord& then);
 
+// Returns the bytes that ClockModelStore keeps as the header of a version (docs/formats/store.md).
+// Equal records give equal bytes.
 std::string EncodeClockFitRecord(const ClockFitRecord& record);
 // Fails with INVALID_ARGUMENT for anything that encoding does not write.
 absl::StatusOr<ClockFitRecord> DecodeClockFitRecord(std::string_view bytes);

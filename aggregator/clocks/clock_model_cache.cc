@@ -22,6 +22,12 @@
 namespace neurontrace {
 namespace {
 
+// How long a version is valid. The record of a fit (clock_fit_record.h) states what it used. Survey
+// makes the record that a fit would have now, and Holds compares the two. An ended capture is
+// fitted at most a few times: for the first question, when all evidence has had time to arrive, and
+// again only for late evidence or another build. All machines are fitted from scratch each time, in
+// time linear in their evidence.
+
 // Derives what the reference's keeper knew of UTC in a window from its own stored evidence. Fails
 // with the error of the store. Any thread.
 absl::StatusOr<ReferenceUtc> ReadReferenceUtc(const ClockEvidenceStore& store,
@@ -56,6 +62,7 @@ bool Holds(const ClockFitRecord& stored, const ClockFitRecord& now) {
 
 }  // namespace
 
+// Each last event is converted by its own machine's clock, and the latest of them ends the window.
 void EndWithEvents(const std::vector<StreamRecord>& streams, CaptureClocks& clocks) {
   uint64_t last_ns = 0;
   for (const StreamRecord& stream : streams) {
@@ -71,6 +78,7 @@ void EndWithEvents(const std::vector<StreamRecord>& streams, CaptureClocks& cloc
   for (InstanceClock& clock : clocks.instances) SetBoundsIn(clocks.window, clock);
 }
 
+// Waits in the constructor until no other caller has the capture.
 class ClockModelCache::Turn {
  public:
   Turn(ClockModelCache& book, const CaptureId& id) : book_(book), id_(id) {
@@ -82,6 +90,7 @@ class ClockModelCache::Turn {
   ~Turn() {
     {
       const MutexLock lock(book_.mutex_);
+      // Nobody else can have removed it: only its own turn does.
       assert(book_.busy_.contains(id_));
       book_.busy_.erase(id_);
     }
@@ -108,6 +117,7 @@ absl::StatusOr<CaptureClocks> ClockModelCache::OfCapture(const CaptureRecord& re
   return FitCapture(record, fit);
 }
 
+// Reads only the header for captures that are final already, which are most of them.
 absl::StatusOr<bool> ClockModelCache::Finalize(const CaptureRecord& record) {
   if (!HasEnded(record.state) || clock_.RealtimeNs() < FinalAtNs(record)) return false;
   // Whether a final version could be improved is only checked when somebody needs it.
@@ -119,6 +129,8 @@ absl::StatusOr<bool> ClockModelCache::Finalize(const CaptureRecord& record) {
   return clocks.is_final;
 }
 
+// The order is this: survey what a fit would use, compare it with the stored version, then fit only
+// if necessary. A store that cannot be read does not keep clocks from callers.
 absl::StatusOr<CaptureClocks> ClockModelCache::OfEnded(const CaptureRecord& record) {
   ASSIGN_OR_RETURN(ClockFitRecord fit, Survey(record));
   fit.is_final = clock_.RealtimeNs() >= FinalAtNs(record);
@@ -130,6 +142,7 @@ absl::StatusOr<CaptureClocks> ClockModelCache::OfEnded(const CaptureRecord& reco
   uint32_t version = 1;
   if (*stored) {
     const Stored& known = **stored;
+    // The next version, if there will be one.
     version = known.models.version + 1;
     ASSIGN_OR_RETURN(std::optional<CaptureClocks> clocks, Held(record, known, fit));
     if (clocks) {
@@ -152,6 +165,7 @@ absl::StatusOr<CaptureClocks> ClockModelCache::OfEnded(const CaptureRecord& reco
   return clocks;
 }
 
+// Rows that cannot be decoded are no error, because evidence can replace them.
 absl::StatusOr<std::optional<CaptureClocks>> ClockModelCache::Held(
     const CaptureRecord& record, const Stored& stored, const ClockFitRecord& now) const {
   auto clocks = DecodeClockRows(stored.models.rows);
@@ -162,6 +176,7 @@ absl::StatusOr<std::optional<CaptureClocks>> ClockModelCache::Held(
     return std::nullopt;
   }
   if (!Holds(stored.fit, now)) return std::nullopt;
+  // The window and its bounds are not stored: they follow from the streams as they are now.
   ASSIGN_OR_RETURN(const auto streams, store_.OpenCapture(record.id).Streams());
   clocks->window = WindowOf(record, streams, clock_.RealtimeNs());
   EndWithEvents(streams, *clocks);
@@ -170,6 +185,7 @@ absl::StatusOr<std::optional<CaptureClocks>> ClockModelCache::Held(
   return *std::move(clocks);
 }
 
+// Takes no Turn, as it stores nothing.
 absl::StatusOr<CaptureClocks> ClockModelCache::HostsOfCapture(const CaptureRecord& record) const {
   ASSIGN_OR_RETURN(ClockFitRecord fit, Survey(record));
   if (HasEnded(record.state)) {
@@ -192,6 +208,8 @@ absl::StatusOr<std::optional<ClockModelCache::Stored>> ClockModelCache::ReadStor
   return Stored{fit.ok() ? *std::move(fit) : ClockFitRecord(), *std::move(models)};
 }
 
+// Sets the version and finality of `clocks` only if the models are stored, so that callers do not
+// refer to a version that does not exist.
 void ClockModelCache::StoreAs(const CaptureId& id, const ClockFitRecord& fit,
                               ClockModelVersion models, CaptureClocks& clocks) {
   // The capture was deleted while its clocks were fitted.
@@ -206,6 +224,7 @@ void ClockModelCache::StoreAs(const CaptureId& id, const ClockFitRecord& fit,
   clocks.is_final = fit.is_final;
 }
 
+// Counts and logs; `clocks` keep version 0.
 void ClockModelCache::TellNotStored(const CaptureId& id, const absl::Status& status) const {
   metrics_.versions_not_stored.Increment();
   SPDLOG_WARN(
@@ -213,15 +232,18 @@ void ClockModelCache::TellNotStored(const CaptureId& id, const absl::Status& sta
       id.ToString(), std::string(status.message()));
 }
 
+// Uses the span of the capture and the margin on either side.
 absl::StatusOr<ClockFitRecord> ClockModelCache::Survey(const CaptureRecord& record) const {
   ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams,
                    store_.OpenCapture(record.id).Streams());
   RealtimeWindow window = SpanOf(record, streams, clock_.RealtimeNs());
   window.begin_ns = SubtractSaturating(window.begin_ns, kMarginNs);
+  // A capture without an end still receives evidence.
   window.end_ns = record.ended_realtime_ns == 0 ? UINT64_MAX : record.ended_realtime_ns + kMarginNs;
   return Survey(streams, window);
 }
 
+// Reads sizes only, not the evidence itself.
 absl::StatusOr<ClockFitRecord> ClockModelCache::Survey(std::span<const StreamRecord> streams,
                                                        const RealtimeWindow& window) const {
   ClockFitRecord fit = FitRecordOfThisBuild(order_);
@@ -237,6 +259,7 @@ absl::StatusOr<ClockFitRecord> ClockModelCache::Survey(std::span<const StreamRec
   std::ranges::copy_if(all, std::inserter(hosts, hosts.end()), IsReferenceKeeper);
   for (const HostBoot& host : hosts) {
     ASSIGN_OR_RETURN(const auto extent, store_.clocks().ExtentOf(host, fit.window));
+    // A keeper without evidence in the window cannot change anything, and the record stays equal.
     if (IsReferenceKeeper(host) && extent.batches == 0) continue;
     fit.evidence.push_back({host, extent});
   }
@@ -251,6 +274,7 @@ absl::StatusOr<CaptureClocks> ClockModelCache::FitHosts(const CaptureRecord& rec
   return clocks;
 }
 
+// Uses one snapshot of the store for streams and chunks, so that both are of one moment.
 absl::StatusOr<CaptureClocks> ClockModelCache::FitCapture(const CaptureRecord& record,
                                                           ClockFitRecord& fit) const {
   const uint64_t begun_ns = clock_.MonotonicNs();
@@ -263,6 +287,7 @@ absl::StatusOr<CaptureClocks> ClockModelCache::FitCapture(const CaptureRecord& r
   return clocks;
 }
 
+// Nothing is stored, as the same window of a running capture is rarely asked for again.
 absl::StatusOr<CaptureClocks> ClockModelCache::OfWindow(const CaptureRecord& record,
                                                         const RealtimeWindow& window) const {
   const CaptureReader reader = store_.OpenSnapshot(record.id);
@@ -276,6 +301,7 @@ absl::StatusOr<CaptureClocks> ClockModelCache::OfWindow(const CaptureRecord& rec
   return clocks;
 }
 
+// Every machine of the store is fitted, with a window that is open at its end.
 absl::StatusOr<CaptureClocks> ClockModelCache::Now(uint64_t now_realtime_ns) const {
   ASSIGN_OR_RETURN(const std::vector<HostBoot> hosts, store_.clocks().Hosts());
   ClockFitRecord fit;
@@ -284,6 +310,7 @@ absl::StatusOr<CaptureClocks> ClockModelCache::Now(uint64_t now_realtime_ns) con
   return Fit(fit, std::nullopt);
 }
 
+// Fits one machine after another on the caller's thread.
 absl::StatusOr<CaptureClocks> ClockModelCache::Fit(
     ClockFitRecord& fit, const std::optional<ReferenceWindow>& window) const {
   CaptureClocks clocks;
@@ -295,6 +322,7 @@ absl::StatusOr<CaptureClocks> ClockModelCache::Fit(
     const HostBoot& host = mark.host;
     if (IsReferenceKeeper(host)) continue;
     ASSIGN_OR_RETURN(const ClockEvidence evidence, store_.clocks().Read(host, fit.window));
+    // A machine without exchanges has no clock; its timestamps are used as they are.
     if (evidence.exchanges.empty()) continue;
     mark.last_raw_ns = evidence.exchanges.back().receive_raw_ns;
     InstanceClock clock =
@@ -319,6 +347,8 @@ ClockModelCacheMetrics::ClockModelCacheMetrics(prometheus::Registry& registry)
           MakeCounter(registry, "neurontrace_aggregator_clock_versions_not_stored_total",
                       "Versions that the store refused, or whose predecessor it could not read")) {}
 
+// Asks only about captures that are not known to be final. The set is rebuilt, so it cannot grow
+// with deleted captures.
 absl::Status ClockFinalizer::Run() {
   std::set<CaptureId> done;  // drops captures that were deleted
   absl::Status first_error;
@@ -332,6 +362,7 @@ absl::Status ClockFinalizer::Run() {
     const auto is_final = record.ok() ? book_.Finalize(*record) : record.status();
     if (is_final.ok() && *is_final) done.insert(id);
     first_error.Update(is_final.status());
+    // The aggregator is ending: the rest would fail the same way.
     if (absl::IsCancelled(is_final.status())) break;
   }
   done_ = std::move(done);

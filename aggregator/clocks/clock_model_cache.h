@@ -68,6 +68,7 @@ class ClockModelCache {
   ClockModelCache& operator=(const ClockModelCache&) = delete;
 
   // Returns when the models of an ended capture can become final, by the aggregator's REALTIME.
+  // Requires an ended capture.
   static uint64_t FinalAtNs(const CaptureRecord& record);
 
   // Returns the clocks of the machines that have streams in a capture. Fails with the errors of
@@ -82,8 +83,11 @@ class ClockModelCache {
   // no chunk and stores nothing. For callers that only display bounds.
   absl::StatusOr<CaptureClocks> HostsOfCapture(const CaptureRecord& record) const;
   // Makes sure that a final version is stored if it is time. Returns false if there is none yet.
+  // Fails as OfCapture does. Does nothing and returns false for a running capture.
   absl::StatusOr<bool> Finalize(const CaptureRecord& record);
-  // Returns the current clock of every machine with evidence of the last kNowNs.
+  // Returns the current clock of every machine with evidence of the last kNowNs. Reads only
+  // evidence; devices and order checks are not included. Fails with the error of the store, and
+  // with CANCELLED after Close.
   absl::StatusOr<CaptureClocks> Now(uint64_t now_realtime_ns) const;
 
   // Makes fits that are running, and later ones, end soon with CANCELLED. Any thread.
@@ -96,23 +100,30 @@ class ClockModelCache {
     ClockFitRecord fit;
     ClockModelVersion models;
   };
-  // While it exists no other caller works on this capture.
+  // While it exists no other caller works on this capture. Held by OfCapture, because
+  // ClockModelStore allows one writer for each capture.
   class Turn;
 
   // Describes what a fit would use now, without fitting.
   absl::StatusOr<ClockFitRecord> Survey(const CaptureRecord& record) const;
+  // Uses the given window; the function above uses that of the capture, with its margins.
   absl::StatusOr<ClockFitRecord> Survey(std::span<const StreamRecord> streams,
                                         const RealtimeWindow& window) const;
-  // Fits hosts only; completes the watermarks of `fit`.
+  // Fits hosts only; completes the watermarks of `fit`. The result has no device clocks. Checks for
+  // Close between two machines.
   absl::StatusOr<CaptureClocks> Fit(ClockFitRecord& fit,
                                     const std::optional<ReferenceWindow>& window) const;
+  // FitCapture adds device clocks and order checks, which needs every chunk; FitHosts does not.
   absl::StatusOr<CaptureClocks> FitHosts(const CaptureRecord& record, ClockFitRecord& fit) const;
   absl::StatusOr<CaptureClocks> FitCapture(const CaptureRecord& record, ClockFitRecord& fit) const;
+  // Returns the stored version or fits and stores one. Requires a Turn of the capture.
   absl::StatusOr<CaptureClocks> OfEnded(const CaptureRecord& record);
   // Returns a stored version if it is still the one to use; nullopt if a new fit is due.
   absl::StatusOr<std::optional<CaptureClocks>> Held(const CaptureRecord& record,
                                                     const Stored& stored,
                                                     const ClockFitRecord& now) const;
+  // Returns nullopt if nothing is stored. An unreadable header counts as no fit, so that a new one
+  // is due.
   absl::StatusOr<std::optional<Stored>> ReadStored(const CaptureId& id) const;
   // Stores a version unless the capture was deleted; a failure is only logged and counted.
   void StoreAs(const CaptureId& id, const ClockFitRecord& fit, ClockModelVersion models,

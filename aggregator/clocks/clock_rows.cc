@@ -12,6 +12,11 @@
 namespace neurontrace {
 namespace {
 
+// Each row starts with the version and the kind; the fields follow in a fixed order. Rows are read
+// back only by this build or a later one, but from a disk that may be damaged: every count is
+// limited by the bytes that are left, and everything that evaluation relies on is checked (Check).
+// Tests and a fuzzer decode arbitrary bytes (clock_rows_fuzzer.cc).
+
 // Writes a check of order after the beginning that all rows share (clock_rows.h).
 void WriteOrderCheck(const OrderCheck& check, StoredBytesWriter& out) {
   out.String(check.job);
@@ -67,6 +72,7 @@ absl::StatusOr<OrderCheck> ReadOrderCheck(StoredBytesReader& in) {
   return check;
 }
 
+// The version of every row, and what it describes. Stored: never change a value.
 constexpr uint64_t kRowVersion = 1;
 enum class RowKind : uint8_t { kInstance = 0, kDevice = 1, kOrder = 2 };
 
@@ -87,6 +93,7 @@ class Column {
   uint64_t last_ = 0;
 };
 
+// Write and read a worker; the order of the fields is the format.
 void WriteWorkerIdentity(const WorkerIdentity& worker, StoredBytesWriter& out) {
   out.String(worker.instance_id);
   out.String(worker.boot_id);
@@ -105,6 +112,7 @@ WorkerIdentity ReadWorkerIdentity(StoredBytesReader& in) {
   return worker;
 }
 
+// Writes findings; an end is stored relative to its begin, which keeps it short.
 void WriteFindings(const std::vector<ClockFinding>& findings, StoredBytesWriter& out) {
   out.Uint(findings.size());
   Column begin;
@@ -117,6 +125,7 @@ void WriteFindings(const std::vector<ClockFinding>& findings, StoredBytesWriter&
   }
 }
 
+// Returns what could be read; the caller checks Finished().
 std::vector<ClockFinding> ReadFindings(StoredBytesReader& in) {
   std::vector<ClockFinding> findings;
   Column begin;
@@ -131,6 +140,7 @@ std::vector<ClockFinding> ReadFindings(StoredBytesReader& in) {
   return findings;
 }
 
+// Writes one column of knots beside the other, each as differences.
 void WriteSegment(const ClockSegment& segment, StoredBytesWriter& out) {
   out.Uint(static_cast<uint64_t>(segment.cause));
   out.Uint(segment.knots.size());
@@ -144,6 +154,7 @@ void WriteSegment(const ClockSegment& segment, StoredBytesWriter& out) {
   }
 }
 
+// Returns a segment that Check has not seen: its knots may be in any order.
 ClockSegment ReadSegment(StoredBytesReader& in) {
   ClockSegment segment;
   segment.cause = in.EnumUpTo(SegmentCause::kReferenceEpoch);
@@ -158,6 +169,7 @@ ClockSegment ReadSegment(StoredBytesReader& in) {
   return segment;
 }
 
+// Writes a model: its numbers, then the segments, then the findings.
 void WriteModel(const ClockModel& model, StoredBytesWriter& out) {
   out.Uint(model.algorithm_version);
   out.Uint(model.wander_ns_per_s2);
@@ -168,6 +180,7 @@ void WriteModel(const ClockModel& model, StoredBytesWriter& out) {
   WriteFindings(model.findings, out);
 }
 
+// Returns an unchecked model.
 ClockModel ReadModel(StoredBytesReader& in) {
   ClockModel model;
   model.algorithm_version = in.Uint32();
@@ -181,6 +194,7 @@ ClockModel ReadModel(StoredBytesReader& in) {
   return model;
 }
 
+// Writes the pieces of a map. A bound is preceded by whether it is known.
 void WriteMap(const ClockMap& map, StoredBytesWriter& out) {
   out.Uint(map.pieces().size());
   Column raw, ahead, rate, bound;
@@ -207,6 +221,7 @@ std::vector<ClockMap::Piece> ReadPieces(StoredBytesReader& in) {
   return pieces;
 }
 
+// Writes the parts of a device's map, each with its own pieces.
 void WriteDeviceMap(const DeviceMap& map, StoredBytesWriter& out) {
   out.Uint(map.parts.size());
   for (const DeviceMapPart& part : map.parts) {
@@ -218,6 +233,7 @@ void WriteDeviceMap(const DeviceMap& map, StoredBytesWriter& out) {
   }
 }
 
+// Fails with INVALID_ARGUMENT if a map is malformed or the parts do not ascend.
 absl::Status ReadDeviceMap(StoredBytesReader& in, DeviceMap& map) {
   for (size_t left = in.Count(); left > 0 && in.ok(); --left) {
     DeviceMapPart& part = map.parts.emplace_back();
@@ -233,6 +249,7 @@ absl::Status ReadDeviceMap(StoredBytesReader& in, DeviceMap& map) {
   return absl::OkStatus();
 }
 
+// Return the bytes of one row.
 std::string EncodeRow(const InstanceClock& clock) {
   StoredBytesWriter out(kRowVersion);
   out.Uint(static_cast<uint64_t>(RowKind::kInstance));
@@ -272,6 +289,7 @@ std::string EncodeRow(const OrderCheck& check) {
   return out.Take();
 }
 
+// Fail with INVALID_ARGUMENT for values that no fit produces.
 absl::Status Check(const std::vector<ClockFinding>& findings) {
   for (const ClockFinding& finding : findings) {
     if (finding.x_end_ns < finding.x_begin_ns) {
@@ -281,6 +299,8 @@ absl::Status Check(const std::vector<ClockFinding>& findings) {
   return absl::OkStatus();
 }
 
+// Checks that knots ascend across segments and that no line is longer or steeper than evaluation
+// can compute without overflow.
 absl::Status Check(const ClockModel& model) {
   const ClockKnot* before = nullptr;
   for (const ClockSegment& segment : model.segments) {
@@ -290,6 +310,7 @@ absl::Status Check(const ClockModel& model) {
       if (knot.likely_bound_ns > knot.bound_ns) {
         return InvalidArgument("a likely bound is larger than the bound");
       }
+      // Two segments may meet at one time; two knots of one segment may not.
       if (before != nullptr &&
           (knot.x_ns < before->x_ns || (!is_first && knot.x_ns == before->x_ns))) {
         return InvalidArgument("knots are not in order");
@@ -307,6 +328,8 @@ absl::Status Check(const ClockModel& model) {
   return Check(model.findings);
 }
 
+// TakeInstance, TakeDevice and TakeOrder read one row of their kind and add it to `clocks`. Each
+// fails with INVALID_ARGUMENT if the row is malformed or out of order.
 absl::Status TakeInstance(StoredBytesReader& in, CaptureClocks& clocks) {
   InstanceClock clock;
   clock.instance_id = in.String();
@@ -322,6 +345,7 @@ absl::Status TakeInstance(StoredBytesReader& in, CaptureClocks& clocks) {
   if (!in.Finished()) return InvalidArgument("it does not fit");
   if (!map.ok()) return map.status();
   RETURN_IF_ERROR(Check(clock.model));
+  // Rows come by kind, as EncodeClockRows writes them.
   if (!clocks.devices.empty() || !clocks.order.empty()) {
     return InvalidArgument("an instance comes after a device");
   }
@@ -370,6 +394,7 @@ absl::Status TakeOrder(StoredBytesReader& in, CaptureClocks& clocks) {
   return absl::OkStatus();
 }
 
+// Reads the version and the kind, which all rows share, then the rest by kind.
 absl::Status TakeRow(std::string_view row, CaptureClocks& clocks) {
   StoredBytesReader in(row);
   if (const uint64_t version = in.Uint(); version != kRowVersion) {
@@ -397,6 +422,7 @@ std::vector<std::string> EncodeClockRows(const CaptureClocks& clocks) {
   return rows;
 }
 
+// Stops at the first bad row: a part of the clocks would be mistaken for all of them.
 absl::StatusOr<CaptureClocks> DecodeClockRows(const std::vector<std::string>& rows) {
   CaptureClocks clocks;
   for (size_t i = 0; i < rows.size(); ++i) {

@@ -19,17 +19,21 @@ namespace neurontrace {
 namespace {
 
 constexpr uint64_t kHourNs = 3'600'000'000'000;
+// How often evidence is pruned and final models are looked for.
 constexpr uint64_t kPruneIntervalNs = kHourNs / 6;
 constexpr uint64_t kFinalizeIntervalNs = 5'000'000'000;
 // Agents send their measurements when a capture ends. If an agent is gone, nothing comes.
 constexpr uint64_t kLastEvidenceNs = 3'000'000'000;
+// How often AwaitEvidence looks for new evidence.
 constexpr std::chrono::milliseconds kLookAgain(20);
 // Evidence from before and after a capture improves its models. Larger than the margin of the
 // cache, so that a later build may use more.
 constexpr uint64_t kCaptureMarginNs = kHourNs / 4;
 
+// Returns HOST of HOST:PORT; an IPv6 host keeps its brackets.
 std::string HostOf(const std::string& address) { return address.substr(0, address.rfind(':')); }
 
+// Returns PORT of HOST:PORT, or 0 if it is not a number.
 uint16_t PortOf(const std::string& address) {
   uint16_t port = 0;
   const char* const end = address.data() + address.size();
@@ -40,6 +44,7 @@ uint16_t PortOf(const std::string& address) {
 // Returns the interval whose evidence a capture needs.
 absl::StatusOr<RealtimeWindow> WindowOf(const Store& store, const CaptureRecord& capture,
                                         uint64_t now_ns) {
+  // Only the span of a continuous capture depends on its streams, so the others are not read.
   std::vector<StreamRecord> streams;
   if (capture.spec.mode == CaptureMode::kContinuous) {
     ASSIGN_OR_RETURN(streams, store.OpenCapture(capture.id).Streams());
@@ -54,10 +59,12 @@ absl::StatusOr<RealtimeWindow> WindowOf(const Store& store, const CaptureRecord&
 
 ReferenceHostClockCollector::ReferenceHostClockCollector(const Deps& deps, std::string raw_origin)
     : deps_(deps), raw_origin_(std::move(raw_origin)) {
+  // The collector must be made on its loop's sequence, where its timers and callbacks run.
   loop_.PostTask([this] { Start(); });
   thread_ = std::thread([this] { loop_.Run(); });
 }
 
+// Destroys the collector on its own sequence, then ends the thread.
 ReferenceHostClockCollector::~ReferenceHostClockCollector() {
   loop_.PostTask([this] {
     collector_.reset();
@@ -66,6 +73,7 @@ ReferenceHostClockCollector::~ReferenceHostClockCollector() {
   thread_.join();
 }
 
+// A failure is not fatal: without own evidence only the relation to UTC is missing.
 void ReferenceHostClockCollector::Start() {
   collector_ = std::make_unique<ClockCollector>(
       ClockCollector::Deps{loop_, host_clocks_, files_, random_}, ClockPaths{},
@@ -77,6 +85,7 @@ void ReferenceHostClockCollector::Start() {
   }
 }
 
+// Never waits: a full queue drops the batch, counts it and logs it once.
 void ReferenceHostClockCollector::Store(ClockEvidence batch) {
   if (*waiting_ >= kBatchesWaitingMax) {
     deps_.metrics.own_batches_dropped.Increment();
@@ -96,12 +105,14 @@ void ReferenceHostClockCollector::Store(ClockEvidence batch) {
                              .reference_epoch = deps_.timescale.epoch(),
                              .path = ProbePath::kPeer});
   ++*waiting_;
+  // The callback may run after this is destroyed, so it owns the counter.
   deps_.writer.Submit({.host = ReferenceKeeper(raw_origin_),
                        .measured_realtime_ns = deps_.clock.RealtimeNs(),
                        .observations = EncodeClockEvidence(batch)},
                       [waiting = waiting_](const absl::Status&) { --*waiting; });
 }
 
+// The epoch is stored before anything is answered: two epochs must never have the same number.
 absl::StatusOr<std::unique_ptr<ClockService>> ClockService::Start(const Options& options,
                                                                   const Deps& deps) {
   const SystemHostClocks clocks;
@@ -137,6 +148,8 @@ ClockService::ClockService(const Options& options, const Deps& deps, const Refer
   SPDLOG_INFO("reference timescale: epoch {}", epoch.number);
 }
 
+// Ends fits first, then the background thread. The members then stop in the reverse order of
+// declaration.
 ClockService::~ClockService() {
   // First, as the background thread may be fitting.
   book_.Close();
@@ -144,6 +157,7 @@ ClockService::~ClockService() {
   if (background_thread_.joinable()) background_thread_.join();
 }
 
+// An error is logged; the next try is in ten minutes.
 void ClockService::PruneAndAgain() {
   if (const absl::Status status = Prune(); !status.ok()) {
     SPDLOG_WARN("old clock evidence: {}", std::string(status.message()));
@@ -159,6 +173,7 @@ void ClockService::FinalizeAndAgain() {
   background_.PostDelayedTask([this] { FinalizeAndAgain(); }, kFinalizeIntervalNs);
 }
 
+// The responder comes first, because the gateway announces its port to agents.
 absl::Status ClockService::Listen(const Options& options) {
   if (options.udp_probes) {
     auto responder = ProbeResponder::Start(HostOf(options.listen),
@@ -175,12 +190,15 @@ absl::Status ClockService::Listen(const Options& options) {
   }
   gateway_ = std::make_unique<ClockGateway>(
       ClockGateway::Deps{keys_, probe_port(), timescale_, writer_, metrics_, clock_, admit_});
+  // Pruning waits for one interval; finalizing starts at once.
   background_.PostDelayedTask([this] { PruneAndAgain(); }, kPruneIntervalNs);
   background_.PostTask([this] { FinalizeAndAgain(); });
   background_thread_ = std::thread([this] { background_.Run(); });
   return absl::OkStatus();
 }
 
+// Polls, because evidence arrives by way of the store and nothing signals it. Streams are read only
+// if the capture ended a moment ago.
 absl::Status ClockService::AwaitEvidence(const CaptureRecord& record) const {
   const auto goes_on = [&] {
     return HasEnded(record.state) && !book_.is_closed() &&
@@ -206,6 +224,7 @@ absl::StatusOr<CaptureClocks> ClockService::HostsOfCapture(const CaptureRecord& 
   return book_.HostsOfCapture(record);
 }
 
+// Every stored capture keeps the evidence of its window; all other evidence goes by age.
 absl::Status ClockService::Prune() {
   ASSIGN_OR_RETURN(const std::vector<CaptureRecord> captures, store_.captures().List());
   std::vector<RealtimeWindow> keep;
@@ -221,6 +240,7 @@ absl::Status ClockService::Prune() {
   return absl::OkStatus();
 }
 
+// Uses the live models, which are fitted every LiveClocks::kRefreshNs.
 std::vector<ClockService::HostBound> ClockService::BoundsOf(const CaptureRecord& record) const {
   const uint64_t now_ns = timescale_.NowNs();
   std::set<HostBoot> hosts;

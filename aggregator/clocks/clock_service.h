@@ -41,7 +41,7 @@ class ReferenceHostClockCollector {
   // Batches passed to the writer and not durable yet. Beyond this a new one is dropped and counted.
   static constexpr int kBatchesWaitingMax = 16;
 
-  // All of them must outlive this.
+  // All of them must outlive this. `metrics` counts the batches that are dropped.
   struct Deps {
     const ReferenceTimescale& timescale;
     ClockEvidenceWriter& writer;
@@ -56,11 +56,15 @@ class ReferenceHostClockCollector {
   ReferenceHostClockCollector& operator=(const ReferenceHostClockCollector&) = delete;
 
  private:
+  // Starts the collector. Called on loop_'s sequence.
   void Start();
+  // Adds an exchange that relates raw to the reference, and submits the batch. Called on loop_'s
+  // sequence; does not wait for the disk.
   void Store(ClockEvidence batch);
 
   const Deps deps_;
   const std::string raw_origin_;
+  // Runs until the destructor; everything of the collector happens on it.
   EventLoop loop_;
   SystemHostClocks host_clocks_;
   SystemFileSystem files_;
@@ -83,6 +87,7 @@ class ClockService final : public SessionClocks {
     std::string instance_id;
     uint64_t bound_ns = 0;
   };
+  // Comes from the aggregator's configuration.
   struct Options {
     std::string listen = "127.0.0.1:0";  // HOST:PORT of gRPC; probes use the same host
     std::optional<uint16_t> probe_port;  // nullopt: the port of `listen` if it is free
@@ -90,7 +95,7 @@ class ClockService final : public SessionClocks {
     uint32_t evidence_hours = 24;  // how long to keep evidence that no capture needs
     OrderClasses order_checks;
   };
-  // All of them must outlive this.
+  // All of them must outlive this. `random` makes probe keys; `admit` limits agents' calls.
   struct Deps {
     Store& store;
     prometheus::Registry& registry;
@@ -103,6 +108,7 @@ class ClockService final : public SessionClocks {
   // requested by number. If the default port is taken, logs that and continues without UDP.
   static absl::StatusOr<std::unique_ptr<ClockService>> Start(const Options& options,
                                                              const Deps& deps);
+  // Makes a fit that is running end soon, and stops the background thread.
   ~ClockService() override;
   ClockService(const ClockService&) = delete;
   ClockService& operator=(const ClockService&) = delete;
@@ -112,7 +118,7 @@ class ClockService final : public SessionClocks {
   // The UDP port that answers probes; 0: none.
   uint16_t probe_port() const { return responder_ == nullptr ? 0 : responder_->port(); }
   const ReferenceTimescale& timescale() const { return timescale_; }
-  // Parts for the rest of the aggregator; valid while this exists.
+  // Parts for the rest of the aggregator; valid while this exists. Both are safe on any thread.
   ClockModelCache& book() { return book_; }
   LiveClocks& live() { return live_; }
   // Return what the cache has for a capture. Shortly after its end the last evidence may still be
@@ -124,7 +130,7 @@ class ClockService final : public SessionClocks {
   // thread.
   std::vector<HostBound> BoundsOf(const CaptureRecord& record) const;
 
-  // SessionClocks. ReferenceNs may be called on any thread.
+  // SessionClocks. ReferenceNs may be called on any thread. None of them waits.
   uint64_t ReferenceNs() const override { return timescale_.NowNs(); }
   std::optional<MomentOnHost> MomentOn(const AgentInfo& agent,
                                        uint64_t reference_ns) const override {
@@ -137,10 +143,15 @@ class ClockService final : public SessionClocks {
   absl::Status Prune();
 
  private:
-  // See OfCapture.
+  // See OfCapture. Returns when the evidence reaches the last events or cannot be expected any
+  // more.
   absl::Status AwaitEvidence(const CaptureRecord& record) const;
+  // Builds the parts; Start then calls Listen.
   ClockService(const Options& options, const Deps& deps, const ReferenceEpoch& epoch);
+  // Starts the responder, the gateway and the background thread. Fails only for a port that was
+  // requested.
   absl::Status Listen(const Options& options);
+  // Prune and finalize, and post themselves again. Called on background_.
   void PruneAndAgain();
   void FinalizeAndAgain();
 
@@ -148,7 +159,9 @@ class ClockService final : public SessionClocks {
   const AdmitCall admit_;
   Store& store_;
   const Clock& clock_;
+  // Read by the timescale and the responder.
   SystemHostClocks host_clocks_;
+  // The parts below use those above them, so the order of declaration matters.
   ReferenceTimescale timescale_;
   ProbeKeys keys_;
   ProbeMetrics probe_metrics_;
@@ -161,6 +174,7 @@ class ClockService final : public SessionClocks {
   std::unique_ptr<ProbeResponder> responder_;  // null: no UDP
   std::unique_ptr<ClockGateway> gateway_;
   std::unique_ptr<ReferenceHostClockCollector> keeper_;
+  // Runs pruning and finalizing, whose work is too long for other threads.
   EventLoop background_;
   std::thread background_thread_;
 };

@@ -16,6 +16,7 @@ namespace {
 // clock.
 constexpr int64_t kSavedWithinNs = 1'000'000'000;
 
+// Returns "forward by 12.0 s" or "back by 12.0 s".
 std::string StepText(int64_t step_ns) {
   return fmt::format("{} by {:.1f} s", step_ns > 0 ? "forward" : "back",
                      std::abs(static_cast<double>(step_ns)) / 1e9);
@@ -34,6 +35,7 @@ ClockSteps::ClockSteps(Store& store, SteadyClock& clock, std::string boot,
       steps_(MakeCounter(registry, "neurontrace_aggregator_clock_steps_total",
                          "How often the machine's clock was set by a second or more")) {}
 
+// There are three cases: no step, a step while a capture is recorded, and a step without one.
 std::string ClockSteps::Begin(bool is_recording) {
   const auto stored = store_.ReadClock();
   if (stored.ok()) {
@@ -48,12 +50,15 @@ std::string ClockSteps::Begin(bool is_recording) {
   const int64_t step_ns = clock_.StepNs();
   std::string news;
   if (std::abs(step_ns) < SteadyClock::kStepNs) {
+    // A small difference is dropped unless a capture's timestamps began with it.
     if (!is_recording) clock_.SetOffset(std::nullopt);
   } else if (is_recording) {
     news = fmt::format(
         "the machine's clock was set {}: captures that are recorded continue in the time before",
         StepText(step_ns));
   } else {
+    // Nothing is recorded: adopts the new time. Only a step forward has to delay expiry; after a
+    // step back timestamps expire later by themselves.
     if (step_ns > 0) {
       record_.AddStep({clock_.RealtimeNs(), static_cast<uint64_t>(step_ns)});
     }
@@ -63,6 +68,7 @@ std::string ClockSteps::Begin(bool is_recording) {
         StepText(step_ns),
         step_ns > 0 ? "expire that much later by the new time" : "are kept longer by that much");
   }
+  // Messages of Check start from here.
   told_step_ns_ = clock_.StepNs();
   told_steps_ = clock_.steps();
   step_seconds_.Set(static_cast<double>(told_step_ns_) / 1e9);
@@ -70,11 +76,13 @@ std::string ClockSteps::Begin(bool is_recording) {
   return news;
 }
 
+// The metrics follow at every call; messages only come when something has changed.
 std::optional<std::string> ClockSteps::Check() {
   const int64_t step_ns = clock_.StepNs();
   step_seconds_.Set(static_cast<double>(step_ns) / 1e9);
   steps_.Increment(static_cast<double>(clock_.steps()) - steps_.Value());
   if (std::abs(clock_.OffsetNs() - record_.offset_ns) >= kSavedWithinNs) Save();
+  // The clock is back within what the aggregator follows.
   const bool is_over = step_ns == 0 && told_step_ns_ != 0;
   if (!is_over && clock_.steps() == told_steps_) return std::nullopt;
   told_steps_ = clock_.steps();
@@ -93,6 +101,7 @@ std::optional<std::string> ClockSteps::Check() {
       StepText(step_ns));
 }
 
+// Called from Begin and Check only, on one thread.
 void ClockSteps::Save() {
   record_.boot = boot_;
   record_.offset_ns = clock_.OffsetNs();

@@ -7,25 +7,33 @@
 namespace neurontrace {
 namespace {
 
+// Matching sorts the events twice: by member, to find members whose times contradict their own
+// numbers, and by collective, to group them. It takes n log n time in the events and no further
+// memory than the spans.
+
 // The keys after the first three make the order of a sort the same on every machine.
 auto CollectiveKey(const CollectiveEvent& event) {
   return std::tuple(event.group, event.sequence, event.member, event.enter_ns, event.exit_ns,
                     event.clock);
 }
 
+// Orders the events of each member by sequence number.
 auto MemberKey(const CollectiveEvent& event) {
   return std::tuple(event.group, event.member, event.sequence, event.enter_ns, event.exit_ns,
                     event.clock);
 }
 
+// Returns whether two events have the same group and sequence number.
 bool AreOfOneCollective(const CollectiveEvent& a, const CollectiveEvent& b) {
   return a.group == b.group && a.sequence == b.sequence;
 }
 
+// Returns whether two events are of one member of one group.
 bool AreOfOneMember(const CollectiveEvent& a, const CollectiveEvent& b) {
   return a.group == b.group && a.member == b.member;
 }
 
+// Returns whether a member entered earlier than it did with the number before, by the same clock.
 bool GoesBack(const CollectiveEvent& before, const CollectiveEvent& event) {
   return event.clock == before.clock && event.enter_ns < before.enter_ns;
 }
@@ -47,7 +55,8 @@ void EraseUnordered(std::vector<CollectiveEvent>& events) {
   events.erase(kept, events.end());
 }
 
-// Requires members sorted by member.
+// Requires members sorted by member. Returns false if a member is listed twice, if all are on one
+// clock, or if a time is too late.
 bool CanBeCompared(std::span<const CollectiveEvent> members) {
   bool one_clock = true;
   for (size_t i = 0; i < members.size(); ++i) {
@@ -62,6 +71,7 @@ bool CanBeCompared(std::span<const CollectiveEvent> members) {
 
 std::vector<std::span<const CollectiveEvent>> MatchCollectives(
     std::vector<CollectiveEvent>& events) {
+  // Broken events are removed first, so that they do not count as members.
   std::erase_if(events,
                 [](const CollectiveEvent& event) { return event.exit_ns < event.enter_ns; });
   EraseUnordered(events);
@@ -77,6 +87,8 @@ std::vector<std::span<const CollectiveEvent>> MatchCollectives(
   return collectives;
 }
 
+// Takes time linear in the members: the last to enter on each of two clocks suffices, because a
+// member is only compared with other clocks.
 std::optional<EarlyExit> FindEarlyExit(std::span<const CollectiveEvent> members) {
   // The last member to enter, and the last on any other clock than that one's.
   const CollectiveEvent* last = nullptr;
@@ -91,6 +103,7 @@ std::optional<EarlyExit> FindEarlyExit(std::span<const CollectiveEvent> members)
     }
   }
   std::optional<EarlyExit> widest;
+  // Each member is compared with the last to enter on another clock.
   for (const CollectiveEvent& member : members) {
     const CollectiveEvent* entered = member.clock == last->clock ? other : last;
     if (entered == nullptr || entered->enter_ns <= member.exit_ns) continue;

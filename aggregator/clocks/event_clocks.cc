@@ -58,6 +58,7 @@ absl::Status CoreChunks::ForEach(uint32_t stream, const RealtimeWindow& window,
     absl::Status read = chunks.ReadChunk(sequence, stored_);
     if (read.ok()) read = UncompressColumns(stored_.columns(), stored_.columns_bytes(), columns_);
     if (read.ok()) read = chunk_.Decode(columns_);
+    // A chunk that is damaged or expired is counted; any other error is the store's.
     if (absl::IsDataLoss(read) || absl::IsInvalidArgument(read) || absl::IsNotFound(read)) {
       ++unreadable_;
       continue;
@@ -99,7 +100,8 @@ class CoreEvidence {
 };
 
 // Determines the largest bounds between the first and last evidence of each run. Beyond, bounds are
-// those of times at which nothing happened.
+// those of times at which nothing happened. Includes both ends of each run and every knot between
+// them.
 void FindWorst(const DeviceClockModel& model, DeviceClock& clock) {
   const auto add = [&clock](uint64_t bound_ns, uint64_t likely_bound_ns) {
     clock.bound_ns = std::max(clock.bound_ns, bound_ns);
@@ -119,6 +121,7 @@ void FindWorst(const DeviceClockModel& model, DeviceClock& clock) {
   }
 }
 
+// Fits the clock of one physical core. Without a map its events keep the runtime's timestamps.
 DeviceClock FitCore(const LogicalCore& core, const DeviceCoreEvidence& found, bool began_anew) {
   DeviceClock clock;
   clock.worker = core.first;
@@ -142,6 +145,7 @@ DeviceClock FitCore(const LogicalCore& core, const DeviceCoreEvidence& found, bo
   return clock;
 }
 
+// Returns the finding for chunks that could not be read.
 ClockFinding UnreadChunks(uint64_t chunks) {
   return {
       .kind = ClockFindingKind::kInconsistent,
@@ -152,6 +156,7 @@ ClockFinding UnreadChunks(uint64_t chunks) {
 
 }  // namespace
 
+// One logical core after another, so that the evidence of only one is in memory.
 absl::Status AddEventClocks(const CaptureReader& reader, const std::vector<StreamRecord>& streams,
                             const OrderClasses& order, CaptureClocks& clocks,
                             const RealtimeWindow& window) {
@@ -162,12 +167,14 @@ absl::Status AddEventClocks(const CaptureReader& reader, const std::vector<Strea
     cores[{stream.identity.worker, stream.identity.nc_idx}].push_back(&stream);
   }
   CoreChunks chunks(reader);
+  // It reads the device clocks that the loop adds to `clocks`, so AddCore follows SetDevice.
   OrderChecker checker(clocks, order);
   for (const auto& [core, of_core] : cores) {
     CoreEvidence evidence(checker);
     const uint64_t unreadable_before = chunks.unreadable();
     for (const StreamRecord* stream : of_core) {
       const ClockMap& host = clocks.maps.For(core.first, ClockDomain::kHostRealtime);
+      // The chunk index is in the host's REALTIME, the window in reference time.
       const RealtimeWindow raw{host.ToRaw(window.begin_ns), host.ToRaw(window.end_ns)};
       RETURN_IF_ERROR(chunks.ForEach(stream->number, raw,
                                      [&](const DecodedChunk& chunk) { evidence.Add(chunk); }));

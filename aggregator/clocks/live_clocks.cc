@@ -18,6 +18,7 @@ constexpr int kInversionSteps = 4;
 
 }  // namespace
 
+// The first fit runs on the thread, so that the constructor does not wait for the disk.
 LiveClocks::LiveClocks(const ClockEvidenceStore& evidence, const Clock& clock)
     : evidence_(evidence), clock_(clock) {
   loop_.PostTask([this] { RefreshAndAgain(); });
@@ -38,6 +39,8 @@ void LiveClocks::Refresh() {
   loop_.PostTask([this] { RefreshNow(); });
 }
 
+// Fits without the lock and replaces all models at once: readers see either the old or the new
+// ones.
 void LiveClocks::RefreshNow() {
   const auto hosts = evidence_.Hosts();
   if (!hosts.ok()) {
@@ -52,6 +55,7 @@ void LiveClocks::RefreshNow() {
     const auto evidence = evidence_.Read(host, window);
     // Damage is reported by those who need the evidence for a capture.
     if (!evidence.ok() || evidence->exchanges.empty()) continue;
+    // UTC is not used, because a moment needs the relation to the reference only.
     ClockModel model = FitHostClock(*evidence, {});
     if (!model.segments.empty()) models->emplace(host, std::move(model));
   }
@@ -64,6 +68,7 @@ std::shared_ptr<const LiveClocks::Models> LiveClocks::models() const {
   return models_;
 }
 
+// Works on a shared copy, so a fit that ends meanwhile changes nothing.
 std::optional<MomentOnHost> LiveClocks::MomentOn(const HostBoot& host,
                                                  uint64_t reference_ns) const {
   const std::shared_ptr<const Models> all = models();
@@ -83,9 +88,11 @@ std::map<std::string, uint64_t> LiveClocks::BoundsAt(uint64_t reference_ns) cons
   return bounds;
 }
 
+// Uses the last segment only, as a moment is near now.
 std::optional<MomentOnHost> LiveClocks::MomentBy(const ClockModel& model, uint64_t reference_ns) {
   const ClockSegment& segment = model.segments.back();
-  // Inverts the model by iteration: the error in reference time is nearly the error in raw.
+  // Inverts the model by iteration: the error in reference time is nearly the error in raw. The
+  // difference wraps correctly if the moment is before the knot.
   uint64_t raw_ns = segment.knots.back().x_ns + (reference_ns - segment.knots.back().y_ns);
   ClockEstimate estimate = EvaluateSegment(segment, raw_ns);
   for (int i = 0; i < kInversionSteps; ++i) {

@@ -12,6 +12,13 @@
 namespace neurontrace {
 namespace {
 
+// How a check is made: a reader collects the parts of each core, AddCore converts their times to
+// the reference, and Check compares the members of each collective (collective_matcher.h). If there
+// is too much, only every second, fourth ... execution is kept, by number, so that all cores keep
+// the same ones. Nothing is concluded if the contradictions are too many to be clocks
+// (BelongTogether).
+
+// Returns the event type as a check names it.
 std::string_view NameOf(DeviceEventType type) {
   return type == DeviceEventType::kBarrier ? "enc_barrier" : "cc_running";
 }
@@ -25,6 +32,7 @@ bool BelongTogether(const OrderCheck& check) {
   return check.beyond_bounds <= 10 && check.beyond_bounds * 2 <= check.instances;
 }
 
+// Returns the sentence for people; `reason` is why nothing was compared, empty if something was.
 std::string WordsOf(const OrderCheck& check, const std::string& reason) {
   if (!reason.empty()) return fmt::format("{} could not be compared: {}", check.event_type, reason);
   if (!check.is_conclusive) {
@@ -59,6 +67,7 @@ void CollectiveReader::Add(std::span<const DeviceEvent> events) {
   }
 }
 
+// Opens a part. A second start with the same id replaces the first one, whose stop is lost.
 void CollectiveReader::Start(const DeviceEvent& event) {
   const bool is_barrier = event.type == DeviceEventType::kBarrier;
   // A barrier between two peers alone is no barrier of all.
@@ -84,6 +93,7 @@ void CollectiveReader::Start(const DeviceEvent& event) {
   }
 }
 
+// Closes a part. The stride may have grown since its start, so it is checked again.
 void CollectiveReader::Stop(const DeviceEvent& event) {
   const auto at = open_.find(SpanKey{event.type, event.tracking_id});
   if (at == open_.end()) return;  // its start was omitted or lost
@@ -93,6 +103,7 @@ void CollectiveReader::Stop(const DeviceEvent& event) {
   part.exit_counter_ns = event.nc_timestamp_ns;
   part.exit_ns = event.timestamp_ns;
   parts_.push_back(part);
+  // Doubling the stride removes about half of the parts, unless all have the same number.
   while (parts_.size() > parts_max_) {
     stride_ *= 2;
     std::erase_if(parts_, [this](const CollectivePart& p) { return p.exec_id % stride_ != 0; });
@@ -104,18 +115,21 @@ void CollectiveReader::Stop(const DeviceEvent& event) {
   }
 }
 
-// Converts a core's timestamps to the reference.
+// Converts a core's timestamps to the reference. Used for one core at a time.
 struct OrderChecker::Times {
   DeviceTimes devices;
   ClockMapCursor realtime;
   uint32_t clock = 0;
   uint64_t core = 0;
 
+  // `bound_ns` is the sum of the host's and the device's bound; `physical` is 0 if it has no
+  // number.
   struct Time {
     uint64_t reference_ns = 0;
     uint64_t bound_ns = 0;
     uint64_t physical = 0;
   };
+  // Returns nullopt if either clock is unknown there or its bound does not fit into 32 bits.
   std::optional<Time> At(const CollectivePart& part, const std::optional<uint64_t>& counter_ns,
                          uint64_t runtime_ns) {
     std::optional<DeviceTimes::HostTime> host = DeviceTimes::HostTime{runtime_ns, 0};
@@ -136,6 +150,7 @@ CollectiveReader OrderChecker::ReaderForCore() const {
   return CollectiveReader(stride_, limits::kOrderEventsMax);
 }
 
+// The group is the operation and the sequence the execution: that is what the matcher compares by.
 bool OrderChecker::TakePart(const CollectivePart& part, Times& times,
                             CollectiveEvent& event) const {
   if (!classes_.Has(part.type) || part.operation > UINT32_MAX) return false;
@@ -155,6 +170,7 @@ bool OrderChecker::TakePart(const CollectivePart& part, Times& times,
   return true;
 }
 
+// Never lowers the stride, because the executions that were dropped are gone.
 void OrderChecker::Thin(uint64_t stride) {
   stride_ = std::max(stride_, stride);
   events_ = 0;
@@ -165,9 +181,11 @@ void OrderChecker::Thin(uint64_t stride) {
   }
 }
 
+// A core is compared within its job: by name, world size and type of event.
 void OrderChecker::AddCore(const StreamRecord& stream, CollectiveReader& reader) {
   const uint64_t core = cores_++;
   const RankEvidence* rank = BestEvidence(stream.evidence);
+  // Without evidence of its rank a core is counted but not compared (see Check).
   const int64_t world_size = rank == nullptr ? 0 : rank->world_size;
   const InstanceClock* clock = clocks_.Find(stream.identity.worker);
   // Events of a core without a clock count as left out.
@@ -184,6 +202,7 @@ void OrderChecker::AddCore(const StreamRecord& stream, CollectiveReader& reader)
     if (!classes_.Has(part.type) || part.exec_id % stride_ != 0) continue;
     Group& group = groups_[{stream.job, world_size, std::string(NameOf(part.type))}];
     ++group.seen;
+    // Two cores with the same rank are of different jobs that look the same.
     if (rank != nullptr &&
         group.core_of.try_emplace(rank->worker_gid, core).first->second != core) {
       group.is_ambiguous = true;
@@ -199,6 +218,8 @@ void OrderChecker::AddCore(const StreamRecord& stream, CollectiveReader& reader)
   }
 }
 
+// Keeps the worst violations in a heap whose top is the smallest of them, so that memory stays
+// limited.
 void OrderChecker::Compare(Group& group, OrderCheck& check) const {
   // Counts every event as left out first; those that were compared are subtracted below.
   check.left_out += group.events.size();
@@ -235,6 +256,7 @@ void OrderChecker::Compare(Group& group, OrderCheck& check) const {
   });
 }
 
+// A check always has an entry, also if nothing could be compared: then it says why.
 OrderCheck OrderChecker::Check(const Key& key, Group& group) const {
   OrderCheck check;
   std::tie(check.job, check.world_size, check.event_type) = key;
@@ -255,6 +277,7 @@ OrderCheck OrderChecker::Check(const Key& key, Group& group) const {
       reason = "none has a known time and the same number on several instances";
     }
   }
+  // Nothing was compared, so every event is left out.
   if (!reason.empty()) check.left_out = check.events;
   check.words = WordsOf(check, reason);
   return check;

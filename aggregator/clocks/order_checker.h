@@ -35,14 +35,17 @@ struct CollectivePart {
 
 // Finds the parts in collectives among the events of one logical core, which are added in the order
 // of its ring. Memory is bounded by keeping every second, every fourth ... execution. One thread at
-// a time.
+// a time. Used by event_clocks.h for each core, while the same pass reads the evidence of device
+// clocks.
 class CollectiveReader {
  public:
   // Keeps only executions whose number is a multiple of `stride`, so that all cores keep the same
   // ones.
   CollectiveReader(uint64_t stride, size_t parts_max) : stride_(stride), parts_max_(parts_max) {}
 
+  // Ignores events of other types. A start without an execution's number is counted as left out.
   void Add(std::span<const DeviceEvent> events);
+  // Returns the complete parts in the order of their ends. Called once, at the end.
   std::vector<CollectivePart> Take() { return std::move(parts_); }
   // Larger than at the beginning if there were too many parts.
   uint64_t stride() const { return stride_; }
@@ -50,14 +53,19 @@ class CollectiveReader {
   uint64_t left_out() const { return left_out_ + open_.size(); }
 
  private:
+  // The type and the tracking id, which a start and its stop share.
   using SpanKey = std::pair<DeviceEventType, uint64_t>;
 
+  // Start opens a part. Stop completes it, and doubles the stride while there are more than
+  // parts_max.
   void Start(const DeviceEvent& event);
   void Stop(const DeviceEvent& event);
 
+  // Only executions whose number is a multiple of it are kept.
   uint64_t stride_;
   const size_t parts_max_;
   absl::flat_hash_map<SpanKey, CollectivePart> open_;
+  // Oldest first; may name spans that are closed already.
   std::deque<SpanKey> open_order_;
   std::vector<CollectivePart> parts_;
   uint64_t left_out_ = 0;
@@ -71,18 +79,26 @@ class OrderChecker {
   OrderChecker(const CaptureClocks& clocks, OrderClasses classes)
       : clocks_(clocks), classes_(classes) {}
 
+  // Returns false if no class is enabled or only one instance has a clock, when nothing could be
+  // compared.
   bool is_needed() const { return classes_.any() && clocks_.instances.size() > 1; }
   // Returns a reader for the next core, with the current stride.
   CollectiveReader ReaderForCore() const;
-  // Adds all parts of a core whose clocks are known by now.
+  // Adds all parts of a core whose clocks are known by now. Takes the parts out of `reader`. Parts
+  // without a known time are counted as left out. Requires the core's device clocks to be in the
+  // maps already.
   void AddCore(const StreamRecord& stream, CollectiveReader& reader);
-  // Returns the checks by job, world size and event type.
+  // Returns the checks by job, world size and event type. Jobs of a single core are omitted. Called
+  // once.
   std::vector<OrderCheck> Finish();
 
  private:
   using Key = std::tuple<std::string, int64_t, std::string>;  // job, world size, event type
+  // The parts of one job and event type, over all its cores.
   struct Group {
+    // Holds those with known times.
     std::vector<CollectiveEvent> events;
+    // Counts all parts, also those that are left out.
     uint64_t seen = 0;
     uint64_t left_out = 0;
     std::map<int64_t, uint64_t> core_of;  // by rank
@@ -90,17 +106,24 @@ class OrderChecker {
   };
   struct Times;
 
-  // Drops executions that are no multiple of the stride.
+  // Drops executions that are no multiple of the stride. Limits memory at limits::kOrderEventsMax
+  // events over all groups.
   void Thin(uint64_t stride);
+  // Returns false if a part has no known time. Otherwise fills `event` with reference times.
   bool TakePart(const CollectivePart& part, Times& times, CollectiveEvent& event) const;
+  // Judges one group; states the reason if it cannot be compared.
   OrderCheck Check(const Key& key, Group& group) const;
+  // Fills the counts and the worst violations. Reorders the group's events.
   void Compare(Group& group, OrderCheck& check) const;
 
   const CaptureClocks& clocks_;
   const OrderClasses classes_;
   std::map<Key, Group> groups_;
+  // Numbers the cores in the order in which they were added.
   uint64_t cores_ = 0;
+  // The strictest of all cores and groups.
   uint64_t stride_ = 1;
+  // Counts the events of all groups together.
   size_t events_ = 0;
 };
 

@@ -11,6 +11,7 @@ constexpr size_t kKeysMax = 2 * size_t{limits::kAgentsMax};
 
 }  // namespace
 
+// Makes the key before it takes the lock, which it holds only to add it.
 std::optional<ProbeKeys::Given> ProbeKeys::Give() {
   Given given{.key_id = random_.Next64(), .key = MakeProbeKey(random_)};
   const MutexLock lock(mutex_);
@@ -25,6 +26,7 @@ void ProbeKeys::TakeBack(uint64_t key_id) {
   keys_.erase(key_id);
 }
 
+// The checks come in the order of their cost, so that a flood of packets is cheap to refuse.
 ProbeKeys::Verdict ProbeKeys::Check(std::string_view packet, uint64_t now_ns,
                                     ProbeQuestion& question) {
   const std::optional<uint64_t> key_id = KeyIdOfQuestion(packet);
@@ -40,6 +42,8 @@ ProbeKeys::Verdict ProbeKeys::Check(std::string_view packet, uint64_t now_ns,
   return verdict;
 }
 
+// The order matters: authenticity before replay before rate, so that a forged packet can use up
+// neither the window nor the answers of an agent.
 ProbeKeys::Verdict ProbeKeys::Judge(Known& known, std::string_view packet, uint64_t now_ns,
                                     ProbeQuestion& question) {
   const auto genuine = known.cipher.DecodeQuestion(packet);
@@ -52,6 +56,7 @@ ProbeKeys::Verdict ProbeKeys::Judge(Known& known, std::string_view packet, uint6
   return Verdict::kGenuine;
 }
 
+// A call may end between the check and the answer; then nobody waits for the answer.
 std::optional<ProbePacket> ProbeKeys::Encode(const ProbeAnswer& answer) {
   const MutexLock lock(mutex_);
   const auto known = keys_.find(answer.key_id);

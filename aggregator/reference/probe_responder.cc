@@ -19,6 +19,7 @@
 namespace neurontrace {
 namespace {
 
+// Returns the counter of packets refused for one reason.
 prometheus::Counter& MakeRefused(prometheus::Registry& registry, const std::string& reason) {
   return MakeCounter(registry, "neurontrace_aggregator_probes_refused_total",
                      "Probe packets dropped without an answer", {{"reason", reason}});
@@ -26,6 +27,7 @@ prometheus::Counter& MakeRefused(prometheus::Registry& registry, const std::stri
 
 // Packets per system call.
 constexpr size_t kAtOnceMax = 64;
+// How often the loop looks at the clocks while no packet comes.
 constexpr int kLookIntervalMs = 1'000;
 // One more than a valid packet, so that a longer one is noticed.
 constexpr size_t kPacketBytesMax = kProbePacketBytes + 1;
@@ -64,7 +66,8 @@ size_t CopyDestination(const msghdr& message, char (&to)[64]) {
   return 0;
 }
 
-// Receives and answers packets on the responder's thread.
+// Receives and answers packets on the responder's thread. The buffers are allocated once; nothing
+// is allocated for a packet.
 class Receiver {
  public:
   Receiver(int socket, const ProbeResponder::Deps& deps)
@@ -77,6 +80,7 @@ class Receiver {
 
   // Receives what is available and answers it.
   void Work() {
+    // The kernel changes lengths in these headers, so all are set again before each call.
     for (size_t i = 0; i < kAtOnceMax; ++i) {
       slots_[i].buffer = {.iov_base = slots_[i].packet, .iov_len = kPacketBytesMax};
       messages_[i] = {};
@@ -89,6 +93,7 @@ class Receiver {
     }
     const int received = recvmmsg(socket_, messages_.data(), kAtOnceMax, MSG_DONTWAIT, nullptr);
     if (received <= 0) return;
+    // The look comes after the receipt, so that the kernel's stamps lie between two looks.
     stamps_.Look();
     now_ns_ = deps_.clocks.RawNs();
     for (int i = 0; i < received; ++i) {
@@ -97,6 +102,7 @@ class Receiver {
   }
 
  private:
+  // Answers one packet or counts why not. An attacker gets no answer, not even an error.
   void Answer(const mmsghdr& message, Slot& slot) {
     ProbeQuestion question;
     const auto verdict = deps_.keys.Check({slot.packet, message.msg_len}, now_ns_, question);
@@ -104,16 +110,20 @@ class Receiver {
     const uint64_t without_kernel = stamps_.without_kernel();
     const uint64_t receive_raw_ns = stamps_.OnRaw(ReceiveStampNs(message.msg_hdr));
     if (stamps_.without_kernel() != without_kernel) deps_.metrics.without_kernel_stamp.Increment();
+    // The time of sending is read as late as possible, right before the answer is sealed.
     const auto packet =
         deps_.keys.Encode({.key_id = question.key_id,
                            .sequence = question.sequence,
                            .reference_receive_ns = deps_.timescale.FromRaw(receive_raw_ns),
                            .reference_send_ns = deps_.timescale.NowNs(),
                            .reference_epoch = deps_.timescale.epoch()});
+    // The key was taken back in between.
     if (!packet) return;
     Send(message.msg_hdr, slot, *packet);
   }
 
+  // Sends to the address that the question came from. Never blocks: a full buffer loses the answer,
+  // and the agent asks again.
   void Send(const msghdr& question, Slot& slot, const ProbePacket& packet) {
     alignas(cmsghdr) char control[64] = {};
     iovec buffer{.iov_base = const_cast<uint8_t*>(packet.data()), .iov_len = packet.size()};
@@ -131,6 +141,7 @@ class Receiver {
     }
   }
 
+  // Counts a packet that gets no answer.
   void CountRefused(ProbeKeys::Verdict verdict) {
     switch (verdict) {
       case ProbeKeys::Verdict::kMalformed:
@@ -156,12 +167,15 @@ class Receiver {
   std::array<mmsghdr, kAtOnceMax> messages_;
 };
 
+// Returns a bound, non-blocking socket that stamps what it receives. Fails with UNAVAILABLE and the
+// system's error.
 absl::StatusOr<UniqueFd> Bind(const addrinfo& address) {
   UniqueFd fd(socket(address.ai_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return Unavailable("socket: {}", strerror(errno));
   const int on = 1;
   const int off = 0;
   if (address.ai_family == AF_INET6) {
+    // Makes one socket serve both families, if the system allows it.
     setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
     setsockopt(fd.get(), IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof(on));
   } else {
@@ -176,7 +190,8 @@ absl::StatusOr<UniqueFd> Bind(const addrinfo& address) {
   return fd;
 }
 
-// Fails with NOT_FOUND if `name` is not an address of this machine.
+// Fails with NOT_FOUND if `name` is not an address of this machine. Uses the first address that the
+// name resolves to.
 absl::StatusOr<UniqueFd> BindTo(const std::string& name, uint16_t port) {
   addrinfo hints{};
   hints.ai_flags = AI_PASSIVE;
@@ -189,6 +204,7 @@ absl::StatusOr<UniqueFd> BindTo(const std::string& name, uint16_t port) {
   return socket;
 }
 
+// Returns the port of a bound socket, in host byte order; 0 if the system does not tell.
 uint16_t PortOf(int socket) {
   sockaddr_storage address{};
   socklen_t length = sizeof(address);
@@ -222,6 +238,7 @@ absl::StatusOr<std::unique_ptr<ProbeResponder>> ProbeResponder::Start(const std:
   if (name.starts_with('[') && name.ends_with(']')) name = name.substr(1, name.size() - 2);
   // gRPC listens on both families when it listens on every address, and agents use either.
   absl::StatusOr<UniqueFd> socket = absl::UnavailableError("no IPv6");
+  // IPv6 is tried first; without it the next line binds IPv4 alone.
   if (name == "0.0.0.0") socket = BindTo("::", port);
   if (!socket.ok()) socket = BindTo(name, port);
   if (absl::IsNotFound(socket.status())) {
@@ -242,9 +259,11 @@ absl::StatusOr<std::unique_ptr<ProbeResponder>> ProbeResponder::Start(const std:
   return responder;
 }
 
+// The thread is started by Start, once the object exists.
 ProbeResponder::ProbeResponder(const Deps& deps, UniqueFd socket, UniqueFd stop, uint16_t port)
     : deps_(deps), socket_(std::move(socket)), stop_(std::move(stop)), port_(port) {}
 
+// Wakes the thread through the eventfd and waits for it.
 ProbeResponder::~ProbeResponder() {
   const uint64_t one = 1;
   // A full eventfd is readable, too, which suffices.
@@ -252,6 +271,7 @@ ProbeResponder::~ProbeResponder() {
   if (thread_.joinable()) thread_.join();
 }
 
+// The timeout keeps the comparison of clocks recent; the eventfd ends the loop at once.
 void ProbeResponder::Run() {
   const auto receiver = std::make_unique<Receiver>(socket_.get(), deps_);
   for (;;) {

@@ -5,11 +5,14 @@
 
 namespace neurontrace {
 
+// Reads the boot id of the kernel (random(4)), then the offset of the time namespace.
+// CLOCK_MONOTONIC_RAW has the offset of "monotonic".
 std::string RawOrigin() {
   std::string origin;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), origin);
   if (origin.empty()) return origin;
   std::ifstream offsets("/proc/self/timens_offsets");
+  // Each line has the name of a clock, seconds and nanoseconds.
   std::string clock;
   int64_t seconds = 0;
   int64_t nanoseconds = 0;

@@ -10,7 +10,8 @@ namespace neurontrace {
 
 // The timescale of an aggregator: its host's CLOCK_MONOTONIC_RAW plus an offset that was chosen
 // once, so that it looked like time since the Unix epoch at that moment. It is never steered, and
-// its relation to UTC is determined from evidence. Any thread. `clocks` must outlive it.
+// its relation to UTC is determined from evidence. Any thread. `clocks` must outlive it. The models
+// of all hosts' clocks are relative to it.
 class ReferenceTimescale {
  public:
   ReferenceTimescale(const HostClocks& clocks, uint32_t epoch, uint64_t offset_ns)
@@ -23,12 +24,14 @@ class ReferenceTimescale {
 
  private:
   const HostClocks& clocks_;
+  // Counted from 1 by the store; offset_ns_ is constant within an epoch.
   const uint32_t epoch_;
   const uint64_t offset_ns_;
 };
 
 // Identifies what this host's raw clock counts from: the boot, and the offset that a process in a
-// time namespace sees (time_namespaces(7)). Empty if the kernel does not tell.
+// time namespace sees (time_namespaces(7)). Empty if the kernel does not tell. An epoch continues
+// after a restart only while this is unchanged.
 std::string RawOrigin();
 
 }  // namespace neurontrace

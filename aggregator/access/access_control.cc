@@ -13,12 +13,14 @@
 namespace neurontrace {
 namespace {
 
+// Returns "" if the variable is not set.
 std::string ReadEnvironment(const char* name) {
   const char* const value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
 
-// Returns null if Kubernetes tokens are not accepted.
+// Returns null if Kubernetes tokens are not accepted. Fails if they are to be accepted and this
+// process does not run in a pod. Warns of rules that can match no caller.
 absl::StatusOr<std::unique_ptr<TokenReviews>> OpenTokenReviews(
     const AccessControl::Options& options, const AccessControl::Deps& deps,
     const AccessPolicyStore& policy) {
@@ -42,6 +44,7 @@ absl::StatusOr<std::unique_ptr<TokenReviews>> OpenTokenReviews(
 
 }  // namespace
 
+// Reads every file at once, so that a bad one stops the start instead of the first call.
 absl::StatusOr<std::unique_ptr<AccessControl>> AccessControl::Open(const Options& options,
                                                                    const Deps& deps) {
   // Certificates and tokens expire by the machine's clock, which may differ from the clock of
@@ -75,6 +78,7 @@ AccessControl::AccessControl(const Options& options, const Deps& deps,
       policy_(std::move(policy)),
       audit_(std::move(audit)),
       token_reviews_(std::move(token_reviews)) {
+  // Without TLS nobody can be identified.
   if (options.has_tls) authenticator_.emplace(*policy_, deps.machine_clock, token_reviews_.get());
 }
 
@@ -83,6 +87,7 @@ absl::StatusOr<Caller> AccessControl::CallerOf(const grpc::ServerContext& contex
   return authenticator_->Find(*context.auth_context(), context.client_metadata());
 }
 
+// Refusals before the handler are counted by AuthInterceptor.
 void AccessControl::RecordCall(const AuditEntry& entry) {
   if (absl::IsPermissionDenied(entry.outcome)) {
     RefusedCalls(registry_, "not_permitted").Increment();
@@ -90,6 +95,8 @@ void AccessControl::RecordCall(const AuditEntry& entry) {
   audit_->Write(entry);
 }
 
+// Every slot needs its own processor, because gRPC does not tell a processor whose connection it
+// is.
 std::vector<std::shared_ptr<grpc::AuthMetadataProcessor>> AccessControl::MakeInterceptors(
     const std::shared_ptr<PeerSlots>& slots) {
   std::vector<std::shared_ptr<grpc::AuthMetadataProcessor>> interceptors;
@@ -103,12 +110,14 @@ std::vector<std::shared_ptr<grpc::AuthMetadataProcessor>> AccessControl::MakeInt
   return interceptors;
 }
 
+// The gauge exists only if there is a file.
 void AccessControl::ReloadChangedFiles(bool force) {
   policy_->Look(force);
   if (policy_->has_file()) policy_file_good_.Set(policy_->is_good());
   if (force) audit_->Reopen();
 }
 
+// The log counts by itself; the counter is raised to its count.
 void AccessControl::PublishMetrics() {
   RaiseCounter(audit_failures_, static_cast<double>(audit_->failed()));
 }

@@ -27,9 +27,11 @@ namespace neurontrace {
 
 // Decides who may call the aggregator and records what callers did. Owns the access policy, the
 // authenticator, the call limits and the audit log. Complete after Open. Any thread, unless a
-// method says otherwise.
+// method says otherwise. Owned by the aggregator, whose server (guarded_server.h) and handlers use
+// it.
 class AccessControl {
  public:
+  // Comes from the configuration of the aggregator.
   struct Options {
     std::string policy_file;  // empty: the roles are in the certificates
     std::string audit_log;
@@ -42,12 +44,14 @@ class AccessControl {
   // All of them must outlive this.
   struct Deps {
     prometheus::Registry& registry;
+    // Measures the seconds of the limits.
     const Clock& clock;
     const Clock& machine_clock;  // for certificates, tokens and the audit log
   };
 
   // Fails if the policy or the audit log cannot be opened, or if tokens of Kubernetes are to be
-  // accepted and this process does not run in a pod.
+  // accepted and this process does not run in a pod. Logs a warning if the port is reachable from
+  // other machines without TLS.
   static absl::StatusOr<std::unique_ptr<AccessControl>> Open(const Options& options,
                                                              const Deps& deps);
   AccessControl(const AccessControl&) = delete;
@@ -59,26 +63,31 @@ class AccessControl {
   // Returns who makes the call. Fails as Authenticator::Find does. Without TLS every caller is an
   // administrator: the port is loopback-only, or the operator opted in.
   absl::StatusOr<Caller> CallerOf(const grpc::ServerContext& context) const;
-  // Fails with RESOURCE_EXHAUSTED if this address, as gRPC names it, calls too often.
+  // Fails with RESOURCE_EXHAUSTED if this address, as gRPC names it, calls too often. Called by the
+  // agents' services, as AuthInterceptor does not limit agents.
   absl::Status AdmitAgent(const std::string& peer) { return call_limits_.AdmitAgent(peer); }
   // Writes a call of an operator to the audit log, and counts it if it was not permitted.
   void RecordCall(const AuditEntry& entry);
   // Returns the processors that judge every call, one for each slot of the port; empty without TLS.
-  // They must not outlive this.
+  // They must not outlive this. Several processors share one AuthInterceptor.
   std::vector<std::shared_ptr<grpc::AuthMetadataProcessor>> MakeInterceptors(
       const std::shared_ptr<PeerSlots>& slots);
 
   // Called once a second on the main thread. Reads the policy file if it has changed, or in any
-  // case with `force`, which also opens the audit log again.
+  // case with `force`, which also opens the audit log again. An invalid policy file leaves the
+  // previous rules in force (access_policy_store.h).
   void ReloadChangedFiles(bool force);
   // Called once a second on one thread.
   void PublishMetrics();
 
  private:
+  // Moves the parts in; the authenticator refers to them.
   AccessControl(const Options& options, const Deps& deps, std::unique_ptr<AccessPolicyStore> policy,
                 std::unique_ptr<AuditLog> audit, std::unique_ptr<TokenReviews> token_reviews);
 
+  // For refusals that RecordCall counts.
   prometheus::Registry& registry_;
+  // Monotonic, for limits per second.
   const Clock& clock_;
   CallLimits call_limits_;
   prometheus::Counter& audit_failures_;
@@ -86,7 +95,8 @@ class AccessControl {
   const std::unique_ptr<AccessPolicyStore> policy_;
   const std::unique_ptr<AuditLog> audit_;
   const std::unique_ptr<TokenReviews> token_reviews_;  // null: Kubernetes tokens are not accepted
-  std::optional<Authenticator> authenticator_;         // empty without TLS; constant
+  // Refers to policy_ and token_reviews_, so it is declared after them.
+  std::optional<Authenticator> authenticator_;  // empty without TLS; constant
 };
 
 }  // namespace neurontrace

@@ -15,16 +15,18 @@ namespace neurontrace {
 
 // The access rules in force. If a new version of their file is invalid, or the file is gone, the
 // previous rules stay in force and the log says once what is wrong. Load and Look are called by one
-// thread and wait for the disk; rules() by any thread.
+// thread and wait for the disk; rules() by any thread. Used by Authenticator for every call, and
+// polled by AccessControl.
 class AccessPolicyStore {
  public:
   // With an empty path the rules are those of AccessRules() for ever. `clock` must outlive this.
   AccessPolicyStore(std::string path, const Clock& clock)
       : file_(std::move(path), ReadAccessFile, clock) {}
 
-  // Reads the file for the first time; fails as ReadAccessFile does.
+  // Reads the file for the first time; fails as ReadAccessFile does. Does nothing without a file.
   absl::Status Load();
-  // Reads the file again if it has changed, or in any case with `anyway`.
+  // Reads the file again if it has changed, or in any case with `anyway`. Logs every change, and
+  // every new problem once. Does not fail: the previous rules stay in force.
   void Look(bool anyway);
 
   // Returns the rules in force; they stay valid for the caller when they are replaced.
@@ -35,10 +37,13 @@ class AccessPolicyStore {
   bool is_good() const { return file_.problem().empty(); }
 
  private:
+  // Makes the rules of the file those in force. On the thread of Look.
   void Publish();
 
+  // Used by the thread of Look only.
   ReloadedFile<AccessRules> file_;
 
+  // Held only while the pointer is copied or replaced, so callers never wait for the disk.
   mutable Mutex mutex_;
   std::shared_ptr<const AccessRules> rules_ NT_GUARDED_BY(mutex_) = std::make_shared<AccessRules>();
 };

@@ -14,15 +14,18 @@
 namespace neurontrace {
 namespace {
 
+// The beginning of a URI that states a role, as IdentitiesOf writes it.
 constexpr std::string_view kRoleUri = "uri:neurontrace:";
 constexpr size_t kHashDigits = 2 * kSha256Bytes;
 
+// Returns whether any pattern matches (MatchesPattern in role.h).
 bool AnyMatches(const std::vector<std::string>& patterns, std::string_view text) {
   return std::any_of(patterns.begin(), patterns.end(),
                      [&](const std::string& pattern) { return MatchesPattern(pattern, text); });
 }
 
-// Without a file: the role is in a URI of the certificate, the name in any other field.
+// Without a file: the role is in a URI of the certificate, the name in any other field. Returns
+// nullopt if the certificate states no role.
 std::optional<Caller> CallerInCertificate(const std::vector<std::string>& identities) {
   std::optional<Caller> caller;
   for (const std::string& identity : identities) {
@@ -32,6 +35,7 @@ std::optional<Caller> CallerInCertificate(const std::vector<std::string>& identi
     if (role && (!caller || *role < caller->role)) caller = Caller{.role = *role};
   }
   if (!caller) return std::nullopt;
+  // The common name is preferred to a DNS name.
   for (const std::string_view kind : {"cn:", "dns:"}) {
     for (const std::string& identity : identities) {
       if (!caller->name.empty() || !identity.starts_with(kind)) continue;
@@ -42,6 +46,8 @@ std::optional<Caller> CallerInCertificate(const std::vector<std::string>& identi
   return caller;
 }
 
+// This check and those below return what is wrong with a value, for a message that follows its key;
+// empty: nothing. They never quote it.
 std::string CheckCertificatePattern(std::string_view pattern) {
   for (const std::string_view kind : {"dns:", "uri:", "cn:"}) {
     if (pattern.starts_with(kind) && pattern.size() > kind.size()) return "";
@@ -50,6 +56,7 @@ std::string CheckCertificatePattern(std::string_view pattern) {
          "suffix";
 }
 
+// Hashes are lower-case, because they are compared as text.
 std::string CheckHash(std::string_view hash) {
   const bool good = hash.size() == kHashDigits &&
                     hash.find_first_not_of("0123456789abcdef") == std::string_view::npos;
@@ -63,6 +70,7 @@ std::string CheckHash(std::string_view hash) {
   return "";
 }
 
+// A * can only be at the end, so the namespace is always whole.
 std::string CheckServiceAccount(std::string_view account) {
   const size_t slash = account.find('/');
   const bool is_one = slash != std::string_view::npos && slash > 0 && slash + 1 < account.size() &&
@@ -70,10 +78,12 @@ std::string CheckServiceAccount(std::string_view account) {
   return is_one ? "" : "must be NAMESPACE/NAME; a * at the end matches any suffix of the name";
 }
 
+// Without the key all jobs are meant, so a * alone is more likely a mistake.
 std::string CheckJobPattern(std::string_view pattern) {
   return pattern == "*" ? "of * means all jobs; omit the key" : "";
 }
 
+// The same as for jobs.
 std::string CheckNamespacePattern(std::string_view pattern) {
   return pattern == "*" ? "of * means all namespaces; omit the key" : "";
 }
@@ -85,6 +95,8 @@ std::string CheckUid(std::string_view uid) {
   return good ? "" : "must be a numeric user id, as printed by `id -u`";
 }
 
+// Returns a key of the file that takes one string or an array of them. `check` judges each value; a
+// user id may also be a TOML integer.
 TomlKey ListKey(std::string_view name, std::vector<std::string>& values,
                 std::string (*check)(std::string_view)) {
   const bool is_uid = check == CheckUid;
@@ -109,6 +121,7 @@ TomlKey ListKey(std::string_view name, std::vector<std::string>& values,
   return {.name = name, .take = take, .is_list = true, .is_secret = check == CheckHash};
 }
 
+// Returns what is wrong with the name of a rule. It appears in logs, so it must be printable.
 std::string CheckName(const std::string& name) {
   if (!name.empty() && name.size() <= limits::kAccessNameBytesMax &&
       CleanText(name, name.size()) == name) {
@@ -118,7 +131,8 @@ std::string CheckName(const std::string& name) {
                      limits::kAccessNameBytesMax);
 }
 
-// Returns what the rule as a whole lacks; empty: nothing.
+// Returns what the rule as a whole lacks; empty: nothing. Limits to jobs make sense only for roles
+// that read or start captures.
 std::string CheckRule(const AccessRule& rule, bool has_role) {
   if (!has_role) return "has no role; set agent, viewer, operator or admin";
   if (rule.certificates.empty() && rule.token_hashes.empty() && rule.service_accounts.empty()) {
@@ -131,6 +145,7 @@ std::string CheckRule(const AccessRule& rule, bool has_role) {
       WordOf(role));
 }
 
+// Reads one rule and adds all of its problems. The result is only used if there are none.
 AccessRule TakeRule(const TomlNode& section, TomlProblems& problems) {
   AccessRule rule;
   bool has_role = false;
@@ -142,6 +157,7 @@ AccessRule TakeRule(const TomlNode& section, TomlProblems& problems) {
     return "";
   };
   rule.caller.name = section.key;
+  // Checks continue after a bad name, so that one run of the program reports every problem.
   if (std::string words = CheckName(section.key); !words.empty()) problems.Add(section, "", words);
   const bool is_good =
       TakeTomlSection(section,
@@ -162,6 +178,8 @@ AccessRule TakeRule(const TomlNode& section, TomlProblems& problems) {
 
 }  // namespace
 
+// Rules come first, identities second: the first rule of the file decides, whichever identity it
+// matches.
 std::optional<Caller> AccessRules::ByCertificate(const std::vector<std::string>& identities) const {
   if (!by_file_) return CallerInCertificate(identities);
   for (const AccessRule& rule : rules_) {
@@ -173,6 +191,7 @@ std::optional<Caller> AccessRules::ByCertificate(const std::vector<std::string>&
 }
 
 std::optional<Caller> AccessRules::ByToken(std::string_view token) const {
+  // An empty token must not match, whatever hashes the file has.
   if (token.empty()) return std::nullopt;
   // Only hashes are compared, so the time that this takes reveals nothing about a token.
   const std::string hash = Sha256HexOf(token);
@@ -183,6 +202,7 @@ std::optional<Caller> AccessRules::ByToken(std::string_view token) const {
   return std::nullopt;
 }
 
+// The caller knows whether the account is confirmed or only claimed.
 std::optional<Caller> AccessRules::ByServiceAccount(std::string_view account) const {
   for (const AccessRule& rule : rules_) {
     if (AnyMatches(rule.service_accounts, account)) return rule.caller;
@@ -201,6 +221,7 @@ bool AccessRules::has_service_accounts() const {
                      [](const AccessRule& rule) { return !rule.service_accounts.empty(); });
 }
 
+// Reports the problems of the whole file at once, and gives no rules if there is any.
 absl::StatusOr<AccessRules> ParseAccessFile(std::string_view text, const std::string& path) {
   ASSIGN_OR_RETURN(const TomlNode root, ParseToml(text, path));
   std::vector<AccessRule> rules;
@@ -208,6 +229,7 @@ absl::StatusOr<AccessRules> ParseAccessFile(std::string_view text, const std::st
   for (const TomlNode& section : root.children) {
     if (section.kind != TomlKind::kTable) {
       problems.Add(section, "", "is outside of a rule; a rule starts with [NAME]");
+      // A rule beyond the limit is an error, because ignoring it would change who may do what.
     } else if (rules.size() == limits::kAccessRulesMax) {
       problems.Add(section, "", fmt::format("more than {} rules", limits::kAccessRulesMax));
       break;
@@ -219,6 +241,7 @@ absl::StatusOr<AccessRules> ParseAccessFile(std::string_view text, const std::st
   return AccessRules(std::move(rules));
 }
 
+// A file without a rule is refused: it is most probably being written.
 absl::StatusOr<AccessRules> ReadAccessFile(const std::string& path) {
   ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, limits::kAccessFileBytesMax));
   ASSIGN_OR_RETURN(AccessRules rules, ParseAccessFile(text, path));

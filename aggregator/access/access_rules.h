@@ -25,29 +25,35 @@ struct AccessRule {
   friend bool operator==(const AccessRule&, const AccessRule&) = default;
 };
 
-// An immutable list of rules, usable by any thread. The first matching rule applies.
+// An immutable list of rules, usable by any thread. The first matching rule applies. The order of
+// the file decides, so that a specific rule can precede a general one.
 class AccessRules {
  public:
-  // Without a file: a certificate states its role itself, as the URI "neurontrace:operator".
+  // Without a file: a certificate states its role itself, as the URI "neurontrace:operator". Then a
+  // certificate without such a URI matches nothing, and neither does any token.
   AccessRules() = default;
   explicit AccessRules(std::vector<AccessRule> rules) : rules_(std::move(rules)), by_file_(true) {}
 
   // Return the caller of the first rule that matches; nullopt if none does. Identities of a
-  // certificate are "dns:NAME", "uri:URI" or "cn:NAME".
+  // certificate are "dns:NAME", "uri:URI" or "cn:NAME". Each takes one scan of the rules.
   std::optional<Caller> ByCertificate(const std::vector<std::string>& identities) const;
+  // Compares the SHA-256 of the token with those of the rules.
   std::optional<Caller> ByToken(std::string_view token) const;
   // `account` is "NAMESPACE/NAME" as confirmed by the API server.
   std::optional<Caller> ByServiceAccount(std::string_view account) const;
+  // Returns whether any rule names one; otherwise nothing needs Kubernetes.
   bool has_service_accounts() const;
-  // Returns whether any agent could connect.
+  // Returns whether any agent could connect. Always true without a file.
   bool has_agents() const;
 
+  // Returns the number of rules; 0 without a file.
   size_t size() const { return rules_.size(); }
 
   friend bool operator==(const AccessRules&, const AccessRules&) = default;
 
  private:
   std::vector<AccessRule> rules_;
+  // False for the default rules, which read certificates only.
   bool by_file_ = false;
 };
 

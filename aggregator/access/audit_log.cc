@@ -20,6 +20,7 @@
 namespace neurontrace {
 namespace {
 
+// Returns a time as RFC 3339 in UTC, with milliseconds.
 std::string TimeWords(uint64_t realtime_ns) {
   const auto seconds = static_cast<std::time_t>(realtime_ns / 1'000'000'000);
   std::tm parts = {};
@@ -29,6 +30,7 @@ std::string TimeWords(uint64_t realtime_ns) {
                      realtime_ns / 1'000'000 % 1'000);
 }
 
+// Returns one JSON object and a newline. Texts come from callers, so they are cleaned and cut.
 std::string LineOf(const AuditEntry& entry, uint64_t realtime_ns) {
   JsonWriter out;
   const auto add = [&out](std::string_view key, std::string_view value) {
@@ -43,6 +45,7 @@ std::string LineOf(const AuditEntry& entry, uint64_t realtime_ns) {
   add("capture", entry.capture);
   add("job", entry.job);
   add("detail", entry.detail);
+  // A call that never reached its handler is refused, whatever its status.
   const bool refused = absl::IsPermissionDenied(entry.outcome) ||
                        absl::IsUnauthenticated(entry.outcome) || entry.action == kCallAction;
   add("outcome", entry.outcome.ok() ? "done" : (refused ? "refused" : "failed"));
@@ -52,6 +55,7 @@ std::string LineOf(const AuditEntry& entry, uint64_t realtime_ns) {
 
 }  // namespace
 
+// The file is opened at once, so that a path that cannot work stops the start.
 absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(const std::string& path,
                                                          const Clock& clock, uint64_t bytes_max) {
   std::unique_ptr<AuditLog> log(new AuditLog(path, clock, bytes_max));
@@ -75,11 +79,13 @@ absl::Status AuditLog::OpenFile() {
     return FailedPrecondition("the audit log {} is not a regular file", path_);
   }
   file_ = std::move(file);
+  // Applies also to a file that existed before, with any mode.
   CloseToOthers(about.st_mode);
   bytes_ = static_cast<uint64_t>(about.st_size);
   return absl::OkStatus();
 }
 
+// Keeps the permissions of the group, which an administrator may have given to a log collector.
 void AuditLog::CloseToOthers(unsigned mode) {
   const bool is_closed =
       (mode & S_IRWXO) == 0 || fchmod(file_.get(), static_cast<mode_t>(mode & 0770)) == 0;
@@ -94,6 +100,7 @@ void AuditLog::CloseToOthers(unsigned mode) {
 absl::Status AuditLog::FollowRotation() {
   struct stat here = {};
   struct stat about = {};
+  // Uses lstat, as OpenFile does not follow links either.
   const bool is_same = file_.valid() && fstat(file_.get(), &here) == 0 &&
                        lstat(path_.c_str(), &about) == 0 && about.st_dev == here.st_dev &&
                        about.st_ino == here.st_ino;
@@ -103,9 +110,12 @@ absl::Status AuditLog::FollowRotation() {
   return absl::OkStatus();
 }
 
+// Returns the error of the rotation after a line that was written nevertheless: it may be in a
+// renamed file.
 absl::Status AuditLog::Append(const std::string& line) {
   absl::Status status = FollowRotation();
   if (!file_.valid()) return status;
+  // The line that would exceed the limit goes into the new file. An empty file takes any line.
   if (status.ok() && bytes_ + line.size() > bytes_max_ && bytes_ > 0) {
     if (std::rename(path_.c_str(), (path_ + ".1").c_str()) != 0) {
       return FailedPrecondition("the audit log {} cannot be renamed: {}", path_,
@@ -120,11 +130,13 @@ absl::Status AuditLog::Append(const std::string& line) {
                             wrote < 0 ? std::strerror(errno) : "the disk is full");
 }
 
+// Logs only the first failure, as a full disk would otherwise fill the log, too.
 void AuditLog::Report(const absl::Status& status) {
   if (!status.ok() && !was_bad_) SPDLOG_ERROR("{}", std::string(status.message()));
   was_bad_ = !status.ok();
 }
 
+// The line is made before the lock is taken.
 void AuditLog::Write(const AuditEntry& entry) {
   const std::string line = LineOf(entry, clock_.RealtimeNs());
   const MutexLock lock(mutex_);
@@ -133,6 +145,7 @@ void AuditLog::Write(const AuditEntry& entry) {
   Report(status);
 }
 
+// Called after SIGHUP, when logrotate has moved the file.
 void AuditLog::Reopen() {
   const MutexLock lock(mutex_);
   Report(OpenFile());

@@ -17,6 +17,7 @@ AuthInterceptor::AuthInterceptor(const Deps& deps)
       refused_rate_(RefusedCalls(deps.registry, "too_many")),
       refused_unsure_(RefusedCalls(deps.registry, "no_answer")) {}
 
+// Only refusals are written here: handlers record what was done.
 grpc::Status AuthInterceptor::Process(const Metadata& metadata, const grpc::AuthContext& context,
                                       const std::function<std::string()>& from) {
   AuditEntry entry{.action = kCallAction};
@@ -30,14 +31,18 @@ grpc::Status AuthInterceptor::Process(const Metadata& metadata, const grpc::Auth
   return ToGrpcStatus(entry.outcome);
 }
 
+// The status decides: too frequent, not verifiable now, not permitted, else not identified.
 prometheus::Counter& AuthInterceptor::CounterOf(const absl::Status& refusal) {
   if (absl::IsResourceExhausted(refusal)) return refused_rate_;
   if (absl::IsUnavailable(refusal)) return refused_unsure_;
   return absl::IsPermissionDenied(refusal) ? refused_role_ : refused_unknown_;
 }
 
+// The caller is identified first, then its role is checked, then its rate. Frequent calls that are
+// not permitted count, so that guessing is limited as well.
 absl::Status AuthInterceptor::Judge(const Metadata& metadata, const grpc::AuthContext& context,
                                     AuditEntry& entry) const {
+  // gRPC puts the pseudo-header of HTTP/2 into the metadata; without it nothing can be judged.
   const auto path = metadata.find(":path");
   if (path == metadata.end()) return Internal("gRPC does not report the method of the call");
   const std::string_view call(path->second.data(), path->second.size());
@@ -50,10 +55,12 @@ absl::Status AuthInterceptor::Judge(const Metadata& metadata, const grpc::AuthCo
   // an agent's count for everybody.
   if (caller.role == Role::kAgent && may.ok()) return may;
   RETURN_IF_ERROR(deps_.limits.AdmitCaller(caller.name));
+  // The handler checks these again, with the capture that they name.
   if (caller.role != Role::kAgent && IsCheckedByItsHandler(call)) return absl::OkStatus();
   return may;
 }
 
+// Counts by whole seconds of the monotonic clock.
 bool AuthInterceptor::MayWrite() {
   const uint64_t second = deps_.clock.MonotonicNs() / 1'000'000'000;
   const MutexLock lock(mutex_);

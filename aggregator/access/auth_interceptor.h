@@ -23,7 +23,8 @@ namespace neurontrace {
 // Judges every call of every service on connections with TLS. A caller that is unknown, not
 // permitted or too frequent is refused before the call's message is read. Calls that
 // IsCheckedByItsHandler names pass whatever role their caller has, because only their handler knows
-// which capture to name in the audit log. Any thread.
+// which capture to name in the audit log. Any thread. Runs before any handler;
+// docs/operator/security.md has the rules.
 class AuthInterceptor final {
  public:
   // All of them must outlive this.
@@ -34,6 +35,7 @@ class AuthInterceptor final {
     prometheus::Registry& registry;
     CallLimits& limits;
   };
+  // Creates one counter for each reason of a refusal.
   explicit AuthInterceptor(const Deps& deps);
 
   using Metadata = grpc::AuthMetadataProcessor::InputMetadata;
@@ -41,22 +43,28 @@ class AuthInterceptor final {
   bool may_wait() const { return deps_.callers.may_wait(); }
   // `from` returns the peer's address for the audit log and is only called for a refusal. gRPC
   // shares `context` among all calls of a connection, so nothing about one call is stored in it;
-  // handlers ask Authenticator again.
+  // handlers ask Authenticator again. Returns OK for a call that may continue, or the refusal,
+  // whose message says what to do. A refusal is counted and, up to a limit, written to the audit
+  // log.
   grpc::Status Process(const Metadata& metadata, const grpc::AuthContext& context,
                        const std::function<std::string()>& from);
 
  private:
+  // Returns why the call is refused, or OK; fills `entry` with what is known of it.
   absl::Status Judge(const Metadata& metadata, const grpc::AuthContext& context,
                      AuditEntry& entry) const;
+  // Returns the counter for the reason of a refusal.
   prometheus::Counter& CounterOf(const absl::Status& refusal);
   // Limits how many refusals per second are written: they must not displace what was done.
   bool MayWrite();
 
   const Deps deps_;
+  // One for each label `reason` of neurontrace_aggregator_calls_refused_total.
   prometheus::Counter& refused_unknown_;
   prometheus::Counter& refused_role_;
   prometheus::Counter& refused_rate_;
   prometheus::Counter& refused_unsure_;
+  // Guards the count of lines in the current second.
   Mutex mutex_;
   uint64_t second_ NT_GUARDED_BY(mutex_) = 0;
   uint32_t written_in_second_ NT_GUARDED_BY(mutex_) = 0;
@@ -65,10 +73,12 @@ class AuthInterceptor final {
 // An AuthInterceptor for the connections of one slot of a port (see lib/wire/peer_slots.h).
 class SlotGuard final : public grpc::AuthMetadataProcessor {
  public:
+  // `from` returns the address of the slot's peer.
   SlotGuard(std::shared_ptr<AuthInterceptor> guard, std::function<std::string()> from)
       : guard_(std::move(guard)), from_(std::move(from)) {}
 
-  // gRPC then judges calls on threads of its own that may wait, one call on each.
+  // gRPC then judges calls on threads of its own that may wait, one call on each. Without
+  // Kubernetes tokens a judgement takes microseconds and runs on gRPC's own threads.
   bool IsBlocking() const override { return guard_->may_wait(); }
   grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* context, OutputMetadata*,
                        OutputMetadata*) override {

@@ -20,12 +20,15 @@
 namespace neurontrace {
 namespace {
 
+// The header of gRPC metadata that carries a token (RFC 6750).
 constexpr char kAuthorization[] = "authorization";
 constexpr std::string_view kBearer = "Bearer ";
 
+// The view is valid while the metadata or the context is.
 std::string_view ViewOf(grpc::string_ref text) { return {text.data(), text.size()}; }
 
-// Returns the identities in the certificate, as access files write them.
+// Returns the identities in the certificate, as access files write them. One certificate can have
+// several of each kind.
 std::vector<std::string> IdentitiesOf(const grpc::AuthContext& context) {
   constexpr std::pair<const char*, const char*> kKinds[] = {
       {"peer_uri", "uri:"}, {"peer_dns", "dns:"}, {"x509_common_name", "cn:"}};
@@ -40,6 +43,7 @@ std::vector<std::string> IdentitiesOf(const grpc::AuthContext& context) {
 
 }  // namespace
 
+// The key of the cache is a hash, so that a certificate takes the same space whatever its size.
 absl::Status CertificateEnds::Check(std::string_view pem) {
   Sha256 sha256;
   sha256.Update(pem);
@@ -54,6 +58,7 @@ absl::Status CertificateEnds::Check(std::string_view pem) {
       return absl::UnauthenticatedError("the certificate of this connection cannot be read");
     }
     lock.Lock();
+    // Refilling costs one parse for each certificate in use; no order of use has to be kept.
     if (ends_.size() >= known_max_) ends_.clear();
     known = ends_.insert_or_assign(hash, *end).first;
   }
@@ -70,6 +75,7 @@ size_t CertificateEnds::known() const {
   return ends_.size();
 }
 
+// A token, if there is one, decides who calls; the certificate of the connection can only limit it.
 absl::StatusOr<Caller> Authenticator::Find(const grpc::AuthContext& context,
                                            const Metadata& metadata) const {
   const auto header = metadata.find(kAuthorization);
@@ -82,6 +88,7 @@ absl::StatusOr<Caller> Authenticator::Find(const grpc::AuthContext& context,
     return ByCertificate(context, identities);
   }
   const std::string_view value = ViewOf(header->second);
+  // Two headers could be read differently by different programs, so they are refused.
   if (!value.starts_with(kBearer) || metadata.count(kAuthorization) > 1) {
     return absl::UnauthenticatedError("the call's credentials are not a bearer token");
   }
@@ -94,6 +101,7 @@ absl::StatusOr<Caller> Authenticator::Find(const grpc::AuthContext& context,
   return Intersect(*by_certificate, by_token);
 }
 
+// The expiry is checked before the rules, as an expired certificate identifies nobody.
 absl::StatusOr<Caller> Authenticator::ByCertificate(
     const grpc::AuthContext& context, const std::vector<std::string>& identities) const {
   const auto pem = context.FindPropertyValues("x509_pem_cert");
@@ -108,6 +116,7 @@ absl::StatusOr<Caller> Authenticator::ByCertificate(
                 limits::kAuditTextBytesMax));
 }
 
+// Tokens of the access file come first: they need no server.
 absl::StatusOr<Caller> Authenticator::ByToken(const std::string& token) const {
   if (token.size() > limits::kTokenBytesMax) {
     return absl::UnauthenticatedError("the token is longer than every known token");
@@ -122,6 +131,7 @@ absl::StatusOr<Caller> Authenticator::ByToken(const std::string& token) const {
       "the token is unknown or outdated; add its SHA-256 to the aggregator's --access file");
 }
 
+// The same rules are used before and after the question, even if the file changes meanwhile.
 absl::StatusOr<Caller> Authenticator::ByServiceAccount(const std::string& token) const {
   const std::shared_ptr<const AccessRules> rules = book_.rules();
   ASSIGN_OR_RETURN(const std::string account,

@@ -20,6 +20,7 @@ CallRates::CallRates(const Clock& clock, Rate rate, std::string whose,
       burst_ns_(call_ns_ * std::max<uint32_t>(rate.burst, 1)),
       forgotten_(forgotten) {}
 
+// A list and an index by name: moving to the front and forgetting the last one take constant time.
 CallRates::Account& CallRates::AccountOf(const std::string& caller, uint64_t now_ns) {
   const auto known = by_caller_.find(caller);
   assert(by_caller_.size() == accounts_.size());
@@ -28,6 +29,7 @@ CallRates::Account& CallRates::AccountOf(const std::string& caller, uint64_t now
     return accounts_.front();
   }
   if (accounts_.size() >= callers_max_) {
+    // A caller whose allowance was full loses nothing by being forgotten.
     if (accounts_.back().due_ns > now_ns) forgotten_.Increment();
     by_caller_.erase(accounts_.back().caller);
     accounts_.pop_back();
@@ -37,11 +39,14 @@ CallRates::Account& CallRates::AccountOf(const std::string& caller, uint64_t now
   return accounts_.front();
 }
 
+// A call moves the time at which the bucket is full by the cost of a call. It is refused if that
+// would be farther away than a whole burst.
 absl::Status CallRates::Take(const std::string& caller) {
   const MutexLock lock(mutex_);
   const uint64_t now_ns = clock_.MonotonicNs();
   Account& account = AccountOf(caller, now_ns);
   const uint64_t due_ns = std::max(account.due_ns, now_ns) + call_ns_;
+  // A refused call does not change the account.
   if (due_ns <= now_ns + burst_ns_) {
     account.due_ns = due_ns;
     return absl::OkStatus();
@@ -57,6 +62,7 @@ prometheus::Counter& RefusedCalls(prometheus::Registry& registry, const char* re
                      "Calls refused because of the caller or its call rate", {{"reason", reason}});
 }
 
+// Operators and agents have separate limits, so that neither can use up the other's.
 CallLimits::CallLimits(const Clock& clock, prometheus::Registry& registry,
                        uint32_t calls_per_second)
     : forgotten_(MakeCounter(

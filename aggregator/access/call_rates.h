@@ -20,9 +20,11 @@ namespace neurontrace {
 // Limits how often each caller may call: `per_second` on average and `burst` at once, a token
 // bucket per caller. Refused calls do not count. Remembers limits::kCallersCountedMax callers.
 // Beyond that the one that has not called for the longest time is forgotten and may use a burst
-// again; this is counted if its allowance was not full. Any thread.
+// again; this is counted if its allowance was not full. Any thread. The state of a bucket is one
+// number, the time at which it is full again (the generic cell rate algorithm).
 class CallRates {
  public:
+  // Values of 0 count as 1.
   struct Rate {
     uint32_t per_second = 1;
     uint32_t burst = 1;
@@ -33,7 +35,8 @@ class CallRates {
   CallRates(const Clock& clock, Rate rate, std::string whose, prometheus::Counter& forgotten,
             size_t callers_max = limits::kCallersCountedMax);
 
-  // Fails with RESOURCE_EXHAUSTED and says when to try again.
+  // Fails with RESOURCE_EXHAUSTED and says when to try again. Counts one call if it is permitted.
+  // Takes constant time.
   absl::Status Take(const std::string& caller);
 
  private:
@@ -43,6 +46,8 @@ class CallRates {
   };
   using Accounts = std::list<Account>;  // most recent caller first
 
+  // Returns the account of a caller, which becomes the most recent one. May forget the oldest one.
+  // The reference is valid until the next call.
   Account& AccountOf(const std::string& caller, uint64_t now_ns) NT_REQUIRES(mutex_);
 
   const Clock& clock_;
@@ -52,20 +57,23 @@ class CallRates {
   const uint64_t call_ns_;   // time that one call costs
   const uint64_t burst_ns_;  // time that a whole burst costs
   prometheus::Counter& forgotten_;
+  // Held for a few operations on memory.
   Mutex mutex_;
   Accounts accounts_ NT_GUARDED_BY(mutex_);
+  // Points into accounts_.
   std::unordered_map<std::string, Accounts::iterator> by_caller_ NT_GUARDED_BY(mutex_);
 };
 
 // The limits of one aggregator: operators are counted by name, agents by address, as all agents may
-// use one certificate. Any thread.
+// use one certificate. Any thread. Owned by AccessControl.
 class CallLimits {
  public:
   // Everything passed by reference must outlive this.
   CallLimits(const Clock& clock, prometheus::Registry& registry, uint32_t calls_per_second);
 
+  // Returns RESOURCE_EXHAUSTED for an operator that calls too often; AuthInterceptor counts it.
   absl::Status AdmitCaller(const std::string& name) { return callers_.Take(name); }
-  // `peer` as gRPC names it. Counts a refusal.
+  // `peer` as gRPC names it. Counts a refusal. The port of `peer` is ignored.
   absl::Status AdmitAgent(const std::string& peer);
 
  private:
@@ -75,7 +83,8 @@ class CallLimits {
   CallRates agents_;
 };
 
-// Returns neurontrace_aggregator_calls_refused_total for one reason.
+// Returns neurontrace_aggregator_calls_refused_total for one reason. Registering the same counter
+// again returns the existing one.
 prometheus::Counter& RefusedCalls(prometheus::Registry& registry, const char* reason);
 
 }  // namespace neurontrace

@@ -23,6 +23,7 @@ namespace {
 // Time for calls to end by themselves. What is not acknowledged by then is sent again.
 constexpr std::chrono::milliseconds kShutdownPatience{500};
 
+// Returns the counter of connections that were closed for one reason.
 prometheus::Counter& RefusedConnections(prometheus::Registry& registry, const char* reason) {
   return MakeCounter(registry, "neurontrace_aggregator_connections_refused_total",
                      "Connections closed at once", {{"reason", reason}});
@@ -39,12 +40,15 @@ GuardedServer::ConnectionLog::ConnectionLog(const Deps& deps)
       refused_descriptors_(RefusedConnections(deps.registry, "descriptors")),
       refused_address_(RefusedConnections(deps.registry, "address")) {}
 
+// Only two reasons exist: too many connections of one address, and too few descriptors.
 void GuardedServer::ConnectionLog::CountRefused(ServerPort::Refusal why) {
   (why == ServerPort::Refusal::kAddress ? refused_address_ : refused_descriptors_).Increment();
 }
 
+// An attacker can cause any number of these, so only some are written. All are counted.
 void GuardedServer::ConnectionLog::RecordFailedHandshake(const std::string& peer,
                                                          const std::string& reason) {
+  // Only one thread calls this, so the two fields need no lock.
   const uint64_t second = clock_.MonotonicNs() / 1'000'000'000;
   if (second != second_) written_in_second_ = 0;
   second_ = second;
@@ -54,11 +58,15 @@ void GuardedServer::ConnectionLog::RecordFailedHandshake(const std::string& peer
                 .outcome = absl::UnauthenticatedError("the TLS handshake failed: " + reason)});
 }
 
+// The order is this: the log first, as the port's callbacks use it, then the port, then gRPC, which
+// gets its connections from the port.
 absl::StatusOr<std::unique_ptr<GuardedServer>> GuardedServer::Start(const Options& options,
                                                                     const Deps& deps) {
   auto log = std::make_unique<ConnectionLog>(deps);
+  // Without TLS nobody has to be told apart, and one slot is enough.
   const auto slots = std::make_shared<PeerSlots>(
       deps.access.identifies_callers() ? limits::kPeerSlots : size_t{1});
+  // Both are global settings of gRPC that have to be made before a server is built.
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
@@ -82,18 +90,21 @@ absl::StatusOr<std::unique_ptr<GuardedServer>> GuardedServer::Start(const Option
            .slots = slots}));
   port->AddTo(builder, MakeServerCredentials(options.security, deps.access.MakeInterceptors(slots),
                                              options.takes_tokens));
+  // Limits the memory and the threads of all calls together.
   grpc::ResourceQuota quota("aggregator");
   builder.SetResourceQuota(
       quota.Resize(limits::kGrpcBytesMax).SetMaxThreads(limits::kGrpcThreadsMax));
   for (grpc::Service* const service : deps.services) builder.RegisterService(service);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr) return Internal("gRPC does not start; see the log");
+  // The host as requested, with the port that was bound.
   std::string address =
       fmt::format("{}:{}", options.listen.substr(0, options.listen.rfind(':')), port->port());
   return std::unique_ptr<GuardedServer>(
       new GuardedServer(std::move(log), std::move(port), std::move(server), std::move(address)));
 }
 
+// Needs `this` for the listener, so it is not part of Start.
 GuardedServer::GuardedServer(std::unique_ptr<ConnectionLog> log, std::unique_ptr<ServerPort> port,
                              std::unique_ptr<grpc::Server> server, std::string address)
     : log_(std::move(log)),
@@ -109,8 +120,10 @@ GuardedServer::GuardedServer(std::unique_ptr<ConnectionLog> log, std::unique_ptr
   server_->GetHealthCheckService()->SetServingStatus(true);
 }
 
+// Only the answers of health checks change; calls continue.
 void GuardedServer::AnnounceShutdown() { server_->GetHealthCheckService()->Shutdown(); }
 
+// The order matters: no more callbacks, no more connections, then the end of the calls.
 GuardedServer::~GuardedServer() {
   // First, because the listener uses the port and the log.
   SetHandshakeListener(nullptr);

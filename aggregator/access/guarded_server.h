@@ -20,15 +20,17 @@ namespace neurontrace {
 
 // The aggregator's gRPC server, which serves only calls that AccessControl admits. Serves from
 // Start until its destruction. At most one exists in a process, because gRPC has one listener for
-// failed handshakes.
+// failed handshakes. Owned by the aggregator.
 class GuardedServer {
  public:
   struct Options {
     std::string listen;  // HOST:PORT; port 0 picks a free one
     ChannelSecurity security;
+    // Then connections without a certificate are accepted, as a token may identify the caller.
     bool takes_tokens = false;  // now, or possibly after the policy file has changed
   };
-  // All of them must outlive this.
+  // All of them must outlive this. `services` are registered with the server and must be ready for
+  // calls.
   struct Deps {
     AccessControl& access;
     prometheus::Registry& registry;
@@ -36,7 +38,8 @@ class GuardedServer {
     std::vector<grpc::Service*> services;
   };
 
-  // Fails if the address cannot be listened on or gRPC does not start.
+  // Fails if the address cannot be listened on or gRPC does not start. Calls can arrive before this
+  // returns.
   static absl::StatusOr<std::unique_ptr<GuardedServer>> Start(const Options& options,
                                                               const Deps& deps);
   // Gives calls half a second to finish.
@@ -44,9 +47,10 @@ class GuardedServer {
   GuardedServer(const GuardedServer&) = delete;
   GuardedServer& operator=(const GuardedServer&) = delete;
 
-  // HOST:PORT with the actual port.
+  // HOST:PORT with the actual port. Returns the address for logs and for clients.
   const std::string& address() const { return address_; }
-  // Makes health checks report that this server stops serving. Called before its destruction.
+  // Makes health checks report that this server stops serving. Called before its destruction. Load
+  // balancers and clients then stop sending new calls, while those that are running continue.
   void AnnounceShutdown();
 
  private:
@@ -55,7 +59,9 @@ class GuardedServer {
   class ConnectionLog {
    public:
     explicit ConnectionLog(const Deps& deps);
+    // Called on the port's thread.
     void CountRefused(ServerPort::Refusal why);
+    // Called by gRPC on any thread.
     void CountFailedHandshake() { handshakes_failed_.Increment(); }
     // Writes at most limits::kRefusalsWrittenPerSecond lines per second to the audit log. On the
     // port's thread.
@@ -71,10 +77,13 @@ class GuardedServer {
     uint32_t written_in_second_ = 0;
   };
 
+  // Installs the handshake listener, then opens the port for connections.
   GuardedServer(std::unique_ptr<ConnectionLog> log, std::unique_ptr<ServerPort> port,
                 std::unique_ptr<grpc::Server> server, std::string address);
 
+  // Outlives the port and the server, whose callbacks use it.
   const std::unique_ptr<ConnectionLog> log_;
+  // Accepts connections and gives them to the server; destroyed first.
   std::unique_ptr<ServerPort> port_;
   const std::unique_ptr<grpc::Server> server_;
   const std::string address_;

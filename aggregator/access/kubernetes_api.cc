@@ -12,9 +12,11 @@
 namespace neurontrace {
 namespace {
 
+// Where the kubelet mounts the token of a pod's service account, and the cluster's authority.
 constexpr char kMountedCredentials[] = "/var/run/secrets/kubernetes.io/serviceaccount";
 constexpr char kReviewPath[] = "/apis/authentication.k8s.io/v1/tokenreviews";
 
+// Returns what an administrator has to do after an HTTP status, to be appended to a message.
 std::string WhatToDo(int status) {
   switch (status) {
     case 401:
@@ -31,6 +33,8 @@ std::string WhatToDo(int status) {
 
 }  // namespace
 
+// Both files are read once here, so that a pod without them is reported at the start and not by the
+// first call.
 absl::StatusOr<KubernetesPod> KubernetesPod::Find(
     const std::function<std::string(const char* name)>& environment) {
   const std::string host = environment("KUBERNETES_SERVICE_HOST");
@@ -41,6 +45,7 @@ absl::StatusOr<KubernetesPod> KubernetesPod::Find(
         "aggregator must run in a pod");
   }
   KubernetesPod pod;
+  // An IPv6 address needs brackets in a URL.
   pod.url = host.find(':') == std::string::npos ? fmt::format("https://{}:{}", host, port)
                                                 : fmt::format("https://[{}]:{}", host, port);
   pod.credentials = environment("NEURONTRACE_KUBERNETES_CREDENTIALS");
@@ -59,7 +64,9 @@ absl::StatusOr<KubernetesPod> KubernetesPod::Find(
   return pod;
 }
 
+// Sends one POST without a proxy, limited in time and size. 200 and 201 are answers.
 absl::StatusOr<std::optional<std::string>> KubernetesApi::Review(const std::string& token) const {
+  // The token is read for each question because the kubelet replaces the file.
   const auto own = ReadTokenFile(pod_.credentials + "/token", limits::kTokenBytesMax);
   if (!own.ok()) return Unavailable("{}", std::string(own.status().message()));
   const std::string question = TokenReviewRequest(token, audience_);
@@ -77,10 +84,12 @@ absl::StatusOr<std::optional<std::string>> KubernetesApi::Review(const std::stri
     return Unavailable("cannot verify the token: the API server {}",
                        std::string(reply.status().message()));
   }
+  // Anything else is no judgement of the token.
   if (reply->status != 200 && reply->status != 201) {
     return Unavailable("cannot verify the token: the API server {} says HTTP {}{}", pod_.url,
                        reply->status, WhatToDo(reply->status));
   }
+  // Fails for a body that is no TokenReview.
   return ReadTokenReview(reply->body, audience_);
 }
 

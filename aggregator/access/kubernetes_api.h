@@ -9,14 +9,16 @@
 
 namespace neurontrace {
 
-// How to reach the API server of the cluster that this pod runs in.
+// How to reach the API server of the cluster that this pod runs in. Found once, at the start of the
+// aggregator.
 struct KubernetesPod {
   std::string url;          // https://HOST:PORT
   std::string credentials;  // directory with `token` and `ca.crt`
 
   // Reads KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT, and uses the directory that
   // Kubernetes mounts or NEURONTRACE_KUBERNETES_CREDENTIALS. Fails with FAILED_PRECONDITION outside
-  // of a pod or without a token.
+  // of a pod or without a token. `environment` returns the value of a variable, empty if it is not
+  // set.
   static absl::StatusOr<KubernetesPod> Find(
       const std::function<std::string(const char* name)>& environment);
 };
@@ -24,7 +26,8 @@ struct KubernetesPod {
 // Asks the API server to whom a token belongs (TokenReview, authentication.k8s.io/v1). The server's
 // TLS certificate must be signed by the cluster's authority. The aggregator's own token is read for
 // each request, because Kubernetes replaces it every hour. Any thread; blocks for at most
-// limits::kTokenReviewMsMax.
+// limits::kTokenReviewMsMax. `audience` is the one that a token must be for, so that tokens for
+// other services are not accepted.
 class KubernetesApi {
  public:
   KubernetesApi(KubernetesPod pod, std::string audience)
@@ -32,7 +35,7 @@ class KubernetesApi {
 
   // Returns "NAMESPACE/NAME" of a service account, or nullopt if the token belongs to nobody. Fails
   // with UNAVAILABLE and advice for everything else, since none of that says whose the token is. No
-  // error contains a token.
+  // error contains a token. Sends the token over TLS to the API server only.
   absl::StatusOr<std::optional<std::string>> Review(const std::string& token) const;
 
  private:

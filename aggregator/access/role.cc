@@ -15,11 +15,13 @@
 namespace neurontrace {
 namespace {
 
+// In the order of the enumeration: WordOf uses the role as an index.
 constexpr std::pair<Role, std::string_view> kRoles[] = {{Role::kAgent, "agent"},
                                                         {Role::kViewer, "viewer"},
                                                         {Role::kOperator, "operator"},
                                                         {Role::kAdmin, "admin"}};
 
+// States which role the calls with a prefix need.
 struct CallRule {
   std::string_view prefix;  // of the path
   Role role;
@@ -41,11 +43,14 @@ constexpr CallRule kCalls[] = {
     {"/grpc.reflection.", Role::kViewer},
 };
 
+// Returns whether any pattern matches.
 bool AnyMatchesOf(const std::vector<std::string>& patterns, std::string_view text) {
   return std::any_of(patterns.begin(), patterns.end(),
                      [&](const std::string& pattern) { return MatchesPattern(pattern, text); });
 }
 
+// A caller that is limited to jobs has to name one: a capture without a job could record every
+// worker. An empty list admits all jobs.
 absl::Status CheckJob(const Caller& caller, std::string_view job) {
   if (caller.jobs.empty() || (!job.empty() && AnyMatchesOf(caller.jobs, job))) {
     return absl::OkStatus();
@@ -60,11 +65,13 @@ absl::Status CheckJob(const Caller& caller, std::string_view job) {
                   CleanText(job, limits::kAuditTextBytesMax)));
 }
 
+// One kind of limit, with the fact of workers that it applies to.
 struct OwnerLimit {
   std::string_view fact;  // of workers, that a spec selects them by
   std::string_view words;
   const std::vector<std::string>& values;
 };
+// Returns the limits other than jobs. They refer to `caller`.
 std::array<OwnerLimit, 2> LimitsOf(const Caller& caller) {
   return {{{"namespace", "namespaces", caller.namespaces}, {"uid", "users", caller.uids}}};
 }
@@ -91,6 +98,7 @@ bool MatchesPattern(std::string_view pattern, std::string_view text) {
   return text.starts_with(pattern.substr(0, pattern.size() - 1));
 }
 
+// Only a single whole value can be selected; with several, or a pattern, the caller has to choose.
 CaptureSpec WithOwner(const Caller& caller, CaptureSpec spec) {
   for (const OwnerLimit& limit : LimitsOf(caller)) {
     if (limit.values.size() != 1 || limit.values[0].ends_with('*')) continue;
@@ -100,6 +108,8 @@ CaptureSpec WithOwner(const Caller& caller, CaptureSpec spec) {
   return spec;
 }
 
+// Every limited fact must be selected by the spec: only then can no worker of somebody else join
+// later.
 absl::Status CheckOwner(const Caller& caller, const CaptureSpec& spec) {
   RETURN_IF_ERROR(CheckJob(caller, spec.selection.job));
   for (const OwnerLimit& limit : LimitsOf(caller)) {
@@ -115,6 +125,7 @@ absl::Status CheckOwner(const Caller& caller, const CaptureSpec& spec) {
   return absl::OkStatus();
 }
 
+// DeleteCapture needs an admin, and the others an operator or a viewer; all of them name a capture.
 bool IsCheckedByItsHandler(std::string_view path) {
   constexpr std::string_view kService = "/neurontrace.v1.OperatorService/";
   if (!path.starts_with(kService)) return false;
@@ -124,6 +135,7 @@ bool IsCheckedByItsHandler(std::string_view path) {
   return std::ranges::find(kCallsOfCaptures, path) != kCallsOfCaptures.end();
 }
 
+// Roles are compared by their order, except for agents.
 absl::Status CheckCall(const Caller& caller, std::string_view path) {
   const auto rule = std::find_if(std::begin(kCalls), std::end(kCalls), [&](const CallRule& each) {
     return path.starts_with(each.prefix);
@@ -133,6 +145,7 @@ absl::Status CheckCall(const Caller& caller, std::string_view path) {
   const bool may = needed == Role::kAgent || caller.role == Role::kAgent ? needed == caller.role
                                                                          : caller.role >= needed;
   if (may) return absl::OkStatus();
+  // The message names the method without its service.
   const size_t slash = path.rfind('/');
   return absl::PermissionDeniedError(fmt::format(
       "'{}' has the role {}; {} needs {}{}", caller.name, WordOf(caller.role),

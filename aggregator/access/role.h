@@ -18,30 +18,35 @@ namespace neurontrace {
 // has exports written, an admin deletes.
 enum class Role : uint8_t { kAgent, kViewer, kOperator, kAdmin };
 
-// Convert between a role and its name in access files; nullopt for any other text.
+// Convert between a role and its name in access files; nullopt for any other text. The names are
+// those of the access file and of the audit log.
 std::string_view WordOf(Role role);
 std::optional<Role> RoleOf(std::string_view word);
 
-// A caller with its role and limits. A plain value.
+// A caller with its role and limits. A plain value. The three lists limit what it may see; a worker
+// must match each that is not empty.
 struct Caller {
   std::string name;          // for people: of the rule in the access file, or in the certificate
   Role role = Role::kAgent;  // the default may read and start nothing
   // Job names, each whole or with a final *; empty: all jobs, and captures of no job.
   std::vector<std::string> jobs;
-  // Kubernetes namespaces in the same form, and user ids.
+  // Kubernetes namespaces in the same form, and user ids. Patterns as in `jobs`. A user id is a
+  // decimal number.
   std::vector<std::string> namespaces;
   std::vector<std::string> uids;
 
+  // Returns whether the caller may see only some jobs.
   bool is_limited() const { return !jobs.empty() || !namespaces.empty() || !uids.empty(); }
 
   friend bool operator==(const Caller&, const Caller&) = default;
 };
 
-// Returns whether `text` equals `pattern`, or begins with it if it ends with *.
+// Returns whether `text` equals `pattern`, or begins with it if it ends with *. An empty pattern
+// matches only an empty text, and "*" matches every text.
 bool MatchesPattern(std::string_view pattern, std::string_view text);
 
 // Returns the requested spec with the caller's only namespace or user selected, if it is limited to
-// one and has not selected any.
+// one and has not selected any. The result is still to be checked by CheckOwner.
 CaptureSpec WithOwner(const Caller& caller, CaptureSpec spec);
 
 // Fails with PERMISSION_DENIED and advice if a capture of this spec could contain workers of jobs,
@@ -55,7 +60,8 @@ absl::Status CheckOwner(const Caller& caller, const CaptureSpec& spec);
 absl::Status CheckCall(const Caller& caller, std::string_view path);
 
 // Returns whether the handler of this call checks the role of callers other than agents, and writes
-// a refusal with the capture and address that it knows to the audit log.
+// a refusal with the capture and address that it knows to the audit log. These are the calls that
+// name a capture (see AuthInterceptor).
 bool IsCheckedByItsHandler(std::string_view path);
 
 }  // namespace neurontrace

@@ -9,23 +9,26 @@
 namespace neurontrace {
 namespace {
 
+// Returns how a capture ended, as the audit log names it.
 std::string_view WordOfEnd(CaptureState state) {
   if (state == CaptureState::kNotBegun) return "not begun";
   return state == CaptureState::kComplete ? "complete" : "incomplete";
 }
 
-// Framework files are no workers of their own.
+// Framework files are no workers of their own. Returns the number of workers that took part.
 size_t WorkersOf(const CaptureRecord& record) {
   return std::ranges::count_if(record.workers,
                                [](const CaptureWorkerStatus& status) { return !status.framework; });
 }
 
+// Returns "1 worker" or "3 workers".
 std::string Plural(size_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
 }  // namespace
 
+// A start that failed has no capture, but it is recorded with its error.
 AuditEntry BegunByRule(const std::string& rule, const CaptureSpec& spec,
                        const absl::StatusOr<CaptureRecord>& begun) {
   return {.action = "capture.start",
@@ -36,6 +39,7 @@ AuditEntry BegunByRule(const std::string& rule, const CaptureSpec& spec,
           .outcome = begun.status()};
 }
 
+// The outcome is OK: that it had to be stopped is in the detail.
 AuditEntry StoppedByQuota(const CaptureRecord& record, const std::string& why) {
   return {.action = "capture.stop",
           .caller = "quota",
@@ -44,6 +48,7 @@ AuditEntry StoppedByQuota(const CaptureRecord& record, const std::string& why) {
           .detail = why};
 }
 
+// The caller is the aggregator, whoever stopped the capture.
 AuditEntry EndedCapture(const CaptureRecord& record) {
   return {.action = "capture.end",
           .caller = "aggregator",
@@ -54,6 +59,8 @@ AuditEntry EndedCapture(const CaptureRecord& record) {
               Plural(record.warnings.size() + record.end_warnings.size(), "warning"))};
 }
 
+// Whole captures are counted in chunks, and trimmed ones in events, because that is what was
+// deleted.
 AuditEntry DeletedByRetention(const DeletedData& deleted) {
   return {
       .action = deleted.is_whole ? "capture.delete" : "capture.trim",

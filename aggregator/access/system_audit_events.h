@@ -16,15 +16,17 @@
 // it do so. Pure.
 namespace neurontrace {
 
-// Describes that "rule NAME" started the capture, or could not.
+// Describes that "rule NAME" started the capture, or could not. `begun` is the result of starting
+// it: its error becomes the outcome.
 AuditEntry BegunByRule(const std::string& rule, const CaptureSpec& spec,
                        const absl::StatusOr<CaptureRecord>& begun);
-// Describes that "quota" stopped the capture.
+// Describes that "quota" stopped the capture. `why` names the quota and is shown as it is.
 AuditEntry StoppedByQuota(const CaptureRecord& record, const std::string& why);
-// Describes the end of a capture, whoever started it.
+// Describes the end of a capture, whoever started it. Reports the state, the number of workers and
+// the number of warnings.
 AuditEntry EndedCapture(const CaptureRecord& record);
 
-// Data of a capture that retention deleted.
+// Data of a capture that retention deleted. Filled in by retention.
 struct DeletedData {
   CaptureId capture;
   std::string job;
@@ -33,10 +35,11 @@ struct DeletedData {
   uint64_t chunks = 0;    // if the whole capture
   uint64_t bytes = 0;
 };
-// Describes that "retention" deleted a capture or its oldest events.
+// Describes that "retention" deleted a capture or its oldest events. The action is "capture.delete"
+// or "capture.trim".
 AuditEntry DeletedByRetention(const DeletedData& deleted);
 
-// One step of a standing export.
+// One step of a standing export. Reported at the begin and at the end, as an export can take long.
 struct StandingExportStep {
   std::string_view action;  // "export.begin", or "export" at the end
   std::string rule;
@@ -44,7 +47,7 @@ struct StandingExportStep {
   std::string where;  // the requested destination, or the written path
   absl::Status outcome;
 };
-// Describes that "standing export NAME" starts or has ended.
+// Describes that "standing export NAME" starts or has ended. The outcome is that of the step.
 AuditEntry ExportedByRule(const StandingExportStep& step);
 
 }  // namespace neurontrace

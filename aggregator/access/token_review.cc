@@ -12,9 +12,14 @@
 namespace neurontrace {
 namespace {
 
+// Both texts come from outside: claims from anybody, answers from the network. They are parsed with
+// limits on size and depth, and every field is checked for its type. Tested with arbitrary bytes
+// (token_review_fuzzer.cc).
+
 using simdjson::dom::element;
 
 constexpr std::string_view kUserPrefix = "system:serviceaccount:";
+// Deeper documents are refused.
 constexpr size_t kDepthMax = 16;
 constexpr size_t kNameBytesMax = 253;  // of a service account; of a namespace it is 63
 
@@ -25,12 +30,15 @@ bool ParseJson(simdjson::dom::parser& parser, const std::string& text, element& 
   return parser.parse(text).get(root) == simdjson::SUCCESS;
 }
 
+// Returns whether a name has only the characters of Kubernetes (RFC 1123). Anything else could be
+// mistaken for a pattern or a path.
 bool IsNameOfKubernetes(std::string_view name) {
   return !name.empty() && name.size() <= kNameBytesMax &&
          name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") == std::string_view::npos;
 }
 
-// Returns whether `list` is the text, or a list that contains it.
+// Returns whether `list` is the text, or a list that contains it. `aud` is a text or a list (RFC
+// 7519, section 4.1.3).
 bool Holds(element list, std::string_view text) {
   std::string_view one;
   if (list.get(one) == simdjson::SUCCESS) return one == text;
@@ -44,6 +52,7 @@ bool Holds(element list, std::string_view text) {
 
 }  // namespace
 
+// The name may not contain another colon, which the check of characters excludes.
 std::optional<std::string> ServiceAccountOfUser(std::string_view user) {
   if (!user.starts_with(kUserPrefix)) return std::nullopt;
   user.remove_prefix(kUserPrefix.size());
@@ -55,6 +64,7 @@ std::optional<std::string> ServiceAccountOfUser(std::string_view user) {
   return fmt::format("{}/{}", space, name);
 }
 
+// A JWT has three parts separated by dots; the second one is the payload, in base64url.
 std::optional<TokenClaims> ReadTokenClaims(std::string_view token, std::string_view audience) {
   const size_t first = token.find('.');
   const size_t second = first == std::string_view::npos ? first : token.find('.', first + 1);
@@ -88,6 +98,7 @@ std::optional<TokenClaims> ReadTokenClaims(std::string_view token, std::string_v
   return claims;
 }
 
+// The writer escapes the token, which may be any text.
 std::string TokenReviewRequest(std::string_view token, std::string_view audience) {
   JsonWriter out;
   out.Open('{').Member("apiVersion", "authentication.k8s.io/v1").Member("kind", "TokenReview");
@@ -95,6 +106,8 @@ std::string TokenReviewRequest(std::string_view token, std::string_view audience
   return out.Open('[').Value(audience).Close(']').Close('}').Close('}').Take();
 }
 
+// Checks the kind first: a proxy may answer with a page of its own. A missing field means that the
+// token is not accepted, and never that it is.
 absl::StatusOr<std::optional<std::string>> ReadTokenReview(std::string_view answer,
                                                            std::string_view audience) {
   simdjson::dom::parser parser;

@@ -14,16 +14,19 @@
 namespace neurontrace {
 namespace {
 
+// Returns UNAUTHENTICATED with a message.
 template <typename... Args>
 absl::Status NotKnown(fmt::format_string<Args...> format, Args&&... args) {
   return MakeStatus(absl::StatusCode::kUnauthenticated, format, std::forward<Args>(args)...);
 }
 
+// Returns what a caller gets that has to wait its turn.
 absl::Status TooManyTokens() {
   return Unavailable(
       "too many service account tokens are being verified at once; try again in a second");
 }
 
+// Converts a cached answer to the result of AccountOf.
 absl::StatusOr<std::string> ToAccount(const absl::StatusOr<std::optional<std::string>>& answer) {
   RETURN_IF_ERROR(answer.status());
   if (*answer) return **answer;
@@ -34,6 +37,7 @@ absl::StatusOr<std::string> ToAccount(const absl::StatusOr<std::optional<std::st
 
 }  // namespace
 
+// The name of the limit is empty, because its messages are never shown.
 TokenReviews::TokenReviews(std::string audience, Ask ask, const Clock& clock,
                            prometheus::Registry& registry, size_t tokens_max)
     : audience_(std::move(audience)),
@@ -53,6 +57,8 @@ TokenReviews::TokenReviews(std::string audience, Ask ask, const Clock& clock,
       rates_(clock, {limits::kTokenReviewsPerSecondMax, limits::kTokenReviewsBurstMax}, "",
              forgotten_) {}
 
+// The claims are checked first, as anybody can send tokens: only those that could be accepted reach
+// the API server.
 absl::StatusOr<std::string> TokenReviews::AccountOf(
     const std::string& token, const std::function<bool(std::string_view)>& may_pass) {
   const auto claims = ReadTokenClaims(token, audience_);
@@ -77,17 +83,21 @@ absl::StatusOr<std::string> TokenReviews::AccountOf(
   return Review(token);
 }
 
+// There are three cases: a valid answer in the cache, a request of another call to wait for, or a
+// request of its own.
 absl::StatusOr<std::string> TokenReviews::Review(const std::string& token) {
   const std::string hash = Sha256HexOf(token);
   MutexLock lock(mutex_);
   Known* known = Find(hash);
   if (known != nullptr && clock_.MonotonicNs() < known->until_ns) return ToAccount(known->answer);
+  // Another call asks already: its answer is this one's, too.
   if (known != nullptr && known->is_asked) {
     if (waiting_ >= limits::kTokenWaitersMax) {
       held_back_.Increment();
       return TooManyTokens();
     }
     ++waiting_;
+    // Keeps the entry in the cache while this call waits.
     ++known->waiting;
     answered_.Wait(mutex_, [known] { return !known->is_asked; });
     assert(known->waiting > 0 && waiting_ > 0);
@@ -95,6 +105,7 @@ absl::StatusOr<std::string> TokenReviews::Review(const std::string& token) {
     --waiting_;
     return ToAccount(known->answer);
   }
+  // The share depends on whether the token was good when it was last checked.
   const Kind kind = known != nullptr && known->was_good ? kGoodBefore : kNew;
   if (!MayAsk(kind)) {
     held_back_.Increment();
@@ -110,6 +121,7 @@ absl::StatusOr<std::string> TokenReviews::Review(const std::string& token) {
   assert(known->is_asked && asking_[kind] > 0);
   --asking_[kind];
   known->is_asked = false;
+  // The waiting calls read the answer under the lock, so it is stored before they wake.
   Keep(*known, std::move(answer));
   absl::StatusOr<std::string> account = ToAccount(known->answer);
   lock.Unlock();
@@ -117,6 +129,7 @@ absl::StatusOr<std::string> TokenReviews::Review(const std::string& token) {
   return account;
 }
 
+// Moves the entry to the front.
 TokenReviews::Known* TokenReviews::Find(const std::string& hash) {
   const auto found = by_hash_.find(hash);
   assert(by_hash_.size() == tokens_.size());
@@ -139,11 +152,14 @@ TokenReviews::Known& TokenReviews::Add(const std::string& hash) {
   return tokens_.front();
 }
 
+// The number of requests is checked first, so that a refusal costs nothing of the rate.
 bool TokenReviews::MayAsk(Kind kind) {
   return asking_[kind] < limits::kTokenReviewsAtOnceMax &&
          rates_.Take(kind == kGoodBefore ? "good before" : "new").ok();
 }
 
+// An answer is kept longer if the token is good, and only briefly if the server failed, as it may
+// recover at any moment.
 void TokenReviews::Keep(Known& known, Answer answer) {
   uint64_t kept_ns = limits::kTokenFailedNs;
   if (!answer.ok()) {

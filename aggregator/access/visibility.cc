@@ -15,17 +15,23 @@
 namespace neurontrace {
 namespace {
 
+// The payload of a status in which HiddenError keeps what the caller is told.
 constexpr char kHiddenPayload[] = "neurontrace/hidden";
 constexpr std::string_view kOtherCapture = "another capture";
+// The ends of warnings after which other people's workers are listed; they must equal the texts of
+// session/coordinator.cc, session/capture_end.cc and operator/capture_describer.cc.
 constexpr std::string_view kInventoryFollows[] = {"no worker matched; ", "no worker matches yet; "};
 
 using Patterns = std::vector<std::string>;
 
+// Returns whether any pattern matches the text.
 bool IsAnyMatched(const Patterns& patterns, std::string_view text) {
   return std::any_of(patterns.begin(), patterns.end(),
                      [text](const std::string& pattern) { return MatchesPattern(pattern, text); });
 }
 
+// Returns whether the worker has a fact with this key that a pattern matches. No patterns admit
+// every worker.
 bool HasFactLike(const WorkerInfo& worker, std::string_view key, const Patterns& patterns) {
   if (patterns.empty()) return true;
   return std::any_of(worker.job_facts.begin(), worker.job_facts.end(), [&](const KeyValue& fact) {
@@ -33,6 +39,7 @@ bool HasFactLike(const WorkerInfo& worker, std::string_view key, const Patterns&
   });
 }
 
+// Ids consist of letters and digits only, so words end at anything else.
 bool IsIdCharacter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
 // Returns patterns for what both lists admit; nullopt if no text matches both. An empty list admits
@@ -62,6 +69,7 @@ std::optional<Patterns> IntersectPatterns(const Patterns& a, const Patterns& b) 
 
 }  // namespace
 
+// A worker has to pass every limit that the caller has.
 bool MaySee(const Caller& caller, const WorkerInfo& worker) {
   if (!HasFactLike(worker, "namespace", caller.namespaces)) return false;
   if (!HasFactLike(worker, "uid", caller.uids)) return false;
@@ -71,6 +79,8 @@ bool MaySee(const Caller& caller, const WorkerInfo& worker) {
                      [&caller](std::string_view name) { return IsAnyMatched(caller.jobs, name); });
 }
 
+// Goes through the text word by word. A word that is an id, and not visible, is replaced together
+// with the word "capture" before it.
 std::string HideCaptures(std::string_view text, const MaySeeCapture& may_see) {
   constexpr std::string_view kBefore = "capture ";
   std::string out;
@@ -91,8 +101,10 @@ std::string HideCaptures(std::string_view text, const MaySeeCapture& may_see) {
   return out;
 }
 
+// Workers with a part stay, because the caller may see the capture that they belong to.
 void HideOthers(const std::function<bool(const WorkerIdentity&)>& is_visible,
                 const MaySeeCapture& may_see, CaptureRecord& record) {
+  // Without its agent nothing is known of a worker but its instance.
   std::erase_if(record.non_participants, [&](const NonParticipant& non_participant) {
     return non_participant.reason != NonParticipantReason::kAgentAway &&
            !is_visible(non_participant.worker);
@@ -107,6 +119,7 @@ void HideOthers(const std::function<bool(const WorkerIdentity&)>& is_visible,
   }
 }
 
+// Keeps the sentence up to the separator.
 std::string WithoutInventory(std::string_view warning) {
   for (const std::string_view words : kInventoryFollows) {
     const size_t at = warning.find(words);
@@ -117,6 +130,7 @@ std::string WithoutInventory(std::string_view warning) {
   return std::string(warning);
 }
 
+// The audit log reads the message, the caller gets the payload.
 absl::Status HiddenError(const absl::Status& reason, const absl::Status& told) {
   absl::Status status = reason;
   status.SetPayload(kHiddenPayload, absl::Cord(told.message()));
@@ -129,6 +143,8 @@ absl::Status ToldTo(const absl::Status& status) {
   return absl::NotFoundError(std::string(*told));
 }
 
+// Both lists of a kind are intersected. If one has no common pattern, no capture could be
+// permitted.
 absl::StatusOr<Caller> Intersect(const Caller& certificate, const Caller& token) {
   const auto refuse = [&](std::string_view why) {
     return absl::PermissionDeniedError(fmt::format(
@@ -142,6 +158,7 @@ absl::StatusOr<Caller> Intersect(const Caller& certificate, const Caller& token)
   const auto namespaces = IntersectPatterns(certificate.namespaces, token.namespaces);
   const auto uids = IntersectPatterns(certificate.uids, token.uids);
   if (!jobs || !namespaces || !uids) return refuse("no job is open to both");
+  // The name is that of the token.
   Caller caller = token;
   caller.role = std::min(certificate.role, token.role);
   caller.jobs = *jobs;

@@ -5,6 +5,8 @@
 
 namespace neurontrace {
 
+// The bins that end before a transfer begins are given out before it is added, so that samples are
+// in order of time.
 void Bandwidth::Take(const TimelineBatch& batch, std::vector<BandwidthSample>& done) {
   bins_of_call_ = 0;
   for (const TimelineRecord* record : batch.records) {
@@ -22,6 +24,7 @@ void Bandwidth::Take(const TimelineBatch& batch, std::vector<BandwidthSample>& d
       ++counts_.without_size;
       continue;
     }
+    // The bin that contains the transfer's start is the current one from here on.
     Advance(record->start_ns, done);
     const auto direction =
         is_in ? TransferDirection::kHostToDevice : TransferDirection::kDeviceToHost;
@@ -30,10 +33,12 @@ void Bandwidth::Take(const TimelineBatch& batch, std::vector<BandwidthSample>& d
   Advance(batch.end_ns, done);
 }
 
+// Gives out bins until no lane has bytes; the last one of each lane has 0.
 void Bandwidth::Finish(std::vector<BandwidthSample>& done) {
   while (!listed_.empty()) GiveOutBin(done);
 }
 
+// A lane is listed once per bin, so that a bin costs only the lanes that have bytes.
 void Bandwidth::Add(uint32_t lane, double bytes) {
   if (lane >= bins_.size()) bins_.resize(size_t{lane} + 1);
   LaneBin& bin = bins_[lane];
@@ -43,6 +48,7 @@ void Bandwidth::Add(uint32_t lane, double bytes) {
   listed_.push_back(lane);
 }
 
+// A transfer within one bin is added at once. A longer one is added bin by bin as time advances.
 void Bandwidth::Begin(const TimelineRecord& record, uint32_t lane, uint64_t bytes) {
   ++counts_.transfers;
   counts_.bytes = counts_.bytes > UINT64_MAX - bytes ? UINT64_MAX : counts_.bytes + bytes;
@@ -72,6 +78,7 @@ void Bandwidth::Begin(const TimelineRecord& record, uint32_t lane, uint64_t byte
   bins_of_call_ += further;
 }
 
+// Stops as soon as no lane has bytes: times without transfers cost nothing.
 void Bandwidth::Advance(uint64_t time_ns, std::vector<BandwidthSample>& done) {
   while (!listed_.empty() && bin_end_ns() <= time_ns) GiveOutBin(done);
 }
@@ -79,6 +86,7 @@ void Bandwidth::Advance(uint64_t time_ns, std::vector<BandwidthSample>& done) {
 // Continues with the next bin. A lane with bytes in this one stays listed for one more bin, in
 // which it has 0 bytes unless further transfers add some.
 void Bandwidth::GiveOutBin(std::vector<BandwidthSample>& done) {
+  // Lanes are given out in order of stream and direction.
   std::sort(listed_.begin(), listed_.end());
   size_t kept = 0;
   for (const uint32_t lane : listed_) {
@@ -90,6 +98,7 @@ void Bandwidth::GiveOutBin(std::vector<BandwidthSample>& done) {
   }
   listed_.resize(kept);
   bin_start_ns_ += bin_ns_;
+  // The transfers that are under way have their share in the bin that begins.
   for (const Active& active : active_) {
     const uint64_t covered_ns = std::min(active.end_ns, bin_end_ns()) - bin_start_ns_;
     Add(active.lane, active.bytes_per_ns * static_cast<double>(covered_ns));

@@ -30,7 +30,8 @@ struct BandwidthSample {
   double BytesPerSecond(uint64_t bin_ns) const { return bytes * 1e9 / static_cast<double>(bin_ns); }
 };
 
-// What is in the samples, and why transfers are not.
+// What is in the samples, and why transfers are not. The sum of the samples' bytes is `bytes`,
+// apart from rounding.
 struct BandwidthCounts {
   uint64_t transfers = 0;
   // Of these transfers; saturates at UINT64_MAX.
@@ -46,7 +47,8 @@ struct BandwidthCounts {
 // Spreads the bytes of each transfer evenly over its time into bins of equal length, and returns
 // what each core moved in each bin, in the order of time. After the last bin with a transfer
 // follows one with 0 bytes, so that a line drawn through the samples ends. Used by one thread at a
-// time; the table must outlive it. docs/formats/derived.md defines the figure.
+// time; the table must outlive it. docs/formats/derived.md defines the figure. Its cost is one
+// addition for each transfer and each bin that a transfer spans.
 class Bandwidth {
  public:
   // The default length of a bin.
@@ -59,11 +61,13 @@ class Bandwidth {
   // work and the samples that a hostile capture causes.
   static constexpr uint64_t kSpreadBinsMax = 262'144;
 
+  // A bin of 0 ns counts as kBinNs.
   explicit Bandwidth(ShapeFieldTable& fields, uint64_t bin_ns = kBinNs)
       : fields_(fields), bin_ns_(bin_ns == 0 ? kBinNs : bin_ns) {}
 
   uint64_t bin_ns() const { return bin_ns_; }
-  // Takes the next batch and appends the samples of the bins that end within it.
+  // Takes the next batch and appends the samples of the bins that end within it. Batches must come
+  // in the order of time.
   void Take(const TimelineBatch& batch, std::vector<BandwidthSample>& done);
   // Appends the remaining samples. Called once, after the last batch.
   void Finish(std::vector<BandwidthSample>& done);
@@ -87,10 +91,13 @@ class Bandwidth {
   static uint32_t LaneOf(uint32_t stream, TransferDirection direction) {
     return 2 * stream + static_cast<uint32_t>(direction);
   }
+  // Adds the transfer's bytes in the current bin and remembers the rest of it.
   void Begin(const TimelineRecord& record, uint32_t lane, uint64_t bytes);
+  // Adds bytes to a lane in the current bin.
   void Add(uint32_t lane, double bytes);
   // Appends every bin that ends at `time_ns` or before.
   void Advance(uint64_t time_ns, std::vector<BandwidthSample>& done);
+  // Appends the current bin and makes the next one the current bin.
   void GiveOutBin(std::vector<BandwidthSample>& done);
   uint64_t bin_end_ns() const { return bin_start_ns_ + bin_ns_; }
 

@@ -11,6 +11,11 @@
 namespace neurontrace {
 namespace {
 
+// How parts find their collective: a table leads from the ids to the open collectives with them,
+// oldest first; there is nearly always only one. A part costs one look-up and no search among the
+// members, because each stream remembers its latest seats. A queue by time closes collectives that
+// nothing can join any more. Memory is limited by kMembersOpenMax.
+
 // The stream decides between equal times, so that exports do not depend on the order of reading.
 bool ArrivesBefore(const CollectiveMember& a, const CollectiveMember& b) {
   return std::pair(a.start_ns, a.stream) < std::pair(b.start_ns, b.stream);
@@ -18,6 +23,7 @@ bool ArrivesBefore(const CollectiveMember& a, const CollectiveMember& b) {
 
 }  // namespace
 
+// Returns false if either bound is unknown.
 bool Collective::is_last_known() const {
   if (members.size() < 2) return false;
   const CollectiveMember& before = members[members.size() - 2];
@@ -25,6 +31,7 @@ bool Collective::is_last_known() const {
   return bound_ns && last().start_ns - before.start_ns > *bound_ns;
 }
 
+// Compares the first to leave with the last to arrive.
 bool Collective::is_disjoint() const {
   const auto first_to_leave = std::min_element(
       members.begin(), members.end(),
@@ -49,6 +56,7 @@ CollectiveFinder::CollectiveFinder(std::span<const TimelineStream> streams, Shap
   }
 }
 
+// Only numbered parts can be joined. Each reason for leaving one out has its counter.
 std::optional<uint64_t> CollectiveFinder::Join(const TimelineRecord& record,
                                                const ShapeFields& fields) {
   if (record.kind != RecordKind::kSpan) return std::nullopt;
@@ -76,6 +84,7 @@ std::optional<uint64_t> CollectiveFinder::Join(const TimelineRecord& record,
   return number;
 }
 
+// A new collective is opened only if no open one takes the part.
 uint64_t CollectiveFinder::Place(const Key& key, const TimelineRecord& record,
                                  const ShapeFields& fields) {
   const auto first = first_of_.try_emplace(key, kNoSlot).first;
@@ -99,6 +108,7 @@ uint64_t CollectiveFinder::Place(const Key& key, const TimelineRecord& record,
   return number;
 }
 
+// Uses a free slot, or adds one.
 uint32_t CollectiveFinder::OpenOne(const Key& key, const TimelineRecord& record,
                                    const ShapeFields& fields) {
   if (free_.empty()) {
@@ -120,6 +130,7 @@ uint32_t CollectiveFinder::OpenOne(const Key& key, const TimelineRecord& record,
   open.next = kNoSlot;
   open.index_of.clear();
   open.indexed = 0;
+  // The first member always joins, as an empty collective takes every part.
   JoinOpen(record, open);
   due_.push({open.last_end_ns, open.collective.number, slot});
   return slot;
@@ -136,6 +147,7 @@ void CollectiveFinder::CloseBeyondLimit() {
   }
 }
 
+// The seats are ordered by number, so the search ends at the first lower one.
 size_t CollectiveFinder::IndexOf(uint32_t stream, Open& open) const {
   const auto& members = open.collective.members;
   for (const Seat& seat : seats_[stream]) {
@@ -151,6 +163,7 @@ size_t CollectiveFinder::IndexOf(uint32_t stream, Open& open) const {
   return known == open.index_of.end() ? members.size() : known->second;
 }
 
+// Inserts in order and drops the lowest; does nothing if the number is lower than all.
 void CollectiveFinder::TakeSeat(uint32_t stream, const Seat& seat) {
   Seats& seats = seats_[stream];
   const auto at = std::find_if(seats.begin(), seats.end(),
@@ -160,6 +173,7 @@ void CollectiveFinder::TakeSeat(uint32_t stream, const Seat& seat) {
   *at = seat;
 }
 
+// The time decides first, then whether the core has a part already.
 bool CollectiveFinder::JoinOpen(const TimelineRecord& record, Open& open) {
   auto& members = open.collective.members;
   if (!members.empty() && record.start_ns > AddSaturating(open.last_end_ns, meet_ns_)) return false;
@@ -186,6 +200,7 @@ bool CollectiveFinder::JoinOpen(const TimelineRecord& record, Open& open) {
   return true;
 }
 
+// Only cores that were members before the collective, and whose events surround it, can be missing.
 void CollectiveFinder::NameAbsent(Collective& collective) {
   // If ids do not agree between cores, each part is a collective of its own, and all others would
   // count as absent from each.
@@ -208,6 +223,7 @@ void CollectiveFinder::NameAbsent(Collective& collective) {
   }
 }
 
+// The list of a key is short (kOpenPerKeyMax), so it is searched from its begin.
 void CollectiveFinder::Unlink(uint32_t slot) {
   const Collective& collective = open_[slot]->collective;
   const auto first = first_of_.find(
@@ -218,6 +234,7 @@ void CollectiveFinder::Unlink(uint32_t slot) {
   if (first->second == kNoSlot) first_of_.erase(first);
 }
 
+// The order is this: unlink by ids, move the collective out, free the slot, then sort and judge it.
 void CollectiveFinder::Close(uint32_t slot) {
   Unlink(slot);
   Collective& collective = closed_.emplace_back(std::move(open_[slot]->collective));
@@ -236,6 +253,7 @@ void CollectiveFinder::Close(uint32_t slot) {
   if (collective.absent_count > 0) ++counts_.incomplete;
 }
 
+// Entries of the queue may be old: the collective was closed since, or parts have joined it.
 void CollectiveFinder::CloseBefore(uint64_t time_ns, std::vector<Collective>& done) {
   while (!due_.empty()) {
     const Due due = due_.top();

@@ -126,6 +126,7 @@ class CollectiveFinder {
     size_t memberships_max = CommunicatorTable::kMembershipsMax;
   };
 
+  // `facts` distinguish jobs by more than the streams show.
   CollectiveFinder(std::span<const TimelineStream> streams, ShapeFieldTable& fields,
                    CommunicatorFacts facts, Limits limits);
   CollectiveFinder(std::span<const TimelineStream> streams, ShapeFieldTable& fields,
@@ -139,10 +140,12 @@ class CollectiveFinder {
     return Join(record, fields_.Of(*record.shape));
   }
   std::optional<uint64_t> Join(const TimelineRecord& record, const ShapeFields& fields);
-  // Appends the collectives that no record starting at `time_ns` or later can join.
+  // Appends the collectives that no record starting at `time_ns` or later can join. Appends in the
+  // order of closing, which is nearly that of ends.
   void CloseBefore(uint64_t time_ns, std::vector<Collective>& done);
   // Calls Join for every record, then CloseBefore with the batch's end.
   void Take(const TimelineBatch& batch, std::vector<Collective>& done);
+  // Called once, after the last record.
   void Finish(std::vector<Collective>& done) { CloseBefore(UINT64_MAX, done); }
 
   // Returns, by stream, from how many of the closed collectives it was absent.
@@ -168,6 +171,7 @@ class CollectiveFinder {
     }
   };
   static constexpr uint32_t kNoSlot = UINT32_MAX;
+  // A collective that further parts may join, in a slot that is used again.
   struct Open {
     Collective collective;  // number 0: the slot is free
     uint64_t last_end_ns = 0;
@@ -203,11 +207,13 @@ class CollectiveFinder {
 
   // Finds the open collective that the part joins, or opens one. Returns its number.
   uint64_t Place(const Key& key, const TimelineRecord& record, const ShapeFields& fields);
+  // Opens a collective with the record as its first member. Returns its slot.
   uint32_t OpenOne(const Key& key, const TimelineRecord& record, const ShapeFields& fields);
   // Adds the part to `open` and returns true, or returns false if it does not belong there.
   bool JoinOpen(const TimelineRecord& record, Open& open);
   // Returns the index of the stream's member, or the number of members if it has none.
   size_t IndexOf(uint32_t stream, Open& open) const;
+  // Remembers where the stream is among the members; replaces the seat with the lowest number.
   void TakeSeat(uint32_t stream, const Seat& seat);
   // Closes collectives early while there are too many members.
   void CloseBeyondLimit();

@@ -5,6 +5,7 @@
 
 namespace neurontrace {
 
+// Determines the job of each stream once; events only add their ids.
 CommunicatorTable::CommunicatorTable(std::span<const TimelineStream> streams,
                                      CommunicatorFacts facts, size_t memberships_max)
     : streams_(streams), memberships_max_(memberships_max) {
@@ -21,6 +22,8 @@ CommunicatorTable::CommunicatorTable(std::span<const TimelineStream> streams,
   latest_.resize(streams.size());
 }
 
+// Every event may be the one that contradicts. Beyond kRanksMax values only the rank of the stream
+// can.
 bool CommunicatorTable::NamesGroup(uint32_t stream, uint64_t gid) {
   if (gid_names_group_) return true;
   const auto& rank = streams_[stream].rank.worker_gid;
@@ -34,6 +37,7 @@ bool CommunicatorTable::NamesGroup(uint32_t stream, uint64_t gid) {
   return gid_names_group_;
 }
 
+// The cache by stream answers nearly every call.
 uint32_t CommunicatorTable::Find(const TimelineRecord& record, const ShapeFields& fields) {
   Said said{.gid = StartNumber(record, fields, DerivedField::kGid).value_or(kNone),
             .cc_stream = StartNumber(record, fields, DerivedField::kCcStream).value_or(kNone),
@@ -50,6 +54,7 @@ uint32_t CommunicatorTable::Find(const TimelineRecord& record, const ShapeFields
   return communicator;
 }
 
+// The key contains gid only if it is the number of a group.
 uint32_t CommunicatorTable::FindOther(uint32_t stream, const Said& said) {
   const bool is_group = said.gid != kNone && NamesGroup(stream, said.gid);
   const uint32_t job = job_of_[stream];
@@ -70,6 +75,8 @@ uint32_t CommunicatorTable::FindOther(uint32_t stream, const Said& said) {
   return number;
 }
 
+// Streams and `since` stay sorted and parallel. `since` may only decrease: a late part can be of an
+// older collective.
 void CommunicatorTable::AddMember(uint32_t communicator, uint32_t stream, uint64_t collective) {
   Latest& latest = latest_[stream];
   // Nearly every call ends here.

@@ -6,6 +6,8 @@
 
 namespace neurontrace {
 
+// Records are in the order of time, so a preparation precedes its execution unless the clocks
+// differ.
 void ExecutionFinder::Take(const TimelineBatch& batch, std::vector<Execution>& done) {
   const auto first = static_cast<ptrdiff_t>(done.size());
   for (const TimelineRecord* record : batch.records) {
@@ -23,6 +25,7 @@ void ExecutionFinder::Take(const TimelineBatch& batch, std::vector<Execution>& d
   });
 }
 
+// The same as Take, without a time that limits it.
 void ExecutionFinder::Finish(std::vector<Execution>& done) {
   const auto first = static_cast<ptrdiff_t>(done.size());
   CloseBefore(UINT64_MAX, done);
@@ -31,6 +34,7 @@ void ExecutionFinder::Finish(std::vector<Execution>& done) {
   });
 }
 
+// A preparation whose start is lost has no time to measure from.
 void ExecutionFinder::NotePreparation(const TimelineRecord& record, const ShapeFields& fields) {
   const auto exec_id = StartNumber(record, fields, DerivedField::kExecId);
   if (!exec_id || (record.flags & kStartLost) != 0) return;
@@ -38,6 +42,7 @@ void ExecutionFinder::NotePreparation(const TimelineRecord& record, const ShapeF
                   StartText(record, fields, DerivedField::kModelName));
 }
 
+// Also called for preparations that were recorded before the window that is read.
 void ExecutionFinder::NotePreparation(uint32_t stream, uint64_t exec_id, uint64_t start_ns,
                                       std::string_view model_name) {
   models_.Note(stream, exec_id, model_name);
@@ -66,6 +71,7 @@ Execution ExecutionFinder::Begin(const TimelineRecord& record, const ShapeFields
   return execution;
 }
 
+// The bound of the execution stays that of its first part, which determines start_ns.
 void ExecutionFinder::Join(const TimelineRecord& record, Pending& pending) {
   Execution& execution = pending.execution;
   ++execution.parts;
@@ -77,6 +83,8 @@ void ExecutionFinder::Join(const TimelineRecord& record, Pending& pending) {
   execution.is_open |= (record.flags & kOpen) != 0;
 }
 
+// A span joins the pending execution with its exec_id if it is near enough. Otherwise that one is
+// complete, and the span begins another.
 void ExecutionFinder::TakeDevice(const TimelineRecord& record, const ShapeFields& fields,
                                  std::vector<Execution>& done) {
   if ((record.flags & kStartLost) != 0) {
@@ -118,6 +126,8 @@ void ExecutionFinder::TakeRuntime(const TimelineRecord& record, const ShapeField
   GiveOut(Begin(record, fields, ExecutionSource::kRuntime), done);
 }
 
+// Both facts are looked up by exec_id, in rings that later ids overwrite: a slot counts only if it
+// still has this id.
 void ExecutionFinder::NoteRuntimeFacts(Execution& execution) {
   if (execution.model_name.empty()) {
     execution.model_name = models_.Find(execution.stream, *execution.exec_id);
@@ -140,6 +150,7 @@ void ExecutionFinder::GiveOut(Execution&& execution, std::vector<Execution>& don
   done.push_back(std::move(execution));
 }
 
+// An execution that ended no more than kJoinNs before `time_ns` can still be joined.
 void ExecutionFinder::CloseBefore(uint64_t time_ns, std::vector<Execution>& done) {
   absl::erase_if(pending_, [&](auto& entry) {
     Execution& execution = entry.second.execution;

@@ -68,10 +68,13 @@ struct ExecutionCounts {
 // kJoinNs after all parts have ended is another execution. A device span without an exec_id is an
 // execution of its own. docs/formats/derived.md defines the figures.
 //
-// Used by one thread at a time; the streams and the table must outlive it.
+// Used by one thread at a time; the streams and the table must outlive it. Executions are what
+// steps, busy times and latencies are made of.
 class ExecutionFinder {
  public:
+  // How far apart two parts of one execution may be.
   static constexpr uint64_t kJoinNs = 1'000'000;
+  // Device executions that wait for further parts. Beyond, a span is returned at once.
   static constexpr size_t kPendingMax = 65'536;
   // Preparations that are remembered for each stream; a newer one replaces an older one.
   static constexpr size_t kPreparedPerStream = 256;
@@ -88,10 +91,12 @@ class ExecutionFinder {
   void Take(const TimelineBatch& batch, std::vector<Execution>& done);
   // Appends the remaining executions. Called once, after the last batch.
   void Finish(std::vector<Execution>& done);
+  // The counts so far.
   const ExecutionCounts& counts() const { return counts_; }
 
  private:
-  // A device execution that further parts may join.
+  // A device execution that further parts may join. `covered_until_ns` is the end of the union of
+  // the parts so far.
   struct Pending {
     Execution execution;
     uint64_t covered_until_ns = 0;
@@ -108,11 +113,13 @@ class ExecutionFinder {
   };
 
   void NotePreparation(const TimelineRecord& record, const ShapeFields& fields);
-  // Take a span of the device, which may join others, or a call of the host.
+  // Take a span of the device, which may join others, or a call of the host. A device span without
+  // an exec_id and every call of the host are returned at once.
   void TakeDevice(const TimelineRecord& record, const ShapeFields& fields,
                   std::vector<Execution>& done);
   void TakeRuntime(const TimelineRecord& record, const ShapeFields& fields,
                    std::vector<Execution>& done);
+  // Makes an execution of its first span and numbers it.
   Execution Begin(const TimelineRecord& record, const ShapeFields& fields, ExecutionSource source);
   // Adds what kbl_exec_pre told about the execution.
   void NoteRuntimeFacts(Execution& execution);
@@ -120,6 +127,7 @@ class ExecutionFinder {
   static void Join(const TimelineRecord& record, Pending& pending);
   // Counts and appends an execution that nothing can change any more.
   void GiveOut(Execution&& execution, std::vector<Execution>& done);
+  // Appends what no part can join any more: all that ended more than kJoinNs before `time_ns`.
   void CloseBefore(uint64_t time_ns, std::vector<Execution>& done);
 
   RecordBounds bounds_;

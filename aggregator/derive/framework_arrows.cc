@@ -11,6 +11,12 @@
 namespace neurontrace {
 namespace {
 
+// Points are resolved one time after another: those of one time wait in pending_ until the time
+// advances, because a start may be listed after its end. A point then costs one search in the open
+// spans of its row and one look-up by its key. The search is short, as spans nest and those that
+// have ended are dropped. Starts, waiting ends, rows and spans are limited, and starts that are
+// forgotten are counted for Warnings.
+
 // Up to this number of open spans are searched as they are; with more, those that have ended are
 // removed first.
 constexpr size_t kSearchedMax = 32;
@@ -50,6 +56,7 @@ std::string_view FrameworkArrows::CategoryOf(const Key& key) const {
   return known == categories_.end() ? std::string_view() : std::string_view(*known->second);
 }
 
+// Spans of one row come in the order of their starts, so the innermost one is the last.
 void FrameworkArrows::AddSpan(uint64_t row, const ArrowSpan& span) {
   AdvanceTo(span.start_ns);
   next_number_ = span.number + 1;
@@ -71,6 +78,7 @@ void FrameworkArrows::AddSpan(uint64_t row, const ArrowSpan& span) {
   open.push_back(span);
 }
 
+// The span that contains a point may begin at the same time and be added after it.
 void FrameworkArrows::AddPoint(uint64_t row, const TimelineRecord& point) {
   AdvanceTo(point.start_ns);
   ++points_;
@@ -81,6 +89,7 @@ void FrameworkArrows::AdvanceTo(uint64_t at_ns) {
   if (!pending_.empty() && pending_.front().at_ns < at_ns) Settle();
 }
 
+// Rows are looked at all at once, because this is rare.
 void FrameworkArrows::ForgetRows(uint64_t before_ns) {
   absl::erase_if(rows_, [before_ns](auto& entry) {
     std::erase_if(entry.second.open,
@@ -89,6 +98,7 @@ void FrameworkArrows::ForgetRows(uint64_t before_ns) {
   });
 }
 
+// The first span from the inside that has not ended contains the point.
 std::optional<ArrowSpan> FrameworkArrows::Find(const Point& point) {
   const auto found = rows_.find(point.row);
   if (found == rows_.end()) return std::nullopt;
@@ -112,6 +122,7 @@ std::optional<ArrowSpan> FrameworkArrows::Find(const Point& point) {
   return ending != nullptr ? std::optional(*ending) : std::nullopt;
 }
 
+// The sort is stable, so that points of one kind keep the order of the file.
 void FrameworkArrows::Settle() {
   std::stable_sort(pending_.begin(), pending_.end(), [](const Point& a, const Point& b) {
     return OrderOf(a.kind) < OrderOf(b.kind);
@@ -138,6 +149,7 @@ void FrameworkArrows::Settle() {
   pending_.clear();
 }
 
+// A start replaces the one before it with the same key.
 void FrameworkArrows::TakeStart(const Point& point, const ArrowSpan& span) {
   Open& open = open_[point.key];
   open.start = End{next_id_++, span, point.at_ns};
@@ -166,6 +178,7 @@ void FrameworkArrows::TakeStart(const Point& point, const ArrowSpan& span) {
   ForgetOldest();
 }
 
+// A waiting end is reported at once, as callers write spans before its start may come.
 bool FrameworkArrows::TakeEnd(const Point& point, const ArrowSpan& span) {
   Open& open = open_[point.key];
   if (!open.start) {
@@ -193,6 +206,7 @@ bool FrameworkArrows::TakeEnd(const Point& point, const ArrowSpan& span) {
   return true;
 }
 
+// Entries of the queues may be old: the key has another start since, or the end was joined.
 void FrameworkArrows::ForgetOldest() {
   while (starts_.size() > kStartsMax) {
     const auto [key, id] = starts_.front();

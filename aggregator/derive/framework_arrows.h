@@ -84,8 +84,9 @@ class FrameworkArrows {
   void StartBatch() { batch_number_ = next_number_; }
 
   // Records must be added in the order of their starts. `row` is the caller's number of the span's
-  // row.
+  // row. A row is one line of a viewer, such as a thread.
   void AddSpan(uint64_t row, const ArrowSpan& span);
+  // The kind of the record must be one of the three of flows.
   void AddPoint(uint64_t row, const TimelineRecord& point);
   // Resolves the points added so far. Must be called at the end of each batch.
   void EndBatch() { Settle(); }
@@ -93,6 +94,7 @@ class FrameworkArrows {
   // Findings since the caller last cleared them, in the order of time.
   std::vector<ArrowFinding>& findings() { return findings_; }
 
+  // Returns the number of all points so far, with and without a span.
   uint64_t points() const { return points_; }
   // Returns warnings for users about points that are part of no arrow.
   std::vector<std::string> Warnings() const;
@@ -137,17 +139,23 @@ class FrameworkArrows {
     std::vector<End> waiting;
   };
 
+  // Also keeps the name of the category, up to kCategoriesMax.
   Key KeyOf(const TimelineRecord& record);
+  // Returns "" for a category that was not kept.
   std::string_view CategoryOf(const Key& key) const;
   // Resolves the pending points if the time has advanced beyond theirs.
   void AdvanceTo(uint64_t at_ns);
+  // Resolves all pending points, starts first.
   void Settle();
   // Returns the span that a point belongs to.
   std::optional<ArrowSpan> Find(const Point& point);
+  // Opens an arrow at the point, and joins the ends that wait for it.
   void TakeStart(const Point& point, const ArrowSpan& span);
   // Takes an end or a step. Returns whether it has a start.
   bool TakeEnd(const Point& point, const ArrowSpan& span);
+  // Removes rows without a span that ends at `before_ns` or later.
   void ForgetRows(uint64_t before_ns);
+  // Keeps starts_ and waiting_ within their limits.
   void ForgetOldest();
 
   absl::flat_hash_map<uint64_t, Row> rows_;

@@ -14,6 +14,13 @@
 namespace neurontrace {
 namespace {
 
+// Three kinds of chains are found in one pass, without looking ahead. Framework calls: every
+// operation that is under way on a thread is kept, and a call is joined to the innermost one around
+// it. Sequences: the first span with an nrta_seq_id begins a chain and the others continue it.
+// Executions: a call of nrt_execute begins a chain, the preparation within it names the exec_id,
+// and the device's runs with that id end it. Each record costs a few look-ups; nesting is searched
+// up to kSearchMax spans.
+
 // Each warning says what was not joined and why, because a missing arrow looks like a missing
 // cause.
 void AddMappingWarnings(const LinkCounts& counts, std::vector<std::string>& warnings) {
@@ -41,12 +48,14 @@ void AddMappingWarnings(const LinkCounts& counts, std::vector<std::string>& warn
   }
 }
 
+// Returns whether the record names its thread.
 bool HasThread(const TimelineRecord& record) {
   return (record.start().present & FieldBit(Field::kThreadId)) != 0;
 }
 
 }  // namespace
 
+// Goes from the innermost span outwards, because spans of a thread nest.
 OpenSpans::Place OpenSpans::Find(const Thread& thread, uint64_t start_ns, uint64_t end_ns) {
   Place place;
   const auto found = threads_.find(thread);
@@ -74,6 +83,7 @@ OpenSpans::Place OpenSpans::Find(const Thread& thread, uint64_t start_ns, uint64
   return place;
 }
 
+// Drops ended spans first, then applies the limits.
 void OpenSpans::Add(const Thread& thread, uint64_t start_ns, const Span& span) {
   if (open_ + threads_.size() >= kOpenMax) Sweep(start_ns);
   std::vector<Span>& spans = threads_[thread];
@@ -97,6 +107,7 @@ void OpenSpans::Add(const Thread& thread, uint64_t start_ns, const Span& span) {
   ++open_;
 }
 
+// Counts what is left while it removes.
 void OpenSpans::Sweep(uint64_t now_ns) {
   open_ = 0;
   absl::erase_if(threads_, [&](auto& entry) {
@@ -151,6 +162,7 @@ std::vector<std::string> LinkCounts::Warnings() const {
   return warnings;
 }
 
+// Numbers workers and instances, so that records need no comparison of names.
 FrameworkLinks::FrameworkLinks(std::span<const TimelineStream> streams,
                                std::span<const FrameworkNames> names) {
   std::map<WorkerIdentity, uint32_t> workers;
@@ -196,6 +208,7 @@ std::optional<uint32_t> FrameworkLinks::MappedWorker(const StreamAbout& stream) 
   return worker;
 }
 
+// Runs before the first record: MappedOperations requires everything mapped before questions.
 void FrameworkLinks::TakeMapping(std::span<const FrameworkNames> names) {
   for (size_t i = 0; i < names.size(); ++i) {
     counts_.mapped_forgotten += names[i].mapped_beyond;
@@ -212,6 +225,7 @@ void FrameworkLinks::TakeMapping(std::span<const FrameworkNames> names) {
   mapped_.Settle();
 }
 
+// The phases tell frameworks from the runtime; the event type tells the rest.
 FrameworkLinks::ShapeAbout FrameworkLinks::Examine(const Shape& shape) {
   ShapeAbout about{.is_known = true};
   if (shape.phase == Phase::kComplete || shape.phase == Phase::kBegin) {
@@ -244,6 +258,7 @@ FrameworkLinks::ShapeAbout FrameworkLinks::Examine(const Shape& shape) {
   return about;
 }
 
+// Shapes with high numbers are examined each time, which keeps the table small.
 const FrameworkLinks::ShapeAbout& FrameworkLinks::AboutOf(const TimelineRecord& record) {
   const uint64_t number = record.shape->number;
   if (number >= ShapeFieldTable::kShapesMax) return other_shape_ = Examine(record.start());
@@ -252,6 +267,7 @@ const FrameworkLinks::ShapeAbout& FrameworkLinks::AboutOf(const TimelineRecord& 
   return shapes_[number];
 }
 
+// One record may be part of several chains, such as an nrt_execute with an nrta_seq_id.
 const std::vector<LinkPoint>& FrameworkLinks::Of(const TimelineRecord& record) {
   points_.clear();
   if (record.kind != RecordKind::kSpan || (record.flags & kStartLost) != 0) return points_;
@@ -312,6 +328,7 @@ void FrameworkLinks::TakeOperation(const TimelineRecord& record, const ShapeAbou
   Add(chain, LinkRole::kStart, LinkKind::kFrameworkCall);
 }
 
+// Only the outermost of nested calls is joined by time: the inner ones are its work.
 void FrameworkLinks::TakeCall(const TimelineRecord& record) {
   const bool has_sequence = (record.flags & kHasNrtaSeqId) != 0;
   // It is not known how long a call without a stop took: it counts where it begins.
@@ -377,6 +394,7 @@ void FrameworkLinks::TakeMapped(const TimelineRecord& record, uint64_t end_ns,
   }
 }
 
+// Forgets the oldest chains at the limit.
 void FrameworkLinks::Remember(const Key& key, uint64_t chain) {
   while (in_order_.size() >= kChainsMax) {
     const auto [oldest, id] = in_order_.front();
@@ -391,6 +409,7 @@ void FrameworkLinks::Remember(const Key& key, uint64_t chain) {
   in_order_.emplace_back(key, chain);
 }
 
+// The first span with a number begins the chain, whichever it is.
 void FrameworkLinks::TakeSequence(const TimelineRecord& record) {
   const Key key{streams_[record.stream].worker, LinkKind::kSequence, record.nrta_seq_id()};
   const auto known = chains_.find(key);
@@ -403,6 +422,7 @@ void FrameworkLinks::TakeSequence(const TimelineRecord& record) {
   Add(chain, LinkRole::kStart, LinkKind::kSequence);
 }
 
+// The chain waits for its preparation under the thread, as the call does not name an exec_id.
 void FrameworkLinks::TakeExecute(const TimelineRecord& record) {
   const uint64_t chain = next_chain_++;
   Add(chain, LinkRole::kStart, LinkKind::kExecution);
@@ -415,6 +435,7 @@ void FrameworkLinks::TakeExecute(const TimelineRecord& record) {
   calls_[{record.stream, record.thread_id}] = {record.end_ns, chain};
 }
 
+// Makes the chain of the call findable by exec_id, or begins one if there is no call around it.
 void FrameworkLinks::TakePreparation(const TimelineRecord& record, const ShapeAbout& about) {
   const auto exec_id = NumberAt(record, about.exec_key);
   if (!exec_id) return;
@@ -437,6 +458,7 @@ void FrameworkLinks::TakePreparation(const TimelineRecord& record, const ShapeAb
   call->second.chain = 0;
 }
 
+// An exec_id that was prepared again since leads to the later chain.
 void FrameworkLinks::TakeRunning(const TimelineRecord& record, const ShapeAbout& about) {
   ++counts_.executions;
   const auto exec_id = NumberAt(record, about.exec_key);
@@ -449,6 +471,7 @@ void FrameworkLinks::TakeRunning(const TimelineRecord& record, const ShapeAbout&
   }
 }
 
+// Combines the counts of the parts.
 LinkCounts FrameworkLinks::counts() const {
   LinkCounts counts = counts_;
   counts.operations_forgotten = open_.forgotten();

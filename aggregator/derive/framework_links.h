@@ -59,14 +59,17 @@ class OpenSpans {
     bool crosses = false;
   };
 
-  // Returns what encloses a span from start_ns to end_ns on its thread.
+  // Returns what encloses a span from start_ns to end_ns on its thread. Takes time for at most
+  // kSearchMax spans. Removes spans at the inner end that have ended.
   Place Find(const Thread& thread, uint64_t start_ns, uint64_t end_ns);
+  // May forget spans at a limit.
   void Add(const Thread& thread, uint64_t start_ns, const Span& span);
 
   // Spans that were forgotten while they were under way.
   uint64_t forgotten() const { return forgotten_; }
 
  private:
+  // Removes what has ended; forgets everything if that is not enough.
   void Sweep(uint64_t now_ns);
 
   absl::flat_hash_map<Thread, std::vector<Span>> threads_;
@@ -196,6 +199,7 @@ class FrameworkLinks {
     // 0 once a preparation has continued it.
     uint64_t chain = 0;
   };
+  // What is known of a stream before the first record.
   struct StreamAbout {
     bool is_core = false;
     bool is_framework = false;
@@ -207,20 +211,29 @@ class FrameworkLinks {
     uint32_t instance = 0;
     uint32_t pid = 0;
   };
+  // The worker with a process id on an instance.
   struct Process {
     uint32_t worker = 0;
     bool is_ambiguous = false;
   };
 
+  // Returns what is known of the record's shape; valid until the next call.
   const ShapeAbout& AboutOf(const TimelineRecord& record);
   static ShapeAbout Examine(const Shape& shape);
+  // Maps the operations of the mapping files, or counts why they cannot be.
   void TakeMapping(std::span<const FrameworkNames> names);
   // Returns the worker that a mapping file belongs to, or nullopt if that is not certain.
   std::optional<uint32_t> MappedWorker(const StreamAbout& stream) const;
+  // Records a framework's operation and begins its chain.
   void TakeOperation(const TimelineRecord& record, const ShapeAbout& about);
+  // Joins a call to the operation around it and to those of its mapping.
   void TakeCall(const TimelineRecord& record);
+  // Joins a call to the operations that mapping files list for its sequence. `operation` is the
+  // innermost around it, or nullptr.
   void TakeMapped(const TimelineRecord& record, uint64_t end_ns, const OpenSpans::Span* operation);
+  // Joins a span to the others of the worker with its nrta_seq_id.
   void TakeSequence(const TimelineRecord& record);
+  // Each adds the record's part in the chain of an execution.
   void TakeExecute(const TimelineRecord& record);
   void TakePreparation(const TimelineRecord& record, const ShapeAbout& about);
   void TakeRunning(const TimelineRecord& record, const ShapeAbout& about);
@@ -237,6 +250,7 @@ class FrameworkLinks {
   MappedOperations mapped_;
   std::vector<MappedOperations::Cause> causes_;  // of the call at hand
   absl::flat_hash_map<Key, uint64_t> chains_;
+  // Entries are in the order of Remember; a key that was used again is in it twice.
   std::deque<std::pair<Key, uint64_t>> in_order_;
   absl::flat_hash_map<std::pair<uint32_t, uint64_t>, Call> calls_;  // by stream and thread
   std::vector<LinkPoint> points_;

@@ -7,10 +7,12 @@
 namespace neurontrace {
 namespace {
 
+// Returns whether the operation ran on the call's thread; false if that is not known.
 bool IsOn(const MappedOperations::Operation& operation, const MappedOperations::Call& call) {
   return call.thread_id == operation.thread_id;
 }
 
+// Returns whether the operation encloses the call on its thread.
 bool Encloses(const MappedOperations::Operation& operation, const MappedOperations::Call& call) {
   return IsOn(operation, call) && operation.end_ns > call.start_ns &&
          operation.end_ns >= call.end_ns;
@@ -22,6 +24,7 @@ void MappedOperations::Map(uint32_t worker, uint64_t nrta_seq_id, uint64_t numbe
   mapped_.push_back({worker, nrta_seq_id, number});
 }
 
+// The vector is sorted, so the numbers of a sequence are together, the lowest first.
 void MappedOperations::KeepFew() {
   auto kept = mapped_.begin();
   size_t of_sequence = 0;
@@ -52,10 +55,13 @@ void MappedOperations::Settle() {
   numbers_.erase(std::unique(numbers_.begin(), numbers_.end()), numbers_.end());
 }
 
+// Serves as a cheap test before an operation is kept: most numbers of a framework are in no
+// mapping.
 bool MappedOperations::Names(uint32_t worker, uint64_t number) const {
   return std::binary_search(numbers_.begin(), numbers_.end(), Number(worker, number));
 }
 
+// Operations come in the order of their starts, so the first one is the oldest.
 void MappedOperations::Saw(uint32_t worker, uint64_t number, const Operation& operation) {
   const auto [seen, is_new] = seen_.try_emplace({worker, number});
   if (seen->second.size() == kPerNumberMax) seen->second.erase(seen->second.begin());
@@ -68,6 +74,8 @@ void MappedOperations::Saw(uint32_t worker, uint64_t number, const Operation& op
   ++forgotten_;
 }
 
+// The best operation of each number is chosen on its own: a sequence may have been submitted for
+// several.
 bool MappedOperations::Find(uint32_t worker, uint64_t nrta_seq_id, const Call& call,
                             std::vector<Cause>& causes) const {
   causes.clear();

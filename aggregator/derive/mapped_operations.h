@@ -50,7 +50,8 @@ class MappedOperations {
     bool encloses = false;
   };
 
-  // Records that the sequence was submitted for the framework's operation with this number.
+  // Records that the sequence was submitted for the framework's operation with this number. May be
+  // repeated for the same sequence and number.
   void Map(uint32_t worker, uint64_t nrta_seq_id, uint64_t number);
   // Sorts what was mapped. Called once, after the last Map.
   void Settle();
@@ -63,7 +64,8 @@ class MappedOperations {
 
   // Returns false if nothing is mapped to the sequence. Replaces `causes` by one operation for each
   // of its numbers with an operation that began no later than the call: the innermost around the
-  // call, else the latest on its thread, else the latest.
+  // call, else the latest on its thread, else the latest. Takes time for at most kPerSequenceMax
+  // numbers with kPerNumberMax operations each.
   bool Find(uint32_t worker, uint64_t nrta_seq_id, const Call& call,
             std::vector<Cause>& causes) const;
 
@@ -82,9 +84,13 @@ class MappedOperations {
   // Applies kPerSequenceMax.
   void KeepFew();
 
-  std::vector<Mapped> mapped_;   // sorted
+  // Holds each sequence with each of its numbers.
+  std::vector<Mapped> mapped_;  // sorted
+  // Holds all numbers, each once.
   std::vector<Number> numbers_;  // sorted
+  // Holds, by number, the latest operations in the order of their starts.
   absl::flat_hash_map<Number, std::vector<Operation>> seen_;
+  // Holds the numbers in the order in which they were first seen.
   std::deque<Number> in_order_;
   uint64_t forgotten_ = 0;
 };

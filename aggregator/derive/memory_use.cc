@@ -33,6 +33,7 @@ constexpr std::array<std::string_view, kHbmCategories> kCategoryNames = {
     "unknown",
 };
 
+// Ignores the locale: the runtime writes ASCII.
 constexpr char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 constexpr bool IsWordSign(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 
@@ -53,6 +54,7 @@ class PlainText {
   size_t size_ = 0;
 };
 
+// The names in the form of PlainText, made by the compiler.
 template <size_t... kCategory>
 constexpr std::array<PlainText, kHbmCategories> PlainNames(std::index_sequence<kCategory...>) {
   return {PlainText(kCategoryNames[kCategory])...};
@@ -60,7 +62,8 @@ constexpr std::array<PlainText, kHbmCategories> PlainNames(std::index_sequence<k
 constexpr std::array<PlainText, kHbmCategories> kPlainNames =
     PlainNames(std::make_index_sequence<kHbmCategories>());
 
-// Columns of type kInt hold negative numbers only, so such a code is never 0.
+// Columns of type kInt hold negative numbers only, so such a code is never 0. Returns whether the
+// runtime refused the allocation or release: its code is not 0.
 bool IsRefused(const Shape& shape, const ShapeFields& fields, std::optional<uint64_t> code) {
   const uint16_t key = fields.of(DerivedField::kReturnCode);
   return code.value_or(0) != 0 ||
@@ -73,6 +76,7 @@ std::string_view ToString(HbmCategory category) {
   return kCategoryNames[static_cast<size_t>(category)];
 }
 
+// There are few categories, and only starts are looked up.
 HbmCategory HbmCategoryOf(std::string_view usage_type) {
   const PlainText wanted(usage_type);
   for (size_t i = 0; i < kHbmCategories; ++i) {
@@ -84,6 +88,7 @@ HbmCategory HbmCategoryOf(std::string_view usage_type) {
 HbmUse::HbmUse(std::span<const TimelineStream> streams, ShapeFieldTable& fields)
     : streams_(streams), fields_(fields) {}
 
+// The result is cached for the place, because comparing identities takes longer.
 std::optional<uint32_t> HbmUse::ProcessOf(const TimelineRecord& record, const ShapeFields& fields) {
   // An event without these numbers counts for HBM 0 of device 0.
   const Place place(record.stream, StartNumber(record, fields, DerivedField::kDevice).value_or(0),
@@ -95,6 +100,7 @@ std::optional<uint32_t> HbmUse::ProcessOf(const TimelineRecord& record, const Sh
   return process;
 }
 
+// Memories of one instance are shared by its processes; each pair has its own use.
 std::optional<uint32_t> HbmUse::FindProcess(const Place& place) {
   const auto& [stream, device, hbm] = place;
   const WorkerIdentity& worker = streams_[stream].description.identity.worker;
@@ -117,6 +123,7 @@ std::optional<uint32_t> HbmUse::FindProcess(const Place& place) {
   return number;
 }
 
+// Only what the event reports at its end counts, so its start tells only where and for what.
 void HbmUse::TakeSpan(const TimelineRecord& record, const ShapeFields& fields) {
   if ((record.flags & (kOpen | kStartLost)) != 0) {
     ++counts_.open;
@@ -144,6 +151,7 @@ void HbmUse::TakeSpan(const TimelineRecord& record, const ShapeFields& fields) {
        IsRefused(record.stop(), stop, StopNumber(record, stop, DerivedField::kReturnCode)));
 }
 
+// The attributes of the stop arrive as a record of their own, in a later batch.
 void HbmUse::TakeStop(const TimelineRecord& record) {
   const auto waiting = waiting_.find(record.span_id);
   if (waiting == waiting_.end()) return;
@@ -155,6 +163,7 @@ void HbmUse::TakeStop(const TimelineRecord& record) {
   waiting_.erase(waiting);
 }
 
+// A refused event changed nothing.
 void HbmUse::Push(const Waiting& about, uint64_t time_ns, std::optional<uint64_t> category_bytes,
                   std::optional<uint64_t> total_bytes, bool is_refused) {
   if (is_refused) {
@@ -170,6 +179,7 @@ void HbmUse::Push(const Waiting& about, uint64_t time_ns, std::optional<uint64_t
       {time_ns, next_order_++, about.process, about.category, *category_bytes, *total_bytes});
 }
 
+// Reports are applied in the order of their ends, which differs from that of their starts.
 void HbmUse::GiveOutBefore(uint64_t time_ns, std::vector<HbmSample>& done) {
   while (!changes_.empty() && (time_ns == UINT64_MAX || changes_.top().time_ns < time_ns)) {
     const Change change = changes_.top();
@@ -188,6 +198,7 @@ void HbmUse::GiveOutBefore(uint64_t time_ns, std::vector<HbmSample>& done) {
   }
 }
 
+// Reports before the end of the batch are complete: every event that ends there has begun.
 void HbmUse::Take(const TimelineBatch& batch, std::vector<HbmSample>& done) {
   for (const TimelineRecord* record : batch.records) {
     const bool is_span = record->kind == RecordKind::kSpan;
@@ -203,6 +214,7 @@ void HbmUse::Take(const TimelineBatch& batch, std::vector<HbmSample>& done) {
   GiveOutBefore(batch.end_ns, done);
 }
 
+// Events that still wait for their stop never report.
 void HbmUse::Finish(std::vector<HbmSample>& done) {
   counts_.open += waiting_.size();
   waiting_.clear();

@@ -104,6 +104,7 @@ class HbmUse {
   void Take(const TimelineBatch& batch, std::vector<HbmSample>& done);
   // Appends the remaining samples. Called once, after the last batch.
   void Finish(std::vector<HbmSample>& done);
+  // Memories are numbered in the order of their first event.
   std::span<const HbmIdentity> memories() const { return memories_; }
   const HbmCounts& counts() const { return counts_; }
 
@@ -127,14 +128,16 @@ class HbmUse {
     uint32_t process = 0;
     HbmCategory category = HbmCategory::kUnknown;
   };
-  // What one process uses of one memory.
+  // What one process uses of one memory. Replaced by each report; the sample of the memory is the
+  // sum over its processes.
   struct ProcessUse {
     uint32_t memory = 0;
     uint64_t total_bytes = 0;
     std::array<uint64_t, kHbmCategories> category_bytes = {};
   };
 
-  // Take an allocation or release, or the stop of one that waits.
+  // Take an allocation or release, or the stop of one that waits. TakeStop ignores the stop of an
+  // event that was not kept.
   void TakeSpan(const TimelineRecord& record, const ShapeFields& fields);
   void TakeStop(const TimelineRecord& record);
   // Queues the event's report until the time order is certain.
@@ -143,6 +146,7 @@ class HbmUse {
   // Returns the index in processes_ of the event's memory and worker, or nullopt beyond
   // kMemoriesMax.
   std::optional<uint32_t> ProcessOf(const TimelineRecord& record, const ShapeFields& fields);
+  // Returns the same for the memory and worker of a place, and adds either if it is new.
   std::optional<uint32_t> FindProcess(const Place& place);
   // Applies the reports before this time and appends a sample for each.
   void GiveOutBefore(uint64_t time_ns, std::vector<HbmSample>& done);
@@ -150,6 +154,7 @@ class HbmUse {
   std::span<const TimelineStream> streams_;
   ShapeFieldTable& fields_;
   HbmCounts counts_;
+  // Order of Push, which decides between reports of one time.
   uint64_t next_order_ = 0;
   std::vector<HbmIdentity> memories_;
   std::map<HbmIdentity, uint32_t> memory_numbers_;

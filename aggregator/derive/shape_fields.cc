@@ -26,6 +26,7 @@ constexpr std::pair<std::string_view, DerivedType> kDerivedTypes[] = {
     {"dmem_buf_batch_copyout", DerivedType::kCopyOut},
 };
 
+// A key by name and scope, with the field that it is.
 struct FieldName {
   std::string_view name;
   KeyScope scope;
@@ -56,6 +57,7 @@ constexpr FieldName kFieldNames[] = {
     {"step_num", KeyScope::kData, DerivedField::kStepNumber},
 };
 
+// Returns the type by phase and name; kOther for events that no figure uses.
 DerivedType DerivedTypeOf(const Shape& shape) {
   // Only framework files have these phases; the runtime's spans have starts and stops.
   if (shape.phase == Phase::kComplete || shape.phase == Phase::kBegin) {
@@ -68,6 +70,7 @@ DerivedType DerivedTypeOf(const Shape& shape) {
   return DerivedType::kOther;
 }
 
+// Compares every key with every name once; the result serves all events of the shape.
 ShapeFields FieldsOf(const Shape& shape) {
   ShapeFields fields;
   fields.type = DerivedTypeOf(shape);
@@ -100,6 +103,7 @@ std::optional<uint64_t> NumberInText(std::string_view text) {
   return number;
 }
 
+// Only texts count: other types have no text.
 std::string_view StartText(const TimelineRecord& record, const ShapeFields& fields,
                            DerivedField field) {
   const uint16_t key = fields.of(field);
@@ -109,6 +113,7 @@ std::string_view StartText(const TimelineRecord& record, const ShapeFields& fiel
   return record.text(record.start_values()[key]);
 }
 
+// The stop has a shape and values of its own.
 std::optional<uint64_t> StopNumber(const TimelineRecord& record, const ShapeFields& fields,
                                    DerivedField field) {
   if (!record.has_stop()) return std::nullopt;

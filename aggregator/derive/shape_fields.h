@@ -13,7 +13,8 @@
 namespace neurontrace {
 
 // The event types that figures are derived from. Versions of the runtime use two names for some:
-// device_exec is nc_exec_running, cc_exec is cc_running.
+// device_exec is nc_exec_running, cc_exec is cc_running. An event of any other type contributes to
+// no figure but durations.
 enum class DerivedType : uint8_t {
   kOther,
   kRunning,      // nc_exec_running: the device runs an execution
@@ -29,7 +30,8 @@ enum class DerivedType : uint8_t {
   kFramework,
 };
 
-// The attributes that figures are derived from. shape_fields.cc has their names.
+// The attributes that figures are derived from. shape_fields.cc has their names. Used as an index
+// into ShapeFields::key.
 enum class DerivedField : uint8_t {
   // exec_id: the execution, unique on one core for a time.
   kExecId,
@@ -77,7 +79,7 @@ struct ShapeFields {
 };
 
 // The fields of every shape of a reading, each found once, so that events need no comparison of
-// names. Used by one thread at a time.
+// names. Used by one thread at a time. Shared by all finders of one reading.
 class ShapeFieldTable {
  public:
   // Shapes with a higher number are examined each time.
@@ -91,13 +93,15 @@ class ShapeFieldTable {
   }
 
  private:
+  // Examines the shape, and keeps the result if its number is below kShapesMax.
   const ShapeFields& Make(const SharedShape& shape);
 
+  // Indexed by number; pointers, so that results stay where they are.
   std::vector<std::unique_ptr<const ShapeFields>> by_number_;
   ShapeFields other_;
 };
 
-// Returns the number if the whole text is one, or nullopt.
+// Returns the number if the whole text is one, or nullopt. Only decimal digits are accepted.
 std::optional<uint64_t> NumberInText(std::string_view text);
 
 // Returns an attribute of the record's start (or only) event, by the index of its key. Returns
@@ -110,6 +114,7 @@ inline std::optional<uint64_t> NumberAt(const TimelineRecord& record, uint16_t k
   if (keys[key].type != ValueType::kString) return std::nullopt;
   return NumberInText(record.text(record.values[key]));
 }
+// The same by field. `fields` are those of the start's shape.
 inline std::optional<uint64_t> StartNumber(const TimelineRecord& record, const ShapeFields& fields,
                                            DerivedField field) {
   return NumberAt(record, fields.of(field));
@@ -117,7 +122,8 @@ inline std::optional<uint64_t> StartNumber(const TimelineRecord& record, const S
 // Returns the text of the start's attribute, or an empty one. Points into the record's batch.
 std::string_view StartText(const TimelineRecord& record, const ShapeFields& fields,
                            DerivedField field);
-// As StartNumber, for the record's stop. `fields` are those of the stop's shape.
+// As StartNumber, for the record's stop. `fields` are those of the stop's shape. Returns nullopt if
+// the record has no stop.
 std::optional<uint64_t> StopNumber(const TimelineRecord& record, const ShapeFields& fields,
                                    DerivedField field);
 

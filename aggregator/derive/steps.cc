@@ -9,6 +9,7 @@
 namespace neurontrace {
 namespace {
 
+// The names and categories are those of PyTorch's and JAX's profilers.
 constexpr std::string_view kStepPrefix = "ProfilerStep#";
 // Rows of accelerators repeat the annotation, widened to what the device did.
 constexpr std::string_view kDeviceCategoryPrefixes[] = {"gpu_", "xla_device"};
@@ -24,6 +25,7 @@ bool IsBefore(const Step& a, const Step& b) {
 
 }  // namespace
 
+// The whole rest of the name must be a number.
 std::optional<uint64_t> ProfilerStepNumber(std::string_view name) {
   if (!name.starts_with(kStepPrefix)) return std::nullopt;
   name.remove_prefix(kStepPrefix.size());
@@ -33,6 +35,7 @@ std::optional<uint64_t> ProfilerStepNumber(std::string_view name) {
   return number;
 }
 
+// Finds process ids that two workers of an instance share.
 StepFinder::StepFinder(std::span<const TimelineStream> streams, ShapeFieldTable& fields)
     : streams_(streams), fields_(fields) {
   absl::flat_hash_map<Worker, const WorkerIdentity*> workers;
@@ -46,6 +49,7 @@ StepFinder::StepFinder(std::span<const TimelineStream> streams, ShapeFieldTable&
   }
 }
 
+// The event type of a framework's event is its category.
 std::optional<uint64_t> StepFinder::NumberOf(const TimelineRecord& record,
                                              const ShapeFields& fields) {
   for (const std::string_view prefix : kDeviceCategoryPrefixes) {
@@ -55,6 +59,8 @@ std::optional<uint64_t> StepFinder::NumberOf(const TimelineRecord& record,
   return number ? number : StartNumber(record, fields, DerivedField::kStepNumber);
 }
 
+// A step waits in held_ for the executions that begin in it; one that can have none is returned at
+// once.
 void StepFinder::NoteFrameworkStep(const TimelineRecord& record, const ShapeFields& fields,
                                    std::vector<Step>& done) {
   const auto number = NumberOf(record, fields);
@@ -94,6 +100,7 @@ void StepFinder::NoteFrameworkStep(const TimelineRecord& record, const ShapeFiel
   ++held_count_;
 }
 
+// Counts in the innermost step that contains the execution's start.
 void StepFinder::TakeExecution(const Execution& execution, std::vector<Step>& done) {
   // The host's calls would count each execution twice.
   if (execution.source != ExecutionSource::kDevice) return;
@@ -128,6 +135,7 @@ void StepFinder::TakeExecution(const Execution& execution, std::vector<Step>& do
   ++counts_.outside;
 }
 
+// Steps come first: an execution of this batch may begin in a step of this batch.
 void StepFinder::Take(const TimelineBatch& batch, std::span<const Execution> executions,
                       std::vector<Step>& done) {
   for (const TimelineRecord* record : batch.records) {
@@ -139,6 +147,7 @@ void StepFinder::Take(const TimelineBatch& batch, std::span<const Execution> exe
   CloseBefore(batch.end_ns, done);
 }
 
+// At the end of the reading everything is over.
 void StepFinder::CloseSteps(uint64_t time_ns, std::deque<Step>& steps, std::vector<Step>& done) {
   if (time_ns == UINT64_MAX) {
     std::move(steps.begin(), steps.end(), std::back_inserter(done));
@@ -162,6 +171,7 @@ void StepFinder::CloseSteps(uint64_t time_ns, std::deque<Step>& steps, std::vect
   }
 }
 
+// Sorts over all workers, so that the order does not depend on the hash table.
 void StepFinder::CloseBefore(uint64_t time_ns, std::vector<Step>& done) {
   // Most captures have no framework steps at all.
   if (held_count_ == 0) return;

@@ -86,7 +86,7 @@ class StepFinder {
   StepFinder(std::span<const TimelineStream> streams, ShapeFieldTable& fields);
 
   // Takes the next batch and the executions that ExecutionFinder returned for it. Appends the steps
-  // that are complete.
+  // that are complete. Both must be of the same batch.
   void Take(const TimelineBatch& batch, std::span<const Execution> executions,
             std::vector<Step>& done);
   // Appends the remaining steps. Called once, after the last batch.
@@ -105,15 +105,18 @@ class StepFinder {
   void TakeExecution(const Execution& execution, std::vector<Step>& done);
   // Appends the steps of all workers that nothing can change after this time, ordered.
   void CloseBefore(uint64_t time_ns, std::vector<Step>& done);
+  // Appends the steps of one worker that are over and have waited long enough.
   void CloseSteps(uint64_t time_ns, std::deque<Step>& steps, std::vector<Step>& done);
 
   std::span<const TimelineStream> streams_;
   ShapeFieldTable& fields_;
+  // Workers whose process id is not unique on their instance.
   absl::flat_hash_set<Worker> ambiguous_;
   StepCounts counts_;
   // Waiting steps by start. An empty entry means that the worker had steps, so that its executions
   // are not steps of their own.
   absl::flat_hash_map<Worker, std::deque<Step>> held_;
+  // Steps in held_, over all workers.
   size_t held_count_ = 0;
 };
 

@@ -18,6 +18,11 @@
 namespace neurontrace {
 namespace {
 
+// One pass over the timeline: Parts holds a finder for each kind of thing (executions, steps,
+// collectives, memory, transfers) and a table for each figure. A batch passes through the finders,
+// what they return passes through the tables, and nothing of the batch is kept. The figures are
+// defined in docs/formats/derived.md and tested in summary_test.cc.
+
 // 16 bins for each power of two, see DurationSketch.
 constexpr int kSubBits = 4;
 constexpr uint64_t kSubBins = 1u << kSubBits;
@@ -41,7 +46,8 @@ uint64_t ValueOf(uint16_t bin) {
 // Sums saturate: hostile lengths must not wrap around to small figures.
 uint64_t Plus(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
 
-// Only pieces of the map that the stream's stamps fall into.
+// Only pieces of the map that the stream's stamps fall into. Returns the largest error bound of the
+// stream's stamps; nullopt if any of them has none.
 std::optional<uint64_t> ClockBoundOf(const TimelineStream& stream) {
   uint64_t largest_ns = 0;
   const StreamDescription& about = stream.description;
@@ -56,6 +62,7 @@ std::optional<uint64_t> ClockBoundOf(const TimelineStream& stream) {
   return largest_ns;
 }
 
+// Returns what a summary shows of a stream. Losses without a number are only flagged.
 SummaryStream SummaryOf(const TimelineStream& stream) {
   SummaryStream summary{.identity = stream.description.identity,
                         .worker_gid = stream.rank.worker_gid,
@@ -70,6 +77,7 @@ SummaryStream SummaryOf(const TimelineStream& stream) {
   return summary;
 }
 
+// Fills in the streams, their numbers and the losses of all of them.
 void DescribeStreams(std::span<const TimelineStream> streams, CaptureSummary& summary) {
   std::set<std::string_view> instances;
   std::set<WorkerIdentity> workers;
@@ -85,7 +93,7 @@ void DescribeStreams(std::span<const TimelineStream> streams, CaptureSummary& su
   summary.workers = workers.size();
 }
 
-// Requires rows sorted by event type.
+// Requires rows sorted by event type. Returns one row for each event type.
 std::vector<DurationRow> SumOverStreams(const std::vector<DurationRow>& rows) {
   std::vector<DurationRow> sums;
   for (const DurationRow& row : rows) {
@@ -101,10 +109,12 @@ std::vector<DurationRow> SumOverStreams(const std::vector<DurationRow>& rows) {
   return sums;
 }
 
+// Adds "WORDS: COUNT" unless the count is 0.
 void Warn(uint64_t count, std::string_view words, std::vector<std::string>& warnings) {
   if (count > 0) warnings.push_back(fmt::format("{}: {}", words, count));
 }
 
+// Adds a sentence for each limit that was reached and each figure that may be incomplete.
 void AddWarnings(CaptureSummary& summary) {
   auto& warnings = summary.warnings;
   Warn(summary.duration_overflow,
@@ -150,6 +160,7 @@ void AddWarnings(CaptureSummary& summary) {
 
 }  // namespace
 
+// Most values fall into the bin of the value before, so that bin is tried first.
 void DurationSketch::AddTo(uint16_t bin, uint64_t count) {
   if (latest_ < bins_.size() && bins_[latest_].number == bin) {
     bins_[latest_].count += count;
@@ -174,6 +185,7 @@ void DurationSketch::Add(uint64_t duration_ns) {
   AddTo(BinOf(duration_ns), 1);
 }
 
+// Bins are added one by one, as the other sketch may use other bins.
 void DurationSketch::Merge(const DurationSketch& other) {
   count_ += other.count_;
   sum_ns_ = Plus(sum_ns_, other.sum_ns_);
@@ -198,6 +210,7 @@ uint64_t DurationSketch::QuantileNs(double q) const {
   return max_ns_;
 }
 
+// Each member waited from its own arrival to the last one.
 void Stragglers::Add(const Collective& collective) {
   // If its members cannot have met, nobody waited for the last one.
   if (collective.members.size() < 2 || collective.is_disjoint()) return;
@@ -217,6 +230,7 @@ void Stragglers::Add(const Collective& collective) {
 }
 
 std::vector<StragglerRow> Stragglers::Finish(std::span<const uint64_t> absences) {
+  // Numbers the rows, which is only needed in the result.
   for (size_t i = 0; i < rows_.size(); ++i) {
     rows_[i].stream = static_cast<uint32_t>(i);
     if (i < absences.size()) rows_[i].absent = absences[i];
@@ -253,6 +267,7 @@ uint32_t DurationStats::TypeOf(const SharedShape& shape) {
   return type;
 }
 
+// Rows are made on first use, for each stream and type.
 DurationRow& DurationStats::RowOf(const TimelineRecord& record) {
   // Several shapes may have one type.
   const uint32_t type = TypeOf(*record.shape);
@@ -273,6 +288,7 @@ DurationRow& DurationStats::RowOf(const TimelineRecord& record) {
   return row == 0 ? rows_.front() : rows_[row - 1];
 }
 
+// Only whole spans have a duration; the others are counted by what they lack.
 void DurationStats::Take(const TimelineBatch& batch) {
   for (const TimelineRecord* record : batch.records) {
     switch (record->kind) {
@@ -303,6 +319,7 @@ void DurationStats::Take(const TimelineBatch& batch) {
   }
 }
 
+// The common row of the limits is removed if nothing is in it.
 std::vector<DurationRow> DurationStats::Finish() {
   std::erase_if(rows_, [](const DurationRow& row) { return row.count() == 0; });
   std::sort(rows_.begin(), rows_.end(), [](const DurationRow& a, const DurationRow& b) {
@@ -317,6 +334,7 @@ BusyShareSums::BusyShareSums(size_t streams, uint64_t window_start_ns, uint64_t 
       device_(streams),
       runtime_(streams) {}
 
+// An execution may reach out of the window or come after later ones (see kIntervalsMax).
 void BusyShareSums::Add(const Execution& execution) {
   Sum& sum = (execution.source == ExecutionSource::kDevice ? device_ : runtime_)[execution.stream];
   sum.share.stream = execution.stream;
@@ -359,6 +377,7 @@ void BusyShareSums::Hold(Interval interval, Sum& sum) {
   held.erase(std::next(begin), end);
 }
 
+// Nothing may be merged with it afterwards; summed_until_ns remembers where it ended.
 void BusyShareSums::SumFirst(Sum& sum) {
   const Interval first = sum.held.front();
   sum.held.erase(sum.held.begin());
@@ -366,6 +385,7 @@ void BusyShareSums::SumFirst(Sum& sum) {
   sum.summed_until_ns = first.end_ns;
 }
 
+// The host's calls count only if the device reported nothing.
 std::vector<BusyShare> BusyShareSums::Finish() {
   std::vector<BusyShare> shares;
   for (size_t i = 0; i < device_.size(); ++i) {
@@ -398,12 +418,14 @@ struct CaptureSummaryBuilder::Parts {
     }
   }
 
+  // Extends the range of times that the summary covers.
   void NoteTimes(const TimelineBatch& batch);
   void Pass();
 
   const uint64_t window_start_ns;
   const uint64_t window_end_ns;
   std::vector<bool> has_own_time;  // by stream
+  // begin_ns and end_ns are those of the records inside the window.
   uint64_t begin_ns = UINT64_MAX;
   uint64_t end_ns = 0;
   CaptureSummary summary;
@@ -429,6 +451,7 @@ struct CaptureSummaryBuilder::Parts {
   std::vector<BandwidthSample> new_bins;
 };
 
+// Streams with times of their own do not relate to the others.
 void CaptureSummaryBuilder::Parts::NoteTimes(const TimelineBatch& batch) {
   for (const TimelineRecord* record : batch.records) {
     if (has_own_time[record->stream]) continue;
@@ -475,6 +498,7 @@ void CaptureSummaryBuilder::NotePreparation(uint32_t stream, uint64_t exec_id, u
   parts_->executions.NotePreparation(stream, exec_id, start_ns, model_name);
 }
 
+// Steps follow executions, because they count them.
 void CaptureSummaryBuilder::Take(const TimelineBatch& batch) {
   Parts& parts = *parts_;
   parts.NoteTimes(batch);
@@ -487,6 +511,7 @@ void CaptureSummaryBuilder::Take(const TimelineBatch& batch) {
   parts.Pass();
 }
 
+// Finders finish first and tables last, so that tables see everything.
 CaptureSummary CaptureSummaryBuilder::Finish() {
   Parts& parts = *parts_;
   parts.executions.Finish(parts.new_executions);
@@ -502,6 +527,7 @@ CaptureSummary CaptureSummaryBuilder::Finish() {
     summary.begin_ns = parts.begin_ns;
     summary.end_ns = std::max(parts.begin_ns, parts.end_ns);
   }
+  // Tables move their rows out, so each is finished once.
   summary.durations = parts.durations.Finish();
   summary.event_types = SumOverStreams(summary.durations);
   parts.execution_rows.Finish(summary);

@@ -28,6 +28,7 @@ namespace neurontrace {
 class DurationSketch {
  public:
   void Add(uint64_t duration_ns);
+  // The result is the same as if all values had been added to one sketch.
   void Merge(const DurationSketch& other);
 
   uint64_t count() const { return count_; }
@@ -45,6 +46,7 @@ class DurationSketch {
     uint16_t number = 0;
     uint64_t count = 0;
   };
+  // Keeps bins_ sorted; `latest_` is only a hint.
   void AddTo(uint16_t bin, uint64_t count);
 
   uint64_t count_ = 0;
@@ -120,6 +122,7 @@ class DurationStats {
   static constexpr const char* kOther = "(other)";
   static constexpr uint32_t kOtherStream = 0xffffffffu;
 
+  // Records other than spans, instants and other events are skipped.
   void Take(const TimelineBatch& batch);
   // Returns the rows by event type, then stream. Called once.
   std::vector<DurationRow> Finish();
@@ -127,6 +130,7 @@ class DurationStats {
   uint64_t overflow() const { return overflow_; }
 
  private:
+  // Returns the row to count in, which may be the common one of a limit.
   DurationRow& RowOf(const TimelineRecord& record);
   uint32_t TypeOf(const SharedShape& shape);
 
@@ -165,6 +169,7 @@ class BusyShareSums {
   // Only what lies inside the window counts.
   BusyShareSums(size_t streams, uint64_t window_start_ns, uint64_t window_end_ns);
 
+  // Cuts the execution to the window. An open one is only counted.
   void Add(const Execution& execution);
   // Returns a share for each core with an execution, by stream: that of the device if it has any.
   // Called once.
@@ -180,7 +185,9 @@ class BusyShareSums {
     std::vector<Interval> held;  // disjoint, ascending
     uint64_t summed_until_ns = 0;
   };
+  // Adds an interval to the held ones and merges those that touch.
   static void Hold(Interval interval, Sum& sum);
+  // Adds the earliest interval to the sum and forgets it.
   static void SumFirst(Sum& sum);
 
   const uint64_t window_start_ns_;
@@ -243,6 +250,7 @@ struct CommunicatorRow {
   uint64_t skew_unbounded = 0;
 };
 
+// The use of one device memory.
 struct MemoryRow {
   HbmIdentity memory;
   uint64_t samples = 0;
@@ -253,6 +261,7 @@ struct MemoryRow {
   std::array<uint64_t, kHbmCategories> peak_category_bytes = {};
 };
 
+// Transfers of one core in one direction.
 struct BandwidthRow {
   uint32_t stream = 0;
   TransferDirection direction = TransferDirection::kHostToDevice;
@@ -261,6 +270,7 @@ struct BandwidthRow {
   uint64_t peak_ns = 0;              // that bin's start
 };
 
+// Everything that a summary shows.
 struct CaptureSummary {
   CaptureId id;
   std::string name;
@@ -305,7 +315,7 @@ struct CaptureSummary {
   std::vector<std::string> warnings;
 };
 
-// How much detail a summary has.
+// How much detail a summary has. The defaults are those of production.
 struct SummaryOptions {
   size_t slowest_max = 20;
   size_t worst_collectives_max = 20;
@@ -318,6 +328,7 @@ struct SummaryOptions {
 // the filter must outlive it.
 class CaptureSummaryBuilder {
  public:
+  // `filter` is that of the reading: only its window is used.
   CaptureSummaryBuilder(const CaptureDescription& capture, std::span<const TimelineStream> streams,
                         const TimelineFilter& filter, SummaryOptions options = {});
   ~CaptureSummaryBuilder();

@@ -8,6 +8,7 @@
 namespace neurontrace {
 namespace {
 
+// Returns the length of an execution in ns.
 uint64_t LengthOf(const Execution& execution) { return execution.end_ns - execution.start_ns; }
 
 // Keeps the `count_max` largest of the values pushed, in a min-heap. `is_larger(a, b)` returns
@@ -30,12 +31,14 @@ bool IsLonger(const Execution& a, const Execution& b) {
          std::tuple(LengthOf(b), a.start_ns, a.stream);
 }
 
+// Returns whether a has the larger skew; of equal ones, the earlier collective.
 bool IsMoreSkewed(const Collective& a, const Collective& b) {
   return std::pair(a.arrival_skew_ns(), b.number) > std::pair(b.arrival_skew_ns(), a.number);
 }
 
 }  // namespace
 
+// Only device executions can be among the slowest.
 void ExecutionRows::Add(Execution&& execution) {
   ExecutionRow& row = rows_[{execution.stream, execution.source}];
   row.stream = execution.stream;
@@ -82,6 +85,8 @@ std::vector<StepRow> StepRows::Finish() {
   return rows;
 }
 
+// Counts each collective in one of three ways. Only those of several members that can have met have
+// a skew.
 void CommunicatorRows::Add(Collective&& collective) {
   if (collective.communicator >= rows_.size()) rows_.resize(collective.communicator + 1);
   CommunicatorRow& row = rows_[collective.communicator];
@@ -112,6 +117,7 @@ void CommunicatorRows::Add(Collective&& collective) {
   KeepLargest(std::move(collective), worst_max_, IsMoreSkewed, worst_);
 }
 
+// Communicators without a collective get an empty row.
 void CommunicatorRows::Finish(std::span<const Communicator> communicators,
                               CaptureSummary& summary) {
   rows_.resize(communicators.size());
@@ -121,6 +127,7 @@ void CommunicatorRows::Finish(std::span<const Communicator> communicators,
   summary.worst_collectives = std::move(worst_);
 }
 
+// The first sample is a peak, even if it is 0.
 void MemoryRows::Add(const HbmSample& sample) {
   if (sample.hbm >= rows_.size()) rows_.resize(sample.hbm + 1);
   MemoryRow& row = rows_[sample.hbm];
@@ -135,6 +142,7 @@ void MemoryRows::Add(const HbmSample& sample) {
   }
 }
 
+// A memory whose events report nothing has no row.
 std::vector<MemoryRow> MemoryRows::Finish(std::span<const HbmIdentity> memories) {
   for (size_t i = 0; i < rows_.size(); ++i) rows_[i].memory = memories[i];
   std::erase_if(rows_, [](const MemoryRow& row) { return row.samples == 0; });
@@ -143,6 +151,7 @@ std::vector<MemoryRow> MemoryRows::Finish(std::span<const HbmIdentity> memories)
   return std::move(rows_);
 }
 
+// Bins of 0 bytes, which end a line, change nothing.
 void BandwidthRows::Add(const BandwidthSample& sample, uint64_t bin_ns) {
   BandwidthRow& row = rows_[{sample.stream, sample.direction}];
   row.stream = sample.stream;

@@ -9,14 +9,15 @@
 
 #include "aggregator/derive/summary.h"
 
-// The sums of CaptureSummaryBuilder, one class for each table. One thread at a time.
+// The sums of CaptureSummaryBuilder, one class for each table. One thread at a time. Each is filled
+// by Add and read by one call of Finish.
 namespace neurontrace {
 
 // Sums executions by core and source, and keeps the slowest ones.
 class ExecutionRows {
  public:
   explicit ExecutionRows(size_t slowest_max) : slowest_max_(slowest_max) {}
-  // Takes the execution over if it is one of the slowest so far.
+  // Takes the execution over if it is one of the slowest so far. Open executions are only counted.
   void Add(Execution&& execution);
   // Sets `executions` and `slowest`.
   void Finish(CaptureSummary& summary);
@@ -31,7 +32,9 @@ class ExecutionRows {
 // Sums steps by stream and source.
 class StepRows {
  public:
+  // Steps of one stream must come as StepFinder returns them.
   void Add(const Step& step);
+  // Returns the rows by stream and source.
   std::vector<StepRow> Finish();
 
  private:
@@ -46,10 +49,12 @@ class StepRows {
 // Sums collectives by communicator, and keeps those with the largest skew.
 class CommunicatorRows {
  public:
+  // `worst_max` limits the examples.
   explicit CommunicatorRows(size_t worst_max) : worst_max_(worst_max) {}
   // Takes the collective over if its skew is one of the largest so far.
   void Add(Collective&& collective);
-  // Sets `communicators` and `worst_collectives`.
+  // Sets `communicators` and `worst_collectives`. `communicators` are those of the
+  // CollectiveFinder, in its numbering.
   void Finish(std::span<const Communicator> communicators, CaptureSummary& summary);
 
  private:
@@ -59,7 +64,8 @@ class CommunicatorRows {
   std::vector<Collective> worst_;
 };
 
-// Keeps the peaks of each device memory.
+// Keeps the peaks of each device memory. Peaks of categories are found one by one and need not be
+// of one time.
 class MemoryRows {
  public:
   // Samples of one memory must come in the order of time.
@@ -74,7 +80,9 @@ class MemoryRows {
 // Sums transfers by core and direction, and keeps their peak rate.
 class BandwidthRows {
  public:
+  // `bin_ns` is the length of the bins that the samples are of.
   void Add(const BandwidthSample& sample, uint64_t bin_ns);
+  // Returns the rows by stream and direction.
   std::vector<BandwidthRow> Finish();
 
  private:

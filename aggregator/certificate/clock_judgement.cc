@@ -23,6 +23,7 @@ constexpr size_t kNotesMax = 16;
 constexpr size_t kInstancesNamedMax = 4;
 
 // Joins adjacent pieces: a map has many, and a note for each would describe one doubt many times.
+// Returns the stretches of a window in which the clock is known to worse than kOrderUnknownNs.
 std::vector<ClockBound> DoubtsOf(const ClockMap& map, const ReferenceWindow& window) {
   std::vector<ClockBound> doubts;
   for (const ClockBound& bound : BoundsIn(map, window)) {
@@ -37,6 +38,8 @@ std::vector<ClockBound> DoubtsOf(const ClockMap& map, const ReferenceWindow& win
   return doubts;
 }
 
+// Adds a note for each doubt of one clock; counts those beyond kNotesMax in `further`. Times are
+// seconds since the begin of the window.
 void NoteDoubts(const InstanceClock& clock, const ReferenceWindow& window,
                 std::vector<std::string>& notes, size_t& further) {
   const auto seconds = [&window](uint64_t ns) {
@@ -61,7 +64,7 @@ void NoteDoubts(const InstanceClock& clock, const ReferenceWindow& window,
 }
 
 // Only a note while the capture is recorded, because evidence of its newest part is still on its
-// way.
+// way. Names at most kInstancesNamedMax instances.
 void TellUnknown(const std::set<std::string>& instances, Certificate& certificate) {
   const size_t named = std::min(instances.size(), kInstancesNamedMax);
   std::string text = fmt::format(
@@ -86,6 +89,7 @@ size_t OwnTimes(const WorkerCertificate& worker) {
 
 }  // namespace
 
+// Three digits after the point show 1 us in ms and 1 ms in s.
 std::string DescribeClockBound(uint64_t ns) {
   if (ns == kNoBound) return "not known";
   const auto value = static_cast<double>(ns);
@@ -96,6 +100,7 @@ std::string DescribeClockBound(uint64_t ns) {
   return fmt::format("{:.3f} s", value / 1e9);
 }
 
+// The notes come in this order: violations, the worst bound, then the doubts of each clock.
 void JudgeClocks(const CaptureClocks& clocks, Certificate& certificate) {
   // Only violations: what could not be compared proves nothing and is reported among the clocks
   // alone.

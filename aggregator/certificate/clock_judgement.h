@@ -20,7 +20,7 @@ inline constexpr uint64_t kOrderUnknownNs = 1'000'000;
 void JudgeClocks(const CaptureClocks& clocks, Certificate& certificate);
 
 // Returns a text with a unit that fits: "0.3 us", "31.2 us", "2.500 ms", "1.204 s", or "not known"
-// for kNoBound.
+// for kNoBound. The value is rounded to the last digit shown, without reaching the next unit.
 std::string DescribeClockBound(uint64_t ns);
 
 }  // namespace neurontrace

@@ -25,6 +25,7 @@ Conservation Check(uint64_t captured, uint64_t accounted, bool unknown_on_the_wa
 
 }  // namespace
 
+// Sums over streams and workers must not wrap, as hostile agents choose the numbers.
 void EventAccount::Add(const EventAccount& more) {
   expected = AddSaturating(expected, more.expected);
   captured = AddSaturating(captured, more.captured);
@@ -73,6 +74,8 @@ EventAccount AccountOf(const StreamRecord& stream) {
   return account;
 }
 
+// The limit in the decoder drops what no chunk can hold after it was read; other losses before a
+// chunk are not read events.
 uint64_t EventsReadBy(const StreamRecord& stream) {
   uint64_t read = stream.captured;
   for (const Loss& loss : stream.losses) {

@@ -14,7 +14,8 @@ namespace neurontrace {
 EventAccount AccountOf(const StreamRecord& stream);
 
 // Returns how many events the stream's agent must have read, judging by the part of its account
-// that arrived: those captured and those that no chunk could hold.
+// that arrived: those captured and those that no chunk could hold. Compared with the number that
+// the agent reports itself (worker_certificates.cc).
 uint64_t EventsReadBy(const StreamRecord& stream);
 
 // Returns "12 in the runtime ring (overwritten), an unknown number in the tap buffer", or an empty

@@ -31,6 +31,7 @@ bool HasNoEnd(const Loss& gap) {
 
 }  // namespace
 
+// Makes one entry for each stream of samples.
 std::vector<HostCertificate> MakeHostCertificates(const CertificateEvidence& evidence) {
   std::vector<HostCertificate> hosts;
   for (const StreamRecord& stream : evidence.streams) {
@@ -54,6 +55,7 @@ std::vector<HostCertificate> MakeHostCertificates(const CertificateEvidence& evi
   return hosts;
 }
 
+// A stream that was cut short, losses, and totals that disagree are findings, in this order.
 std::string FindingOf(const HostCertificate& host) {
   const EventAccount& account = host.account;
   if (account.whole() && !host.cut_short) return "";
@@ -72,6 +74,7 @@ std::string FindingOf(const HostCertificate& host) {
   return text;
 }
 
+// Gaps with an end have a length; the others are only counted.
 std::string NoteOf(const HostCertificate& host) {
   if (host.gaps == 0 && host.gaps_without_end == 0) return "";
   std::string text =

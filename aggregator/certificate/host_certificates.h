@@ -14,7 +14,8 @@ std::vector<HostCertificate> MakeHostCertificates(const CertificateEvidence& evi
 
 // Returns a sentence about what is missing of a host's samples; empty if nothing is.
 std::string FindingOf(const HostCertificate& host);
-// Returns a sentence about the times at which a host was not sampled; empty if there are none.
+// Returns a sentence about the times at which a host was not sampled; empty if there are none. Gaps
+// are notes and no findings.
 std::string NoteOf(const HostCertificate& host);
 
 }  // namespace neurontrace

@@ -14,6 +14,12 @@
 namespace neurontrace {
 namespace {
 
+// Jobs are found by union-find over names: job keys and the roots of communicators are nodes, and a
+// worker that has both joins them. Every core then belongs to the job of its worker's node. Within
+// a job, ranks are compared core by core: which are missing, which are beyond the world, and which
+// are claimed by several cores at the same time. All of it is computed at once, in n log n time,
+// from what was added. job_ranks_test.cc has the cases.
+
 // Such an address is the same on every node and joins only workers of one instance.
 bool IsLoopbackRoot(std::string_view root) {
   return root.starts_with("127.") || root.starts_with("localhost:") || root.starts_with("[::1]") ||
@@ -21,7 +27,8 @@ bool IsLoopbackRoot(std::string_view root) {
 }
 
 // All ranks are counted, while only the first ranges are kept: a sparse world of thousands would
-// fill the certificate.
+// fill the certificate. Adds the ranks from `first` to `last` as missing; an empty range adds
+// nothing.
 void AddMissingRange(int64_t first, int64_t last, JobRanks& job) {
   if (first > last) return;
   job.never_seen_count += last - first + 1;
@@ -30,17 +37,20 @@ void AddMissingRange(int64_t first, int64_t last, JobRanks& job) {
   }
 }
 
+// Returns whether both are the same logical core of one worker, as after a change of agents.
 bool AreOneCore(const RankedCore& a, const RankedCore& b) {
   return a.stream.worker == b.stream.worker && a.stream.nc_idx == b.stream.nc_idx;
 }
 
+// Returns the claim of a core, with its job key for the case that it differs within the job.
 RankClaimant ClaimantOf(const RankedCore& core, const std::string& job,
                         const RankEvidence& evidence) {
   return {
       .worker = core.stream.worker, .nc_idx = core.stream.nc_idx, .job = job, .evidence = evidence};
 }
 
-// "i-a pid 1 nc 0 (RANK=3), i-b pid 2 nc 1 of job k (RANK=3) and 14 more".
+// "i-a pid 1 nc 0 (RANK=3), i-b pid 2 nc 1 of job k (RANK=3) and 14 more". `count` is the number of
+// claimants, of whom only some are listed.
 std::string Describe(const std::vector<RankClaimant>& claimants, uint64_t count,
                      const std::string& job) {
   std::string text;
@@ -56,6 +66,7 @@ std::string Describe(const std::vector<RankClaimant>& claimants, uint64_t count,
 
 }  // namespace
 
+// One job while its cores are compared. It points into cores_ of the census.
 struct JobRankCensus::Job {
   using Claim = std::pair<const RankedCore*, const std::string*>;  // with the job key of its worker
 
@@ -68,8 +79,11 @@ struct JobRankCensus::Job {
 
   // With `compared` false the core is counted, but its rank is that of another job.
   void Add(const RankedCore& core, const std::string& job_key, bool compared);
+  // Fills in what is seen, missing and beyond the world. Called after the last Add.
   void CountRanks();
+  // Finds ranks that several cores claim at the same time.
   void FindDisputes();
+  // Counts a dispute, and keeps it up to a limit.
   void AddDispute(int64_t gid, std::vector<Claim> claimants);
 };
 
@@ -103,6 +117,7 @@ void JobRankCensus::Job::Add(const RankedCore& core, const std::string& job_key,
   }
 }
 
+// Goes through the ranks in ascending order, so that gaps between them are the missing ones.
 void JobRankCensus::Job::CountRanks() {
   ranks.workers = workers.size();
   for (const auto& [size, claim] : world_sizes) {
@@ -143,6 +158,7 @@ void JobRankCensus::Job::AddDispute(int64_t gid, std::vector<Claim> claimants) {
   }
 }
 
+// A rank may pass from one core to another: only claims that overlap in time are disputed.
 void JobRankCensus::Job::FindDisputes() {
   for (auto& [gid, same] : claims) {
     // A core without events was at no time: it cannot claim a rank at the same time as another one.
@@ -184,6 +200,7 @@ std::string JobRankCensus::Root(std::string node) const {
   return node;
 }
 
+// Makes the root of `a` the root of both.
 void JobRankCensus::Join(const std::string& a, const std::string& b) {
   const std::string root_a = Root(a);
   const std::string root_b = Root(b);
@@ -191,6 +208,7 @@ void JobRankCensus::Join(const std::string& a, const std::string& b) {
   parents_[root_b] = root_a;
 }
 
+// A worker keeps the node that it got first, from AddWorker or from the job key of its stream.
 std::string JobRankCensus::NodeOf(const WorkerIdentity& worker, const std::string& job) {
   const auto known = nodes_.find(worker);
   if (known != nodes_.end()) return known->second;
@@ -203,6 +221,8 @@ std::string JobRankCensus::NodeOf(const WorkerIdentity& worker, const std::strin
   return node;
 }
 
+// Facts are pairs of a key and a value: "comm" is the root of a communicator, "master" the address
+// of MASTER_ADDR and MASTER_PORT.
 void JobRankCensus::AddWorker(const WorkerInfo& worker) {
   const auto find = [&worker](std::string_view key) {
     return std::find_if(worker.job_facts.begin(), worker.job_facts.end(),
@@ -239,6 +259,7 @@ void JobRankCensus::AddAccount(const WorkerIdentity& worker, const std::string& 
   accounts_.emplace_back(NodeOf(worker, job), account);
 }
 
+// A worker without a rank can fill no gap.
 void JobRankCensus::AddNonParticipant(const WorkerInfo& worker,
                                       const std::vector<RankEvidence>& evidence) {
   const RankEvidence* const best = BestEvidence(evidence);
@@ -247,6 +268,7 @@ void JobRankCensus::AddNonParticipant(const WorkerInfo& worker,
   non_participant_gids_.emplace_back(NodeOf(worker.identity, worker.job), best->worker_gid);
 }
 
+// Workers without a job may each be a world of their own; then their ranks are not compared.
 std::set<WorkerIdentity> JobRankCensus::WholeWorlds() const {
   struct World {
     int64_t cores = 0;
@@ -277,6 +299,8 @@ std::set<WorkerIdentity> JobRankCensus::WholeWorlds() const {
   return whole;
 }
 
+// The steps depend on each other: cores make the jobs, and accounts, non-participants and names are
+// added to those.
 std::vector<JobRanks> JobRankCensus::Jobs() const {
   std::map<std::string, Job> jobs;  // by root
   const std::set<WorkerIdentity> whole_worlds = WholeWorlds();
@@ -314,6 +338,7 @@ std::vector<JobRanks> JobRankCensus::Jobs() const {
   return all;
 }
 
+// Living workers claim their ranks now, so the times of all cores overlap.
 std::vector<JobRanks> CompareRanks(const std::vector<WorkerInfo>& workers) {
   JobRankCensus census;
   for (const WorkerInfo& worker : workers) census.AddWorker(worker);
@@ -345,6 +370,8 @@ std::vector<MissingRanks> MissingOf(const std::vector<JobRanks>& jobs) {
   return all;
 }
 
+// Returns a sentence for each dispute, one for those beyond the limit, and one for each
+// contradiction of sizes.
 std::vector<std::string> DescribeConflicts(const JobRanks& job) {
   std::vector<std::string> sentences;
   if (!job.has_conflict()) return sentences;

@@ -21,6 +21,7 @@
 namespace neurontrace {
 namespace {
 
+// Returns how far an agent's part has arrived, by the flags of the record.
 AgentCertificate MakeAgent(const CaptureRecord& record, const CaptureAgentPart& part) {
   AgentCertificate agent;
   agent.agent_id = part.agent_id;
@@ -91,6 +92,7 @@ std::vector<JobRanks> CompareRanksOf(const CertificateEvidence& evidence) {
 // Only the first few are named, as there may be thousands.
 constexpr size_t kArtifactsNamed = 3;
 
+// Returns a note; requires at least one file.
 std::string ForgoneArtifactWords(std::span<const ArtifactForgone> forgone) {
   std::string text =
       fmt::format("{} file{} of the vendor's profiler {} not stored: ", forgone.size(),
@@ -107,6 +109,7 @@ std::string ForgoneArtifactWords(std::span<const ArtifactForgone> forgone) {
 // Files that a remark's detail names; the others are counted.
 constexpr size_t kFilesNamed = 4;
 
+// A framework file and the rank that it claims.
 struct FileClaim {
   const StreamRecord* stream = nullptr;
   const RankEvidence* evidence = nullptr;
@@ -122,6 +125,8 @@ uint64_t EndNs(const FileClaim& claim) {
                                                          : claim.stream->last_timestamp_ns;
 }
 
+// Returns the files that claim a rank, in the order of their begin. Files without an event claim
+// nothing.
 std::vector<FileClaim> ClaimsOf(std::span<const StreamRecord> streams) {
   std::vector<FileClaim> claims;
   for (const StreamRecord& stream : streams) {
@@ -160,6 +165,7 @@ std::vector<FileClaim> Overlapping(const std::vector<FileClaim>& claims) {
   return overlapping;
 }
 
+// Returns the names of at most kFilesNamed files.
 std::string Names(const std::vector<FileClaim>& claims, bool with_world_size) {
   std::string names;
   for (size_t i = 0; i < std::min(claims.size(), kFilesNamed); ++i) {
@@ -171,6 +177,7 @@ std::string Names(const std::vector<FileClaim>& claims, bool with_world_size) {
   return names;
 }
 
+// Adds a remark to the framework entry of the first file's instance.
 void AddContradiction(const FileClaim& first, const std::string& detail,
                       std::vector<WorkerCertificate>& workers) {
   const std::string& instance = first.stream->identity.worker.instance_id;
@@ -184,6 +191,7 @@ void AddContradiction(const FileClaim& first, const std::string& detail,
   AddRemark(RemarkKind::kRankContradiction, 1, detail, worker->remarks);
 }
 
+// Adds one remark if files that overlap in time claim different world sizes.
 void CompareWorldSizes(const std::vector<FileClaim>& claims,
                        std::vector<WorkerCertificate>& workers) {
   std::vector<FileClaim> with_size;
@@ -203,6 +211,8 @@ void CompareWorldSizes(const std::vector<FileClaim>& claims,
 
 }  // namespace
 
+// The order is that of the dependencies: workers, then sums over them, then ranks, then the verdict
+// on all of it.
 Certificate MakeCertificate(const CertificateEvidence& evidence) {
   Certificate certificate;
   certificate.capture_id = evidence.record.id;
@@ -241,11 +251,14 @@ void CompareFileRanks(std::span<const StreamRecord> streams,
   CompareWorldSizes(claims, workers);
 }
 
+// Reads the streams of this moment.
 absl::StatusOr<Certificate> ReadCertificate(const Store& store, const CaptureRecord& record) {
   ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams, store.OpenCapture(record.id).Streams());
   return ReadCertificate(store, record, streams);
 }
 
+// Reads the inventory for the workers that the record names, and the artifacts that were not
+// stored.
 absl::StatusOr<Certificate> ReadCertificate(const Store& store, const CaptureRecord& record,
                                             std::span<const StreamRecord> streams) {
   std::set<WorkerIdentity> named;

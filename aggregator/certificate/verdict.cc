@@ -20,11 +20,18 @@
 namespace neurontrace {
 namespace {
 
+// Findings are what keeps a capture from being complete, and notes are what a reader should know
+// besides. FinalizeCertificate collects both part by part, then chooses the verdict: provisional,
+// complete, every event stored with a reservation, nobody matched, or incomplete with a summary of
+// the findings. The texts are read by people and compared by make_certificate_test.cc and
+// absences_test.cc.
+
 // Stretches that the note on one worker names.
 constexpr size_t kGaveWayNamedMax = 4;
 // Jobs that a verdict names.
 constexpr size_t kJobsNamedMax = 3;
 
+// Returns a time by UTC, to the second.
 std::string TimeText(uint64_t realtime_ns) {
   const auto seconds = static_cast<time_t>(realtime_ns / 1'000'000'000);
   tm parts{};
@@ -34,6 +41,7 @@ std::string TimeText(uint64_t realtime_ns) {
   return text;
 }
 
+// Returns "1 worker" or "3 workers".
 std::string Count(size_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
@@ -69,6 +77,7 @@ class Lines {
   size_t more_ = 0;
 };
 
+// Returns the text, followed by a detail if there is one.
 std::string WithDetail(std::string text, const std::string& detail) {
   return detail.empty() ? text : fmt::format("{}: {}", text, detail);
 }
@@ -94,6 +103,7 @@ std::string NeverWords(const WorkerCertificate& worker) {
   }
 }
 
+// Returns the sentence about a worker for which IsWanting holds.
 std::string FindingOf(const WorkerCertificate& worker) {
   const EventAccount& account = worker.account;
   std::string text = NameOf(worker);
@@ -146,6 +156,7 @@ bool ReachedNoExecution(const CaptureRecord& record, const WorkerCertificate& wo
          record.spec.conditions.by_execution() && HasEnded(record.state);
 }
 
+// Requires a record with a begin.
 std::string NotReachedWords(const CaptureRecord& record, const WorkerCertificate& worker) {
   const uint64_t first = record.begin->first_execution;
   return fmt::format("{} recorded nothing: {}", NameOf(worker),
@@ -153,6 +164,7 @@ std::string NotReachedWords(const CaptureRecord& record, const WorkerCertificate
                                 : fmt::format("it did not reach execution {}", first));
 }
 
+// Requires a gap with both ends.
 uint64_t LengthNs(const Loss& gap) { return gap.last_timestamp_ns - gap.first_timestamp_ns; }
 
 // "did not record from … to … (8.0 s): capture … had the worker", in the order of time.
@@ -232,6 +244,7 @@ bool MatchedNone(const CaptureRecord& record, const Certificate& certificate) {
                      });
 }
 
+// Adds a finding for each agent whose part has not arrived.
 void JudgeAgents(const Certificate& certificate, Lines& findings) {
   for (const AgentCertificate& agent : certificate.agents) {
     if (agent.part != AgentPart::kAwaited && agent.part != AgentPart::kGivenUp) continue;
@@ -345,7 +358,8 @@ std::string NeverSeen(const Certificate& certificate) {
   return text.empty() ? text : text + " never seen";
 }
 
-// "2 workers and 1 framework source vanished".
+// "2 workers and 1 framework source vanished". Adds a part such as this to `parts`, with `format`
+// around the participants for which `counts` holds; nothing if there are none.
 void AddParticipants(const Certificate& certificate,
                      const std::function<bool(const WorkerCertificate&)>& counts,
                      std::string_view format, std::vector<std::string>& parts) {
@@ -362,6 +376,7 @@ void AddParticipants(const Certificate& certificate,
   parts.push_back(fmt::format(fmt::runtime(format), who));
 }
 
+// Adds the numbers of disputed ranks, of jobs with several world sizes, and of impossible ranks.
 void AddRankConflicts(const Certificate& certificate, std::vector<std::string>& parts) {
   size_t claimed_twice = 0;
   size_t beyond_world = 0;
@@ -381,7 +396,8 @@ void AddRankConflicts(const Certificate& certificate, std::vector<std::string>& 
   if (beyond_world > 0) parts.push_back(Count(beyond_world, "rank") + " beyond the world size");
 }
 
-// "3 damaged places; 2 ranks are contradicted".
+// "3 damaged places; 2 ranks are contradicted". Adds the sums over all workers and hosts of remarks
+// that are findings.
 void AddRemarkCounts(const Certificate& certificate, std::vector<std::string>& parts) {
   std::vector<Remark> sums;
   const auto add = [&sums](const auto& part) {
@@ -442,6 +458,7 @@ std::string Summary(const CaptureRecord& record, const Certificate& certificate)
 
 }  // namespace
 
+// A worker is named by instance and process, and by the ranks that people know it by.
 std::string NameOf(const WorkerCertificate& worker) {
   if (worker.framework) return fmt::format("framework files of {}", worker.worker.instance_id);
   std::string name = worker.worker.instance_id;
@@ -453,6 +470,7 @@ std::string NameOf(const WorkerCertificate& worker) {
   return name;
 }
 
+// The findings must be complete before the verdict is chosen, as most verdicts count or quote them.
 void FinalizeCertificate(const CaptureRecord& record, Certificate& certificate) {
   certificate.provisional = !HasEnded(record.state);
   const EventAccount& account = certificate.account;
@@ -521,6 +539,7 @@ void FinalizeCertificate(const CaptureRecord& record, Certificate& certificate) 
   certificate.verdict += NeverSeen(certificate);
 }
 
+// The limit of findings applies here as well.
 void AddFinding(Certificate& certificate, std::string finding) {
   // An incomplete or provisional verdict stays: it counts what was found first.
   if (certificate.complete) {

@@ -12,7 +12,8 @@ namespace neurontrace {
 // and the text of the verdict. A pure function, called once when everything else is filled in.
 void FinalizeCertificate(const CaptureRecord& record, Certificate& certificate);
 
-// Returns "i-0a pid 42 (ranks 0-3)", "framework files of i-0a" or "i-0a".
+// Returns "i-0a pid 42 (ranks 0-3)", "framework files of i-0a" or "i-0a". Names a worker for
+// findings and notes; ranks are those that its evidence names.
 std::string NameOf(const WorkerCertificate& worker);
 
 // Adds something that was found after FinalizeCertificate. A complete capture becomes incomplete,

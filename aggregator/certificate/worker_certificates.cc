@@ -27,6 +27,7 @@ struct Draft {
   bool streams_ended = true;
 };
 
+// Returns the length of a gap in ns. Requires both ends.
 uint64_t LengthNs(const Gap& gap) {
   return gap.loss.last_timestamp_ns - gap.loss.first_timestamp_ns;
 }
@@ -64,6 +65,7 @@ class Drafts {
     for (const WorkerInfo& info : evidence.workers) AddRanks(info);
   }
 
+  // Judges every draft. Called once, as it moves the certificates out.
   std::vector<WorkerCertificate> Take() {
     std::vector<WorkerCertificate> workers;
     for (auto& [key, draft] : drafts_) workers.push_back(Judge(draft));
@@ -86,6 +88,7 @@ class Drafts {
     return draft;
   }
 
+  // Adds a stream to its worker: its account, its rank, its gaps and its remarks.
   void AddStream(const StreamRecord& stream) {
     Draft& draft = At(stream.identity.worker, stream.identity.kind == StreamKind::kFramework);
     WorkerCertificate& worker = draft.certificate;
@@ -124,6 +127,7 @@ class Drafts {
     draft.streams_ended = draft.streams_ended && stream.ended;
   }
 
+  // Marks the worker as absent, with the reason.
   void AddNonParticipant(const NonParticipant& non_participant) {
     Draft& draft = At(non_participant.worker, false);
     // It took part after all: for instance, its agent reconnected after the list was made.
@@ -143,6 +147,7 @@ class Drafts {
     }
   }
 
+  // Adds the ranks of cores without a stream, and the job if no stream names it.
   void AddRanks(const WorkerInfo& info) {
     const auto it = drafts_.find({info.identity, false});
     if (it == drafts_.end()) return;
@@ -162,6 +167,7 @@ class Drafts {
     }
   }
 
+  // Sorts and limits what was collected, then judges the worker's part.
   WorkerCertificate Judge(Draft& draft) const {
     WorkerCertificate& worker = draft.certificate;
     auto& gids = worker.worker_gids;
@@ -180,6 +186,8 @@ class Drafts {
     return std::move(worker);
   }
 
+  // Decides the outcome by the state that the agent reported and by what arrived. The order of the
+  // cases matters: refused, never begun, vanished, idle, data lost, recorded.
   void JudgePart(Draft& draft) const {
     WorkerCertificate& worker = draft.certificate;
     const CaptureWorkerState state =
@@ -258,6 +266,7 @@ class Drafts {
     worker.account.Add(unknown);
   }
 
+  // Returns why a worker that was refused took no part, by its state at that time.
   static WorkerAbsence AbsenceOf(WorkerState state) {
     switch (state) {
       case WorkerState::kBusyOtherProfiler:
@@ -300,6 +309,7 @@ bool IsWanting(const WorkerCertificate& worker) {
   }
 }
 
+// The sort is stable, so that workers with equal outcomes keep the order of their identities.
 std::vector<WorkerCertificate> MakeWorkerCertificates(const CertificateEvidence& evidence) {
   std::vector<WorkerCertificate> workers = Drafts(evidence).Take();
   std::stable_sort(workers.begin(), workers.end(), [](const auto& a, const auto& b) {

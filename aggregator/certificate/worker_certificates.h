@@ -12,7 +12,8 @@ namespace neurontrace {
 std::vector<WorkerCertificate> MakeWorkerCertificates(const CertificateEvidence& evidence);
 
 // Returns whether this worker keeps a capture from being complete. Workers that the capture was not
-// meant to record do not.
+// meant to record do not. Losses, totals that disagree, and absences do, unless the worker was not
+// selected or its agent was away.
 bool IsWanting(const WorkerCertificate& worker);
 
 }  // namespace neurontrace

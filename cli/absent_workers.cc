@@ -9,9 +9,12 @@
 namespace neurontrace::cli {
 namespace {
 
+// The kernel reads no more of a script's first line (BINPRM_BUF_SIZE in linux/binfmts.h); a longer
+// one is not executed as it is written.
 constexpr size_t kShebangBytesMax = 256;  // as the kernel has it
 
-// "/usr/bin/env" of "#!/usr/bin/env python3"; empty: the file is no script.
+// Returns the interpreter of a script: "/usr/bin/env" of "#!/usr/bin/env python3". Returns "" if
+// the file is not a script or cannot be read.
 std::string InterpreterOfScript(HostView& host, const std::string& path) {
   const std::string start = ReadProcFile(host, path, kShebangBytesMax);
   if (!start.starts_with("#!")) return "";
@@ -23,9 +26,12 @@ std::string InterpreterOfScript(HostView& host, const std::string& path) {
 }  // namespace
 
 std::string PreloadObstacle(HostView& host, const std::string& path) {
+  // The kernel starts a script's interpreter, so the loader of the interpreter decides.
   const std::string interpreter = InterpreterOfScript(host, path);
   const std::string& program = interpreter.empty() ? path : interpreter;
   const auto about = host.Look(program);
+  // The loader's secure mode drops paths from LD_PRELOAD. A program of the user's own changes
+  // nothing, so its bits are harmless.
   const bool changes_user =
       about && (about->mode & (S_ISUID | S_ISGID)) != 0 && host.user() != about->uid;
   if (changes_user) {
@@ -34,6 +40,8 @@ std::string PreloadObstacle(HostView& host, const std::string& path) {
         "that it starts under `neurontrace record` instead",
         program);
   }
+  // A file that cannot be read as ELF may still start, for instance from another mount namespace:
+  // an unknown obstacle is none.
   const auto elf = ReadElf(host, program);
   if (!elf.ok()) return "";
   if (!elf->IsOfThisMachine()) {
@@ -54,6 +62,8 @@ std::string PreloadObstacle(HostView& host, const std::string& path) {
 
 std::vector<std::string> ExplainNoWorker(const ProcessTree& tree, const std::string& obstacle) {
   std::vector<std::string> reasons;
+  // The explanations are ordered from certain to likely: a known obstacle and processes without the
+  // tap are observations, the rest is inferred.
   if (!obstacle.empty()) reasons.push_back(obstacle);
   for (const ProcessSeen& process : tree.untapped()) {
     reasons.push_back(
@@ -63,6 +73,8 @@ std::vector<std::string> ExplainNoWorker(const ProcessTree& tree, const std::str
                     process.pid, process.name));
   }
   if (!reasons.empty()) return reasons;
+  // A command whose processes ended before the first look has none that was seen, so that nothing
+  // follows from the absence of the tap.
   if (!tree.has_seen_tap() && tree.processes_seen() > 0) {
     reasons.push_back(
         "none of its processes loaded the tap; look for \"cannot be preloaded\" on stderr, or "

@@ -7,6 +7,8 @@
 #include "cli/host_view.h"
 #include "cli/process_tree.h"
 
+// Explains why a command of `neurontrace record` recorded no worker. The causes are those of
+// ld.so(8), which ignores LD_PRELOAD in setuid programs, and those in docs/user/tap.md.
 namespace neurontrace::cli {
 
 // Returns why a library cannot be preloaded into a program, or "" if no obstacle is known. `path`

@@ -27,6 +27,8 @@
 namespace neurontrace::cli {
 namespace {
 
+// Returns `part` as a percentage of `whole` with as many digits as are useful. An empty `whole`, as
+// of a full disk, has no percentage.
 std::string FormatShare(uint64_t part, uint64_t whole) {
   if (whole == 0) return part == 0 ? "0 %" : "more than all";
   const double percent = 100 * static_cast<double>(part) / static_cast<double>(whole);
@@ -34,10 +36,13 @@ std::string FormatShare(uint64_t part, uint64_t whole) {
   return percent < 10 ? fmt::format("{:.1f} %", percent) : fmt::format("{:.0f} %", percent);
 }
 
+// Returns a rate in bits of the network, as interfaces are rated: 10^6 bits, not 2^20.
 std::string FormatMegabits(double bytes_per_second) {
   return fmt::format("{:.1f} Mbit/s", bytes_per_second * 8 / 1e6);
 }
 
+// Returns how many Neuron workers would record, and on how many instances. Framework files and
+// workers that were left out do not count.
 std::string FormatWorkers(const v1::Capture& capture) {
   size_t would = 0;
   std::set<std::string> instances;
@@ -50,9 +55,11 @@ std::string FormatWorkers(const v1::Capture& capture) {
                      FormatCounted(instances.size(), "instance"));
 }
 
+// Returns an estimated rate or count as an integer; estimates below 0 count as 0.
 uint64_t Rounded(double value) { return static_cast<uint64_t>(std::llround(std::max(value, 0.0))); }
 
-// What a capture would cost, in lines for people, and why it would be refused where it would. Pure.
+// Returns the cost of a capture as lines for a terminal, and every reason for which the aggregator
+// would refuse it. A capture without a duration is projected over one hour.
 std::string FormatPreview(const v1::Capture& capture) {
   const v1::CapturePreview& preview = capture.preview();
   std::string out = fmt::format(
@@ -72,6 +79,7 @@ std::string FormatPreview(const v1::Capture& capture) {
   out +=
       fmt::format("disk          {} of {} free\n", FormatShare(bytes, preview.store_free_bytes()),
                   FormatBytes(preview.store_free_bytes()));
+  // The aggregator reports this maximum if no quota applies.
   if (preview.quota_left_bytes() != std::numeric_limits<uint64_t>::max()) {
     out +=
         fmt::format("quota         {} of {} left\n", FormatShare(bytes, preview.quota_left_bytes()),
@@ -91,13 +99,15 @@ std::string FormatPreview(const v1::Capture& capture) {
   return out + "Nothing was recorded.\n";
 }
 
-// Where the file goes.
+// The file that a command writes at the end, and its format. An empty path asks for no file, an
+// empty format for that of the path's extension.
 struct EndOptions {
   std::string path;
   std::string format;
 };
 
-// `capture`, `capture start` and `capture stop`, each with options of its own.
+// The commands `capture`, `capture start` and `capture stop`, each with options of its own. Owned
+// by the parser's callback, so that it outlives the parsing.
 struct Commands {
   CLI::App* capture = nullptr;
   CLI::App* start = nullptr;
@@ -109,12 +119,14 @@ struct Commands {
   std::string stopped_id;
 };
 
+// Writes the capture to the file of `options` and prints how to open it, or how to repeat the
+// export after a failure. Returns the exit code of the export.
 int Export(Context& context, const v1::Capture& capture, const EndOptions& options,
            InterruptWatcher& interrupts) {
   auto request = RequestNamedBy(options.format, options.path);
   if (!request.ok()) return FailUsage(request.status());
   request->set_capture_id(capture.capture_id());
-  // A script reads one object.
+  // With --output json a script parses standard output as one object, which is the capture's.
   if (context.json) context.results = stderr;
   const int code = ExportToFile(
       context, *request,
@@ -130,7 +142,9 @@ int Export(Context& context, const v1::Capture& capture, const EndOptions& optio
   return code;
 }
 
-// The end of every capture: what came, the file if one was asked for, and an exit code that tells.
+// Ends every command that has recorded: prints the stored capture and exports it if a file was
+// asked for. Returns the capture's exit code unless the export fails. Asks for the capture again
+// because the messages of a watch lack streams and most of the certificate.
 int Conclude(Context& context, const v1::Capture& watched, const EndOptions& options,
              InterruptWatcher& interrupts) {
   v1::Capture capture;
@@ -138,6 +152,7 @@ int Conclude(Context& context, const v1::Capture& watched, const EndOptions& opt
     return Fail(context, status);
   }
   const ExitCode code = ExitCodeOf(capture);
+  // Standard output belongs to the trace if it is exported there.
   FILE* out = !options.path.empty() && IsStandardOutput(options.path) ? stderr : stdout;
   if (context.json) {
     Print(out, "{}", FormatCaptureJson(capture));
@@ -147,11 +162,14 @@ int Conclude(Context& context, const v1::Capture& watched, const EndOptions& opt
     const size_t columns = out == stdout ? context.columns : 0;
     Print(out, "{}", FormatCapture(capture, ranks, CaptureDetail::kShort, {.columns = columns}));
   }
+  // A capture that failed has nothing to export.
   if (options.path.empty() || code == kExitFailed) return code;
   const int exported = Export(context, capture, options, interrupts);
   return exported == kExitDone ? code : exported;
 }
 
+// Prints the result of a dry run. Returns kExitFailed if the capture itself would be refused or
+// would record nobody, so that a script can test it.
 int ConcludePreview(const Context& context, const v1::Capture& capture) {
   Print("{}", context.json ? FormatCaptureJson(capture) : FormatPreview(capture));
   const bool would_begin = !capture.workers().empty() &&
@@ -160,6 +178,7 @@ int ConcludePreview(const Context& context, const v1::Capture& capture) {
   return would_begin ? kExitDone : kExitFailed;
 }
 
+// Prints on stderr which events the default filter omits, if any.
 void SayWhatIsLeftOut(const Context& context, const v1::CaptureSpec& spec) {
   if (context.json || context.quiet) return;
   if (const std::string left_out = DescribeDefaultFilter(spec); !left_out.empty()) {
@@ -167,7 +186,8 @@ void SayWhatIsLeftOut(const Context& context, const v1::CaptureSpec& spec) {
   }
 }
 
-// What is said before anything has come.
+// Prints the id on stderr before anything is recorded, so that the user can stop the capture from
+// elsewhere if this program is killed.
 void Announce(const Context& context, const v1::CaptureSpec& spec, const v1::Capture& capture) {
   if (context.json || context.quiet) return;
   const bool has_end =
@@ -176,9 +196,11 @@ void Announce(const Context& context, const v1::CaptureSpec& spec, const v1::Cap
   SayWhatIsLeftOut(context, spec);
 }
 
-// The parser lets every word of a command take options of the words before it: those of `capture`
-// mean nothing to `capture start` and `capture stop`, which have their own.
+// Refuses options of `capture` that precede `start` or `stop`. The parser accepts options of every
+// preceding command, but those of `capture` do not apply to its subcommands, which have their own.
+// Returns INVALID_ARGUMENT with the correct position.
 absl::Status RefuseOptionsOf(const CLI::App& command, const CLI::App& chosen) {
+  // Options without a long name, such as positional ones, are not inherited.
   for (const CLI::Option* const option : command.get_options()) {
     if (option->count() == 0 || option->get_lnames().empty()) continue;
     const std::string& name = option->get_lnames().back();
@@ -196,7 +218,9 @@ absl::Status RefuseOptionsOf(const CLI::App& command, const CLI::App& chosen) {
   return absl::OkStatus();
 }
 
-// What is typed, and what files say where that has a meaning with it.
+// Returns the capture that the command line and the files of options ask for. Drops values of files
+// that contradict typed ones. A refusal names the lines of the files that contributed to it.
+// Modifies `options`.
 absl::StatusOr<v1::CaptureSpec> SpecOf(const Context& context, const CLI::App& command,
                                        CaptureOptions& options) {
   YieldToTyped(command, context.config_origins, options);
@@ -205,7 +229,8 @@ absl::StatusOr<v1::CaptureSpec> SpecOf(const Context& context, const CLI::App& c
   return NamingDefaults(command, context.config_origins, spec.status());
 }
 
-// Before anything is recorded or stopped for it. Returns kExitDone if the file can be written.
+// Checks the output before anything is recorded or stopped, as a file that cannot be written would
+// be noticed only at the end. Returns kExitDone if it can be written, else prints why not.
 int CheckEnd(const EndOptions& options) {
   if (options.path.empty()) return kExitDone;
   const auto request = RequestNamedBy(options.format, options.path);
@@ -214,7 +239,8 @@ int CheckEnd(const EndOptions& options) {
   return place.ok() ? kExitDone : Fail(place);
 }
 
-// Why a capture that was started records nothing, on stderr.
+// Prints on stderr why a capture that was started records nothing: its warnings, then a reason for
+// each worker up to a limit.
 void SayWhyNothingBegins(const v1::Capture& capture) {
   constexpr size_t kWorkersShownMax = 16;
   Print(stderr, "neurontrace: capture {} records nothing{}\n", capture.capture_id(),
@@ -222,7 +248,7 @@ void SayWhyNothingBegins(const v1::Capture& capture) {
   for (const std::string& warning : capture.warnings()) Print(stderr, "  {}\n", warning);
   size_t workers = 0;
   for (const v1::CaptureWorkerStatus& worker : capture.workers()) {
-    // Where framework files may come says nothing about why no worker records.
+    // Framework files do not explain why no worker records.
     if (worker.framework() || ++workers > kWorkersShownMax) continue;
     Print(stderr, "  {} pid {}: {}\n", worker.worker().instance_id(), worker.worker().pid(),
           ReasonOf(worker));
@@ -235,7 +261,8 @@ void SayWhyNothingBegins(const v1::Capture& capture) {
   }
 }
 
-// Whether a capture that has been followed to its begin has nobody to record.
+// Returns whether a capture that was followed until it began has no worker to record. Framework
+// files may appear later, so without Neuron events an empty capture is not a failure.
 bool RecordsNothing(const v1::Capture& capture) {
   if (capture.state() == v1::CAPTURE_STATE_NOT_BEGUN) return true;
   if (capture.events() != 0) return false;
@@ -243,7 +270,8 @@ bool RecordsNothing(const v1::Capture& capture) {
   return std::all_of(capture.workers().begin(), capture.workers().end(), IsLeftOut);
 }
 
-// The id is all that leads back to what was started.
+// Fails because standard output is closed or full. Only the id leads back to the capture, so it is
+// printed on stderr instead. Returns kExitFailed.
 int FailToTellId(const absl::Status& status, const std::string& id) {
   Fail(status);
   Print(stderr,
@@ -252,6 +280,8 @@ int FailToTellId(const absl::Status& status, const std::string& id) {
   return kExitFailed;
 }
 
+// Starts a capture and returns once it records. Returns kExitIncomplete if no worker records;
+// workers may still join it.
 int RunStart(Context& context, Commands& commands) {
   if (const auto status = RefuseOptionsOf(*commands.capture, *commands.start); !status.ok()) {
     return FailUsage(status);
@@ -265,6 +295,7 @@ int RunStart(Context& context, Commands& commands) {
   }
   SayWhatIsLeftOut(context, *spec);
   const std::string id = capture.capture_id();
+  // The id is printed before the wait, so that a script that is interrupted can stop the capture.
   if (!context.json) {
     Print("{}\n", id);
     if (const auto status = FlushOutput(); !status.ok()) return FailToTellId(status, id);
@@ -280,6 +311,8 @@ int RunStart(Context& context, Commands& commands) {
   return kExitIncomplete;
 }
 
+// Records until the end, or for a standing capture until it has begun, then prints a summary and
+// writes the file if one was asked for.
 int RunCapture(Context& context, Commands& commands) {
   const auto spec = SpecOf(context, *commands.capture, commands.of_capture);
   if (!spec.ok()) return FailUsage(spec.status());
@@ -287,6 +320,8 @@ int RunCapture(Context& context, Commands& commands) {
   const bool is_standing = spec->mode() == v1::CAPTURE_MODE_CONTINUOUS;
   EndOptions& end = commands.end_of_capture;
   if (is_preview || is_standing) {
+    // A typed file contradicts these modes; one from a file of options is a default that does not
+    // apply.
     if (IsTyped(*commands.capture, "--out")) {
       return FailUsage(InvalidArgument(
           "-o with {}: {}", is_preview ? "--dry-run" : "--continuous",
@@ -311,10 +346,12 @@ int RunCapture(Context& context, Commands& commands) {
                     : Conclude(context, capture, end, watch.interrupts());
 }
 
+// Stops a capture, waits until its data is stored, then concludes as `capture` does.
 int RunStop(Context& context, Commands& commands) {
   if (const auto status = RefuseOptionsOf(*commands.capture, *commands.stop); !status.ok()) {
     return FailUsage(status);
   }
+  // The output is checked first: a capture that has been stopped cannot be resumed.
   if (const int code = CheckEnd(commands.end_of_stop); code != kExitDone) return code;
   CaptureWatch watch(context);
   v1::Capture capture;
@@ -327,6 +364,7 @@ int RunStop(Context& context, Commands& commands) {
   return Conclude(context, capture, commands.end_of_stop, watch.interrupts());
 }
 
+// Adds -o and --format. `options` must outlive the parsing.
 void AddOutput(CLI::App& command, EndOptions& options) {
   command
       .add_option("-o,--out", options.path,
@@ -335,6 +373,7 @@ void AddOutput(CLI::App& command, EndOptions& options) {
   AddFormat(command, options.format);
 }
 
+// Adds the options that `capture` and `capture start` share.
 void AddAllOptions(CLI::App& command, CaptureOptions& options) {
   AddSelectionOptions(command, options);
   AddEventOptions(command, options);

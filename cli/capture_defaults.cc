@@ -12,9 +12,11 @@
 namespace neurontrace::cli {
 namespace {
 
+// A field of CaptureOptions of any type that an option can have.
 using Member = std::variant<std::string CaptureOptions::*, bool CaptureOptions::*,
                             uint64_t CaptureOptions::*, std::vector<std::string> CaptureOptions::*>;
 
+// An option by its long name, with the field that it fills.
 struct Setting {
   const char* name;
   Member member;
@@ -36,7 +38,8 @@ constexpr Setting kRingEvents = {"--ring-events", &CaptureOptions::ring_events};
 constexpr Setting kNoNeuron = {"--no-neuron", &CaptureOptions::no_neuron};
 constexpr Setting kNoFramework = {"--no-framework", &CaptureOptions::no_framework};
 
-// What SpecOf refuses together.
+// Two options that SpecOf refuses together. Every pair of SpecOf must be here: for a missing pair,
+// a value from a file would make a typed option fail.
 struct Contradiction {
   Setting one;
   Setting other;
@@ -58,6 +61,7 @@ constexpr std::array<Contradiction, 16> kContradictions = {{{kLast, kContinuous}
                                                             {kAllEvents, kEventType},
                                                             {kNoNeuron, kNoFramework}}};
 
+// Returns whether the option has a value other than its default, wherever it comes from.
 bool IsGiven(const CaptureOptions& options, const Setting& setting) {
   return std::visit(
       [&](auto member) {
@@ -66,14 +70,18 @@ bool IsGiven(const CaptureOptions& options, const Setting& setting) {
       setting.member);
 }
 
+// Resets the field as if the option had not been given.
 void Clear(const Setting& setting, CaptureOptions& options) {
   std::visit([&](auto member) { options.*member = {}; }, setting.member);
 }
 
+// Returns whether the value in effect comes from a file. The parser counts typed values and those
+// of the environment only.
 bool IsOfFile(const CLI::Option& option, const ConfigOrigins& origins) {
   return option.count() == 0 && origins.count(&option) != 0;
 }
 
+// Returns the same for an option by name; false if the command has no such option.
 bool IsOfFile(const CLI::App& command, const ConfigOrigins& origins, const Setting& setting) {
   const CLI::Option* const option = command.get_option_no_throw(setting.name);
   return option != nullptr && IsOfFile(*option, origins);
@@ -88,11 +96,14 @@ bool IsTyped(const CLI::App& command, const std::string& name) {
 
 void YieldToTyped(const CLI::App& command, const ConfigOrigins& origins, CaptureOptions& options) {
   for (const auto& [one, other] : kContradictions) {
+    // Two typed options stay as they are, so that SpecOf refuses them; so do two options of files,
+    // whose lines the refusal names.
     if (!IsGiven(options, one) || !IsGiven(options, other)) continue;
     const bool is_one_of_file = IsOfFile(command, origins, one);
     if (is_one_of_file == IsOfFile(command, origins, other)) continue;
     Clear(is_one_of_file ? one : other, options);
   }
+  // Retention in a file means that standing captures keep this much; other captures have none.
   for (const Setting& keep : {kKeep, kKeepBytes}) {
     if (!options.continuous && IsOfFile(command, origins, keep)) Clear(keep, options);
   }

@@ -19,16 +19,19 @@
 namespace neurontrace::cli {
 namespace {
 
-// What a worker may be found by with --job KEY=VALUE; pods and their labels have options.
+// Keys that --job KEY=VALUE accepts. Pods and their labels also have options of their own.
 constexpr std::array<std::string_view, 8> kJobFacts = {
     "job", "slurm", "torchelastic", "comm", "master", "namespace", "pod", "uid"};
 
+// Adds a condition that selected workers must meet; conditions accumulate.
 void AddFact(std::string key, std::string value, v1::CaptureSpec& spec) {
   v1::KeyValue* const fact = spec.add_job_facts();
   fact->set_key(std::move(key));
   fact->set_value(std::move(value));
 }
 
+// Sets the job's name and facts from --job. A worker has one name of a job, so two different names
+// would select nobody and are refused.
 absl::Status TakeJobs(const CaptureOptions& options, v1::CaptureSpec& spec) {
   for (const std::string& job : options.jobs) {
     RETURN_IF_ERROR(CheckIdentityText("--job", job));
@@ -55,6 +58,8 @@ absl::Status TakeJobs(const CaptureOptions& options, v1::CaptureSpec& spec) {
   return absl::OkStatus();
 }
 
+// Sets which workers and cores take part. Options of different kinds narrow the selection, values
+// of one list widen it.
 absl::Status TakeSelection(const CaptureOptions& options, v1::CaptureSpec& spec) {
   RETURN_IF_ERROR(TakeJobs(options, spec));
   for (const std::string& name : options.namespaces) AddFact("namespace", name, spec);
@@ -76,6 +81,7 @@ absl::Status TakeSelection(const CaptureOptions& options, v1::CaptureSpec& spec)
   return absl::OkStatus();
 }
 
+// Sets event types, ring capacity, sources and budgets.
 absl::Status TakeEvents(const CaptureOptions& options, v1::CaptureSpec& spec) {
   ASSIGN_OR_RETURN(const std::vector<std::string> types,
                    EventTypesOf(options.event_types, options.all_events));
@@ -98,13 +104,14 @@ absl::Status TakeEvents(const CaptureOptions& options, v1::CaptureSpec& spec) {
   return absl::OkStatus();
 }
 
-// A duration above 0.
+// Parses a duration, to ns. Refuses 0, which the aggregator would understand as unlimited.
 absl::StatusOr<uint64_t> ParseSpan(std::string_view option, const std::string& text) {
   ASSIGN_OR_RETURN(const uint64_t ns, ParseDuration(text));
   if (ns == 0) return InvalidArgument("{} {}: must be greater than 0", option, text);
   return ns;
 }
 
+// Parses an execution number of at least 1; the whole text must be digits.
 absl::StatusOr<uint64_t> ParseExecution(std::string_view option, const std::string& text) {
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -115,6 +122,7 @@ absl::StatusOr<uint64_t> ParseExecution(std::string_view option, const std::stri
   return number;
 }
 
+// Sets begin and end of the recording. Without any of these options it lasts until it is stopped.
 absl::Status TakeDuration(const CaptureOptions& options, v1::CaptureSpec& spec) {
   if (!options.duration.empty()) {
     ASSIGN_OR_RETURN(const uint64_t ns, ParseDuration(options.duration));
@@ -140,11 +148,12 @@ absl::Status TakeDuration(const CaptureOptions& options, v1::CaptureSpec& spec) 
   return absl::OkStatus();
 }
 
-// The first option of a list that was given; empty where none was.
+// Names an option and whether it was given, for refusals.
 struct Given {
   std::string_view name;
   bool is_given;
 };
+// Returns the name of the first option that was given, or "".
 template <size_t N>
 std::string_view FirstGiven(const Given (&options)[N]) {
   for (const Given& option : options) {
@@ -153,6 +162,8 @@ std::string_view FirstGiven(const Given (&options)[N]) {
   return "";
 }
 
+// Sets the mode of a snapshot of the flight recorder's rings. Refuses every option about the
+// future, and those that the rings' own capture has decided.
 absl::Status TakeSnapshot(const CaptureOptions& options, v1::CaptureSpec& spec) {
   const Given others[] = {{"--continuous", options.continuous},
                           {"--duration", !options.duration.empty()},
@@ -175,6 +186,7 @@ absl::Status TakeSnapshot(const CaptureOptions& options, v1::CaptureSpec& spec) 
         "--dry-run cannot be used with --last; neurontrace flight-recorder status shows the rings");
   }
   spec.set_mode(v1::CAPTURE_MODE_SNAPSHOT);
+  // The rings hold no framework files.
   spec.set_include_framework(false);
   if (options.last == "all") return absl::OkStatus();
   ASSIGN_OR_RETURN(const uint64_t ns, ParseSpan("--last", options.last));
@@ -182,6 +194,8 @@ absl::Status TakeSnapshot(const CaptureOptions& options, v1::CaptureSpec& spec) 
   return absl::OkStatus();
 }
 
+// Sets the mode of a standing capture, which needs a limit of what it keeps: it never ends by
+// itself and would fill the store.
 absl::Status TakeContinuous(const CaptureOptions& options, v1::CaptureSpec& spec) {
   const Given others[] = {{"--duration", !options.duration.empty()},
                           {"--executions", !options.executions.empty()},
@@ -210,6 +224,8 @@ absl::Status TakeContinuous(const CaptureOptions& options, v1::CaptureSpec& spec
   return absl::OkStatus();
 }
 
+// Sets mode and retention. Called after TakeDuration because a dry run replaces the duration of a
+// standing capture.
 absl::Status TakeMode(const CaptureOptions& options, v1::CaptureSpec& spec) {
   if (!options.last.empty()) {
     RETURN_IF_ERROR(TakeSnapshot(options, spec));
@@ -226,6 +242,7 @@ absl::Status TakeMode(const CaptureOptions& options, v1::CaptureSpec& spec) {
     ASSIGN_OR_RETURN(const uint64_t ns, ParseSpan("--keep-for", options.keep_for));
     spec.set_retention_ns(ns);
   }
+  // A dry run comes last: it predicts the cost of the mode that is set by now.
   if (!options.dry_run) return absl::OkStatus();
   if (!options.executions.empty() || !options.at_execution.empty()) {
     return InvalidArgument(
@@ -236,6 +253,8 @@ absl::Status TakeMode(const CaptureOptions& options, v1::CaptureSpec& spec) {
   return absl::OkStatus();
 }
 
+// Sets name, tags and the share of workers that must take part. Reserved tags are refused as the
+// aggregator writes them itself.
 absl::Status TakeConditions(const CaptureOptions& options, v1::CaptureSpec& spec) {
   RETURN_IF_ERROR(CheckIdentityText("--name", options.name));
   spec.set_name(options.name);
@@ -257,12 +276,15 @@ absl::Status TakeConditions(const CaptureOptions& options, v1::CaptureSpec& spec
   return absl::OkStatus();
 }
 
+// Adds an option that may be repeated but takes one value each time, so that a word after it is not
+// swallowed.
 CLI::Option* AddList(CLI::App& command, const char* names, std::vector<std::string>& values,
                      const char* text) {
   return command.add_option(names, values, text)->allow_extra_args(false);
 }
 
-// An option that is absent means something else than one with an empty value.
+// Adds an option with a text. Refuses an empty value, which SpecOf could not distinguish from an
+// absent option.
 void AddText(CLI::App& command, const char* names, std::string& value, const char* text) {
   command.add_option(names, value, text)->check(NotEmpty("omit it to give no name"));
 }
@@ -332,6 +354,7 @@ void AddConditionOptions(CLI::App& command, CaptureOptions& options) {
   AddList(command, "--tag", options.tags, "KEY=VALUE to find the capture by; may be repeated");
 }
 
+// Each function checks its own options; TakeMode also checks those of TakeDuration.
 absl::StatusOr<v1::CaptureSpec> SpecOf(const CaptureOptions& options) {
   v1::CaptureSpec spec;
   RETURN_IF_ERROR(TakeSelection(options, spec));

@@ -12,10 +12,13 @@ namespace CLI {
 class App;
 }  // namespace CLI
 
-// What a capture records, as it is typed.
+// Options of a capture: which workers, which events, when, and on what conditions. Used by
+// `capture`, `capture start` and `flight-recorder on`.
 namespace neurontrace::cli {
 
-// The options of a capture as they are typed. Texts are parsed by SpecOf.
+// The options as they are typed. An empty text or 0 means that the option was not given; texts are
+// parsed by SpecOf. Lists of instances, cores and event types may contain comma-separated
+// values.
 struct CaptureOptions {
   // Which workers.
   std::vector<std::string> jobs;
@@ -24,14 +27,16 @@ struct CaptureOptions {
   std::vector<std::string> pod_labels;
   std::vector<std::string> worker_gids;
   std::vector<std::string> instances;
-  // What of them.
+  // Which cores and events of these workers.
   std::vector<std::string> cores;
   std::vector<std::string> event_types;
   bool all_events = false;
+  // Events of the runtime's ring of each core; 0: the runtime's default.
   uint64_t ring_events = 0;
   bool no_framework = false;
   bool no_neuron = false;
-  // From when, until when.
+  // When recording begins and ends: durations such as "30s", sizes such as "2GB", execution
+  // numbers.
   std::string duration;
   std::string executions;
   std::string at_execution;
@@ -41,7 +46,7 @@ struct CaptureOptions {
   std::string keep;
   std::string keep_bytes;
   bool dry_run = false;
-  // On what conditions, under what name.
+  // On what conditions, under which name, and for how long it is kept.
   std::string require;
   std::string budget_core;
   std::string budget_rate;
@@ -60,11 +65,11 @@ void AddTimeOptions(CLI::App& command, CaptureOptions& options);
 // Adds the options for name, tags, and the number of workers that must take part.
 void AddConditionOptions(CLI::App& command, CaptureOptions& options);
 
-// Returns the capture to ask for. Fails with INVALID_ARGUMENT and a way out if a value is not
-// understood or contradicts another.
+// Returns the capture to ask for. Fails with INVALID_ARGUMENT and a remedy if a value is malformed
+// or contradicts another. The aggregator checks the request itself again. Pure.
 absl::StatusOr<v1::CaptureSpec> SpecOf(const CaptureOptions& options);
 
-// Returns "leaving out allocation events; --all-events takes them" if the capture has the default
+// Returns "omitting allocation events; --all-events includes them" if the capture has the default
 // filter, else "".
 std::string DescribeDefaultFilter(const v1::CaptureSpec& spec);
 

@@ -14,18 +14,26 @@
 namespace neurontrace::cli {
 namespace {
 
+// The time between two readings of a rate. Shorter ones fluctuate with the batches in which agents
+// report.
 constexpr uint64_t kRateOverNs = 900'000'000;
 constexpr int kBarColumns = 24;
-// A plan lies so shortly after the capture was asked for; anything else is another timescale.
+// A planned begin is within this time after the request. A larger difference means that the two
+// times are of different clocks, so that the plan says nothing about this one.
 constexpr uint64_t kPlanWithinNs = 600'000'000'000;
 
+// Returns the difference, or 0 if the order is reversed: times and counts come from other machines.
 uint64_t Since(uint64_t from_ns, uint64_t to_ns) { return to_ns > from_ns ? to_ns - from_ns : 0; }
 
+// Returns a rate for a cell of the table; "-" if it is unknown.
 std::string FormatRate(double per_second) {
   if (per_second < 0) return "-";
   return FormatCount(static_cast<uint64_t>(std::llround(per_second)));
 }
 
+// The following functions sum what agents have reported of their workers, which precedes what the
+// store has confirmed. A worker that vanished reports nothing any more, so the store's count is the
+// lower limit.
 uint64_t EventsRead(const v1::Capture& capture) {
   uint64_t sum = 0;
   for (const v1::CaptureWorkerStatus& worker : capture.workers()) sum += worker.events_read();
@@ -50,6 +58,7 @@ bool EventsLostUnknown(const v1::Capture& capture) {
                      [](const auto& worker) { return worker.events_lost_unknown(); });
 }
 
+// Returns the greatest number of an execution that a worker has reported; 0: none.
 uint64_t NewestExecution(const v1::Capture& capture) {
   uint64_t newest = 0;
   for (const v1::CaptureWorkerStatus& worker : capture.workers()) {
@@ -58,6 +67,7 @@ uint64_t NewestExecution(const v1::Capture& capture) {
   return newest;
 }
 
+// Returns how exact the clock of an instance is, or "-" if it is not aligned yet.
 std::string FormatBoundOf(const v1::Capture& capture, const std::string& instance_id) {
   for (const v1::WorkerClockBound& bound : capture.clock_bounds()) {
     if (bound.instance_id() == instance_id) return FormatDuration(bound.bound_ns());
@@ -115,6 +125,8 @@ void CaptureProgress::Meter::Take(uint64_t now_ns, uint64_t now) {
     count = now;
     return;
   }
+  // The first reading has no predecessor, and a reading that follows too soon would make the rate
+  // jump.
   if (now_ns < at_ns + kRateOverNs) return;
   per_second = static_cast<double>(Since(count, now)) * 1e9 / static_cast<double>(now_ns - at_ns);
   at_ns = now_ns;
@@ -141,7 +153,8 @@ double CaptureProgress::RateOf(const v1::CaptureWorkerStatus& worker) const {
   return meter == events_of_.end() ? -1 : meter->second.per_second;
 }
 
-// "recording  10.2 s of 30.0 s, 19.8 s left  [######------]": a narrow window cuts the bar off
+// Returns a line such as "recording  10.2 s of 30.0 s, 19.8 s left  [######------]". The bar is
+// last because a narrow window cuts the line.
 std::string CaptureProgress::FirstLine() const {
   const std::string phase = PhaseOf(capture_);
   if (capture_.state() == v1::CAPTURE_STATE_ARMING) {
@@ -154,6 +167,7 @@ std::string CaptureProgress::FirstLine() const {
   if (!IsPastBegin(capture_)) return phase;
   const uint64_t elapsed = Since(BeginOf(capture_), capture_.server_realtime_ns());
   const uint64_t duration = capture_.spec().duration_ns();
+  // A capture without a duration has no fraction that is done.
   if (duration == 0 || capture_.spec().mode() == v1::CAPTURE_MODE_PREVIEW) {
     return fmt::format("{}  {}", phase, FormatDuration(elapsed));
   }
@@ -163,7 +177,8 @@ std::string CaptureProgress::FirstLine() const {
                      FormatDuration(Since(elapsed, duration)), Bar(fraction, kBarColumns));
 }
 
-// "16 workers, 1 left out  0 lost  1,234,567 events (124,000/s)  12.3 MiB (1.2 MiB/s)"
+// Returns a line such as "16 workers, 1 left out  0 lost  1,234,567 events (124,000/s)  12.3 MiB
+// (1.2 MiB/s)". Parts that are unknown or do not apply are omitted.
 std::string CaptureProgress::SecondLine() const {
   const auto left_out =
       std::count_if(capture_.workers().begin(), capture_.workers().end(), IsLeftOut);
@@ -192,6 +207,7 @@ std::string CaptureProgress::SecondLine() const {
 }
 
 int CaptureProgress::GradeOf(const v1::CaptureWorkerStatus& worker) const {
+  // If no worker at all delivers events, none of them is conspicuous.
   const bool can_be_silent = events_.per_second > 0;
   const bool is_stopping = capture_.state() == v1::CAPTURE_STATE_STOPPING;
   const bool is_awaited = is_stopping ? worker.state() != v1::CAPTURE_WORKER_STATE_COMPLETE
@@ -203,7 +219,7 @@ int CaptureProgress::GradeOf(const v1::CaptureWorkerStatus& worker) const {
 
 std::vector<const v1::CaptureWorkerStatus*> CaptureProgress::InOrder(const WorkerRanks& ranks,
                                                                      size_t room) const {
-  // Rows that all fit keep their places while states change.
+  // Rows that all fit keep their places while states change; otherwise grades decide, then losses.
   const bool fits = static_cast<size_t>(capture_.workers_size()) <= room;
   const auto order = [&](const v1::CaptureWorkerStatus& worker) {
     return std::tuple(fits ? 0 : GradeOf(worker),
@@ -237,7 +253,8 @@ std::vector<std::string> CaptureProgress::Lines(const WorkerRanks& ranks, const 
                                                 const std::string& hint) const {
   std::vector<std::string> lines = {FirstLine()};
   if (!capture_.workers().empty()) lines.push_back(SecondLine());
-  // Beside these: the table's header, a line for who is not shown, the hint, and one left free.
+  // Other lines of the screen: the table's header, the count of workers that are not shown, the
+  // hint, and one line that stays free for the cursor.
   const size_t others = lines.size() + 4;
   const size_t room = window.rows > others ? window.rows - others : 0;
   const std::vector<const v1::CaptureWorkerStatus*> workers = InOrder(ranks, room);
@@ -259,7 +276,7 @@ std::vector<std::string> CaptureProgress::Lines(const WorkerRanks& ranks, const 
     }
   }
   if (!hint.empty()) lines.push_back(hint);
-  // The last column stays free: some terminals go to the next line after it.
+  // The last column stays free because some terminals wrap after it.
   for (std::string& line : lines) line = CutToColumns(line, window.columns - 1);
   return lines;
 }

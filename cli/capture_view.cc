@@ -17,10 +17,11 @@
 namespace neurontrace::cli {
 namespace {
 
-// Of the table of workers: what is worse comes first.
+// The table of workers shows this many; the worst come first.
 constexpr size_t kOutcomesShown = 64;
 
-// "2.0 s from 2026-11-26 20:55:59Z".
+// Returns the duration and the begin: "2.0 s from 2026-11-26 20:55:59Z". A running capture lasts
+// until the aggregator's current time.
 std::string FormatLength(const v1::Capture& capture) {
   const uint64_t begin = BeginOf(capture);
   const uint64_t end = capture.stopped_realtime_ns() != 0 || HasEnded(capture)
@@ -33,6 +34,8 @@ std::string FormatLength(const v1::Capture& capture) {
   return fmt::format("{} from {}", length, FormatTime(begin));
 }
 
+// Returns the facts of the capture as lines with a label of twelve columns. Lines without a value
+// are omitted.
 std::string FormatHead(const v1::Capture& capture) {
   const v1::CaptureSpec& spec = capture.spec();
   std::string out = fmt::format("capture     {}{}{}\n", capture.capture_id(),
@@ -45,6 +48,7 @@ std::string FormatHead(const v1::Capture& capture) {
   }
   if (!spec.cause().empty()) out += fmt::format("cause       {}\n", spec.cause());
   if (!spec.labels().empty()) out += fmt::format("tags        {}\n", FormatLabels(spec));
+  // A capture that has not begun has no duration; the time of the request is the only one known.
   if (capture.state() == v1::CAPTURE_STATE_NOT_BEGUN ||
       capture.state() == v1::CAPTURE_STATE_ARMING) {
     out += fmt::format("state       {}, asked for {}\n", CaptureStateName(capture.state()),
@@ -53,6 +57,7 @@ std::string FormatHead(const v1::Capture& capture) {
     out += fmt::format("state       {}, {}\n", CaptureStateName(capture.state()),
                        FormatLength(capture));
   }
+  // A loss of unknown size is not shown as 0.
   const bool lost_unknown = capture.events_lost_unknown();
   const std::string lost = lost_unknown && capture.events_lost() == 0
                                ? "an unknown number"
@@ -74,13 +79,15 @@ std::string FormatHead(const v1::Capture& capture) {
   return out;
 }
 
+// Returns the warnings, similar ones folded unless `wide`.
 std::string FormatWarnings(const v1::Capture& capture, bool wide) {
   FoldedLines lines(NamesIn(capture.certificate()), !wide);
   for (const std::string& warning : capture.warnings()) lines.Add("warning: " + warning);
   return lines.Format();
 }
 
-// What the capture has of one job.
+// Returns the part of a capture that concerns one job: its workers, its certificate, and the
+// warnings that do not name only other jobs.
 v1::Capture CaptureOfJob(const v1::Capture& capture, const std::string& job) {
   v1::Capture part = capture;
   *part.mutable_certificate() = OfJob(capture.certificate(), job);
@@ -100,12 +107,14 @@ v1::Capture CaptureOfJob(const v1::Capture& capture, const std::string& job) {
   return part;
 }
 
-// Whether the certificate's line says all about this worker.
+// Returns whether the certificate's line contains everything about this worker.
 bool IsPlain(const v1::CaptureWorkerStatus& worker, const v1::Capture& capture) {
   return !IsLeftOut(worker) && !FallsShort(worker, capture) && !worker.joined_late() &&
          worker.detail().empty();
 }
 
+// Removes workers with nothing beyond their certificate's line. Keeps all while the capture runs,
+// and for snapshots and captures of executions, where the outcome shows what each worker delivered.
 v1::Capture WithoutPlainWorkers(v1::Capture capture) {
   const bool by_mode =
       capture.spec().mode() == v1::CAPTURE_MODE_SNAPSHOT || capture.begin().first_execution() != 0;
@@ -120,8 +129,8 @@ v1::Capture WithoutPlainWorkers(v1::Capture capture) {
   return rest;
 }
 
-// What keeps a worker from recording, and how to repair it, is in its row of the table. Warnings
-// and findings, which others read without the table, say it as well: once is enough.
+// Removes from warnings and findings the detail that the worker's row of the table repeats. Texts
+// stay whole if the table is too long to show every row.
 v1::Capture WithDetailsToldOnce(v1::Capture capture) {
   if (static_cast<size_t>(capture.workers_size()) > kOutcomesShown) return capture;
   for (const v1::CaptureWorkerStatus& worker : capture.workers()) {
@@ -208,9 +217,11 @@ std::string FormatLabels(const v1::CaptureSpec& spec) {
 
 std::string FormatCapture(const v1::Capture& whole, const WorkerRanks& ranks, CaptureDetail detail,
                           const CertificateView& view) {
+  // The selection comes first: everything below describes only the chosen job.
   const v1::Capture told = view.job.empty() ? whole : CaptureOfJob(whole, view.job);
   const bool is_whole = detail == CaptureDetail::kWhole;
   const bool has_lines = is_whole && told.certificate().workers_size() > 0 && !view.wide;
+  // The outcome is omitted where the certificate's lines answer the same question.
   const bool is_selected = !view.job.empty() || !view.state.empty();
   const bool shows_outcome = !view.brief && !(has_lines && is_selected);
   const v1::Capture capture = shows_outcome ? WithDetailsToldOnce(told) : told;
@@ -228,7 +239,7 @@ std::string FormatCapture(const v1::Capture& whole, const WorkerRanks& ranks, Ca
     out += FormatOutcomeSummary(capture);
   }
   if (capture.certificate().verdict().empty()) return out;
-  // Of one that is complete there is nothing more to be said than that.
+  // The verdict alone suffices for a complete capture.
   const bool in_short = !is_whole && capture.state() == v1::CAPTURE_STATE_COMPLETE;
   return out + "\n" +
          (in_short ? FormatVerdict(capture.certificate(), view.wide)
@@ -253,11 +264,13 @@ bool HasEnded(const v1::Capture& capture) {
 
 ExitCode ExitCodeOf(const v1::Capture& capture) {
   if (capture.state() == v1::CAPTURE_STATE_NOT_BEGUN) return kExitFailed;
+  // A capture without workers fails, unless it has stored events of framework files.
   if (capture.workers().empty() && capture.events() == 0) {
-    // A standing capture is there for workers that come later.
+    // Workers that start later join a standing capture, so a running one has not failed yet.
     return HasEnded(capture) ? kExitFailed : kExitIncomplete;
   }
   if (capture.state() == v1::CAPTURE_STATE_INCOMPLETE) return kExitIncomplete;
+  // Findings make a capture incomplete even if every worker reached its goal.
   if (HasEnded(capture) && !capture.certificate().findings().empty()) return kExitIncomplete;
   for (const v1::CaptureWorkerStatus& worker : capture.workers()) {
     if (IsLeftOut(worker) || FallsShort(worker, capture)) return kExitIncomplete;

@@ -13,18 +13,19 @@
 // Texts about captures, shared by the commands that show them.
 namespace neurontrace::cli {
 
-// Return states as people read them.
+// Return states as texts; "unknown" for a state of a later version.
 std::string WorkerStateName(v1::WorkerState state);
 std::string CaptureStateName(v1::CaptureState state);
 
 // Returns whether the capture is in a final state.
 bool HasEnded(const v1::Capture& capture);
 
-// Returns "capture", "flight recorder", "snapshot" …
+// Returns "capture", "flight recorder", "snapshot", "continuous" or "preview".
 std::string CaptureModeName(v1::CaptureMode mode);
 // Returns the tags of a capture: "ticket=4711 why=slow".
 std::string FormatLabels(const v1::CaptureSpec& spec);
 
+// How much FormatCapture shows; kWhole includes every job and the whole certificate.
 enum class CaptureDetail {
   kShort,  // of a complete capture only the verdict of its certificate
   kWhole,
@@ -38,7 +39,7 @@ std::string FormatCapture(const v1::Capture& capture, const WorkerRanks& ranks,
 
 // Returns JSON for scripts, without fields that JSON cannot show as people know them (raw ids).
 std::string FormatCaptureJson(const v1::Capture& capture);
-// Removes those fields.
+// Removes these fields: the runtime's capture ids, and the settings of a flight recorder.
 v1::Capture WithoutRawIds(v1::Capture capture);
 
 // Returns 1 if the capture matched no worker or did not begin; 3 if something is missing, a
@@ -46,10 +47,12 @@ v1::Capture WithoutRawIds(v1::Capture capture);
 // capture: by its current state.
 ExitCode ExitCodeOf(const v1::Capture& capture);
 
-// Sets the timeout of a unary call.
+// Sets the timeout of a unary call, --connect-timeout-ms from now, and makes it wait for a server
+// that is just starting. Not for streams.
 void SetDeadline(grpc::ClientContext& call, const Context& context);
 
-// Make one call each; the aggregator's error otherwise.
+// Make one call each, with SetDeadline. `id` may be a unique prefix. Return the aggregator's
+// status; `capture` is valid only if it is OK.
 grpc::Status GetCapture(Context& context, const std::string& id, v1::Capture& capture);
 grpc::Status StopCapture(Context& context, const std::string& id, v1::Capture& capture);
 

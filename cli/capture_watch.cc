@@ -13,18 +13,21 @@
 namespace neurontrace::cli {
 namespace {
 
-// How long an aggregator that does not answer is waited for.
+// Follow gives up after this long without an answer or progress.
 constexpr auto kReconnectFor = std::chrono::seconds(30);
-// How long a standing capture's workers are waited for before it is said how it has begun: those
-// that initialise later join later.
+// How long Follow waits for the workers of a standing capture before it reports how it began.
+// Workers that initialise later join later.
 constexpr uint64_t kBeginWithinNs = 3'000'000'000;
 
-// A call is recreated after this long at the latest, so that an aggregator that has gone without a
-// word is found out.
+// A call is recreated after this long, so that an aggregator that vanished without closing the
+// connection, as in a loss of power, is detected.
 constexpr auto kCallFor = std::chrono::seconds(20);
 
+// The time between two attempts.
 constexpr auto kPause = std::chrono::milliseconds(200);
 
+// Returns whether the begin of a capture is decided: every worker records or has failed, it has
+// ended, or the workers have had enough time.
 bool HasBegun(const v1::Capture& capture) {
   if (capture.state() != v1::CAPTURE_STATE_RECORDING)
     return capture.state() != v1::CAPTURE_STATE_ARMING;
@@ -40,13 +43,14 @@ bool HasBegun(const v1::Capture& capture) {
   return true;
 }
 
+// Returns whether Follow has reached its goal.
 bool IsOver(const v1::Capture& capture, const WatchOptions& options) {
   return HasEnded(capture) || (options.until_begun && HasBegun(capture));
 }
 
 }  // namespace
 
-// What a terminal shows of it.
+// What a terminal shows of the capture. Draws nothing if stderr is not a terminal.
 struct CaptureWatch::Screen {
   explicit Screen(bool enabled) : block(enabled) {}
 
@@ -61,6 +65,8 @@ struct CaptureWatch::Screen {
 
 CaptureWatch::CaptureWatch(Context& context)
     : context_(context), interrupts_([this](int count) { OnInterrupt(count); }) {
+  // The channel is created after the watcher has blocked the signals, so that gRPC's threads
+  // inherit the mask and every signal is delivered to the watcher.
   context.stub();  // its threads leave signals to the watcher
 }
 
@@ -76,6 +82,7 @@ grpc::Status CaptureWatch::Start(const v1::CaptureSpec& spec, v1::Capture& captu
   v1::StartCaptureRequest request;
   *request.mutable_spec() = spec;
   SetCurrent(&call);
+  // The interrupt may have come after the aggregator's answer: an answer counts.
   const grpc::Status status = context_.stub().StartCapture(&call, request, &capture);
   if (!SetCurrent(nullptr) && !status.ok()) {
     return {grpc::StatusCode::CANCELLED,
@@ -92,6 +99,8 @@ void CaptureWatch::OnInterrupt(int count) {
     interrupted_ = true;
     if (count == 1) stoppable = stoppable_;
   }
+  // Without the lock: the call lasts seconds, and Follow needs the lock to read on. If it fails,
+  // the user's wish to leave has priority.
   v1::Capture stopped;
   if (!stoppable.empty() && StopCapture(context_, stoppable, stopped).ok()) return;
   const MutexLock lock(mutex_);
@@ -116,12 +125,14 @@ grpc::Status CaptureWatch::ReadUntilOver(grpc::ClientContext& call, v1::Capture&
                                          const WatchOptions& options, Screen& screen) {
   v1::CaptureReference reference;
   reference.set_capture_id(capture.capture_id());
+  // Ranks are asked for with every call because workers may have joined in between.
   if (screen.block.enabled()) screen.ranks = AskRanks(context_);
   const auto reader = context_.stub().WatchCapture(&call, reference);
   while (reader->Read(&capture)) {
     screen.progress.Update(capture);
     screen.Draw(Hint(options));
     if (options.on_change) options.on_change(capture);
+    // The loop reads until the stream ends, so the cancellation only ends it early.
     if (IsOver(capture, options)) call.TryCancel();
   }
   return reader->Finish();
@@ -139,14 +150,18 @@ grpc::Status CaptureWatch::Follow(v1::Capture& capture, const WatchOptions& opti
     call.set_wait_for_ready(true);
     call.set_deadline(std::chrono::system_clock::now() + kCallFor);
     if (!SetCurrent(&call)) break;
+    // The progress of the aggregator's clock shows whether the call delivered anything.
     const uint64_t heard_ns = capture.server_realtime_ns();
     const grpc::Status status = ReadUntilOver(call, capture, options, screen);
     const bool is_abandoned = !SetCurrent(nullptr);
+    // The result counts before the interrupt: a capture that is over needs no excuse.
     if (IsOver(capture, options)) return grpc::Status::OK;
     if (is_abandoned) break;
     if (capture.server_realtime_ns() != heard_ns) {
       give_up = std::chrono::steady_clock::now() + kReconnectFor;
     }
+    // These statuses mean that the aggregator restarts, closes or is silent. Every other one is a
+    // refusal, which a repetition does not change.
     const bool is_passing = status.ok() || status.error_code() == grpc::StatusCode::UNAVAILABLE ||
                             status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
     if (!is_passing) return status;

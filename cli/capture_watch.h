@@ -24,24 +24,27 @@ struct WatchOptions {
   std::function<void(const v1::Capture&)> on_change = {};
 };
 
-// Starts and follows captures. From its construction on interrupts (SIGINT, SIGTERM) end its work
-// in order. Constructed before anything connects to the aggregator: on threads that exist before it
-// a signal would end the program. One thread.
+// Starts and follows captures, and handles SIGINT and SIGTERM meanwhile: the first interrupt stops
+// the capture and Follow waits for its data, the second ends the work while the capture finishes by
+// itself. Constructed before anything connects to the aggregator, because a signal would end the
+// program on threads that exist before it. One thread.
 class CaptureWatch {
  public:
   explicit CaptureWatch(Context& context);
   CaptureWatch(const CaptureWatch&) = delete;
   CaptureWatch& operator=(const CaptureWatch&) = delete;
 
-  // Starts a capture. Returns the aggregator's answer, or CANCELLED if an interrupt came first.
+  // Starts a capture. Returns the aggregator's status; CANCELLED if an interrupt came first, in
+  // which case the capture may have started. No retries: a repeated call would start a second one.
   grpc::Status Start(const v1::CaptureSpec& spec, v1::Capture& capture);
 
   // Follows a capture until it has ended, or begun, through restarts of the aggregator, and shows
-  // it on a terminal. Returns OK with the final `capture`, or CANCELLED after an interrupt. A
-  // capture continues without anybody watching it.
+  // it on a terminal. Returns OK with the final `capture`; CANCELLED after an interrupt;
+  // UNAVAILABLE or DEADLINE_EXCEEDED after 30 s without progress; otherwise the aggregator's
+  // refusal. The capture itself continues in any case.
   grpc::Status Follow(v1::Capture& capture, const WatchOptions& options);
 
-  // For later work, which redirects interrupts to itself.
+  // The watcher, for an export that follows; it redirects interrupts to itself.
   InterruptWatcher& interrupts() { return interrupts_; }
 
  private:
@@ -50,22 +53,32 @@ class CaptureWatch {
 
   // Sets the call that an interrupt cancels. Returns false if an interrupt has ended the work.
   bool SetCurrent(grpc::ClientContext* call);
-  // Waits before a further attempt: an aggregator that refuses at once must not be called in a
-  // loop.
+  // Waits 200 ms before a further attempt, because an aggregator that refuses at once must not be
+  // called in a tight loop. An interrupt ends the wait.
   void Pause();
+  // Reads one call's messages into `capture` until it is over or the call fails. Returns the call's
+  // status, CANCELLED if the capture is over.
   grpc::Status ReadUntilOver(grpc::ClientContext& call, v1::Capture& capture,
                              const WatchOptions& options, Screen& screen);
-  // Called on the watcher's thread.
+  // Called on the watcher's thread with the number of the interrupt. Makes a call of up to the
+  // connection timeout, without the lock.
   void OnInterrupt(int count);
+  // Returns the last line of the screen: the effect of the next interrupt.
   std::string Hint(const WatchOptions& options);
 
+  // Must outlive the watch.
   Context& context_;
   Mutex mutex_;
+  // Signalled when `abandoned_` is set.
   CondVar abandoning_;
+  // The call to cancel. Reset before the call is destroyed.
   grpc::ClientContext* current_ NT_GUARDED_BY(mutex_) = nullptr;
   std::string stoppable_ NT_GUARDED_BY(mutex_);  // the capture that an interrupt stops
+  // An interrupt has come: changes only the hint.
   bool interrupted_ NT_GUARDED_BY(mutex_) = false;
+  // No further call is made.
   bool abandoned_ NT_GUARDED_BY(mutex_) = false;
+  // Last member: its thread uses those above, and ends before they are destroyed.
   InterruptWatcher interrupts_;
 };
 

@@ -22,9 +22,11 @@
 namespace neurontrace::cli {
 namespace {
 
+// Returns the cell for a text that may be empty.
 std::string DashIfEmpty(std::string text) { return text.empty() ? "-" : text; }
 
-// One line each, of the newest `shown`; how many older ones there are.
+// Returns one line for each of the newest `shown` captures, the newest last, after a line that
+// counts the older ones. Columns that are empty in every row are omitted.
 std::string FormatCaptures(const v1::ListCapturesReply& reply, int shown) {
   const int size = reply.captures_size();
   const int first = std::max(0, size - shown);
@@ -37,7 +39,7 @@ std::string FormatCaptures(const v1::ListCapturesReply& reply, int shown) {
     if (is_used) header.push_back(name);
     return is_used;
   };
-  // Not everybody has these: no column of nothing but dashes.
+  // Many sites use none of these, so the columns appear only with content.
   const auto cause = [](const v1::CaptureSpec& spec) { return spec.cause(); };
   const bool with_jobs = add_column("JOB", FormatJobs);
   const bool with_tags = add_column("TAGS", FormatLabels);
@@ -62,7 +64,7 @@ std::string FormatCaptures(const v1::ListCapturesReply& reply, int shown) {
   return older + FormatTable(header, rows);
 }
 
-// One line for each stream of a capture.
+// Returns one line for each stream of a capture, for `show --wide`.
 std::string FormatStreams(const v1::Capture& capture) {
   std::vector<std::vector<std::string>> rows;
   for (const v1::CaptureStream& stream : capture.streams()) {
@@ -78,9 +80,10 @@ std::string FormatStreams(const v1::Capture& capture) {
       rows);
 }
 
-// Of the list for people; older ones are counted.
+// The list on a terminal shows this many; older ones are counted.
 constexpr int kCapturesShown = 50;
 
+// Options of all subcommands; each uses its own part.
 struct CapturesOptions {
   std::string id;
   bool all = false;
@@ -90,6 +93,7 @@ struct CapturesOptions {
   CertificateView view;
 };
 
+// Parses --tag KEY=VALUE. Fails with INVALID_ARGUMENT for a text without key.
 absl::StatusOr<std::vector<v1::KeyValue>> TagsOf(const CapturesOptions& options) {
   std::vector<v1::KeyValue> tags;
   for (const std::string& text : options.tags) {
@@ -104,6 +108,7 @@ bool HasTag(const v1::CaptureSpec& spec, const v1::KeyValue& tag) {
   });
 }
 
+// Returns whether a capture meets every condition of `list`.
 bool IsListed(const v1::Capture& capture, const CapturesOptions& options,
               const std::vector<v1::KeyValue>& tags) {
   const v1::CaptureSpec& spec = capture.spec();
@@ -112,6 +117,7 @@ bool IsListed(const v1::Capture& capture, const CapturesOptions& options,
   return std::all_of(tags.begin(), tags.end(), [&](const auto& tag) { return HasTag(spec, tag); });
 }
 
+// Lists captures. The aggregator returns all of them and the filter runs here.
 int ListCaptures(Context& context, const CapturesOptions& options) {
   const auto tags = TagsOf(options);
   if (!tags.ok()) return FailUsage(tags.status());
@@ -137,7 +143,8 @@ int ListCaptures(Context& context, const CapturesOptions& options) {
   return kExitDone;
 }
 
-// It was found; whether it is whole is told where that can be said.
+// Returns the exit code of `show`. A capture that was found never fails merely for having no data:
+// that is incomplete. A running one is not judged.
 int ShownCode(const v1::Capture& capture) {
   if (!HasEnded(capture)) return kExitDone;
   const ExitCode code = ExitCodeOf(capture);
@@ -145,11 +152,13 @@ int ShownCode(const v1::Capture& capture) {
                                                                                : code;
 }
 
+// Shows one capture. With a filter that matches no worker it prints which ones exist.
 int ShowCapture(Context& context, const CapturesOptions& options) {
   v1::Capture capture;
   if (const auto status = GetCapture(context, options.id, capture); !status.ok()) {
     return Fail(context, status);
   }
+  // The code is that of the whole capture, whatever part of it is shown.
   const int code = ShownCode(capture);
   if (context.json) {
     Print("{}", FormatCaptureJson(capture));
@@ -169,7 +178,8 @@ int ShowCapture(Context& context, const CapturesOptions& options) {
   return code;
 }
 
-// Follows a capture that somebody, or something, has begun; leaves it alone.
+// Follows a capture that was started elsewhere; interrupts end only the watching. With --output
+// json prints one object per change, else a summary at the end.
 int WatchOne(Context& context, const std::string& id) {
   CaptureWatch watch(context);
   v1::Capture capture;
@@ -180,9 +190,11 @@ int WatchOne(Context& context, const std::string& id) {
   if (context.json) {
     options.on_change = [](const v1::Capture& changed) {
       Print("{}", FormatJsonLine(WithoutRawIds(changed)));
+      // The reader of a pipe needs each change when it happens.
       std::fflush(stdout);
     };
   }
+  // A capture that has ended is printed at once, in the same form.
   if (!HasEnded(capture)) {
     if (const auto status = watch.Follow(capture, options); !status.ok()) {
       return FailWatching(context, capture, status);
@@ -191,6 +203,7 @@ int WatchOne(Context& context, const std::string& id) {
     options.on_change(capture);
   }
   if (context.json) return ExitCodeOf(capture);
+  // The messages of the stream are brief and lack the certificate's workers.
   if (const auto status = GetCapture(context, capture.capture_id(), capture); !status.ok()) {
     return Fail(context, status);
   }
@@ -200,6 +213,7 @@ int WatchOne(Context& context, const std::string& id) {
   return ExitCodeOf(capture);
 }
 
+// Deletes a capture that has ended. The aggregator refuses one that is still running.
 int DeleteCapture(Context& context, const std::string& id) {
   grpc::ClientContext call;
   SetDeadline(call, context);

@@ -21,10 +21,12 @@
 namespace neurontrace::cli {
 namespace {
 
-// Of many workers the table has the worst.
+// Limits of the tables without --wide. The certificate lists the worst workers first, so the rest
+// is no worse.
 constexpr size_t kWorkersShown = 64;
 constexpr int kGapsShown = 8;
 
+// Returns a worker's part in the capture, with the reason if it never took part.
 std::string PartName(const v1::WorkerCertificate& worker) {
   switch (worker.part()) {
     case v1::WORKER_PART_RECORDED:
@@ -56,7 +58,8 @@ std::string PartName(const v1::WorkerCertificate& worker) {
   }
 }
 
-// "runtime ring: overwritten 12, tap buffer: full 3"
+// Returns where events were lost, and why: "runtime ring: overwritten 12, tap buffer: full 3". A
+// "+" follows a count that is a lower limit, "?" replaces an unknown one.
 std::string FormatPlaces(const v1::EventAccount& account) {
   std::string text;
   for (const v1::Loss& loss : account.losses()) {
@@ -71,6 +74,7 @@ std::string FormatPlaces(const v1::EventAccount& account) {
   return text.empty() ? "-" : text;
 }
 
+// Returns whether the counts of the stages add up, for the column ADDS UP.
 std::string FormatConserved(v1::Conservation conserved) {
   switch (conserved) {
     case v1::CONSERVATION_YES:
@@ -82,12 +86,13 @@ std::string FormatConserved(v1::Conservation conserved) {
   }
 }
 
+// Returns whether the user's selection excluded the worker, which is no fault.
 bool WasNotSelected(const v1::WorkerCertificate& worker) {
   return worker.part() == v1::WORKER_PART_NEVER &&
          worker.absence() == v1::WORKER_ABSENCE_NOT_SELECTED;
 }
 
-// Which workers of a certificate have a line.
+// The workers of a certificate, divided by how they are shown.
 struct ShownWorkers {
   std::vector<const v1::WorkerCertificate*> workers;   // of many the worst, by job and rank
   size_t further = 0;                                  // that are not worse
@@ -95,6 +100,8 @@ struct ShownWorkers {
   bool of_several_jobs = false;
 };
 
+// Selects the workers to show. The limit is applied in the certificate's order, worst first; only
+// then are the rest sorted by job and rank.
 ShownWorkers ShownOf(const v1::Certificate& certificate, const CertificateView& view) {
   ShownWorkers shown;
   std::set<std::string> jobs;
@@ -110,6 +117,7 @@ ShownWorkers ShownOf(const v1::Certificate& certificate, const CertificateView& 
     }
   }
   shown.of_several_jobs = jobs.size() > 1;
+  // A single worker needs as much room as the line that would summarise it.
   if (shown.left_out.size() == 1) {
     shown.workers.push_back(shown.left_out.front());
     shown.left_out.clear();
@@ -124,7 +132,8 @@ ShownWorkers ShownOf(const v1::Certificate& certificate, const CertificateView& 
   return shown;
 }
 
-// "30 workers", their ranks, "left out".
+// Returns the row that summarises workers outside the selection: "30 workers", their ranks, "left
+// out". `cells` is the width of the table before a column for jobs is added.
 std::vector<std::string> RowOfLeftOut(const std::vector<const v1::WorkerCertificate*>& workers,
                                       size_t cells) {
   std::set<int64_t> ranks;
@@ -138,12 +147,15 @@ std::vector<std::string> RowOfLeftOut(const std::vector<const v1::WorkerCertific
   return row;
 }
 
+// Returns the table of workers with a line of sums, and a line that counts those that are not
+// shown.
 std::string FormatWorkers(const v1::Certificate& certificate, const CertificateView& view) {
   std::vector<std::vector<std::string>> rows;
   const ShownWorkers those = ShownOf(certificate, view);
   for (const v1::WorkerCertificate* const shown : those.workers) {
     const v1::WorkerCertificate& worker = *shown;
     const v1::EventAccount& account = worker.account();
+    // A worker that never took part has no account, and zeros would look like one.
     const bool has_account = worker.part() != v1::WORKER_PART_NEVER;
     const auto count = [&](uint64_t events) { return has_account ? FormatCount(events) : "-"; };
     rows.push_back(
@@ -164,12 +176,14 @@ std::string FormatWorkers(const v1::Certificate& certificate, const CertificateV
   std::vector<std::string> header = {"INSTANCE", "PID",      "RANKS",  "PART",
                                      "EXPECTED", "CAPTURED", "STORED", "LOST",
                                      "ADDS UP",  "CLOCK",    "GAPS",   "WHERE LOST"};
+  // The summarising rows follow the workers: those outside the selection, then the sums.
   if (!those.left_out.empty()) rows.push_back(RowOfLeftOut(those.left_out, header.size()));
   const v1::EventAccount& total = certificate.account();
   rows.push_back({"all", "", "", FormatParticipants(certificate.workers()),
                   FormatCount(total.expected()), FormatCount(total.captured()),
                   FormatCount(total.stored()), FormatLost(total.lost(), total.lost_unknown()),
                   FormatConserved(total.conserved()), "", "", ""});
+  // The column for jobs is inserted last because it applies to the summarising rows as well.
   if (those.of_several_jobs) {
     header.insert(header.begin() + 2, "JOB");
     for (size_t i = 0; i < rows.size(); ++i) {
@@ -185,6 +199,7 @@ std::string FormatWorkers(const v1::Certificate& certificate, const CertificateV
                      FormatCounted(those.further, "further worker is", "further workers are"));
 }
 
+// Returns the longest gaps of all workers, one line each, longest first.
 std::string FormatGaps(const v1::Certificate& certificate) {
   std::vector<const v1::Gap*> gaps;
   for (const v1::WorkerCertificate& worker : certificate.workers()) {
@@ -209,7 +224,7 @@ std::string FormatGaps(const v1::Certificate& certificate) {
   return out;
 }
 
-// One line for all hosts: what is amiss with one of them is among the findings.
+// Returns one line for all hosts. Problems of a single host are among the findings.
 std::string FormatHosts(const v1::Certificate& certificate) {
   if (certificate.hosts().empty()) return "";
   uint64_t stored = 0;
@@ -218,7 +233,8 @@ std::string FormatHosts(const v1::Certificate& certificate) {
                      certificate.hosts_size(), FormatCount(stored));
 }
 
-// The job's own name and the others by which its communicator has it.
+// Returns all names of a job: launchers and the communicator may name it differently. Contains at
+// least `job`.
 std::set<std::string> NamesOfJob(const v1::Certificate& certificate, const std::string& job) {
   std::set<std::string> names = {job};
   for (const v1::JobRanks& each : certificate.jobs()) {
@@ -232,7 +248,8 @@ std::set<std::string> NamesOfJob(const v1::Certificate& certificate, const std::
   return names;
 }
 
-// Whether the line has the words, and not as the beginning or end of longer ones.
+// Returns whether the line contains the text as a whole name: "job a" is not in "job ab" or "job
+// a-1".
 bool HasWords(const std::string& line, const std::string& words) {
   const auto is_name = [&line](size_t at) {
     return at < line.size() && (std::isalnum(static_cast<unsigned char>(line[at])) != 0 ||
@@ -246,6 +263,7 @@ bool HasWords(const std::string& line, const std::string& words) {
 
 }  // namespace
 
+// Losses with an unknown count make the known sum a lower limit.
 std::string FormatLost(const v1::EventAccount& account) {
   if (!account.lost_unknown()) return FormatCount(account.lost());
   return account.lost() == 0 ? "unknown" : FormatCount(account.lost()) + " or more";
@@ -264,6 +282,8 @@ std::string FormatCertificate(const v1::Certificate& certificate, const Certific
 }
 
 std::string CheckPart(const std::string& state) {
+  // Collects every name that PartName can return, so that the message is complete without a second
+  // list.
   std::set<std::string> names;
   v1::WorkerCertificate worker;
   for (int part = v1::WorkerPart_MIN + 1; part <= v1::WorkerPart_MAX; ++part) {
@@ -314,6 +334,7 @@ v1::Certificate OfJob(const v1::Certificate& certificate, const std::string& job
     *part.add_jobs() = each;
     *part.mutable_account() = each.account();
   }
+  // A finding that names both this job and others concerns this one as well.
   const OtherJobs others(certificate, job);
   for (const std::string& finding : certificate.findings()) {
     if (!others.Own(finding)) part.add_findings(finding);
@@ -321,6 +342,7 @@ v1::Certificate OfJob(const v1::Certificate& certificate, const std::string& job
   for (const std::string& note : certificate.notes()) {
     if (!others.Own(note)) part.add_notes(note);
   }
+  // The prefix shows that the verdict is not about the job.
   part.set_verdict("all jobs: " + certificate.verdict());
   return part;
 }

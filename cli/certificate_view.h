@@ -8,7 +8,8 @@
 
 #include "neurontrace/v1/certificate.pb.h"
 
-// Certificates as text for a terminal. Pure functions.
+// Certificates as text for a terminal, for `captures show` and the summary of `capture`. Pure
+// functions; nothing here fails.
 namespace neurontrace::cli {
 
 // Returns the origin of events: "nc 3", "worker" for those of no core or of all, or a file's name.
@@ -19,15 +20,15 @@ struct CertificateView {
   bool brief = false;  // no line for each worker
   bool wide = false;   // nothing folded or left out
   std::string job;     // only lines of this job; empty: all
-  std::string state;  // only workers whose part begins so: "vanished", "never"; empty: all  // only
-                      // workers whose part begins with it: "vanished", "never"; empty: all
+  std::string state;   // only workers whose part starts with this: "vanished"; empty: all
   size_t columns = 0;  // as in FormatTable
 };
 
-// Returns "12", "12 or more" or "unknown".
+// Returns the lost events of an account: "12", "12 or more" or "unknown".
 std::string FormatLost(const v1::EventAccount& account);
 
-// Returns what is wrong with a state that is the beginning of no worker's part, or "".
+// Returns an error message for a state that no worker's part starts with, or "". A validator of the
+// parser.
 std::string CheckPart(const std::string& state);
 // Recognises the lines about a capture that concern other jobs only. A plain value.
 class OtherJobs {
@@ -38,6 +39,7 @@ class OtherJobs {
   bool Own(const std::string& line) const;
 
  private:
+  // A text by which a line refers to a worker or job, and whether it belongs to another job.
   struct Name {
     std::string words;  // "i-0a pid 7", "job llama"
     bool is_other = false;

@@ -12,11 +12,14 @@
 namespace neurontrace::cli {
 namespace {
 
+// Values of the options: instances as typed, possibly comma-separated; an empty id means now.
 struct ClocksOptions {
   std::vector<std::string> instances;
   std::string capture_id;
 };
 
+// Prints the clocks of the selected instances, now or during a capture. Returns kExitDone even if
+// none is known, which is normal shortly after a start.
 int ListClocks(Context& context, const ClocksOptions& options) {
   grpc::ClientContext call;
   SetDeadline(call, context);
@@ -31,6 +34,7 @@ int ListClocks(Context& context, const ClocksOptions& options) {
     Print("{}", FormatJson(reply));
     return kExitDone;
   }
+  // An empty table would not explain itself.
   if (reply.clocks().empty()) {
     Print("{}", options.capture_id.empty()
                     ? "No clocks are known yet. An instance appears a few seconds after its agent "
@@ -40,6 +44,7 @@ int ListClocks(Context& context, const ClocksOptions& options) {
     return kExitDone;
   }
   Print("{}{}", FormatClocks(reply.clocks()), FormatDevicesAndOrder(reply));
+  // Only the clocks of a capture have versions; the current ones change all the time.
   if (!options.capture_id.empty()) Print("{}", FormatClockVersion(reply));
   return kExitDone;
 }

@@ -12,14 +12,18 @@
 namespace neurontrace::cli {
 namespace {
 
+// Findings of all instances together; the rest is counted.
 constexpr int kFindingsShown = 20;
 
+// Returns a duration with its unit. The limits are where rounding would print 1000.0 of the smaller
+// unit.
 std::string Magnitude(double ns) {
   if (ns < 999'500) return fmt::format("{:.1f} us", ns / 1e3);
   if (ns < 999'500'000) return fmt::format("{:.3f} ms", ns / 1e6);
   return fmt::format("{:.3f} s", ns / 1e9);
 }
 
+// Returns the kinds of evidence behind the estimate, or "-".
 std::string FormatSources(const v1::InstanceClock& clock) {
   std::string text;
   for (const std::string& source : clock.sources()) {
@@ -28,11 +32,14 @@ std::string FormatSources(const v1::InstanceClock& clock) {
   return text.empty() ? "-" : text;
 }
 
+// Returns the number of findings of one kind.
 int64_t Count(const v1::InstanceClock& clock, v1::ClockFindingKind kind) {
   return std::count_if(clock.findings().begin(), clock.findings().end(),
                        [&](const v1::ClockFinding& finding) { return finding.kind() == kind; });
 }
 
+// Returns the findings of an instance, one line each, until `left` is used up. Continues to count
+// below 0: then -left are not shown.
 std::string FormatFindings(const v1::InstanceClock& clock, int& left) {
   std::string out;
   for (const v1::ClockFinding& finding : clock.findings()) {
@@ -72,6 +79,7 @@ std::string FormatClocks(const google::protobuf::RepeatedPtrField<v1::InstanceCl
          FormatCount(
              static_cast<uint64_t>(Count(clock, v1::CLOCK_FINDING_KIND_REJECTED_EVIDENCE)))});
     findings += FormatFindings(clock, left);
+    // A clock that is not aligned has no bound and cannot be the worst.
     if (known && (worst == nullptr || clock.bound_ns() > worst->bound_ns())) worst = &clock;
   }
   std::string out = FormatTable(
@@ -86,6 +94,7 @@ std::string FormatClocks(const google::protobuf::RepeatedPtrField<v1::InstanceCl
 }
 
 std::string FormatClockVersion(const v1::ListClocksReply& reply) {
+  // Version 0 is an estimate for this call only, as of a running capture.
   if (reply.version() == 0)
     return "This version is not stored; a later call may return better estimates.\n";
   return fmt::format("Version {} of this capture's clocks, {}.\n", reply.version(),

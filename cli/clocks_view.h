@@ -8,7 +8,8 @@
 
 #include "neurontrace/v1/operator_service.pb.h"
 
-// Clocks as text for a terminal. Pure functions.
+// Clocks as text for a terminal, for `neurontrace clocks`. Pure functions; times are ns, and a
+// bound is the greatest possible error.
 namespace neurontrace::cli {
 
 // Returns "+1.204 s", "-31.5 us", "0.3 us".

@@ -37,12 +37,14 @@ constexpr char kFooter[] =
     "Options are read from the command line, then the environment, then\n"
     "~/.config/neurontrace/config, then /etc/neurontrace/config: see `neurontrace config`.";
 
-// How long FailureOf asks again for the reason of a failure.
+// The deadline of FailureOf's second call, which looks for the reason of a failure.
 constexpr std::chrono::seconds kReasonPatience{2};
 
 // The hidden command that the shells' completion scripts call.
 constexpr char kCompleteWord[] = "__complete";
 
+// Adds the options that precede or follow every command. `output` and `quiet` must outlive the
+// parsing.
 void AddGlobalOptions(CLI::App& app, Context& context, std::string& output, bool& quiet) {
   app.add_option("--aggregator", context.aggregator, "Address of the aggregator, HOST:PORT")
       ->envname("NEURONTRACE_AGGREGATOR")
@@ -69,24 +71,28 @@ std::set<std::string_view> PathOptions() {
           "FILE", "COMMAND", "directory", "framework-dir", "agent-socket", "program"};
 }
 
-// An error repeats typed text, which must not move the cursor.
+// Replaces control characters except newlines. An error message repeats typed text, and an escape
+// sequence in it must not control the terminal.
 std::string Printable(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](char c) { return c != '\n' && IsControl(c); }, '?');
   return text;
 }
 
+// Returns whether the chosen command needs no address of an aggregator.
 bool IsLocal(const CLI::App& app) {
   return std::any_of(std::begin(kLocalCommands), std::end(kLocalCommands),
                      [&](const char* name) { return app.got_subcommand(name); });
 }
 
-// gRPC reports every failure before the first byte as UNAVAILABLE; only its message tells the
-// cause.
+// Returns a remedy for a failed connection. gRPC reports every failure before the first byte as
+// UNAVAILABLE, so only the texts of OpenSSL and gRPC in its message identify the cause. Texts that
+// match none get general advice.
 std::string WayOut(const Context& context, std::string_view message) {
   const auto says = [&](std::string_view words) {
     return message.find(words) != std::string_view::npos;
   };
+  // A wrong name is also a failed verification, so it is tested first.
   if (says("Hostname Verification")) {
     return "The aggregator's certificate is issued for a different name; pass the name in it with "
            "--tls-server-name.";
@@ -124,8 +130,8 @@ v1::OperatorService::StubInterface& Context::stub() {
 
 namespace {
 
-// A call that waited in vain for a connection does not know the reason; a call that does not wait
-// is told it.
+// Returns the reason of a failure. A call that waits for a connection ends with DEADLINE_EXCEEDED
+// and without a reason; a second call that does not wait fails with the reason.
 std::string FailureOf(const Context& context, const grpc::Status& status) {
   if (status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED ||
       context.made_stub() == nullptr) {
@@ -170,8 +176,9 @@ int FailUsage(const absl::Status& status) {
 
 namespace {
 
-// Help and versions are exceptions too, and are printed. For other errors CLI11's message omits a
-// word that is not a command, and lists unexpected ones in reverse.
+// Prints a parser's error and returns the exit code. Help and versions are exceptions too, and end
+// with kExitDone. CLI11's own message omits a word that is not a command and reverses unexpected
+// ones, so those two cases have messages here.
 int FailParse(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> unexpected = app.remaining(true);
   const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
@@ -192,6 +199,8 @@ int FailParse(const CLI::App& app, const CLI::ParseError& error) {
   return app.exit(error) == 0 ? kExitDone : kExitUsage;
 }
 
+// Parses the command line and runs the command. The order matters: files of options before parsing,
+// checks of values after it, and the command last.
 int ParseAndRun(int argc, const char* const* argv, Context& context) {
   CLI::App app("Collects Neuron Runtime traces from a whole cluster into one timeline.",
                "neurontrace");
@@ -222,14 +231,14 @@ int ParseAndRun(int argc, const char* const* argv, Context& context) {
   AddDoctorCommand(app, context, run);
   AddConfigCommand(app, context, run);
   AddCompletionCommand(app, run);
-  // The parser would split "[a,b]" into two words, so it does not see the command of another
-  // program after --.
+  // Words after -- are the command of another program. They are removed before parsing because the
+  // parser would split "[a,b]" into two words.
   const char* const* const end = argv + argc;
   const char* const* const dashes = std::find(argv + 1, end, std::string_view("--"));
   context.words.assign(argv + 1, dashes);
   context.command_words.assign(std::min(dashes + 1, end), end);
-  // Before parsing, as help shows the defaults. A wrong file is reported after it, so that --help
-  // works in any case.
+  // Files become defaults before parsing because help shows defaults. Their errors are reported
+  // after it, so that --help works in any case.
   const absl::Status configured = ApplyConfig(app, context.config_places, context.config_origins);
   if (!context.words.empty() && context.words[0] == kCompleteWord) {
     return PrintCompletions(app, std::vector<std::string>(argv + 2, end));

@@ -17,7 +17,8 @@
 
 namespace neurontrace::cli {
 
-// State that every command uses. Lives in main; one thread.
+// State that every command uses. Lives in main for the whole run; used by one thread, except that
+// the client of the service may be called from any.
 struct Context {
   std::string aggregator;  // HOST:PORT
   ChannelSecurity security;
@@ -34,10 +35,11 @@ struct Context {
   std::vector<std::string> words;          // typed after the program's name, up to a --
   std::vector<std::string> command_words;  // after the --: the command that `record` runs
 
-  // Makes the aggregator's service on first use. Unit tests put a fake here.
+  // Makes the client of the aggregator's service on first use. Unit tests put a fake here.
   std::function<std::unique_ptr<v1::OperatorService::StubInterface>(const Context&)> make_stub;
+  // Returns the client, creating it at the first call. Never fails: gRPC connects later.
   v1::OperatorService::StubInterface& stub();
-  // Null if no call has needed it yet.
+  // Returns the client, or null if no command has needed it yet.
   v1::OperatorService::StubInterface* made_stub() const { return stub_.get(); }
 
  private:
@@ -61,14 +63,16 @@ void AddDoctorCommand(CLI::App& app, Context& context, Run& run);
 void AddConfigCommand(CLI::App& app, Context& context, Run& run);
 void AddCompletionCommand(CLI::App& app, Run& run);
 
-// Prints completions of `words`, for the scripts of AddCompletionCommand. Returns the exit code.
+// Prints completions of `words`, one "TEXT<tab>DESCRIPTION" a line, then ":KIND", for the scripts
+// of AddCompletionCommand. Returns the exit code.
 int PrintCompletions(const CLI::App& app, const std::vector<std::string>& words);
 
 // Runs the whole command line and returns the exit code. Separate from main so that tests can call
 // it.
 int RunCommandLine(int argc, const char* const* argv, Context& context);
 
-// Prints on stderr what failed, with a way out if there is one, and returns kExitFailed.
+// Print on stderr what failed, and return kExitFailed. For a gRPC status that means no connection,
+// the first also prints a likely remedy; it may ask the aggregator once more for the reason.
 int Fail(const Context& context, const grpc::Status& status);
 int Fail(const absl::Status& status);
 // Prints what is wrong with the typed options, and returns kExitUsage.

@@ -7,11 +7,14 @@
 namespace neurontrace::cli {
 namespace {
 
+// Options whose values are files or directories, which the shell completes itself, and the names of
+// positional arguments with the same meaning. An option that is missing here gets no completion.
 constexpr std::string_view kFileOptions[] = {"out", "tap", "agent-socket", "program"};
 constexpr std::string_view kDirectoryOptions[] = {"programs", "directory", "framework-dir"};
 constexpr char kFile[] = "FILE";
 constexpr char kCommand[] = "COMMAND";
 
+// Returns whether a long name of the option is in the list.
 template <size_t N>
 bool IsOneOf(const CLI::Option& option, const std::string_view (&names)[N]) {
   return std::any_of(
@@ -20,10 +23,12 @@ bool IsOneOf(const CLI::Option& option, const std::string_view (&names)[N]) {
       });
 }
 
+// Returns all subcommands: without a filter CLI11 returns only those that were parsed.
 std::vector<const CLI::App*> ChildrenOf(const CLI::App& command) {
   return command.get_subcommands([](const CLI::App*) { return true; });
 }
 
+// Returns the subcommand of this name, or null.
 const CLI::App* FindChild(const CLI::App& command, const std::string& name) {
   for (const CLI::App* const child : ChildrenOf(command)) {
     if (child->get_name() == name) return child;
@@ -31,7 +36,8 @@ const CLI::App* FindChild(const CLI::App& command, const std::string& name) {
   return nullptr;
 }
 
-// Searches as the parser does: in the command, then in those above it.
+// Returns the option that a word such as "--format=json" names, or null. Searches in the command,
+// then in those above it, as the parser does with fallthrough().
 const CLI::Option* FindOption(const CLI::App& command, const std::string& word) {
   const std::string name = word.substr(0, word.find('='));
   for (const CLI::App* at = &command; at != nullptr; at = at->get_parent()) {
@@ -42,19 +48,23 @@ const CLI::Option* FindOption(const CLI::App& command, const std::string& word) 
   return nullptr;
 }
 
+// Returns whether the option needs a value; flags do not.
 bool TakesValue(const CLI::Option& option) { return option.get_expected_max() > 0; }
 
-// Where the words before the last one lead.
+// The position that the words before the last one lead to.
 struct Place {
   const CLI::App* command;
   const CLI::Option* option = nullptr;  // whose value is next
   bool is_behind_dashes = false;
 };
 
+// Follows all words but the last. Unknown words are skipped, as the line may be incomplete or
+// wrong.
 Place Follow(const CLI::App& app, const std::vector<std::string>& words) {
   Place place{&app};
   for (size_t i = 0; i + 1 < words.size(); ++i) {
     const std::string& word = words[i];
+    // bash makes '=' a word of its own; it neither ends the option nor is its value.
     if (place.is_behind_dashes || word == "=") continue;
     if (place.option != nullptr) {
       place.option = nullptr;
@@ -81,6 +91,8 @@ void AddValues(const CLI::Option& option, const std::string& typed, const std::s
   if (IsOneOf(option, kDirectoryOptions)) out.kind = CompletionKind::kDirectories;
 }
 
+// Adds the long options that begin with `typed`, of the command and those above it. An option of
+// the inner command hides one of the same name above it.
 void AddOptions(const CLI::App& command, const std::string& typed, Completions& out) {
   for (const CLI::App* at = &command; at != nullptr; at = at->get_parent()) {
     for (const CLI::Option* const option : at->get_options()) {
@@ -95,6 +107,7 @@ void AddOptions(const CLI::App& command, const std::string& typed, Completions& 
   }
 }
 
+// Adds subcommands that begin with `typed`, and files if the command takes one.
 void AddWords(const CLI::App& command, const std::string& typed, Completions& out) {
   for (const CLI::App* const child : ChildrenOf(command)) {
     if (!child->get_name().starts_with(typed)) continue;
@@ -106,6 +119,7 @@ void AddWords(const CLI::App& command, const std::string& typed, Completions& ou
   }
 }
 
+// Returns whether words after -- are a command to run.
 bool RunsCommands(const CLI::App& command) {
   const std::vector<const CLI::Option*> options = command.get_options();
   return std::any_of(options.begin(), options.end(), [](const CLI::Option* option) {
@@ -113,6 +127,7 @@ bool RunsCommands(const CLI::App& command) {
   });
 }
 
+// Returns the text after the colon in the last line of __complete, which the scripts interpret.
 const char* KindName(CompletionKind kind) {
   switch (kind) {
     case CompletionKind::kFiles:
@@ -126,7 +141,9 @@ const char* KindName(CompletionKind kind) {
   }
 }
 
-// The scripts for the shells: each asks the program itself for the possible next words.
+// The scripts for the shells. Each runs `neurontrace __complete WORDS` and reads
+// "TEXT<tab>DESCRIPTION" lines, then ":KIND". Errors are discarded because they would appear in the
+// user's prompt.
 constexpr char kBash[] =
     R"sh(# bash completion for neurontrace: eval "$(neurontrace completion bash)"
 _neurontrace() {
@@ -201,7 +218,7 @@ complete -c neurontrace -e
 complete -c neurontrace -f -a '(__neurontrace_complete)'
 )sh";
 
-// Returns the script for "bash", "zsh" or "fish".
+// Returns the script for "bash", "zsh" or "fish"; "" for any other shell.
 std::string CompletionScript(const std::string& shell) {
   if (shell == "bash") return kBash;
   if (shell == "zsh") return kZsh;
@@ -211,7 +228,7 @@ std::string CompletionScript(const std::string& shell) {
 }  // namespace
 
 std::vector<std::string> ValuesOf(const CLI::Option& option) {
-  // CLI::IsMember puts its values into the type name, as in "TEXT:{table,json}".
+  // CLI::IsMember has no accessor for its values, but puts them into the type name.
   const std::string type = option.get_type_name();  // "TEXT:{table,json}"
   const size_t open = type.find('{');
   const size_t close = type.find('}', open);
@@ -235,6 +252,8 @@ Completions Complete(const CLI::App& app, const std::vector<std::string>& words)
     AddValues(*place.option, last, "", out);
   } else if (const size_t equals = last.find('=');
              last.starts_with("--") && equals != std::string::npos) {
+    // The value is part of the word: candidates must repeat the option, as the shell replaces the
+    // whole word.
     const CLI::Option* const option = FindOption(*place.command, last);
     if (option != nullptr && TakesValue(*option)) {
       AddValues(*option, last.substr(equals + 1), last.substr(0, equals + 1), out);

@@ -6,7 +6,8 @@
 #include <vector>
 
 // Completions of a command line, derived from the parser itself, so that they always match its
-// options. Pure functions.
+// options. Pure functions, used by the hidden command __complete; nothing here calls the
+// aggregator.
 namespace neurontrace::cli {
 
 // A possible next word.
@@ -19,6 +20,7 @@ struct Candidate {
 // What the shell offers in addition.
 enum class CompletionKind { kNothing, kFiles, kDirectories, kCommands };
 
+// The result for one position of the cursor.
 struct Completions {
   std::vector<Candidate> candidates;
   CompletionKind kind = CompletionKind::kNothing;

@@ -14,6 +14,7 @@
 namespace neurontrace::cli {
 namespace {
 
+// One line of `config show`: an option's value in effect and its source.
 struct Row {
   std::string command;
   std::string option;
@@ -21,12 +22,14 @@ struct Row {
   std::string from;
 };
 
+// Returns the parts with commas between them, as they may be typed.
 std::string Joined(const std::vector<std::string>& parts) {
   std::string out;
   for (const std::string& part : parts) out += (out.empty() ? "" : ",") + part;
   return out;
 }
 
+// Returns whether one of the typed words is this option, with or without "=VALUE".
 bool WasTyped(const CLI::Option& option, const std::vector<std::string>& words) {
   return std::any_of(words.begin(), words.end(), [&option](const std::string& word) {
     return word.starts_with('-') && option.check_name(word.substr(0, word.find('=')));
@@ -34,7 +37,8 @@ bool WasTyped(const CLI::Option& option, const std::vector<std::string>& words) 
 }
 
 // Returns the value in effect and its source. CLI11 handles values of the environment as if they
-// had been typed, so the typed words have to be compared.
+// had been typed, so the typed words have to be compared. A typed value that equals the variable
+// counts as typed.
 Row RowOf(const CLI::App& command, const CLI::Option& option, const Context& context) {
   Row row{.command = PathOf(command), .option = option.get_lnames().front()};
   const std::string& variable = option.get_envname();
@@ -61,6 +65,8 @@ Row RowOf(const CLI::App& command, const CLI::Option& option, const Context& con
   return row;
 }
 
+// Adds the rows of a command and those below it. Without `all` omits options of single commands
+// that have their default.
 void Collect(const CLI::App& command, const Context& context, bool all, std::vector<Row>& rows) {
   for (const CLI::Option* const option : command.get_options()) {
     if (!IsConfigurable(*option)) continue;
@@ -74,6 +80,7 @@ void Collect(const CLI::App& command, const Context& context, bool all, std::vec
   }
 }
 
+// Prints the table or the JSON of the options, and which files are read. Returns kExitDone.
 int ShowConfig(const CLI::App& app, const Context& context, bool all) {
   std::vector<Row> rows;
   Collect(app, context, all, rows);

@@ -12,18 +12,22 @@
 namespace neurontrace::cli {
 namespace {
 
+// A larger file is refused: it is no file of options.
 constexpr size_t kFileBytesMax = 1u << 20;
 
+// Returns the text of a file; "" if it does not exist and does not have to.
 absl::StatusOr<std::string> ReadFile(const ConfigPlace& place) {
   absl::StatusOr<std::string> text = ReadSmallFile(place.path, kFileBytesMax);
   if (text.ok()) return text;
-  // A file that exists and cannot be read may contain values on which the user relies.
+  // A file that exists and cannot be read may contain values on which the user relies, so it must
+  // not be skipped.
   if (absl::IsNotFound(text.status()) && !place.must_exist) return std::string();
   return FailedPrecondition("{}{}", std::string(text.status().message()),
                             place.must_exist ? "; NEURONTRACE_CONFIG names it" : "");
 }
 
-// Returns the text for default_val: several values in the form in which CLI11 prints them.
+// Returns the text for CLI11's default_val. Several values have the form "[a,b]", in which CLI11
+// prints and parses them.
 std::string DefaultText(const TomlNode& value) {
   if (value.is_scalar()) return value.text;
   std::string text;
@@ -31,7 +35,8 @@ std::string DefaultText(const TomlNode& value) {
   return fmt::format("[{}]", text);
 }
 
-// Returns what is wrong, or "".
+// Sets the default of the option that a key names. Returns an error message without the position in
+// the file, or "".
 std::string SetDefault(CLI::App& command, const TomlNode& value) {
   CLI::Option* const option = command.get_option_no_throw("--" + value.key);
   const std::string path = PathOf(command);
@@ -40,18 +45,22 @@ std::string SetDefault(CLI::App& command, const TomlNode& value) {
                        path.empty() ? "there is" : fmt::format("'{}' has", path),
                        CleanText(value.key, value.key.size()), path.empty() ? "" : path + " ");
   }
+  // An array is accepted only for options that may be repeated.
   const bool is_array = value.kind == TomlKind::kArray && option->get_items_expected_max() > 1 &&
                         std::all_of(value.children.begin(), value.children.end(),
                                     [](const TomlNode& one) { return one.is_scalar(); });
   if (!value.is_scalar() && !is_array) {
     return fmt::format("{} must be a quoted string, a number, true or false", value.key);
   }
+  // An empty value would mean the same as an absent option in some commands and nothing in others,
+  // so it is refused.
   if ((value.is_scalar() ? value.text.empty() : value.children.empty()) &&
       option->get_expected_max() > 0) {
     return fmt::format("{} has no value; remove the line", value.key);
   }
   try {
-    // CLI11 splits its own form of several values only for options that take several at once.
+    // CLI11 splits "[a,b]" only for options that take several values at once, so this is allowed
+    // for the moment of the assignment.
     const bool takes_more = option->get_allow_extra_args();
     option->allow_extra_args(takes_more || is_array);
     option->default_val(DefaultText(value));
@@ -63,6 +72,8 @@ std::string SetDefault(CLI::App& command, const TomlNode& value) {
   return "";
 }
 
+// Applies the values of a section to a command's options, and nested sections to its subcommands.
+// Fails with INVALID_ARGUMENT at the first wrong line; values before it are in effect then.
 absl::Status ApplyTable(CLI::App& command, const ConfigPlace& place, const TomlNode& table,
                         ConfigOrigins& origins) {
   for (const TomlNode& value : table.children) {
@@ -111,6 +122,7 @@ std::vector<ConfigPlace> UsualConfigPlaces() {
 
 absl::Status ApplyConfig(CLI::App& app, const std::vector<ConfigPlace>& places,
                          ConfigOrigins& origins) {
+  // Later places overwrite defaults and origins of earlier ones, so their order is the precedence.
   for (const ConfigPlace& place : places) {
     ASSIGN_OR_RETURN(const std::string text, ReadFile(place));
     ASSIGN_OR_RETURN(const TomlNode root, ParseToml(text, place.path, TomlSections::kNest));

@@ -31,6 +31,7 @@ struct ConfigOrigin {
   std::string path;
   size_t line = 0;
 };
+// The lines in effect, by the parser's options. The keys are valid while the parser lives.
 using ConfigOrigins = std::map<const CLI::Option*, ConfigOrigin>;
 
 // Makes the values of the files the defaults of the parser's options, so that the environment and

@@ -20,19 +20,23 @@
 namespace neurontrace::cli {
 namespace {
 
+// The interval at which WaitForLine polls `is_abandoned`.
 constexpr int kPollMs = 20;
 constexpr size_t kLineBytesMax = 64 * 1024;
+// Lines of the log in an error message; the last ones contain the reason.
 constexpr size_t kLogLinesShown = 5;
 
-// Runs in the child between fork and exec. The process has a single thread then, so allocating
-// memory is allowed.
+// Runs in the child between fork and exec, with the write ends `out` and `log` as its stdout and
+// stderr. Memory may be allocated because the process has a single thread. Exits with 127 if exec
+// fails.
 [[noreturn]] void BecomeDaemon(const std::vector<std::string>& command, pid_t parent, int out,
                                int log) {
-  // A group of its own: Ctrl-C at the terminal is for the user's command.
+  // The own process group keeps Ctrl-C at the terminal for the user's command.
   setpgid(0, 0);
   DieWith(parent, SIGKILL);
   ResetSignals();
   ForgetOptions();
+  // The terminal's input belongs to the user's command as well.
   const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
   dup2(null, STDIN_FILENO);
   dup2(out, STDOUT_FILENO);
@@ -40,11 +44,13 @@ constexpr size_t kLogLinesShown = 5;
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
+  // The other descriptors of this program have O_CLOEXEC, so that the daemon inherits none.
   execv(argv[0], argv.data());
   dprintf(STDERR_FILENO, "cannot run %s: %s\n", argv[0], strerror(errno));
   _exit(127);
 }
 
+// Returns the last lines of a log, each on an indented line of its own; "" if it cannot be read.
 std::string EndOf(const std::string& log) {
   std::ifstream file(log);
   std::vector<std::string> lines;
@@ -66,6 +72,8 @@ absl::StatusOr<std::unique_ptr<DaemonProcess>> DaemonProcess::Start(
   int fds[2];
   if (pipe2(fds, O_CLOEXEC) != 0) return Internal("pipe: {}", strerror(errno));
   UniqueFd out(fds[0]);
+  // The write end is closed here when the function returns, so that the end of the daemon ends the
+  // pipe.
   const UniqueFd in(fds[1]);
   // Compared in the child, as the parent may end before the child has asked for its death signal.
   const pid_t parent = getpid();
@@ -87,6 +95,7 @@ absl::StatusOr<std::string> DaemonProcess::WaitForLine(const std::string& prefix
                                                        const std::function<bool()>& is_abandoned) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
   for (;;) {
+    // Lines before the awaited one are dropped.
     for (size_t end; (end = read_.find('\n')) != std::string::npos;) {
       const std::string line = read_.substr(0, end);
       read_.erase(0, end + 1);
@@ -115,6 +124,7 @@ void DaemonProcess::Kill() const {
 }
 
 void DaemonProcess::Stop(uint32_t patience_ms) {
+  // The order is SIGTERM, a wait, SIGKILL: a daemon that has time stores what it has.
   if (!is_running()) return;
   kill(pid_, SIGTERM);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience_ms);
@@ -123,6 +133,7 @@ void DaemonProcess::Stop(uint32_t patience_ms) {
   }
   if (!is_running()) return;
   kill(pid_, SIGKILL);
+  // After SIGKILL the end is certain, so this waits without a limit.
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
   pid_ = -1;

@@ -16,14 +16,16 @@
 namespace neurontrace::cli {
 
 // A program that runs in the background for this one and ends with it, for whatever reason: the
-// kernel kills it when the thread that started it ends. It is in a process group of its own, so
-// that Ctrl-C at the terminal does not reach it. One thread, which must be the program's first,
-// except for Kill.
+// kernel kills it when the thread that started it ends. It has its own process group, so that
+// Ctrl-C at the terminal does not reach it. Used by `record` for its private agent and aggregator.
+// One thread, which must be the program's first, except for Kill.
 class DaemonProcess {
  public:
-  // Starts `command`, which begins with the program's path; its stderr goes to the file `log`. Of
-  // the variables NEURONTRACE_… it gets only the machine's name, NEURONTRACE_INSTANCE_ID. Called
-  // while this process has a single thread, as it forks.
+  // Starts `command`, which begins with the program's path; its stderr is appended to the file
+  // `log`. Of the variables NEURONTRACE_… it receives only NEURONTRACE_INSTANCE_ID. Called while
+  // this process has a single thread, as it forks. Fails with FAILED_PRECONDITION if the log cannot
+  // be written, INTERNAL or RESOURCE_EXHAUSTED if the process cannot be created. WaitForLine
+  // reports an exec that fails.
   static absl::StatusOr<std::unique_ptr<DaemonProcess>> Start(
       const std::vector<std::string>& command, const std::string& log);
   // Ends it as Stop does.
@@ -46,11 +48,13 @@ class DaemonProcess {
  private:
   DaemonProcess(std::string name, std::string log, pid_t pid, UniqueFd out)
       : name_(std::move(name)), log_(std::move(log)), pid_(pid), out_(std::move(out)) {}
+  // Returns UNAVAILABLE with the program's name and the last lines of its log.
   absl::Status Failure(const char* what) const;
 
   const std::string name_;
   const std::string log_;
   std::atomic<pid_t> pid_;  // -1: it has ended
+  // Read end of its stdout; lines after the awaited one stay in it.
   UniqueFd out_;
   std::string read_;  // read from its stdout and not yet a whole line
 };

@@ -13,10 +13,11 @@
 namespace neurontrace::cli {
 namespace {
 
+// A command line that is longer is truncated.
 constexpr size_t kCommandBytesMax = 64u << 10;
 constexpr char kAgentName[] = "neurontrace-agent";
 
-// Returns the arguments in /proc/PID/cmdline.
+// Returns the arguments in /proc/PID/cmdline, which end in a zero byte each.
 std::vector<std::string> CommandOf(HostView& host, const std::string& proc, uint32_t pid) {
   const std::string text =
       ReadProcFile(host, fmt::format("{}/{}/cmdline", proc, pid), kCommandBytesMax);
@@ -38,6 +39,7 @@ std::string OptionOf(const std::vector<std::string>& words, const std::string& n
   return "";
 }
 
+// Returns the directory that contains a path; "." for a bare name.
 std::string ParentOf(const std::string& path) {
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
@@ -49,6 +51,7 @@ LocalAgent FindLocalAgent(HostView& host, const std::string& proc) {
   LocalAgent agent{.spool_bytes = limits::kSpoolBytesDefault};
   for (const uint32_t pid : ListProcesses(host, proc)) {
     const std::vector<std::string> words = CommandOf(host, proc, pid);
+    // The base name is compared, because the command line may have any path.
     if (words.empty() || words[0].substr(words[0].rfind('/') + 1) != kAgentName) continue;
     agent.pid = pid;
     if (const auto value = OptionOf(words, "--socket"); !value.empty()) agent.socket = value;
@@ -78,6 +81,8 @@ Finding CheckAgentSocket(HostView& host, const std::string& path, bool is_expect
     finding.fix = "remove it and restart neurontrace-agent";
     return finding;
   }
+  // The socket's state is not visible in the file system; only a connection shows whether a process
+  // listens.
   const absl::Status connected = host.TryToConnect(path);
   if (connected.code() == absl::StatusCode::kFailedPrecondition) {
     finding.what = fmt::format(
@@ -94,6 +99,7 @@ Finding CheckAgentSocket(HostView& host, const std::string& path, bool is_expect
     finding.fix = "start neurontrace-agent again; it replaces the socket";
     return finding;
   }
+  // A socket that every user may write to accepts events from every user.
   if ((about->mode & 0002) != 0) {
     finding.severity = Severity::kWarning;
     finding.what = fmt::format("an agent answers at {}, which is writable for every user", path);
@@ -139,6 +145,7 @@ Finding CheckSpool(HostView& host, const LocalAgent& agent) {
     return finding;
   }
   const std::string room = fmt::format("{} free at {}", FormatBytes(*free), agent.spool);
+  // The spool may fill up to its limit, so there should be room for all of it.
   if (*free >= agent.spool_bytes) {
     finding.what = fmt::format("{}, enough for {}", room, FormatBytes(agent.spool_bytes));
     return finding;

@@ -8,18 +8,20 @@
 #include "cli/doctor_finding.h"
 #include "cli/host_view.h"
 
-// Checks of this machine's agent by `doctor`.
+// Checks of this machine's agent by `doctor`. Nothing is changed, and nothing fails: problems are
+// findings.
 namespace neurontrace::cli {
 
-// How the running agent was started, by its command line; defaults if none runs.
+// How the running agent was started, by its command line; the agent's defaults if none runs.
 struct LocalAgent {
+  // Pid of the agent; nullopt if none runs or its command line cannot be read.
   std::optional<uint32_t> pid;
   std::string socket = "/run/neurontrace/agent.sock";
-  std::string spool =
-      "/var/lib/neurontrace/spool";  // "none": it has none  // "none": it has no spool
+  std::string spool = "/var/lib/neurontrace/spool";  // "none": it has no spool
   uint64_t spool_bytes = uint64_t{4} << 30;
 };
-// Searches the processes in `proc` for an agent.
+// Searches the processes in `proc`, the path of the proc file system, for an agent. Takes the first
+// one.
 LocalAgent FindLocalAgent(HostView& host, const std::string& proc);
 
 // Checks the socket to which taps connect. `is_expected`: this machine should have an agent.

@@ -13,8 +13,11 @@
 namespace neurontrace::cli {
 namespace {
 
+// An answer that takes longer, in ns, delays the begin of captures noticeably.
 constexpr uint64_t kSlowNs = 100'000'000;
 
+// Reports versions and connections of all agents. Only the most serious problem has a fix:
+// protocol, version, missing connections, no agent.
 Finding CheckAgents(const v1::GetStatusReply& status, const std::string& version,
                     const std::string& host_name) {
   Finding finding{.check = "agents"};
@@ -23,6 +26,7 @@ Finding CheckAgents(const v1::GetStatusReply& status, const std::string& version
   std::string other_versions, other_protocols;
   bool is_here = false;
   for (const v1::Agent& agent : status.agents()) {
+    // The version of an agent that is away may have changed since.
     if (!agent.connected()) continue;
     const v1::AgentHello& hello = agent.hello();
     is_here |= hello.host_name() == host_name;
@@ -51,12 +55,14 @@ Finding CheckAgents(const v1::GetStatusReply& status, const std::string& version
   return finding;
 }
 
-// The versions that nrt_get_version returned inside the workers, which a file on the disk does not
-// show.
+// Reports the versions that nrt_get_version returned inside the workers of this machine. A file on
+// the disk does not show them, as a worker may have loaded another one. Returns no finding without
+// workers.
 std::vector<Finding> CheckRuntimeVersions(const v1::ListWorkersReply& reply) {
   std::map<std::string, size_t> counts;
   size_t too_old = 0;
   for (const v1::WorkerInventory& worker : reply.workers()) {
+    // Workers whose runtime is not initialised have reported none.
     if (worker.runtime_version().empty()) continue;
     ++counts[worker.runtime_version()];
     if (worker.state() == v1::WORKER_STATE_RUNTIME_TOO_OLD) ++too_old;
@@ -91,6 +97,8 @@ std::vector<Finding> CheckAggregator(const std::string& address, const std::stri
                                      const std::string& host_name,
                                      const std::function<AggregatorAnswer()>& ask) {
   Finding finding{.check = "aggregator"};
+  // The first call includes name resolution, connection and TLS, so the second one measures the
+  // answer.
   const AggregatorAnswer first = ask();
   if (!first.error.empty()) {
     finding.severity = Severity::kBroken;
@@ -132,6 +140,7 @@ Finding CheckTransport(const std::string& address, const ChannelSecurity& securi
     }
     return finding;
   }
+  // Loopback needs no encryption, so it is tested before missing security is an error.
   if (IsLoopback(address) && usable.ok()) {
     finding.what = "none needed: the aggregator is on this machine";
     return finding;

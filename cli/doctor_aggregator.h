@@ -12,11 +12,12 @@
 
 namespace neurontrace::cli {
 
-// The aggregator's answers to the questions of `doctor`.
+// The aggregator's answers to the calls of `doctor`: GetStatus, then ListWorkers.
 struct AggregatorAnswer {
   std::string error;  // of the call; empty: it answered
   v1::GetStatusReply status;
   v1::ListWorkersReply workers;  // of this machine's instances: see InstancesOf
+  // Duration of the GetStatus call in ns, including the connection if there was none.
   uint64_t took_ns = 0;
 };
 
@@ -32,7 +33,8 @@ std::vector<Finding> CheckAggregator(const std::string& address, const std::stri
                                      const std::string& host_name,
                                      const std::function<AggregatorAnswer()>& ask);
 
-// Checks whether others can read the traffic with `address`. Reads the files of TLS.
+// Checks whether others can read the traffic with `address`. Reads the files of TLS, and reports
+// unusable ones, and keys that other users can read.
 Finding CheckTransport(const std::string& address, const ChannelSecurity& security);
 
 }  // namespace neurontrace::cli

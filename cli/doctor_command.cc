@@ -22,21 +22,26 @@ namespace {
 
 constexpr char kProc[] = "/proc";
 
+// Values of the options; an empty text means that `doctor` finds it itself.
 struct DoctorOptions {
   std::string agent_socket;  // empty: the local agent's
   std::string tap;
   std::vector<std::string> programs;
 };
 
+// Moves `more` to the end of the findings.
 void Append(std::vector<Finding>& findings, std::vector<Finding> more) {
   for (Finding& finding : more) findings.push_back(std::move(finding));
 }
 
+// Returns the name that agents of this machine report in their hello, or "".
 std::string HostName() {
   char name[256] = {};
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
 }
 
+// Makes both calls. A failure of the second is no error: the first shows the state of the
+// aggregator.
 AggregatorAnswer Ask(Context& context) {
   AggregatorAnswer answer;
   const auto start = std::chrono::steady_clock::now();
@@ -55,20 +60,23 @@ AggregatorAnswer Ask(Context& context) {
   if (request.instance_ids_size() == 0) return answer;
   grpc::ClientContext workers_call;
   SetDeadline(workers_call, context);
-  // If this call fails there is no finding about workers; the call before shows how the aggregator
-  // is.
+  // The failure of this call removes the findings about workers; the previous call shows the state
+  // of the aggregator.
   if (!context.stub().ListWorkers(&workers_call, request, &answer.workers).ok()) {
     answer.workers.Clear();
   }
   return answer;
 }
 
+// Runs all checks in the order in which data flows: agent, libraries, workers, machine, aggregator.
+// A finding never ends the run. Returns the exit code of the worst one.
 int RunDoctor(Context& context, const DoctorOptions& options) {
   SystemHostView host;
   std::vector<Finding> findings;
   const LocalAgent agent = FindLocalAgent(host, kProc);
   const std::string socket = options.agent_socket.empty() ? agent.socket : options.agent_socket;
   const bool has_devices = HasNeuronDevices(host);
+  // Without devices, agent or option this is probably an operator's machine, which needs no agent.
   const bool is_expected = has_devices || agent.pid || !options.agent_socket.empty();
   findings.push_back(CheckAgentSocket(host, socket, is_expected));
   findings.push_back(CheckSpool(host, agent));

@@ -13,12 +13,14 @@
 namespace neurontrace::cli {
 namespace {
 
+// A line of text from another process may be of any length.
 constexpr size_t kShownBytesMax = 4096;
 
-// Other processes report much of the text about themselves, and could otherwise control root's
-// terminal.
+// Returns text that is safe to print. Other processes report much of it about themselves, and could
+// otherwise control the terminal of root.
 std::string Shown(const std::string& text) { return CleanText(text, kShownBytesMax); }
 
+// Returns the greatest severity; kGood for no finding.
 Severity WorstOf(const std::vector<Finding>& findings) {
   Severity worst = Severity::kGood;
   for (const Finding& finding : findings) worst = std::max(worst, finding.severity);
@@ -51,6 +53,7 @@ std::string FormatFindings(const std::vector<Finding>& findings) {
     out += fmt::format("{:<8} {:<{}}  {}\n", SeverityName(finding.severity), finding.check, width,
                        Shown(finding.what));
     if (finding.fix.empty()) continue;
+    // The fix is aligned below the text of its finding.
     out += fmt::format("{:{}}fix: {}\n", "", width + 11, Shown(finding.fix));
   }
   return out + fmt::format("\n{} ok, {}, {}, {} broken\n", counts[0],

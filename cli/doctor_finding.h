@@ -7,7 +7,7 @@
 
 namespace neurontrace::cli {
 
-// How bad a finding is.
+// How serious a finding is. The order matters: the greatest determines the exit code.
 enum class Severity : uint8_t {
   kGood,
   kNote,     // worth knowing, or not examined
@@ -17,13 +17,14 @@ enum class Severity : uint8_t {
 
 // The result of one check of `doctor`.
 struct Finding {
-  std::string check;  // which: "agent socket"  // its name: "agent socket"
+  std::string check;  // its name: "agent socket"
   Severity severity = Severity::kGood;
+  // What was observed, as a sentence with the values that matter.
   std::string what;
   std::string fix;  // empty if nothing needs to be done
 };
 
-// Returns "ok", "note", "warning" or "broken".
+// Returns "ok", "note", "warning" or "broken". Also used as values in JSON.
 std::string SeverityName(Severity severity);
 
 // Returns a line for each finding with its fix below, and how many there are of each kind. Ends in

@@ -11,22 +11,28 @@ namespace neurontrace::cli {
 namespace {
 
 constexpr char kClockSource[] = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-// The merged timeline does not depend on this, as agents measure for themselves, but files and logs
-// of other programs could not be compared with it.
+// The merged timeline does not depend on this, as agents measure offsets themselves. Files and logs
+// of other programs could not be compared with it beyond this error.
 constexpr int64_t kClockErrorMaxNs = 100'000'000;
+// The kernel's own default for a process (RLIMIT_MEMLOCK, getrlimit(2)) before Linux 5.16; less was
+// set by somebody.
 constexpr uint64_t kLockedBytesMin = 64u << 10;
+// An agent needs two descriptors per worker, an aggregator some per agent and for its store.
 constexpr uint64_t kOpenFilesMin = 4096;
 
-// Sources that are read without a system call, or nearly so, and do not jump.
+// Clock sources that the vDSO reads without a system call, and that do not jump.
 constexpr const char* kGoodSources[] = {"tsc", "kvm-clock", "arch_sys_counter",
                                         "hyperv_clocksource_tsc_page"};
 
+// Returns the first line of a small file; "" if it cannot be read.
 std::string FirstLine(HostView& host, const std::string& path) {
   const auto text = host.Read(path, 0, 256);
   if (!text.ok()) return "";
   return text->substr(0, text->find('\n'));
 }
 
+// Warns about clock sources that are slow to read. Unknown ones are only a note, as containers may
+// hide the file.
 Finding CheckClockSource(HostView& host) {
   Finding finding{.check = "clock source"};
   const std::string source = FirstLine(host, kClockSource);
@@ -47,6 +53,7 @@ Finding CheckClockSource(HostView& host) {
   return finding;
 }
 
+// Reports whether a daemon steers the clock, and its own estimate of the error.
 Finding CheckDiscipline(HostView& host) {
   Finding finding{.check = "time"};
   const auto clock = host.discipline();
@@ -68,7 +75,8 @@ Finding CheckDiscipline(HostView& host) {
   return finding;
 }
 
-// Each of these only narrows likely bounds: none is required.
+// Lists the other sources of time on this machine. Each only narrows likely bounds, so none is
+// required.
 Finding CheckReferences(HostView& host) {
   std::vector<std::string> there;
   if (host.Look("/dev/vmclock0")) there.push_back("vmclock");
@@ -118,6 +126,7 @@ std::vector<Finding> CheckLimits(HostView& host) {
 
 bool HasNeuronDevices(HostView& host) {
   const std::vector<std::string> devices = host.List("/dev");
+  // The driver's devices are /dev/neuron0 and following; other names that start so are not devices.
   return std::any_of(devices.begin(), devices.end(), [](const std::string& device) {
     return device.starts_with("neuron") && device.size() > 6 && device[6] >= '0' &&
            device[6] <= '9';

@@ -7,7 +7,7 @@
 #include "cli/doctor_finding.h"
 #include "cli/host_view.h"
 
-// Checks of the machine itself by `doctor`.
+// Checks of the machine itself by `doctor`. Problems are findings; nothing is changed.
 namespace neurontrace::cli {
 
 // Checks what steers the clock, which counter it uses, and which other sources of time exist.

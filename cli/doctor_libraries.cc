@@ -13,7 +13,8 @@ namespace {
 // The lowest version that the tap supports, wherever it is built (tap/old_glibc.h).
 constexpr int kGlibcMinorMin = 17;
 
-// The functions without which the tap cannot record.
+// The functions without which the tap cannot record. The tap finds them with dlsym and reports
+// `runtime too old` if one is missing.
 constexpr const char* kFunctionsNeeded[] = {
     "nrt_init",
     "nrt_close",
@@ -25,6 +26,7 @@ constexpr const char* kFunctionsNeeded[] = {
     "nrt_sys_trace_buffer_free",
 };
 
+// Compares the version in the tap's own constant with this program's.
 Finding CheckTapVersion(HostView& host, const std::string& path, const std::string& version) {
   Finding finding{.check = "tap version"};
   const auto found = ReadElfText(host, path, "neurontrace_tap_version");
@@ -39,9 +41,12 @@ Finding CheckTapVersion(HostView& host, const std::string& path, const std::stri
   return finding;
 }
 
+// Compares this machine's glibc with the newest symbol version that the tap needs. A container has
+// its own C library, so the result is about the host only.
 Finding CheckTapGlibc(HostView& host, const ElfFile& elf) {
   Finding finding{.check = "glibc"};
   const std::string here = host.glibc();
+  // A build may need a newer C library than the sources do.
   const int needed = std::max(elf.HighestGlibcMinor(), kGlibcMinorMin);
   if (here.empty()) {
     finding.severity = Severity::kBroken;
@@ -78,6 +83,7 @@ std::vector<Finding> CheckTap(HostView& host, const std::string& path, const std
     finding.fix = "install the tap that is built for this processor architecture";
     return {finding};
   }
+  // Both functions must be defined, because the tap works by interposing them.
   if (!elf->Defines("nrt_init") || !elf->Defines("nrt_close")) {
     finding.what = fmt::format("{} does not intercept nrt_init, so it is not the tap", path);
     finding.fix = "reinstall the tap, or name it with --tap FILE";
@@ -88,6 +94,7 @@ std::vector<Finding> CheckTap(HostView& host, const std::string& path, const std
   return {finding, CheckTapVersion(host, path, version), CheckTapGlibc(host, *elf)};
 }
 
+// Each element of the path is a directory; empty ones are skipped.
 std::vector<std::string> RuntimePlaces(const std::string& library_path) {
   std::vector<std::string> directories;
   for (size_t from = 0; from < library_path.size();) {

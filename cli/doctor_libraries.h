@@ -7,8 +7,8 @@
 #include "cli/doctor_finding.h"
 #include "cli/host_view.h"
 
-// Checks of the tap, the Neuron Runtime and the C library by `doctor`, which reads them from the
-// disk: nothing is loaded.
+// Checks of the tap, the Neuron Runtime and the C library by `doctor`. They read the files from the
+// disk and load nothing, so that a broken library does no harm.
 namespace neurontrace::cli {
 
 // Checks the tap. `path`: where it was found; empty: nowhere. `version`: the version that it must

@@ -13,12 +13,15 @@
 namespace neurontrace::cli {
 namespace {
 
+// A process may have more variables; those after this size are not found.
 constexpr size_t kEnvironmentBytesMax = 2u << 20;
 constexpr size_t kShownMax = 16;                // of each kind
 constexpr size_t kShownVariableBytesMax = 256;  // of a variable's value
+// The tap's default if NEURONTRACE_AGENT_SOCKET is not set.
 constexpr char kDefaultSocket[] = "/run/neurontrace/agent.sock";
 
-// Returns a variable of a process as it was started: later changes are not visible in /proc.
+// Returns a variable of a process as it was when the process started; "" if it is not set. Later
+// changes are not visible in /proc.
 std::string VariableOf(const std::string& environment, const std::string& name) {
   const std::string wanted = name + "=";
   for (size_t from = 0; from < environment.size();) {
@@ -31,7 +34,7 @@ std::string VariableOf(const std::string& environment, const std::string& name) 
   return "";
 }
 
-// Returns "7, 8, …": as many of the numbers as fit a line.
+// Returns the numbers as "7, 8, …", at most kShownMax of them.
 std::string SomeOf(const std::vector<uint32_t>& pids) {
   std::string text;
   for (size_t i = 0; i < std::min(pids.size(), kShownMax); ++i) {
@@ -40,15 +43,18 @@ std::string SomeOf(const std::vector<uint32_t>& pids) {
   return pids.size() > kShownMax ? text + ", …" : text;
 }
 
+// Returns how findings name a process.
 std::string NameOf(const ProcessSeen& process) {
   return fmt::format("pid {} ({})", process.pid, process.name);
 }
 
-// Workers with the same problem: the first few have a finding each, the others a common one.
+// Collects workers with the same problem. The first few have a finding each, the others share one,
+// so that hundreds of workers do not fill the screen.
 class Trouble {
  public:
   Trouble(Severity severity, const char* others) : severity_(severity), others_(others) {}
 
+  // Adds a worker with its own text. The shared finding repeats the last fix.
   void Add(uint32_t pid, std::string what, const std::string& fix) {
     if (shown_.size() < kShownMax) {
       shown_.push_back({"worker", severity_, std::move(what), fix});
@@ -56,6 +62,7 @@ class Trouble {
       more_.push_back(pid);
     }
   }
+  // Appends the findings; this object is empty afterwards.
   void MoveTo(std::vector<Finding>& findings) {
     if (!more_.empty()) {
       shown_.push_back(
@@ -73,11 +80,13 @@ class Trouble {
   std::vector<uint32_t> more_;
 };
 
+// Collects the workers of this machine by their state. Both strings must outlive it.
 class WorkersSeen {
  public:
   WorkersSeen(HostView& host, const std::string& proc, const std::string& agent_socket)
       : host_(host), proc_(proc), agent_socket_(agent_socket) {}
 
+  // Examines a process that has the runtime mapped. A worker can have two problems.
   void Look(const ProcessSeen& process) {
     ++runtimes_[process.runtime];
     const std::string environment =
@@ -96,6 +105,7 @@ class WorkersSeen {
                     "start it without NEURON_RT_INSPECT_ENABLE");
   }
 
+  // Returns the findings: good workers in one, then each problem, then the runtimes.
   std::vector<Finding> Take() {
     std::vector<Finding> findings;
     if (good_.size() == 1) {
@@ -115,6 +125,8 @@ class WorkersSeen {
   }
 
  private:
+  // Adds a worker without the tap. Its environment shows whether LD_PRELOAD was never set,
+  // replaced, or set in vain, and the fix depends on this.
   void AddUntapped(const ProcessSeen& process, const std::string& environment) {
     std::string what =
         NameOf(process) + " uses libnrt.so.1 without the tap, so captures cannot record it";
@@ -139,6 +151,8 @@ class WorkersSeen {
     }
   }
 
+  // Compares the socket of the tap with that of the agent. Without a readable environment nothing
+  // is assumed to be wrong.
   void LookAtSocket(const ProcessSeen& process, const std::string& environment) {
     std::string socket = VariableOf(environment, "NEURONTRACE_AGENT_SOCKET");
     if (socket.empty()) socket = kDefaultSocket;
@@ -164,6 +178,7 @@ class WorkersSeen {
     }
   }
 
+  // The view, and paths of the proc file system and of the agent's socket.
   HostView& host_;
   const std::string& proc_;
   const std::string& agent_socket_;
@@ -171,6 +186,7 @@ class WorkersSeen {
   Trouble untapped_{Severity::kBroken, "use libnrt.so.1 without the tap"};
   Trouble astray_{Severity::kWarning, "have the tap, which looks for its agent elsewhere"};
   Trouble inspecting_{Severity::kWarning, "have NEURON_RT_INSPECT_ENABLE set"};
+  // Number of processes by mapped file.
   std::map<std::string, size_t> runtimes_;
 };
 
@@ -181,7 +197,7 @@ std::vector<Finding> CheckWorkers(HostView& host, const std::string& proc,
   WorkersSeen workers(host, proc, agent_socket);
   size_t unreadable = 0;
   for (const uint32_t pid : ListProcesses(host, proc)) {
-    // Only the owner and root may read it.
+    // Only the owner and root may read the maps of a process.
     if (!host.Read(fmt::format("{}/{}/maps", proc, pid), 0, 1).ok()) {
       ++unreadable;
       continue;
@@ -206,11 +222,13 @@ std::vector<Finding> CheckWorkers(HostView& host, const std::string& proc,
 std::vector<Finding> CheckPreload(HostView& host, const std::vector<std::string>& programs) {
   std::vector<Finding> findings;
   std::string preload = host.Environment("LD_PRELOAD");
+  // ld.so(8) separates the entries by colons or spaces.
   std::replace(preload.begin(), preload.end(), ':', ' ');
   for (size_t from = 0; from < preload.size();) {
     const size_t end = std::min(preload.find(' ', from), preload.size());
     const std::string library = preload.substr(from, end - from);
     from = end + 1;
+    // A name without a slash is searched for by the loader, which cannot be repeated here.
     if (library.empty() || library.find('/') == std::string::npos || host.Look(library)) continue;
     findings.push_back({"LD_PRELOAD", Severity::kWarning, library + " does not exist",
                         "remove it from LD_PRELOAD, or correct the path"});

@@ -13,26 +13,31 @@
 namespace neurontrace::cli {
 namespace {
 
-// Limits far beyond real libraries: the file may be hostile, and root runs this.
+// Limits far beyond real libraries. `doctor` runs as root and examines files of other users, which
+// may be crafted to exhaust memory.
 constexpr uint64_t kTableBytesMax = 64u << 20;
 constexpr size_t kHeadersMax = 4096;
 constexpr size_t kInterpreterBytesMax = 4096;
 constexpr size_t kConstantBytesMax = 256;
 constexpr size_t kVersionsMax = 4096;
-// All names together may have as many bytes as one table of strings. Names may overlap in it, so a
-// small file could otherwise expand without limit.
+// All names together may have as many bytes as one string table. Names may overlap in the table, so
+// a small file could otherwise expand without limit.
 constexpr uint64_t kNamesBytesMax = kTableBytesMax;
 
+// Reads parts of a file within the limits. Fails with INVALID_ARGUMENT for an impossible part,
+// otherwise as HostView::Read. Both arguments must outlive it.
 class Reader {
  public:
   Reader(HostView& host, const std::string& path) : host_(host), path_(path) {}
 
+  // Returns exactly `bytes` bytes from `offset` on.
   absl::StatusOr<std::string> Bytes(uint64_t offset, uint64_t bytes) {
     if (bytes > kTableBytesMax) return Damaged("a table is too large");
     ASSIGN_OR_RETURN(std::string data, host_.Read(path_, offset, bytes));
     if (data.size() != bytes) return Damaged("the file is truncated");
     return data;
   }
+  // Returns `count` structures from `offset` on, copied because the file's bytes may be unaligned.
   template <typename T>
   absl::StatusOr<std::vector<T>> Table(uint64_t offset, uint64_t count) {
     if (count > kTableBytesMax / sizeof(T)) return Damaged("a table is too large");
@@ -49,6 +54,7 @@ class Reader {
     if (names_bytes_ > kNamesBytesMax) return Damaged("its string table is too large");
     return strings.substr(at, bytes);
   }
+  // Returns the error for a file that violates the format.
   absl::Status Damaged(const char* why) const {
     return InvalidArgument("{} is not a valid ELF file: {}", path_, why);
   }
@@ -59,6 +65,8 @@ class Reader {
   uint64_t names_bytes_ = 0;
 };
 
+// Appends the symbol versions of a SHT_GNU_verneed section. Its entries form two levels of linked
+// lists of relative offsets, which may be cyclic in a crafted file, so both loops have limits.
 absl::Status ReadVersions(Reader& reader, const Elf64_Shdr& section, const std::string& strings,
                           std::vector<std::string>& versions) {
   ASSIGN_OR_RETURN(const std::string data, reader.Bytes(section.sh_offset, section.sh_size));
@@ -83,6 +91,7 @@ absl::Status ReadVersions(Reader& reader, const Elf64_Shdr& section, const std::
   return absl::OkStatus();
 }
 
+// Reads the section headers, dynamic symbols and needed versions. A file without sections is valid.
 absl::Status ReadSections(Reader& reader, const Elf64_Ehdr& header, ElfFile& elf) {
   if (header.e_shoff == 0 || header.e_shnum == 0) return absl::OkStatus();
   if (header.e_shentsize != sizeof(Elf64_Shdr)) return reader.Damaged("invalid section headers");
@@ -95,7 +104,7 @@ absl::Status ReadSections(Reader& reader, const Elf64_Ehdr& header, ElfFile& elf
     const bool is_symbols = section.sh_type == SHT_DYNSYM;
     if (!is_symbols && section.sh_type != SHT_GNU_verneed) continue;
     bool& has_one = is_symbols ? has_symbols : has_versions;
-    // A file has one of each; several would multiply the limits.
+    // A file has one of each table; several would multiply the limits.
     if (std::exchange(has_one, true)) return reader.Damaged("duplicate dynamic or symbol tables");
     if (section.sh_link >= sections.size()) return reader.Damaged("a table has no string table");
     const Elf64_Shdr& linked = sections[section.sh_link];
@@ -108,13 +117,15 @@ absl::Status ReadSections(Reader& reader, const Elf64_Ehdr& header, ElfFile& elf
         const auto symbols,
         reader.Table<Elf64_Sym>(section.sh_offset, section.sh_size / sizeof(Elf64_Sym)));
     for (const Elf64_Sym& symbol : symbols) {
+      // Undefined symbols are those that the file needs, not those that it provides.
       if (symbol.st_shndx == SHN_UNDEF || symbol.st_name == 0) continue;
       ASSIGN_OR_RETURN(elf.defined.emplace_back(), reader.Name(strings, symbol.st_name));
       if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_shndx >= sections.size())
         continue;
       const Elf64_Shdr& holder = sections[symbol.st_shndx];
       if (symbol.st_value < holder.sh_addr) continue;
-      // The address of the constant, relative to its section, is the offset in the file.
+      // The address of the constant relative to its section, plus the section's offset, is the
+      // offset in the file.
       elf.objects[elf.defined.back()] = symbol.st_value - holder.sh_addr + holder.sh_offset;
     }
   }
@@ -156,6 +167,7 @@ bool ElfFile::IsOfThisMachine() const {
 
 absl::StatusOr<ElfFile> ReadElf(HostView& host, const std::string& path) {
   Reader reader(host, path);
+  // The header is read alone first, so that other files cost one small read.
   ASSIGN_OR_RETURN(const std::string start, host.Read(path, 0, sizeof(Elf64_Ehdr)));
   if (start.size() < EI_NIDENT || start.compare(0, SELFMAG, ELFMAG) != 0) {
     return InvalidArgument("{} is not an ELF file", path);
@@ -167,7 +179,7 @@ absl::StatusOr<ElfFile> ReadElf(HostView& host, const std::string& path) {
   if (start.size() < sizeof(Elf64_Ehdr)) return reader.Damaged("the file is truncated");
   Elf64_Ehdr header;
   std::memcpy(&header, start.data(), sizeof(header));
-  // At the same offset in 32-bit and 64-bit files.
+  // This field has the same offset in 32-bit and 64-bit files.
   elf.machine = header.e_machine;
   elf.is_shared_object = header.e_type == ET_DYN;
   if (!elf.is_64_bit) return elf;

@@ -12,7 +12,8 @@
 
 namespace neurontrace::cli {
 
-// The properties of an ELF file (elf(5)), read from the disk and never loaded. A plain value.
+// The properties of an ELF file (elf(5)), read from the disk and never loaded. A plain value. Of
+// 32-bit files only the header is known.
 struct ElfFile {
   bool is_64_bit = false;
   uint16_t machine = 0;              // EM_*
@@ -20,12 +21,14 @@ struct ElfFile {
   std::string interpreter;           // the dynamic loader; empty for a library or a static program
   std::vector<std::string> defined;  // dynamic symbols that it defines
   std::map<std::string, uint64_t> objects;  // offsets in the file of these constants and variables
-  std::vector<std::string> versions;  // of other libraries' symbols that it needs: "GLIBC_2.34"  //
-                                      // of symbols of other libraries that it needs: "GLIBC_2.34"
+  std::vector<std::string> versions;        // of other libraries' symbols: "GLIBC_2.34"
 
+  // Returns whether the file defines a dynamic symbol of this name, which LD_PRELOAD could
+  // interpose.
   bool Defines(std::string_view symbol) const;
   // Returns the highest N of the versions "GLIBC_2.N"; -1 if there are none.
   int HighestGlibcMinor() const;
+  // Returns whether this program's processor runs the file.
   bool IsOfThisMachine() const;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Shared by all commands; `record` also returns the command's own codes, see RecordExitCode.
 namespace neurontrace::cli {
 
 // Exit codes, on which scripts may rely; docs/user/cli.md lists them for users.

@@ -21,6 +21,8 @@
 namespace neurontrace::cli {
 namespace {
 
+// Values of the options as typed; RequestOf parses them. TakeEnds moves values of `to` to
+// `window_end` or `destination`.
 struct ExportOptions {
   std::string id;
   bool continuous = false;
@@ -46,15 +48,16 @@ struct ExportOptions {
   bool no_resume = false;
 };
 
-// The origin of an edge of the window.
+// What an edge of the window is relative to. kOpen: the window has no such edge, whose `ns` is 0.
 enum class Scale { kOpen, kEpoch, kFirstEvent, kBeforeNow };
 struct WindowEdge {
   uint64_t ns = 0;
   Scale scale = Scale::kOpen;
 };
 
-// Accepts an epoch in ns (16 digits or more), a duration since the capture's first event, or, with
-// a minus, a duration before now; "now" is 0 before now.
+// Parses an edge of the window: an epoch in ns (16 digits or more), a duration since the capture's
+// first event, or, with a minus, a duration before now. "now" is 0 before now. Fails with
+// INVALID_ARGUMENT.
 absl::StatusOr<WindowEdge> ParseTime(const std::string& text) {
   if (text.empty()) return WindowEdge();
   if (text == "now") return WindowEdge{0, Scale::kBeforeNow};
@@ -62,6 +65,7 @@ absl::StatusOr<WindowEdge> ParseTime(const std::string& text) {
     ASSIGN_OR_RETURN(const uint64_t before_ns, ParseDuration(text.substr(1)));
     return WindowEdge{before_ns, Scale::kBeforeNow};
   }
+  // Fewer digits would mean the first 12 days of 1970: more likely a duration without its unit.
   if (text.size() >= 16 && text.find_first_not_of("0123456789") == std::string::npos) {
     if (text.size() > 19) return InvalidArgument("{} is too large for a time in ns", text);
     return WindowEdge{std::stoull(text), Scale::kEpoch};
@@ -70,6 +74,7 @@ absl::StatusOr<WindowEdge> ParseTime(const std::string& text) {
   return WindowEdge{offset_ns, offset_ns == 0 ? Scale::kOpen : Scale::kFirstEvent};
 }
 
+// Sets the window. Refuses edges that the aggregator could not combine or that enclose nothing.
 absl::Status SetWindow(const ExportOptions& options, v1::ExportRequest& request) {
   ASSIGN_OR_RETURN(const WindowEdge from, ParseTime(options.from));
   ASSIGN_OR_RETURN(WindowEdge to, ParseTime(options.window_end));
@@ -77,9 +82,9 @@ absl::Status SetWindow(const ExportOptions& options, v1::ExportRequest& request)
     return InvalidArgument("--from {}: the time is in the future; use a form such as --from -5m",
                            options.from);
   }
-  // All existing events are before now, so the edge has no effect.
+  // All existing events are before now, so this edge has no effect.
   if (to.scale == Scale::kBeforeNow && to.ns == 0 && from.scale != Scale::kBeforeNow) to = {};
-  // The aggregator has one flag for both edges.
+  // The request has one flag for both edges, so either both or none are relative to now.
   const bool is_mixed = (from.scale == Scale::kBeforeNow) != (to.scale == Scale::kBeforeNow);
   if (is_mixed && from.scale != Scale::kOpen && to.scale != Scale::kOpen) {
     return InvalidArgument(
@@ -89,6 +94,7 @@ absl::Status SetWindow(const ExportOptions& options, v1::ExportRequest& request)
   }
   const bool is_before_now = from.scale == Scale::kBeforeNow || to.scale == Scale::kBeforeNow;
   const bool is_open = from.scale == Scale::kOpen || to.scale == Scale::kOpen;
+  // Durations before now decrease with time.
   const bool is_empty = is_before_now ? to.ns >= from.ns : to.ns <= from.ns;
   if (!is_open && from.scale == to.scale && is_empty) {
     return InvalidArgument("--to must be later than --from");
@@ -105,6 +111,8 @@ absl::Status SetWindow(const ExportOptions& options, v1::ExportRequest& request)
   return absl::OkStatus();
 }
 
+// Sets compression and division into parts. A path that ends with .gz asks for gzip unless
+// --compress was given.
 absl::Status SetFile(const ExportOptions& options, v1::ExportRequest& request) {
   request.set_no_flows(options.no_flows);
   const bool is_named_gzip = options.compression.empty() && NamesGzip(options.path);
@@ -123,7 +131,8 @@ absl::Status SetFile(const ExportOptions& options, v1::ExportRequest& request) {
   return absl::OkStatus();
 }
 
-// Returns the request without its capture.
+// Returns the request without its capture. Fails with INVALID_ARGUMENT for values that are
+// malformed or exclude each other. Makes no call.
 absl::StatusOr<v1::ExportRequest> RequestOf(const ExportOptions& options) {
   v1::ExportRequest request;
   const std::string first = options.formats.empty() ? "" : options.formats.front();
@@ -131,6 +140,7 @@ absl::StatusOr<v1::ExportRequest> RequestOf(const ExportOptions& options) {
   request.set_format(format);
   for (size_t i = 1; i < options.formats.size(); ++i) {
     ASSIGN_OR_RETURN(const v1::ExportFormat more, ExportFormatOf(options.formats[i], ""));
+    // A file has one format; only a destination of the aggregator has room for several.
     request.add_more_formats(more);
   }
   if (request.more_formats_size() != 0 && options.destination.empty()) {
@@ -155,6 +165,7 @@ absl::StatusOr<v1::ExportRequest> RequestOf(const ExportOptions& options) {
   return request;
 }
 
+// Checks that exactly one of the ways to select a capture was used.
 absl::Status CheckWhich(const ExportOptions& options) {
   if (options.continuous && !options.id.empty()) {
     return InvalidArgument(
@@ -173,7 +184,8 @@ absl::Status CheckWhich(const ExportOptions& options) {
   return absl::OkStatus();
 }
 
-// Finds the newest running continuous capture; of all jobs, if none is named.
+// Finds the newest running continuous capture, of all jobs if none is named. Returns kExitDone and
+// sets `found`, or prints the reason and returns another code.
 int FindContinuous(Context& context, const ExportOptions& options, v1::Capture& found) {
   grpc::ClientContext call;
   SetDeadline(call, context);
@@ -185,6 +197,7 @@ int FindContinuous(Context& context, const ExportOptions& options, v1::Capture& 
   for (const v1::Capture& capture : reply.captures()) {
     const v1::CaptureSpec& spec = capture.spec();
     if (spec.mode() != v1::CAPTURE_MODE_CONTINUOUS || HasEnded(capture)) continue;
+    // A capture of all jobs contains the named one.
     if (options.job.empty() || IsOfEveryJob(spec) || NamesJob(spec, options.job)) {
       if (capture.started_realtime_ns() >= found.started_realtime_ns()) found = capture;
     } else {
@@ -199,6 +212,7 @@ int FindContinuous(Context& context, const ExportOptions& options, v1::Capture& 
                others.empty() ? "" : " (there is one for " + others + ")"));
 }
 
+// Returns the format's usual name; for parts the name of their directory, with gzip its ending.
 std::string DefaultPath(const v1::ExportRequest& request) {
   std::string path(WordsOf(request.format()).default_path);
   if (request.max_file_bytes() != 0 && !TraitsOf(request.format())->is_directory()) {
@@ -209,8 +223,8 @@ std::string DefaultPath(const v1::ExportRequest& request) {
   return path;
 }
 
-// --to names the end of the window, or where the aggregator writes: a destination begins with / or
-// s3://, and no time does.
+// Divides the values of --to into the end of the window and the destination of the aggregator. A
+// destination begins with / or s3://, and no time does.
 absl::Status TakeEnds(ExportOptions& options) {
   for (const std::string& text : options.to) {
     const bool is_destination = text.starts_with('/') || text.starts_with("s3://");
@@ -228,10 +242,13 @@ absl::Status TakeEnds(ExportOptions& options) {
   return absl::OkStatus();
 }
 
+// Checks the options, finds the capture and runs the export. Interrupts end the program at once
+// until there is something to clean up.
 int RunExport(Context& context, ExportOptions options) {
   if (const auto status = CheckWhich(options); !status.ok()) return FailUsage(status);
   if (const auto status = TakeEnds(options); !status.ok()) return FailUsage(status);
-  // Typed options are checked before any call.
+  // Typed options are checked before any call, so that wrong usage does not depend on the
+  // aggregator.
   auto request = RequestOf(options);
   if (!request.ok()) return FailUsage(request.status());
   InterruptWatcher interrupts(EndAtOnce);
@@ -255,6 +272,7 @@ int RunExport(Context& context, ExportOptions options) {
   return code;
 }
 
+// Adds the options that determine the form of the file but not its events.
 void AddLayoutOptions(CLI::App& command, ExportOptions& options) {
   command
       .add_option("--clock", options.clock,

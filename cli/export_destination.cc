@@ -25,14 +25,18 @@
 namespace neurontrace::cli {
 namespace {
 
-// At once; below the usual limit of a process.
+// Open files at the same time, below the usual limit of 1,024 descriptors of a process.
 constexpr size_t kOpenFilesMax = 512;
+// Bytes that are read at once to hash an existing file.
 constexpr size_t kReadBytes = 1u << 20;
 
+// Returns the error for the current errno.
 absl::Status CannotWrite(const std::string& path) {
   return FailedPrecondition("cannot write {}: {}", path, std::strerror(errno));
 }
 
+// Closes a file, but not standard output, which belongs to the process. Errors are lost: whole
+// files are closed by CloseWhole.
 struct FileCloser {
   void operator()(std::FILE* file) const {
     if (file != stdout) std::fclose(file);
@@ -40,6 +44,7 @@ struct FileCloser {
 };
 using File = std::unique_ptr<std::FILE, FileCloser>;
 
+// Writes all bytes. The buffer may hide an error until CloseWhole.
 absl::Status Put(std::FILE* file, const std::string& data, const std::string& path) {
   if (std::fwrite(data.data(), 1, data.size(), file) == data.size()) return absl::OkStatus();
   return CannotWrite(path);
@@ -53,7 +58,8 @@ absl::Status CloseWhole(File file, const std::string& path) {
   return absl::OkStatus();
 }
 
-// Opens a new file, or the existing one after its held bytes.
+// Opens a new file, or the existing one after its held bytes. Fails with DATA_LOSS if it has
+// another size. O_NOFOLLOW refuses a link that somebody has put in the place of a temporary file.
 absl::StatusOr<File> OpenFrom(const std::string& path, uint64_t held_bytes) {
   const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
   UniqueFd fd(open(path.c_str(), flags | (held_bytes == 0 ? O_TRUNC : O_APPEND), 0666));
@@ -70,8 +76,8 @@ absl::StatusOr<File> OpenFrom(const std::string& path, uint64_t held_bytes) {
   return file;
 }
 
-// Returns size and hash of an existing file, under the aggregator's name of it. The aggregator
-// compares them with the beginning of its export before it sends the rest.
+// Returns size and SHA-256 of an existing file, under the aggregator's name of it. The aggregator
+// compares them with the beginning of its own export before it sends the rest.
 absl::StatusOr<v1::HeldFile> ReadHeld(const std::string& path, const std::string& name) {
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!fd.valid()) return FailedPrecondition("cannot read {}: {}", path, std::strerror(errno));
@@ -96,6 +102,7 @@ class StreamDestination : public ExportDestination {
  public:
   StreamDestination(std::string name, File file) : name_(std::move(name)), file_(std::move(file)) {}
 
+  // The only file is announced once and has no bytes yet.
   absl::Status Begin(const std::string& name, uint64_t held_bytes) override {
     if (number_ != 0 || held_bytes != 0) {
       return DataLoss("the aggregator sent {} where a single file was expected", name);
@@ -112,6 +119,7 @@ class StreamDestination : public ExportDestination {
     has_ended_ = true;
     return absl::OkStatus();
   }
+  // Nothing can be continued: the bytes have been consumed by somebody else.
   absl::StatusOr<std::vector<v1::HeldFile>> GoOn() override { return std::vector<v1::HeldFile>(); }
   absl::Status BeginAnew() override {
     return FailedPrecondition("{} cannot be rewritten from its start; write to a file with -o FILE",
@@ -124,6 +132,7 @@ class StreamDestination : public ExportDestination {
   ExportPart* part() override { return nullptr; }
 
  private:
+  // Returns DATA_LOSS unless the file is the announced one and still open.
   absl::Status CheckNumber(uint32_t number) const {
     if (number_ == 1 && number == 0 && !has_ended_) return absl::OkStatus();
     return DataLoss("the aggregator sent bytes without a file");
@@ -131,6 +140,7 @@ class StreamDestination : public ExportDestination {
 
   const std::string name_;
   File file_;
+  // Number of files that have begun, 0 or 1.
   uint32_t number_ = 0;
   bool has_ended_ = false;
 };
@@ -158,6 +168,7 @@ class FileDestination : public ExportDestination {
     RETURN_IF_ERROR(CheckNumber(number));
     return CloseWhole(std::move(file_), path_);
   }
+  // The place remembers the aggregator's name, without which the file cannot be compared.
   absl::StatusOr<std::vector<v1::HeldFile>> GoOn() override {
     Forget();
     if (part_->file_name().empty()) return std::vector<v1::HeldFile>();
@@ -176,12 +187,14 @@ class FileDestination : public ExportDestination {
   ExportPart* part() override { return part_.get(); }
 
  private:
+  // Returns DATA_LOSS unless the file is open.
   absl::Status CheckNumber(uint32_t number) const {
     if (file_ != nullptr && number == 0) return absl::OkStatus();
     return DataLoss("the aggregator sent bytes without a file for {}", path_);
   }
+  // Closes the file without keeping its state.
   void Forget() {
-    // Bytes that do not reach the disk are received again.
+    // Bytes that do not reach the disk are received again, so errors do not matter.
     file_.reset();
     has_begun_ = false;
   }
@@ -192,7 +205,8 @@ class FileDestination : public ExportDestination {
   bool has_begun_ = false;
 };
 
-// Returns whether a name from an aggregator, which is not trusted, stays below the directory.
+// Returns whether a name stays below the directory. It comes from an aggregator, which is not
+// trusted to choose a path on this machine.
 bool IsBelow(const std::filesystem::path& name) {
   if (name.empty() || name.is_absolute()) return false;
   for (const auto& part : name) {
@@ -201,6 +215,8 @@ bool IsBelow(const std::filesystem::path& name) {
   return true;
 }
 
+// A new directory of files, whose names the aggregator chooses. The limits bound what a faulty
+// aggregator can create.
 class DirectoryDestination : public ExportDestination {
  public:
   DirectoryDestination(std::string path, std::unique_ptr<ExportPart> part)
@@ -246,6 +262,8 @@ class DirectoryDestination : public ExportDestination {
     return part_->Clear();
   }
   absl::Status Keep() override {
+    // Every file must be closed, and files of the interrupted export must have been sent again:
+    // otherwise the directory would mix two exports.
     if (!open_.empty()) {
       return DataLoss("the aggregator did not finish {}", open_.begin()->second.path);
     }
@@ -257,10 +275,12 @@ class DirectoryDestination : public ExportDestination {
   ExportPart* part() override { return part_.get(); }
 
  private:
+  // A file that has begun and not ended.
   struct OpenFile {
     std::string path;
     File file;
   };
+  // Closes all files without keeping their state; see FileDestination::Forget.
   void Forget() {
     open_.clear();
     begun_.clear();
@@ -273,6 +293,8 @@ class DirectoryDestination : public ExportDestination {
   std::set<std::string> held_;         // names of what was there before
 };
 
+// Hashes every file below the directory, in any order. Empty files are not held, but must be sent
+// again.
 absl::StatusOr<std::vector<v1::HeldFile>> DirectoryDestination::GoOn() {
   Forget();
   held_.clear();
@@ -289,11 +311,13 @@ absl::StatusOr<std::vector<v1::HeldFile>> DirectoryDestination::GoOn() {
   }
   if (error) return FailedPrecondition("cannot read {}: {}", part_->path(), error.message());
   if (held.size() <= limits::kExportHeldFilesMax) return held;
-  // More files than a request may name cannot be resumed.
+  // A request may name only this many files, so more cannot be resumed.
   RETURN_IF_ERROR(BeginAnew());
   return std::vector<v1::HeldFile>();
 }
 
+// Opens a directory. A trailing slash is removed because the temporary name is appended to the
+// path.
 absl::StatusOr<std::unique_ptr<ExportDestination>> OpenDirectory(ExportPart::Spec spec) {
   RETURN_IF_ERROR(CheckOutputPlace(spec.path, true));
   ASSIGN_OR_RETURN(OutputPlace place, FindOutputPlace(spec.path));
@@ -303,6 +327,7 @@ absl::StatusOr<std::unique_ptr<ExportDestination>> OpenDirectory(ExportPart::Spe
   return std::make_unique<DirectoryDestination>(spec.path, std::move(part));
 }
 
+// Opens a place that is written directly. `typed` names it in messages.
 absl::StatusOr<std::unique_ptr<ExportDestination>> OpenStream(const std::string& typed,
                                                               const OutputPlace& place) {
   if (place.is_standard_output()) {
@@ -330,7 +355,8 @@ absl::StatusOr<std::unique_ptr<ExportDestination>> OpenDestination(ExportPart::S
   if (place.kind != OutputPlace::Kind::kNew) return OpenStream(typed, place);
   spec.path = std::move(place.path);
   ASSIGN_OR_RETURN(std::unique_ptr<ExportPart> part, ExportPart::Open(spec));
-  // Whether the file can be written is known before anything is asked for.
+  // An attempt to open the file shows whether it can be written before the aggregator is asked.
+  // Held bytes were opened by their own export.
   if (part->file_name().empty()) RETURN_IF_ERROR(OpenFrom(part->path(), 0).status());
   return std::make_unique<FileDestination>(typed, std::move(part));
 }

@@ -21,6 +21,7 @@
 namespace neurontrace::cli {
 namespace {
 
+// Draws the share of the capture's chunks that are read. Without a total there is no bar.
 void DrawProgress(ProgressLine& line, const v1::ExportProgress& progress) {
   const double fraction = progress.chunks_total() == 0
                               ? -1
@@ -31,23 +32,27 @@ void DrawProgress(ProgressLine& line, const v1::ExportProgress& progress) {
                                   FormatBytes(progress.bytes_written())));
 }
 
+// Returns whether the filters excluded every event. The aggregator reports this only as a warning
+// with a known beginning.
 bool HasNothing(const v1::ExportDone& done) {
   return std::any_of(
       done.warnings().begin(), done.warnings().end(),
       [](const std::string& warning) { return warning.starts_with(kNothingSelected); });
 }
 
+// Returns the exit code of an export that was written.
 ExitCode CodeOf(const v1::ExportDone& done) {
   return done.capture_incomplete() || HasNothing(done) ? kExitIncomplete : kExitDone;
 }
 
-// Prints remarks in addition to what was written.
+// Prints warnings, notes and the verdict of an incomplete capture, below the line about the file.
 void ReportRemarks(FILE* out, const v1::ExportDone& done) {
   for (const std::string& warning : done.warnings()) Print(out, "warning: {}\n", warning);
   for (const std::string& note : done.notes()) Print(out, "note: {}\n", note);
   if (done.capture_incomplete()) Print(out, "capture: {}\n", done.verdict());
 }
 
+// Prints what was written to `path`. JSON is the aggregator's reply with the path of this machine.
 void Report(const Context& context, v1::ExportDone done, bool is_summary, const std::string& path) {
   FILE* out = IsStandardOutput(path) ? stderr : context.results;
   if (context.json) {
@@ -56,6 +61,8 @@ void Report(const Context& context, v1::ExportDone done, bool is_summary, const 
     return;
   }
   const std::string size = FormatBytes(done.total().bytes_written());
+  // Summaries contain no events; formats of events count them; timelines consist of spans and
+  // instants.
   if (is_summary) {
     Print(out, "wrote {}: {}\n", path, size);
   } else if (done.events() != 0) {
@@ -72,6 +79,7 @@ void Report(const Context& context, v1::ExportDone done, bool is_summary, const 
   ReportRemarks(out, done);
 }
 
+// Prints what the aggregator wrote to its own destination.
 void ReportDelivery(const Context& context, const v1::ExportDone& done) {
   if (context.json) {
     Print(context.results, "{}", FormatJson(done));
@@ -86,22 +94,26 @@ void ReportDelivery(const Context& context, const v1::ExportDone& done) {
   ReportRemarks(context.results, done);
 }
 
+// Returns whether the format has sums in place of events.
 bool IsSummary(v1::ExportFormat format) {
   return format == v1::EXPORT_FORMAT_SUMMARY_JSON || format == v1::EXPORT_FORMAT_SUMMARY_TEXT;
 }
 
+// Returns the place of the files. An empty request in it prevents later continuation.
 ExportPart::Spec PartSpecOf(const v1::ExportRequest& request, const ExportTarget& target) {
   ExportPart::Spec spec{.path = target.path,
                         .is_directory = MakesManyFiles(request),
                         .capture_id = request.capture_id(),
                         .begins_anew = target.leaving == Leaving::kBeginAnew};
-  // A window relative to now is a different one each time.
+  // A window relative to now selects other events each time, so the bytes cannot be continued.
   if (target.leaving != Leaving::kOfNoMeaning && !request.window_is_before_now()) {
     spec.request = Sha256HexOf(request.SerializeAsString());
   }
   return spec;
 }
 
+// Prints why the export failed. An interrupt precedes the errors that it causes, and a local error
+// precedes the cancelled call.
 void FailTransfer(const Context& context, const v1::ExportRequest& request, const Transferred& got,
                   const std::string& path) {
   if (got.is_interrupted) {
@@ -120,19 +132,23 @@ void FailTransfer(const Context& context, const v1::ExportRequest& request, cons
 
 int ExportToFile(Context& context, const v1::ExportRequest& request, const ExportTarget& target) {
   const std::string& path = target.path;
-  // As long as nothing has to be cleaned up: opening a pipe may wait for its reader.
+  // Interrupts end the program as long as nothing has to be cleaned up, because opening a pipe may
+  // wait for its reader.
   if (target.interrupts != nullptr) target.interrupts->Redirect(EndAtOnce);
   auto destination = OpenDestination(PartSpecOf(request, target));
   if (!destination.ok()) return Fail(destination.status());
   ExportPart* const part = (*destination)->part();
   const bool can_be_left =
       part != nullptr && part->can_be_left() && target.leaving == Leaving::kLeave;
+  // A place that cannot be left is removed by a second interrupt.
   ExportInterrupt interrupt(target.interrupts, part == nullptr || can_be_left ? "" : part->path());
   const bool draws = context.progress && !IsStandardOutput(path);
   Transferred got = ExportTransfer(context, request, **destination, interrupt, draws).Run();
+  // From here on files are completed or removed, and an interrupt would leave them in between.
   interrupt.Hold();
   if (got.is_whole()) {
     got.written = (*destination)->Keep();
+    // An interrupt that came after the last byte has no effect.
     got.is_interrupted = false;
   }
   std::string left;
@@ -143,7 +159,7 @@ int ExportToFile(Context& context, const v1::ExportRequest& request, const Expor
         "  or starts over with --no-resume.\n",
         FormatBytes(got.bytes), part->path(), target.who_goes_on);
   }
-  // Files that are not kept are removed while interrupts have no effect.
+  // The destructor removes files that are not kept, while interrupts have no effect.
   destination->reset();
   if (got.is_whole()) {
     Report(context, *got.done, IsSummary(request.format()), path);
@@ -161,6 +177,7 @@ int ExportToDestination(Context& context, const v1::ExportRequest& request,
   interrupt.SetCall(&call);
   const auto reader = context.stub().Export(&call, request);
   std::optional<v1::ExportDone> done;
+  // The scope removes the progress line before results are printed.
   {
     ProgressLine line(context.progress);
     v1::ExportReply reply;

@@ -10,14 +10,14 @@
 
 namespace neurontrace::cli {
 
-// What happens to the files of an export that is interrupted.
+// What happens to the files of an export that is interrupted, and to those of a previous one.
 enum class Leaving {
   kLeave,       // they stay for the next export of the same, and existing ones are continued
   kBeginAnew,   // nothing stays, and existing ones are removed first
   kOfNoMeaning  // nothing stays, and existing ones are ignored
 };
 
-// Where an export goes, and how it may end.
+// Where an export is written, and how it may end. The referenced objects must outlive the call.
 struct ExportTarget {
   std::string path;  // "-": standard output; a directory where the request makes several files
   InterruptWatcher* interrupts = nullptr;
@@ -26,14 +26,17 @@ struct ExportTarget {
 };
 
 // Lets the aggregator export and writes the bytes to the target's path, under a temporary name
-// until all of them are there. Shows progress, and continues when the aggregator disappears and
-// returns. Returns the exit code. Messages go to stderr if the bytes go to stdout. An interrupt
-// ends it with a failure; a second one ends the program. The bytes received until then, or until
-// the aggregator was away for too long, are treated as `leaving` demands.
+// until all of them are present. Shows progress, and continues when the aggregator disappears and
+// returns. Messages go to stderr if the bytes go to stdout.
+// An interrupt ends the export with a failure; a second one ends the program. The bytes received
+// until then, or until the aggregator was away for too long, are treated as `leaving` demands.
+// Returns the exit code: kExitIncomplete if the capture is incomplete or nothing was selected.
+// Blocks; called on the main thread.
 int ExportToFile(Context& context, const v1::ExportRequest& request, const ExportTarget& target);
 
 // Lets the aggregator export to the request's destination, shows progress, and prints where it
-// wrote. An interrupt ends the export there; the same command continues it. Returns the exit code.
+// wrote. An interrupt ends the export there, and the same command continues it. Makes one call and
+// does not retry. Returns the exit code as ExportToFile does.
 int ExportToDestination(Context& context, const v1::ExportRequest& request,
                         InterruptWatcher* interrupts);
 

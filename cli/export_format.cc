@@ -12,6 +12,8 @@
 namespace neurontrace::cli {
 namespace {
 
+// The formats in the order of `--help`. For an ending that is part of another one the longer is
+// first: summary.json and .trace.json precede .json.
 constexpr std::array<ExportFormatWords, 8> kFormats = {{
     {v1::EXPORT_FORMAT_PERFETTO, "perfetto", "system_profile.pftrace", ".pftrace"},
     {v1::EXPORT_FORMAT_EVENTS, "events", "events.jsonl", ".jsonl"},
@@ -36,6 +38,7 @@ absl::StatusOr<v1::ExportFormat> ExportFormatOf(const std::string& name, const s
   for (const ExportFormatWords& words : kFormats) {
     if (words.name == name) return words.format;
   }
+  // A given name that is wrong is an error; it is not replaced by the ending of the path.
   if (!name.empty()) {
     return InvalidArgument("unknown format '{}'; the formats are {}", name,
                            fmt::join(ExportFormatNames(), ", "));
@@ -45,6 +48,7 @@ absl::StatusOr<v1::ExportFormat> ExportFormatOf(const std::string& name, const s
   for (const ExportFormatWords& words : kFormats) {
     if (!words.ending.empty() && plain.ends_with(words.ending)) return words.format;
   }
+  // Without a known ending the file is a trace for Perfetto.
   return v1::EXPORT_FORMAT_PERFETTO;
 }
 

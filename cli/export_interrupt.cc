@@ -14,6 +14,7 @@
 namespace neurontrace::cli {
 
 ExportInterrupt::ExportInterrupt(InterruptWatcher* interrupts, std::string temporary)
+    // From here on interrupts are counted from 1 again.
     : interrupts_(interrupts), temporary_(std::move(temporary)) {
   if (interrupts_ != nullptr) interrupts_->Redirect([this](int count) { OnInterrupt(count); });
 }
@@ -23,7 +24,8 @@ ExportInterrupt::~ExportInterrupt() {
 }
 
 void ExportInterrupt::OnInterrupt(int count) {
-  // The user does not want to wait for a disk or for the reader of a pipe.
+  // A second interrupt ends the program: the user does not want to wait for a disk or for the
+  // reader of a pipe.
   if (count > 1) {
     RemoveTemporary(temporary_);
     EndAtOnce(count);
@@ -37,6 +39,7 @@ void ExportInterrupt::OnInterrupt(int count) {
 void ExportInterrupt::SetCall(grpc::ClientContext* call) {
   const MutexLock lock(mutex_);
   call_ = call;
+  // The interrupt came between two calls, so the next one must not start its work.
   if (is_interrupted_ && call_ != nullptr) call_->TryCancel();
 }
 
@@ -51,12 +54,13 @@ bool ExportInterrupt::is_interrupted() const {
 }
 
 void ExportInterrupt::Hold() {
+  // Redirect waits for a running OnInterrupt, so no interrupt has an effect after this.
   if (interrupts_ != nullptr) interrupts_->Redirect([](int) {});
 }
 
 void EndAtOnce(int) {
   Print(stderr, "neurontrace: interrupted\n");
-  // Without destructors and exit handlers: another thread may be in the middle of anything.
+  // Destructors and exit handlers are skipped because another thread may hold any lock.
   std::_Exit(kExitFailed);
 }
 

@@ -21,30 +21,34 @@ namespace {
 
 constexpr std::string_view kPartEnding = ".part";
 constexpr std::string_view kNoteEnding = ".request";
+// Notes are a few lines; the rest of a longer file is ignored.
 constexpr size_t kNoteBytesMax = 8'192;
-// At taking a note that other processes remove meanwhile.
+// Attempts to take a note that other processes remove meanwhile.
 constexpr int kAttemptsMax = 8;
 
-// The first line of a note, which marks it as one of ours, and the beginnings of the others.
+// The first line of a note, which marks a file as a note of this program, and the keys of the
+// others.
 constexpr std::string_view kFirstLine = "neurontrace export, received in part, version 1\n";
 constexpr std::string_view kRequestKey = "request ";
 constexpr std::string_view kFileKey = "file ";
 
+// Returns the rest of the line that starts with `key`; "" if there is none.
 std::string LineOf(std::string_view note, std::string_view key) {
   const size_t at = note.find("\n" + std::string(key));
   if (at == std::string_view::npos) return {};
   const size_t begin = at + 1 + key.size();
   const size_t end = note.find('\n', begin);
-  // A line that was truncated is ignored.
+  // A truncated line, as of a full disk, is ignored.
   return end == std::string_view::npos ? "" : std::string(note.substr(begin, end - begin));
 }
 
+// Returns whether both are the same file, whatever its names.
 bool IsSame(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-// Syncs as far as possible: a directory that may not be read, or a volume that cannot sync, is
-// accepted.
+// Syncs a file or directory to the disk as far as possible. A directory that may not be read and a
+// volume that cannot sync are accepted.
 absl::Status Sync(const std::string& path) {
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   const bool is_synced = fd.valid() ? fsync(fd.get()) == 0 || errno == EINVAL : errno == EACCES;
@@ -57,10 +61,12 @@ absl::Status Sync(const std::string& path) {
 absl::StatusOr<std::unique_ptr<ExportPart>> ExportPart::Open(const Spec& spec) {
   std::unique_ptr<ExportPart> part(new ExportPart(spec));
   part->path_ = spec.path + std::string(kPartEnding);
+  // Without the note the name contains the pid, so that no other process uses it.
   if (spec.request.empty() || !part->TakeNote()) {
     part->note_.Close();
     part->path_ = fmt::format("{}.{}{}", spec.path, getpid(), kPartEnding);
   }
+  // Remains of another request are removed before anything is written.
   if (!part->is_of_same_request_ || spec.begins_anew) RETURN_IF_ERROR(part->Clear());
   return part;
 }
@@ -68,10 +74,11 @@ absl::StatusOr<std::unique_ptr<ExportPart>> ExportPart::Open(const Spec& spec) {
 ExportPart::~ExportPart() {
   if (is_left_ || is_named_) return;
   RemoveTemporary(path_);
-  // While the lock is held: nobody else's is removed.
+  // The note is removed while its lock is held, so that no other process's note is removed.
   if (note_.valid()) unlink((path_ + std::string(kNoteEnding)).c_str());
 }
 
+// A note that exists without its owner is free; the lock decides.
 bool ExportPart::TakeNote() {
   const std::string name = path_ + std::string(kNoteEnding);
   constexpr int kFlags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
@@ -79,7 +86,7 @@ bool ExportPart::TakeNote() {
     note_ = UniqueFd(open(name.c_str(), kFlags | O_EXCL, 0600));
     const bool is_new = note_.valid();
     if (!is_new) note_ = UniqueFd(open(name.c_str(), kFlags & ~O_CREAT));
-    // Removed meanwhile, or the directory does not exist.
+    // Another process has removed the note meanwhile, or the directory does not exist.
     if (!note_.valid() && errno == ENOENT) continue;
     if (!note_.valid()) return false;
     if (flock(note_.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -89,13 +96,16 @@ bool ExportPart::TakeNote() {
     struct stat locked = {};
     struct stat named = {};
     if (fstat(note_.get(), &locked) != 0) return false;
-    // The former owner has removed the note meanwhile, so this lock is on a file without a name.
+    // The former owner has removed the note after the open, so that this lock is on a file without
+    // a name and excludes nobody.
     if (lstat(name.c_str(), &named) != 0 || !IsSame(locked, named)) continue;
     char text[kNoteBytesMax];
     const ssize_t n = pread(note_.get(), text, sizeof(text), 0);
     const std::string_view note(text, n > 0 ? static_cast<size_t>(n) : 0);
+    // An empty file is a note that was just created or was truncated by a full disk.
     const bool is_note = note.empty() || note.starts_with(kFirstLine);
     struct stat there = {};
+    // A part without a note was not made by this version, and must not be removed.
     const bool is_free = lstat(path_.c_str(), &there) != 0;
     if (!S_ISREG(locked.st_mode) || locked.st_uid != geteuid() || !is_note ||
         (is_new && !is_free)) {
@@ -114,14 +124,14 @@ void ExportPart::ReadNote(const std::string& note) {
   if (is_of_same_request_) file_name_ = LineOf(note, kFileKey);
 }
 
-// Returns whether the place may be continued: no link, and not made by another user.
+// Returns whether existing files may be continued: they are no link and belong to this user.
 bool ExportPart::IsOurs() const {
   struct stat about = {};
   if (lstat(path_.c_str(), &about) != 0 || about.st_uid != geteuid()) return false;
   return spec_.is_directory ? S_ISDIR(about.st_mode) : S_ISREG(about.st_mode);
 }
 
-// Without a note, or with a truncated one, the next export restarts. So errors are ignored.
+// Without a note, or with a truncated one, the next export restarts, so errors are ignored.
 void ExportPart::WriteNote() {
   std::string note =
       fmt::format("{}capture {}\n{}{}\n", kFirstLine, spec_.capture_id, kRequestKey, spec_.request);
@@ -136,6 +146,7 @@ void ExportPart::NoteFileName(const std::string& name) {
   if (note_.valid()) WriteNote();
 }
 
+// The note loses the file's name, because the file does not exist any more.
 absl::Status ExportPart::Clear() {
   RemoveTemporary(path_);
   file_name_.clear();
@@ -149,7 +160,8 @@ absl::Status ExportPart::Clear() {
 }
 
 absl::Status ExportPart::TakeName() {
-  // What has the name is whole also when the machine goes down right after.
+  // Files are synced before the rename, so that a file with its real name is whole even if the
+  // machine fails right after it.
   if (spec_.is_directory) {
     std::error_code error;
     for (std::filesystem::recursive_directory_iterator at(path_, error), end; at != end && !error;
@@ -159,8 +171,8 @@ absl::Status ExportPart::TakeName() {
     if (error) return FailedPrecondition("cannot read {}: {}", path_, error.message());
   }
   RETURN_IF_ERROR(Sync(path_));
-  // The new file gets the owner and permissions of the one that it replaces, so that nobody gains
-  // or loses access.
+  // The new file receives the owner and permissions of the one that it replaces, so that nobody
+  // gains or loses access. Failures are ignored: only root may change owners.
   struct stat before = {};
   if (!spec_.is_directory && lstat(spec_.path.c_str(), &before) == 0 && S_ISREG(before.st_mode)) {
     [[maybe_unused]] const int owned = chown(path_.c_str(), before.st_uid, before.st_gid);
@@ -172,12 +184,13 @@ absl::Status ExportPart::TakeName() {
   }
   is_named_ = true;
   if (note_.valid()) unlink((path_ + std::string(kNoteEnding)).c_str());
+  // The rename itself is in the directory, so it is synced as well.
   const std::string parent = std::filesystem::path(spec_.path).parent_path();
   return Sync(parent.empty() ? "." : parent);
 }
 
 void RemoveTemporary(const std::string& temporary) {
-  // A remainder is recognisable by its name.
+  // Errors are ignored: a remainder is recognisable by its name.
   std::error_code ignored;
   if (!temporary.empty()) std::filesystem::remove_all(temporary, ignored);
 }

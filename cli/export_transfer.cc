@@ -15,12 +15,15 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
+// Pauses between calls: short enough for a restart of the aggregator, and growing so that an absent
+// one is not called in a tight loop.
 constexpr milliseconds kFirstPause(100);
 constexpr milliseconds kLongestPause(2'000);
-// An export that changes all the time is not restarted for ever.
+// Limit of restarts, as an export may change all the time while its capture runs.
 constexpr int kBegunAnewMax = 3;
 
-// Returns whether the same call may succeed later: the aggregator is unreachable, or has just gone.
+// Returns whether the same call may succeed later: the aggregator is unreachable, or ended the call
+// because it stops.
 bool CanPass(const grpc::Status& status) {
   return status.error_code() == grpc::StatusCode::UNAVAILABLE ||
          status.error_code() == grpc::StatusCode::CANCELLED;
@@ -49,6 +52,7 @@ Transferred ExportTransfer::Run() {
   do {
     ended = Call();
   } while (TryAgain(ended));
+  // Progress is removed before any result is printed.
   line_.Clear();
   ended.is_interrupted = interrupt_.is_interrupted();
   ended.bytes = held_bytes_ + fresh_bytes_;
@@ -60,7 +64,7 @@ Transferred ExportTransfer::Call() {
   Transferred ended;
   fresh_bytes_ = 0;
   differs_.clear();
-  // Without a deadline: the duration of an export is not known.
+  // The call has no deadline, as the duration of an export is not known.
   grpc::ClientContext call;
   interrupt_.SetCall(&call);
   const auto reader = context_.stub().Export(&call, asked_);
@@ -70,7 +74,8 @@ Transferred ExportTransfer::Call() {
     if (reply.has_progress()) Draw(reply.progress());
     if (reply.has_done()) ended.done = reply.done();
     if (reply.has_held_differs()) differs_ = reply.held_differs();
-    // The call was cancelled; the rest is read until it ends.
+    // The call was cancelled because of the destination; the rest is read until the stream ends, as
+    // gRPC requires before Finish.
     if (!ended.written.ok()) continue;
     ended.written = Take(reply);
     if (!ended.written.ok()) call.TryCancel();
@@ -96,15 +101,16 @@ absl::Status ExportTransfer::Take(const v1::ExportReply& reply) {
 
 bool ExportTransfer::TryAgain(Transferred& ended) {
   if (ended.is_whole() || !ended.written.ok() || interrupt_.is_interrupted()) return false;
-  // Bytes that went to a pipe cannot be compared with the export.
+  // Bytes in a pipe cannot be read back and compared with the export.
   if (destination_.part() == nullptr) return false;
   if (!differs_.empty() && ++begun_anew_ <= kBegunAnewMax) {
     ended.written = BeginAnew();
     return ended.written.ok();
   }
-  // An aggregator that never answered is more likely a wrong address than a restart.
+  // An aggregator that has never answered is more likely a wrong address than a restart.
   if (!CanPass(ended.call) || !has_answered_) return false;
   const auto now = steady_clock::now();
+  // Every new byte restarts the time, so that a slow connection that breaks often still succeeds.
   if (!broken_at_ || fresh_bytes_ != 0) {
     if (!broken_at_) Note(fmt::format("{}; retrying", ended.call.error_message()));
     broken_at_ = now;
@@ -117,6 +123,7 @@ bool ExportTransfer::TryAgain(Transferred& ended) {
                              left.count() / 1'000 + 1));
   if (!interrupt_.Wait(std::min(pause_, left))) return false;
   pause_ = std::min(2 * pause_, kLongestPause);
+  // The files are read again because the interrupted call may have written to them.
   ended.written = GoOn();
   return ended.written.ok();
 }
@@ -147,6 +154,7 @@ void ExportTransfer::Draw(const v1::ExportProgress& progress) {
                               ? -1
                               : static_cast<double>(progress.chunks_read()) /
                                     static_cast<double>(progress.chunks_total());
+  // Until then the aggregator repeats what exists here.
   const bool is_held = progress.bytes_written() < held_bytes_;
   line_.Draw(
       fraction,

@@ -15,7 +15,8 @@
 
 namespace neurontrace::cli {
 
-// How the transfer of an export ended.
+// How the transfer of an export ended. If both statuses are OK and `done` is empty, the aggregator
+// ended the stream too early.
 struct Transferred {
   bool is_whole() const { return written.ok() && call.ok() && done.has_value(); }
 
@@ -30,38 +31,50 @@ struct Transferred {
 // Receives an export into a destination, in as many calls as necessary. If the aggregator or the
 // network fails, it calls again and continues after the existing bytes, for
 // Context::export_retry_ms after the last new byte. If the export has changed since, it restarts
-// and reports that on stderr. One thread; blocks.
+// and reports that on stderr.
+// The aggregator makes the export again for each call, compares its beginning with the hashes of
+// the held files, and sends only the rest. One thread; blocks.
 class ExportTransfer {
  public:
   // All of them must outlive it. `draws`: progress is shown on a terminal.
   ExportTransfer(Context& context, const v1::ExportRequest& request, ExportDestination& destination,
                  ExportInterrupt& interrupt, bool draws);
 
-  // Transfers everything, or as much as possible.
+  // Transfers everything, or as much as possible. Called once.
   Transferred Run();
 
  private:
+  // Makes one call and reads it to its end.
   Transferred Call();
-  // Examines the existing files, so that the next call continues after them.
+  // Examines the existing files, so that the next call continues after them. Fails as
+  // ExportDestination::GoOn does.
   absl::Status GoOn();
-  // Returns false if the transfer must end in its state.
+  // Decides after a call whether another one follows, and waits before it. Returns false if the
+  // transfer must end in its state.
   bool TryAgain(Transferred& ended);
+  // Removes what was received, because the export has changed.
   absl::Status BeginAnew();
+  // Passes one reply to the destination.
   absl::Status Take(const v1::ExportReply& reply);
   void Draw(const v1::ExportProgress& progress);
+  // Prints a remark on stderr, unless --quiet or JSON was asked for.
   void Note(const std::string& words);
 
   Context& context_;
   ExportDestination& destination_;
   ExportInterrupt& interrupt_;
+  // The request with the held files of the next call.
   v1::ExportRequest asked_;
   ProgressLine line_;
   uint64_t held_bytes_ = 0;   // that existed before the current call
   uint64_t fresh_bytes_ = 0;  // of the current call
+  // An aggregator has answered at least once, so its address is right.
   bool has_answered_ = false;
   std::string differs_;  // a file that has changed since it was received
+  // Number of restarts because the export changed.
   int begun_anew_ = 0;
   std::optional<std::chrono::steady_clock::time_point> broken_at_;  // no new byte since
+  // The pause before the next call; doubles up to a limit.
   std::chrono::milliseconds pause_{};
 };
 

@@ -28,11 +28,13 @@ namespace {
 // Lines of the table: workers with a problem come first, each group in the order of jobs and ranks.
 constexpr size_t kLinesShown = 64;
 
+// Returns the state of a worker's rings: "on", or what keeps them from recording.
 std::string StateOf(const v1::CaptureWorkerStatus& worker) {
   if (worker.state() == v1::CAPTURE_WORKER_STATE_RECORDING) return "on";
   return OutcomeName(worker.state());
 }
 
+// Returns the event types as typed, or "all" for the default.
 std::string Types(const v1::CaptureSpec& spec) {
   if (spec.event_types().empty()) return "all";
   std::string text;
@@ -40,10 +42,11 @@ std::string Types(const v1::CaptureSpec& spec) {
   return text;
 }
 
-// Returns a flight recorder as text: which workers keep their rings, the size of these, since when,
+// Returns a flight recorder as text: which workers keep their rings, the rings' size, since when,
 // and what suspends it on some. Workers with a problem come first. Pure.
 std::string FormatFlightRecorder(const v1::Capture& capture, const WorkerRanks& ranks) {
   const v1::CaptureSpec& spec = capture.spec();
+  // 0 in the specification means the default.
   const uint64_t ring = spec.ring_events_per_core() == 0 ? limits::kRingEventsPerCoreDefault
                                                          : spec.ring_events_per_core();
   std::string out = fmt::format(
@@ -79,6 +82,7 @@ std::string FormatFlightRecorder(const v1::Capture& capture, const WorkerRanks& 
   return out + FormatOutcomeSummary(capture);
 }
 
+// Options of the three subcommands.
 struct FlightRecorderOptions {
   CLI::App* on = nullptr;
   CaptureOptions capture;  // of `on`
@@ -87,11 +91,13 @@ struct FlightRecorderOptions {
   std::string shown_job;   // of `status`
 };
 
+// Returns whether the capture is a flight recorder that is on.
 bool IsRunning(const v1::Capture& capture) {
   return capture.spec().mode() == v1::CAPTURE_MODE_FLIGHT_RECORDER && !HasEnded(capture);
 }
 
-// Lists running flight recorders; if a job is named, only those that keep its events.
+// Lists running flight recorders; if a job is named, only those that keep its events. Returns the
+// status of the call.
 grpc::Status ListRunning(Context& context, const std::string& job, v1::ListCapturesReply& found) {
   grpc::ClientContext call;
   SetDeadline(call, context);
@@ -105,6 +111,8 @@ grpc::Status ListRunning(Context& context, const std::string& job, v1::ListCaptu
   return status;
 }
 
+// Turns a flight recorder on and waits until its workers record. Returns kExitIncomplete if some do
+// not.
 int TurnOn(Context& context, FlightRecorderOptions& options) {
   YieldToTyped(*options.on, context.config_origins, options.capture);
   auto spec = SpecOf(options.capture);
@@ -112,6 +120,7 @@ int TurnOn(Context& context, FlightRecorderOptions& options) {
     return FailUsage(NamingDefaults(*options.on, context.config_origins, spec.status()));
   }
   spec->set_mode(v1::CAPTURE_MODE_FLIGHT_RECORDER);
+  // Framework files are not in rings.
   spec->set_include_framework(false);
   CaptureWatch watch(context);
   v1::Capture capture;
@@ -140,7 +149,8 @@ int TurnOn(Context& context, FlightRecorderOptions& options) {
   return code;
 }
 
-// Returns the flight recorder that is meant: that of this job alone, or the only one.
+// Returns the id of the flight recorder to turn off: that of this job alone, or the only one. Fails
+// with NOT_FOUND if there is none, INVALID_ARGUMENT if there are several.
 absl::StatusOr<std::string> Choose(const v1::ListCapturesReply& running, const std::string& job) {
   std::vector<std::string> of_job;
   std::string named;
@@ -161,7 +171,9 @@ absl::StatusOr<std::string> Choose(const v1::ListCapturesReply& running, const s
                          running.captures_size(), named);
 }
 
+// Turns a flight recorder off. Refuses other captures, which an id could name by mistake.
 int TurnOff(Context& context, const FlightRecorderOptions& options) {
+  // Constructed first, before any call starts the threads of gRPC.
   CaptureWatch watch(context);
   std::string id = options.id;
   if (id.empty()) {
@@ -198,11 +210,14 @@ int TurnOff(Context& context, const FlightRecorderOptions& options) {
   return kExitDone;
 }
 
+// Shows every running flight recorder. Returns kExitFailed if none is on, kExitIncomplete if one
+// lacks a worker.
 int ShowFlightRecorders(Context& context, const FlightRecorderOptions& options) {
   v1::ListCapturesReply running;
   if (const auto status = ListRunning(context, options.shown_job, running); !status.ok()) {
     return Fail(context, status);
   }
+  // kExitIncomplete is the greatest code, so that one incomplete recorder decides.
   int code = running.captures().empty() ? kExitFailed : kExitDone;
   for (const v1::Capture& capture : running.captures()) {
     code = std::max<int>(code, ExitCodeOf(capture) == kExitDone ? kExitDone : kExitIncomplete);

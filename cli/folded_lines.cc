@@ -8,17 +8,20 @@
 namespace neurontrace::cli {
 namespace {
 
+// Returns whether the byte may be part of a name such as an instance id or an address.
 bool IsNameByte(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
 }
 
-// Recognises "0-3,8-11": the number of ranges does not matter.
+// Recognises numbers and lists of ranges such as "0-3,8-11", however many ranges there are.
 bool IsRangeText(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789-,. ") == std::string_view::npos;
 }
 
 }  // namespace
 
+// Replaces each known name by '@' and each number by '#'. Works on whole names, so that instance
+// i-1 is not found in i-10.
 std::string FoldedLines::PatternOf(std::string_view line) const {
   std::string pattern;
   for (size_t at = 0; at < line.size();) {
@@ -39,6 +42,8 @@ std::string FoldedLines::PatternOf(std::string_view line) const {
         pattern.resize(pattern.rfind('#') + 1);
       }
     } else {
+      // Other names keep their letters, so that "nc3" and "nc4" are alike but "nc3" and "gid3" are
+      // not.
       for (const char c : word) {
         const bool is_digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
         if (!is_digit || !pattern.ends_with('#')) pattern += is_digit ? '#' : c;
@@ -50,6 +55,7 @@ std::string FoldedLines::PatternOf(std::string_view line) const {
 }
 
 void FoldedLines::Add(std::string line) {
+  // Without folding every line has a pattern of its own.
   const auto [known, is_new] = group_of_.try_emplace(
       fold_ ? PatternOf(line) : std::to_string(groups_.size()), groups_.size());
   if (is_new) groups_.emplace_back();

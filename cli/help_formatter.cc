@@ -9,6 +9,7 @@
 namespace neurontrace::cli {
 namespace {
 
+// The column in which descriptions begin, and the greatest width of a line.
 constexpr size_t kColumn = 30;
 constexpr size_t kWidth = 96;
 
@@ -18,6 +19,7 @@ std::string HelpLine(std::string_view left, std::string_view text) {
   std::string line = fmt::format("  {}", left);
   std::string out;
   if (text.empty()) return line + "\n";
+  // A name that does not fit has a line of its own, with its description below.
   if (line.size() + 1 > kColumn) {
     out = line + "\n";
     line.clear();

@@ -10,6 +10,7 @@ namespace neurontrace::cli {
 // CLI11's help, wrapped at the width of a terminal.
 class HelpFormatter final : public CLI::Formatter {
  public:
+  // Return the lines for one option, one subcommand, or the text at the end.
   std::string make_option(const CLI::Option* option, bool is_positional) const override;
   std::string make_subcommand(const CLI::App* command) const override;
   std::string make_footer(const CLI::App* command) const override;

@@ -24,9 +24,12 @@
 namespace neurontrace::cli {
 namespace {
 
+// Names in a directory beyond this number are ignored.
 constexpr size_t kNamesMax = 100'000;
+// The step in which files without a known size are read.
 constexpr size_t kReadStepBytes = 64u << 10;
 
+// Returns the status for the current errno, with what was attempted.
 absl::Status ErrorOf(const char* what, const std::string& path) {
   const int error = errno;
   const std::string text = fmt::format("cannot {} {}: {}", what, path, strerror(error));
@@ -35,6 +38,7 @@ absl::Status ErrorOf(const char* what, const std::string& path) {
   return absl::UnavailableError(text);
 }
 
+// Returns the soft limit, the one that the kernel applies.
 ResourceLimit LimitOf(__rlimit_resource resource) {
   rlimit limit;
   if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
@@ -45,13 +49,13 @@ ResourceLimit LimitOf(__rlimit_resource resource) {
 
 absl::StatusOr<std::string> SystemHostView::Read(const std::string& path, uint64_t offset,
                                                  size_t bytes_max) {
-  // O_NONBLOCK: opening a FIFO must not wait for its writer.
+  // O_NONBLOCK keeps the opening of a FIFO from waiting for a writer.
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid()) return ErrorOf("read", path);
   std::string bytes;
   while (bytes.size() < bytes_max) {
     const size_t there = bytes.size();
-    // Files of /proc report a size of 0, so they are read until the end.
+    // Files of /proc report a size of 0, so they are read until their end.
     bytes.resize(there + std::min(kReadStepBytes, bytes_max - there));
     const ssize_t n = pread(fd.get(), bytes.data() + there, bytes.size() - there,
                             static_cast<off_t>(offset + there));
@@ -91,6 +95,7 @@ std::string SystemHostView::RealPath(const std::string& path) {
 }
 
 bool SystemHostView::MayWrite(const std::string& path) {
+  // AT_EACCESS checks with the effective user, as open does; plain access uses the real one.
   return faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0;
 }
 
@@ -107,6 +112,7 @@ absl::Status SystemHostView::TryToConnect(const std::string& socket_path) {
     return absl::NotFoundError(socket_path + " is too long for a socket path");
   }
   std::memcpy(address.sun_path, socket_path.data(), socket_path.size());
+  // Taps use sockets of packets, so that another type would fail even if an agent listens.
   const UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return ErrorOf("create a socket for", socket_path);
   if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
@@ -123,6 +129,7 @@ std::optional<ClockDiscipline> SystemHostView::discipline() {
   timex state = {};  // no mode: nothing is adjusted
   const int answer = adjtimex(&state);
   if (answer < 0) return std::nullopt;
+  // The kernel sets STA_UNSYNC until a daemon clears it. `maxerror` is in microseconds.
   return ClockDiscipline{.synchronised = answer != TIME_ERROR && (state.status & STA_UNSYNC) == 0,
                          .error_max_ns = static_cast<int64_t>(state.maxerror) * 1000};
 }

@@ -28,8 +28,9 @@ struct ClockDiscipline {
 // A limit of this process; nullopt if there is none.
 using ResourceLimit = std::optional<uint64_t>;
 
-// This machine, as far as `doctor` and `record` examine it: nothing is changed. Abstract so that
-// tests have machines with every fault (cli/fake_host_view.h). One thread.
+// This machine, as far as `doctor` and `record` examine it; nothing is changed. Abstract so that
+// tests have machines with every fault (cli/fake_host_view.h). Functions without a status return an
+// empty value if they fail. One thread.
 class HostView {
  public:
   virtual ~HostView() = default;
@@ -44,15 +45,19 @@ class HostView {
   virtual std::optional<PathFacts> Look(const std::string& path) = 0;
   // Returns the path without symbolic links; "" if nothing exists there.
   virtual std::string RealPath(const std::string& path) = 0;
+  // Returns whether this user may write to the file or directory; false if it does not exist.
   virtual bool MayWrite(const std::string& path) = 0;
-  // Returns the free bytes for this user on the file system of `path`.
+  // Returns the bytes that this user may still write on the file system of `path`. Fails as Read
+  // does, or with UNAVAILABLE.
   virtual absl::StatusOr<uint64_t> FreeBytes(const std::string& path) = 0;
   // Checks whether a process listens at a unix socket of packets, to which taps connect. Fails with
   // NOT_FOUND, FAILED_PRECONDITION (access is denied) or UNAVAILABLE (no process listens).
   virtual absl::Status TryToConnect(const std::string& socket) = 0;
   virtual uint32_t user() = 0;      // effective
   virtual std::string glibc() = 0;  // "2.36"; empty: another C library
+  // Returns the state of the clock; nullopt if the system call is not permitted.
   virtual std::optional<ClockDiscipline> discipline() = 0;
+  // Return the soft limits of this process, which its children inherit.
   virtual ResourceLimit locked_bytes_limit() = 0;
   virtual ResourceLimit open_files_limit() = 0;
   virtual std::string Environment(const std::string& name) = 0;  // empty: not set

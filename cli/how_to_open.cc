@@ -13,18 +13,21 @@
 namespace neurontrace::cli {
 namespace {
 
-// A browser needs several times the uncompressed size of a trace in memory.
+// Files up to these sizes open in a browser, which needs several times the uncompressed size of a
+// trace in memory.
 constexpr uint64_t kBrowserBytesMax = 200'000'000;
 constexpr uint64_t kCompressedBrowserBytesMax = 20'000'000;
 
 }  // namespace
 
 std::string HowToOpen(const v1::ExportRequest& request, const std::string& path) {
+  // One of several formats may be a trace.
   const auto& more = request.more_formats();
   const bool has_trace =
       request.format() == v1::EXPORT_FORMAT_PERFETTO ||
       std::find(more.begin(), more.end(), v1::EXPORT_FORMAT_PERFETTO) != more.end();
   if (!has_trace) return "";
+  // The file is on the aggregator's machine, so its size is unknown here.
   if (path.empty()) {
     return request.max_file_bytes() != 0
                ? "Open a part of its system_profile.pftrace at https://ui.perfetto.dev."

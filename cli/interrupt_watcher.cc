@@ -17,7 +17,7 @@ InterruptWatcher::InterruptWatcher(std::function<void(int)> on_interrupt)
   sigemptyset(&mask);
   sigaddset(&mask, SIGINT);
   sigaddset(&mask, SIGTERM);
-  // signalfd delivers only signals that are blocked in all threads.
+  // signalfd(2) delivers only signals that are blocked in all threads.
   pthread_sigmask(SIG_BLOCK, &mask, &old_mask_);
   signal_fd_ = signalfd(-1, &mask, SFD_CLOEXEC);
   end_fd_ = eventfd(0, EFD_CLOEXEC);
@@ -30,6 +30,7 @@ InterruptWatcher::~InterruptWatcher() {
   thread_.join();
   close(signal_fd_);
   close(end_fd_);
+  // The destructor must run on the thread of the constructor, because masks belong to threads.
   pthread_sigmask(SIG_SETMASK, &old_mask_, nullptr);
 }
 

@@ -11,13 +11,14 @@
 namespace neurontrace::cli {
 
 // While it lives, SIGINT and SIGTERM do not kill the program: `on_interrupt` is called with their
-// count (1, 2, …) on a thread of the watcher's. Make it before any other thread, so that they all
-// leave the signals to it.
+// count (1, 2, …) on the watcher's thread. Constructed before any other thread, so that all threads
+// inherit the blocked signals and leave them to this one.
 // thread: interrupts: waits for SIGINT and SIGTERM
 class InterruptWatcher {
  public:
-  // Blocks both signals in this thread and in all that are made later.
+  // Blocks both signals in this thread and in all threads that start later.
   explicit InterruptWatcher(std::function<void(int)> on_interrupt);
+  // Waits for a running call of `on_interrupt`, ends the thread and restores the mask of signals.
   ~InterruptWatcher();
   InterruptWatcher(const InterruptWatcher&) = delete;
   InterruptWatcher& operator=(const InterruptWatcher&) = delete;
@@ -32,7 +33,9 @@ class InterruptWatcher {
   Mutex mutex_;
   std::function<void(int)> on_interrupt_ NT_GUARDED_BY(mutex_);
   int count_ NT_GUARDED_BY(mutex_) = 0;
+  // The mask of the constructing thread before the construction.
   sigset_t old_mask_;
+  // Yields the signals, and the end: both are closed by the destructor.
   int signal_fd_;
   int end_fd_;
   std::thread thread_;

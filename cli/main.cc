@@ -5,6 +5,8 @@
 #include "lib/wire/grpc_set_up.h"
 
 int main(int argc, char** argv) {
+  // Opens descriptors 0 to 2 if the caller has closed them, so that no other file gets their
+  // numbers.
   neurontrace::OpenStandardDescriptors();
   // Commands report errors of calls themselves, so gRPC's own log is dropped.
   neurontrace::SetUpGrpc(nullptr);

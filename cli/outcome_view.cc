@@ -17,6 +17,7 @@
 namespace neurontrace::cli {
 namespace {
 
+// Returns whether the worker has recorded, even if its data was lost later.
 bool HasPart(const v1::CaptureWorkerStatus& worker) {
   switch (worker.state()) {
     case v1::CAPTURE_WORKER_STATE_RECORDING:
@@ -29,6 +30,7 @@ bool HasPart(const v1::CaptureWorkerStatus& worker) {
   }
 }
 
+// Returns how a worker began: the offset from the planned moment, or a time if there was no plan.
 std::string FormatBegun(const v1::CaptureWorkerStatus& worker) {
   if (!HasPart(worker) && worker.begun_realtime_ns() == 0) return "-";
   if (worker.joined_late()) {
@@ -40,8 +42,8 @@ std::string FormatBegun(const v1::CaptureWorkerStatus& worker) {
   return worker.begun_realtime_ns() == 0 ? "not known" : FormatTime(worker.begun_realtime_ns());
 }
 
-// Workers that were left out come first, then those that fell short, then those that lost events;
-// each in the order of jobs and ranks.
+// The sort key of workers: those that were left out, those that fell short, those that lost events,
+// the others; each group in the order of jobs and ranks.
 using Order = std::pair<int, WorkerRanks::Place>;
 Order OrderOf(const v1::CaptureWorkerStatus& worker, const v1::Capture& capture,
               const WorkerRanks& ranks) {
@@ -52,6 +54,7 @@ Order OrderOf(const v1::CaptureWorkerStatus& worker, const v1::Capture& capture,
   return {badness, ranks.PlaceOf(worker)};
 }
 
+// Returns pointers into `capture`, in the order above.
 std::vector<const v1::CaptureWorkerStatus*> WorstFirst(const v1::Capture& capture,
                                                        const WorkerRanks& ranks) {
   std::vector<std::pair<Order, const v1::CaptureWorkerStatus*>> keyed;
@@ -65,7 +68,8 @@ std::vector<const v1::CaptureWorkerStatus*> WorstFirst(const v1::Capture& captur
   return workers;
 }
 
-// Returns the verb of a mode for this number of workers: "keeps its rings", "were collected".
+// Returns the verb of a mode for this number of workers, such as "keeps its rings" or "were
+// collected".
 std::string WordOfMode(const v1::Capture& capture, size_t workers) {
   const bool goes_on = capture.state() == v1::CAPTURE_STATE_RECORDING;
   const bool is_one = workers == 1;
@@ -84,7 +88,8 @@ std::string WordOfMode(const v1::Capture& capture, size_t workers) {
   }
 }
 
-// Returns ", began 0.1 ms before to 0.7 ms after …": how exactly the common moment was met.
+// Returns how exactly the workers met the planned moment, such as "began 0.1 ms before to 0.7 ms
+// after". Workers that joined late are not counted. Returns "" without a plan.
 std::string FormatSkew(const v1::Capture& capture) {
   int64_t first = std::numeric_limits<int64_t>::max();
   int64_t last = std::numeric_limits<int64_t>::min();
@@ -110,14 +115,18 @@ std::string FormatSkew(const v1::Capture& capture) {
   return text + "\n";
 }
 
+// Returns whether the capture begins or ends at executions instead of times.
 bool IsByExecution(const v1::CaptureSpec& spec) {
   return spec.at_next_execution() || spec.at_execution() != 0 || spec.executions() != 0;
 }
 
+// Returns whether the capture has a final result.
 bool HasBegunAndEnded(const v1::Capture& capture) {
   return HasEnded(capture) && capture.state() != v1::CAPTURE_STATE_NOT_BEGUN;
 }
 
+// Returns how many workers began at the common execution; "" for captures by time. If no worker saw
+// an execution, the line explains it.
 std::string FormatExecutions(const v1::Capture& capture) {
   const v1::CaptureBegin& begin = capture.begin();
   if (begin.first_execution() == 0) {
@@ -149,7 +158,8 @@ std::string FormatExecutions(const v1::Capture& capture) {
   return text + "\n";
 }
 
-// Returns a line such as "reaches back at least 8.2 s of the 20.0 s requested".
+// Returns how far a snapshot reaches back on the worst worker, such as "reaches back at least 8.2 s
+// of the 20.0 s requested". "" for other captures.
 std::string FormatReach(const v1::Capture& capture) {
   const v1::CaptureSpec& spec = capture.spec();
   if (spec.mode() != v1::CAPTURE_MODE_SNAPSHOT) return "";
@@ -174,7 +184,8 @@ std::string FormatReach(const v1::Capture& capture) {
       FormatCounted(static_cast<uint64_t>(of), "worker"));
 }
 
-// Returns the recorded executions; the runtime may have advanced further.
+// Returns the executions that a worker recorded, such as "4711 to 4720". The runtime may have
+// advanced beyond the last one that was asked for.
 std::string FormatExecutions(const v1::CaptureWorkerStatus& worker, const v1::CaptureBegin& begin) {
   if (worker.first_execution() == 0) return "-";
   const uint64_t newest = worker.newest_execution();
@@ -220,6 +231,7 @@ std::string OutcomeName(v1::CaptureWorkerState state) {
 }
 
 std::string ReasonOf(const v1::CaptureWorkerStatus& worker) {
+  // The agent's detail often contains the obstacle's text, which is not repeated.
   const std::string obstacle = ObstacleName(worker.obstacle());
   if (obstacle.empty() || worker.detail().empty()) {
     return obstacle.empty() ? worker.detail() : obstacle;
@@ -244,7 +256,8 @@ bool FallsShort(const v1::CaptureWorkerStatus& worker, const v1::Capture& captur
   if (worker.framework() || !HasPart(worker)) return false;
   if (spec.mode() == v1::CAPTURE_MODE_SNAPSHOT) return worker.reaches_back_ns() < spec.last_ns();
   if (!IsByExecution(spec) || !HasBegunAndEnded(capture)) return false;
-  // A worker that joined late is reported as late already, unless nothing of it was recorded.
+  // A worker that joined late is reported as late already; only the total absence of an execution
+  // is reported in addition.
   return worker.first_execution() == 0 ||
          (!worker.joined_late() && worker.first_execution() != capture.begin().first_execution());
 }
@@ -257,6 +270,7 @@ std::string FormatOutcome(const v1::Capture& capture, const WorkerRanks& ranks, 
   const bool with_jobs = ranks.AreOfSeveralJobs(capture);
   std::vector<std::string> header = {
       "INSTANCE", "PID", "WORKER GIDS", "OUTCOME", is_snapshot ? "CUT" : "BEGAN", "EVENTS", "LOST"};
+  // Columns that apply only to some captures; each row below inserts the same ones.
   if (with_jobs) header.insert(header.begin() + 2, "JOB");
   if (is_snapshot) header.push_back("REACHES BACK");
   if (by_execution) header.push_back("EXECUTIONS");
@@ -310,6 +324,7 @@ std::string FormatOutcomeSummary(const v1::Capture& capture) {
     const std::string obstacle = ObstacleName(worker.obstacle());
     ++others[obstacle.empty() ? OutcomeName(worker.state()) : obstacle];
   }
+  // Framework sources alone have no summary.
   if (selected == 0) return "";
   std::string text;
   for (const auto& [name, count] : others) {

@@ -8,12 +8,14 @@
 #include "cli/worker_ranks.h"
 #include "neurontrace/v1/operator_service.pb.h"
 
-// The outcome of each worker that a capture selected, as text. Pure functions.
+// The outcome of each worker that a capture selected, as text, for captures, flight recorders and
+// `record`. Pure functions; states and obstacles are those of operator_service.proto.
 namespace neurontrace::cli {
 
-// Returns "busy: other profiler", "no tap"; "" for none.
+// Returns the text of an obstacle: "busy: other profiler", "no tap"; "" for none, "unknown
+// obstacle" for one of a later version.
 std::string ObstacleName(v1::CaptureObstacle obstacle);
-// Returns "armed", "recorded", "refused", "suspended" …
+// Returns the text of a state: "armed", "recorded", "refused", "suspended" …
 std::string OutcomeName(v1::CaptureWorkerState state);
 // Returns the obstacle with its details; "" if there is none.
 std::string ReasonOf(const v1::CaptureWorkerStatus& worker);

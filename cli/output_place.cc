@@ -23,26 +23,29 @@
 namespace neurontrace::cli {
 namespace {
 
-// As many as the kernel follows (path_resolution(7)).
+// The kernel follows as many links in one path (path_resolution(7)).
 constexpr int kLinksMax = 40;
 
+// Returns FAILED_PRECONDITION with the reason.
 absl::Status CannotWriteTo(const std::string& path, const std::string& why) {
   return FailedPrecondition("cannot write to {}: {}", path, why);
 }
 
+// Returns the directory in which a temporary file would be made.
 std::string ParentOfOutput(const std::string& path) {
   const std::string parent = std::filesystem::path(path).parent_path();
   return parent.empty() ? "." : parent;
 }
 
-// Links of the proc file system show text for people instead of a path: "pipe:[7]", "/x (deleted)".
+// Returns whether a link is in the proc file system. Such links contain text for people, "pipe:[7]"
+// or "/x (deleted)", and must not be read as paths.
 bool IsInProc(const std::string& link) {
   const UniqueFd fd(open(link.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   struct statfs about = {};
   return fd.valid() && fstatfs(fd.get(), &about) == 0 && about.f_type == PROC_SUPER_MAGIC;
 }
 
-// Returns the N if `link` is /proc/self/fd/N under any name, such as /dev/stdout.
+// Returns N if `link` is /proc/self/fd/N by any name, such as /dev/stdout; otherwise nullopt.
 std::optional<int> OwnDescriptor(const std::string& link) {
   const std::filesystem::path path(link);
   const std::string name = path.filename();
@@ -58,9 +61,9 @@ std::optional<int> OwnDescriptor(const std::string& link) {
   return std::nullopt;
 }
 
-// Applies fs.protected_symlinks, which reading links instead of following them would evade: in a
-// world-writable sticky directory a link is followed only if its owner is this user or the
-// directory's owner.
+// Applies the rule of fs.protected_symlinks, which reading links instead of following them would
+// evade. In a world-writable sticky directory a link is followed only if its owner is this user or
+// the directory's owner.
 bool MayFollow(const std::string& link, const struct stat& about) {
   struct stat directory = {};
   if (stat(ParentOfOutput(link).c_str(), &directory) != 0) return false;
@@ -69,8 +72,8 @@ bool MayFollow(const std::string& link, const struct stat& about) {
   return !is_everybodys || about.st_uid == geteuid() || about.st_uid == directory.st_uid;
 }
 
-// A file on which another one is mounted, such as a volume of a container, cannot be replaced by a
-// rename.
+// Returns whether another file is mounted on this one, such as a volume of a container: a rename
+// cannot replace it.
 bool IsMountPoint(const std::string& path) {
   struct statx about = {};
   return statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, 0, &about) == 0 &&
@@ -78,6 +81,7 @@ bool IsMountPoint(const std::string& path) {
          (about.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
 }
 
+// Returns the place of an open descriptor. Fails if it is not open for writing.
 absl::StatusOr<OutputPlace> PlaceOfDescriptor(const std::string& path, int descriptor) {
   const int flags = fcntl(descriptor, F_GETFL);
   if (flags < 0) return CannotWriteTo(path, fmt::format("descriptor {} is not open", descriptor));
@@ -99,7 +103,8 @@ absl::StatusOr<OutputPlace> PlaceOf(const std::string& typed, const std::string&
                      .path = path};
 }
 
-// Makes `probe` and removes it again.
+// Makes `probe` and removes it again. Only an attempt shows whether quotas, read-only mounts and
+// access lists allow it.
 absl::Status TryToMake(const std::string& path, const std::string& probe, bool is_directory) {
   const UniqueFd fd(
       is_directory ? -1 : open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
@@ -117,19 +122,21 @@ absl::Status TryToMake(const std::string& path, const std::string& probe, bool i
   return absl::OkStatus();
 }
 
-// An existing file is replaced by a rename, which the kernel refuses for some.
+// Fails if the kernel would refuse to replace the file by a rename. Passes if nothing exists there.
 absl::Status CheckReplacing(const std::string& typed, const std::string& path) {
   struct statx about = {};
   if (statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, &about) != 0) {
     // Nothing exists there.
     return absl::OkStatus();
   }
+  // Neither kind of file may be renamed over, even by root.
   if ((about.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0) {
     return CannotWriteTo(typed, "it is immutable (lsattr shows its attributes)");
   }
   struct stat parent = {};
   const uid_t user = geteuid();
   const bool is_others = user != 0 && about.stx_uid != user;
+  // In a sticky directory only the owner of a file, that of the directory and root may replace it.
   if (is_others && stat(ParentOfOutput(path).c_str(), &parent) == 0 &&
       (parent.st_mode & S_ISVTX) != 0 && parent.st_uid != user) {
     return CannotWriteTo(
@@ -140,6 +147,8 @@ absl::Status CheckReplacing(const std::string& typed, const std::string& path) {
   return absl::OkStatus();
 }
 
+// Checks that a new directory can take the place of `path`: nothing, or an empty directory that can
+// be replaced.
 absl::Status CheckDirectory(const std::string& typed, std::string path) {
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
   std::error_code error;
@@ -161,10 +170,13 @@ absl::Status CheckDirectory(const std::string& typed, std::string path) {
 absl::StatusOr<OutputPlace> FindOutputPlace(const std::string& typed) {
   if (typed == "-") return PlaceOfDescriptor("standard output", STDOUT_FILENO);
   std::string path = typed;
+  // Each turn examines one component of a chain of links, with lstat so that no link is followed
+  // unexamined.
   for (int links = 0; links <= kLinksMax; ++links) {
     struct stat about = {};
     if (lstat(path.c_str(), &about) != 0) {
       if (errno != ENOENT) return CannotWriteTo(typed, std::strerror(errno));
+      // A descriptor that is not open has no entry, and must not become a file in /proc.
       if (const auto descriptor = OwnDescriptor(path)) return PlaceOfDescriptor(typed, *descriptor);
       return OutputPlace{.kind = OutputPlace::Kind::kNew, .path = path};
     }
@@ -174,8 +186,10 @@ absl::StatusOr<OutputPlace> FindOutputPlace(const std::string& typed) {
     if (!S_ISLNK(about.st_mode)) return PlaceOf(typed, path, about.st_mode);
     if (IsInProc(path)) {
       if (const auto descriptor = OwnDescriptor(path)) return PlaceOfDescriptor(typed, *descriptor);
+      // The kernel resolves such a link itself, so stat shows its target.
       if (stat(path.c_str(), &about) != 0) return CannotWriteTo(typed, std::strerror(errno));
       ASSIGN_OR_RETURN(OutputPlace place, PlaceOf(typed, path, about.st_mode));
+      // The target may have no name any more, so that nothing can be renamed over it.
       if (!S_ISDIR(about.st_mode)) place.kind = OutputPlace::Kind::kStream;
       return place;
     }
@@ -189,6 +203,7 @@ absl::StatusOr<OutputPlace> FindOutputPlace(const std::string& typed) {
     std::error_code error;
     const std::filesystem::path target = std::filesystem::read_symlink(path, error);
     if (error) return CannotWriteTo(typed, error.message());
+    // A relative target is relative to the directory of its link.
     path = target.is_absolute() ? target : std::filesystem::path(path).parent_path() / target;
   }
   return CannotWriteTo(typed, std::strerror(ELOOP));

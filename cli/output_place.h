@@ -8,8 +8,10 @@
 
 namespace neurontrace::cli {
 
-// Where the path of an -o leads. Links are followed, so that their target is written and they stay.
+// Where the path of an -o leads. Links are followed, so that their target is written and the links
+// stay.
 struct OutputPlace {
+  // How bytes are written there.
   enum class Kind {
     kNew,  // a regular file, a directory, or nothing: what is written gathers beside it and takes
            // its name
@@ -24,9 +26,9 @@ struct OutputPlace {
 };
 
 // Finds where `path` leads; "-" is standard output. Fails with FAILED_PRECONDITION if nothing can
-// be written there: a socket, a block device, a descriptor that is not open for writing, a cycle of
-// links, and a link that the kernel would not follow, because another user could have made it
-// (fs.protected_symlinks, proc_sys_fs(5)).
+// be written there: a socket, a block device, a descriptor that is not open for writing, or a cycle
+// of links. Also fails for a link that the kernel would not follow, because another user could have
+// made it (fs.protected_symlinks, proc_sys_fs(5)).
 absl::StatusOr<OutputPlace> FindOutputPlace(const std::string& path);
 
 // Returns whether `path` is "-" or another name of standard output.

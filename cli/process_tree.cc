@@ -13,17 +13,19 @@ namespace neurontrace::cli {
 namespace {
 
 constexpr size_t kUntappedMax = 8;
-// Ends a walk over parents that change while they are read.
+// Limits walks over parents, which change while they are read and could form a cycle.
 constexpr int kDepthMax = 1000;
 constexpr size_t kStatBytesMax = 4096;
 constexpr size_t kMapsBytesMax = 8u << 20;
 constexpr size_t kNameBytesMax = 64;  // the kernel has 15
 
+// Returns the path of a process's file.
 std::string PathOf(const std::string& proc, uint32_t pid, const char* name) {
   return proc + "/" + std::to_string(pid) + "/" + name;
 }
 
-// Parses "7 (a name) S 1 …". The name may contain anything, including ")".
+// Parses the contents of /proc/PID/stat, "7 (a name) S 1 …", and returns name and parent. The name
+// may contain anything, including ")", so its last one counts. Returns "" and 0 for other texts.
 std::pair<std::string, uint32_t> NameAndParent(const std::string& stat) {
   const size_t open = stat.find('(');
   const size_t close = stat.rfind(')');
@@ -35,7 +37,8 @@ std::pair<std::string, uint32_t> NameAndParent(const std::string& stat) {
   return {stat.substr(open + 1, close - open - 1), parent};
 }
 
-// Returns the file of the first mapping whose path contains `part`; "" if there is none.
+// Returns the file of the first mapping whose path contains `part`; "" if there is none. A line of
+// maps has the path after its last column.
 std::string MappedFile(const std::string& maps, std::string_view part) {
   const size_t at = maps.find(part);
   if (at == std::string::npos) return "";
@@ -73,12 +76,14 @@ ProcessSeen LookAtProcess(HostView& host, const std::string& proc, uint32_t pid)
 }
 
 void ProcessTree::Look() {
+  // The children of all processes are collected first: /proc shows only parents.
   std::multimap<uint32_t, uint32_t> children;
   for (const uint32_t pid : ListProcesses(host_, proc_)) {
     const std::string stat = ReadProcFile(host_, PathOf(proc_, pid, "stat"), kStatBytesMax);
     children.emplace(NameAndParent(stat).second, pid);
   }
-  // A process may appear under two parents, as the list is not read at one moment.
+  // A process may appear under two parents, as the list is not read at one moment; each is examined
+  // once.
   std::set<uint32_t> seen = {root_};
   std::vector<uint32_t> waiting = {root_};
   while (!waiting.empty()) {
@@ -94,6 +99,7 @@ void ProcessTree::Look() {
 }
 
 bool ProcessTree::Has(uint32_t pid) const {
+  // Process 1 is nobody's command, and 0 means that the process has ended.
   for (int depth = 0; depth < kDepthMax && pid > 1; ++depth) {
     if (pid == root_) return true;
     pid = NameAndParent(ReadProcFile(host_, PathOf(proc_, pid, "stat"), kStatBytesMax)).second;
@@ -104,7 +110,7 @@ bool ProcessTree::Has(uint32_t pid) const {
 void ProcessTree::Note(const ProcessSeen& process) {
   has_seen_tap_ |= process.has_tap;
   has_seen_runtime_ |= process.has_runtime;
-  // The runtime may be mapped before the tap, so a later look corrects an earlier one.
+  // The runtime may be mapped before the tap, so a later look replaces an earlier one.
   std::erase_if(untapped_, [&](const ProcessSeen& known) { return known.pid == process.pid; });
   if (process.has_runtime && !process.has_tap && untapped_.size() < kUntappedMax) {
     untapped_.push_back(process);

@@ -18,7 +18,8 @@ struct ProcessSeen {
   bool has_tap = false;
 };
 
-// What was observed of a command's processes, each at some moments of its life. One thread.
+// What was observed of the processes of the command that `record` runs, each at some moments of its
+// life. Processes between two looks are missed. One thread.
 class ProcessTree {
  public:
   // `host` must outlive it. `root` is the command's process.
@@ -39,6 +40,7 @@ class ProcessTree {
   const std::vector<ProcessSeen>& untapped() const { return untapped_; }
 
  private:
+  // Adds what one look showed of a process.
   void Note(const ProcessSeen& process);
 
   HostView& host_;

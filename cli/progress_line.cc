@@ -18,6 +18,7 @@ std::string Bar(double fraction, int width) {
 void ProgressLine::Draw(double fraction, std::string_view text) {
   if (!enabled_) return;
   const std::string bar = fraction < 0 ? "" : Bar(fraction, 24) + " ";
+  // The cursor returns to the first column, and the rest of the old line is cleared (ECMA-48 EL).
   Print(stderr, "\r\x1b[K{}{}", bar, text);
   std::fflush(stderr);
   drawn_ = true;

@@ -6,8 +6,8 @@
 
 namespace neurontrace::cli {
 
-// One line on a terminal's stderr that is redrawn repeatedly. Draws nothing if not enabled. One
-// thread.
+// One line on a terminal's stderr that is redrawn repeatedly. Draws nothing if not enabled, which
+// the caller decides by isatty and --quiet. One thread.
 class ProgressLine {
  public:
   explicit ProgressLine(bool enabled) : enabled_(enabled) {}

@@ -13,12 +13,14 @@
 namespace neurontrace::cli {
 namespace {
 
+// A number and the text after it, which refers to the parsed text.
 struct Amount {
   double value = 0;
   std::string_view unit;
 };
 
-// Parses a number that is not negative, and the text after it. Returns false if there is none.
+// Parses a number that is not negative, and the text after it. Returns false if there is none. No
+// exponents, signs or infinities are accepted.
 bool TakeAmount(std::string_view text, Amount& amount) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), amount.value,
                                             std::chars_format::fixed);
@@ -30,6 +32,7 @@ bool TakeAmount(std::string_view text, Amount& amount) {
 
 absl::StatusOr<uint64_t> ParseBytes(std::string_view text) {
   ASSIGN_OR_RETURN(const uint64_t bytes, ParseByteSize(text));
+  // A bare number might be meant as MB, so that a unit is required.
   if (bytes != 0 && text.find_first_not_of("0123456789") == std::string_view::npos) {
     return InvalidArgument("'{}' has no unit; write it like 2GB, 64MiB, or {}B", text, text);
   }
@@ -49,6 +52,7 @@ absl::StatusOr<uint32_t> ParseProcessorShare(std::string_view text) {
   Amount amount;
   if (TakeAmount(text, amount) && amount.unit == "%") {
     const double millionths = amount.value * 1e4;
+    // Smaller shares would be rounded to 0, which means no budget.
     if (millionths >= 1 && millionths <= 1e6) {
       return static_cast<uint32_t>(std::lround(millionths));
     }
@@ -59,6 +63,7 @@ absl::StatusOr<uint32_t> ParseProcessorShare(std::string_view text) {
 absl::StatusOr<std::vector<v1::GidRange>> ParseGidRanges(std::string_view text) {
   std::vector<v1::GidRange> ranges;
   for (const std::string& item : SplitList({std::string(text)})) {
+    // Every failure below reports the whole item.
     const auto wrong = [&] {
       return InvalidArgument("'{}' is not a range of worker_gids; write it like 0-7,64", item);
     };
@@ -83,6 +88,7 @@ absl::StatusOr<std::vector<v1::GidRange>> ParseGidRanges(std::string_view text) 
 }
 
 absl::StatusOr<v1::KeyValue> ParseKeyValue(std::string_view text) {
+  // The first sign separates, as values may contain others.
   const size_t equals = text.find('=');
   if (equals == 0 || equals == std::string_view::npos) {
     return InvalidArgument("'{}' is not of the form KEY=VALUE", text);

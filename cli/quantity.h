@@ -8,14 +8,14 @@
 #include "absl/status/statusor.h"
 #include "neurontrace/v1/vocabulary.pb.h"
 
-// Parsers of amounts, ranks and names with values that people type. They fail with INVALID_ARGUMENT
-// and a description of what is accepted. Pure functions.
+// Parsers of amounts, ranks and names with values that people type as options of captures and
+// exports. They fail with INVALID_ARGUMENT and a description of what is accepted. Pure functions.
 namespace neurontrace::cli {
 
 // Parses as ParseByteSize does, but requires a unit and a size above 0.
 absl::StatusOr<uint64_t> ParseBytes(std::string_view text);
 
-// Parses "10MB/s" or "10MB" and returns bytes per second.
+// Parses "10MB/s" or "10MB" and returns bytes per second. A unit is required, as in ParseBytes.
 absl::StatusOr<uint64_t> ParseByteRate(std::string_view text);
 
 // Parses "2%" of one processor and returns millionths: 20,000. Above 0 and up to 100 %.

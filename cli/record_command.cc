@@ -19,9 +19,10 @@
 namespace neurontrace::cli {
 namespace {
 
-// Longer than any run, as a continuous capture must have a retention.
+// A continuous capture must have a retention; this one is longer than any run.
 constexpr uint64_t kRetentionNs = 1'000ull * 24 * 3'600 * 1'000'000'000;
 
+// Values of the options, and what Complete makes of them.
 struct RecordArguments {
   RecordOptions options;
   std::vector<std::string> words;  // in the command's place, without the --
@@ -33,7 +34,8 @@ struct RecordArguments {
   uint64_t ring_events = 0;
 };
 
-// Returns a name such as "neurontrace-20261122-011530Z.pftrace".
+// Returns a name in the current directory that contains the time, so that runs do not overwrite
+// each other: "neurontrace-20261122-011530Z.pftrace".
 std::string NameWithTime(v1::ExportFormat format) {
   const time_t now = time(nullptr);
   tm parts{};
@@ -45,6 +47,8 @@ std::string NameWithTime(v1::ExportFormat format) {
   return dot == std::string_view::npos ? text : text + std::string(usual.substr(dot));
 }
 
+// Checks the options and completes `arguments.options`. Returns INVALID_ARGUMENT for wrong usage.
+// Makes no files.
 absl::Status Complete(const Context& context, RecordArguments& arguments) {
   RecordOptions& options = arguments.options;
   if (!arguments.words.empty()) {
@@ -56,6 +60,7 @@ absl::Status Complete(const Context& context, RecordArguments& arguments) {
   }
   options.command = context.command_words;
   v1::CaptureSpec& spec = options.spec;
+  // The checks below repeat those of the aggregator, which starts only later.
   RETURN_IF_ERROR(CheckIdentityText("--name", arguments.name));
   spec.set_name(arguments.name.empty() ? options.command[0] : arguments.name);
   for (const auto& text : SplitList(arguments.cores)) {
@@ -68,8 +73,8 @@ absl::Status Complete(const Context& context, RecordArguments& arguments) {
   spec.set_all_events(arguments.all_events);
   spec.set_ring_events_per_core(arguments.ring_events);
   spec.set_include_neuron(true);
-  // Continuous, so that it begins before there is a worker, and with a retention that deletes
-  // nothing meanwhile.
+  // A continuous capture begins before there is a worker. The retention deletes nothing during the
+  // run.
   spec.set_mode(v1::CAPTURE_MODE_CONTINUOUS);
   spec.set_retention_ns(kRetentionNs);
   spec.set_include_framework(!options.framework_directory.empty());
@@ -81,12 +86,15 @@ absl::Status Complete(const Context& context, RecordArguments& arguments) {
   if (options.path.empty()) options.path = NameWithTime(options.request.format());
   if (options.directory.empty()) {
     const char* const temporary = getenv("TMPDIR");
+    // /var/tmp is on a disk, while /tmp may be in memory and too small for events.
     options.directory = temporary == nullptr || *temporary == '\0' ? "/var/tmp" : temporary;
   }
   options.places.own_directory = OwnDirectory();
   return absl::OkStatus();
 }
 
+// Runs the command and returns its exit code, or a RecordExitCode if it did not run. The order of
+// the session's functions is that of its header.
 int RunRecord(Context& context, RecordArguments& arguments) {
   if (const absl::Status status = Complete(context, arguments); !status.ok()) {
     Fail(status);
@@ -104,6 +112,7 @@ int RunRecord(Context& context, RecordArguments& arguments) {
   return session.exit_code();
 }
 
+// Adds the options that select events.
 void AddWhatIsRecorded(CLI::App& command, RecordArguments& arguments) {
   command
       .add_option("--system-trace-filter-event-type,--event-type", arguments.event_types,
@@ -125,6 +134,7 @@ void AddWhatIsRecorded(CLI::App& command, RecordArguments& arguments) {
       ->check(CLI::ExistingDirectory);
 }
 
+// Adds the options for programs and directories.
 void AddPlaces(CLI::App& command, RecordOptions& options) {
   command
       .add_option("--programs", options.places.programs,

@@ -13,6 +13,8 @@ namespace {
 
 constexpr char kTapName[] = "libneurontrace_tap.so";
 
+// Returns the possible files of the tap in the order in which they are tried: that of the user
+// only, or the places in which packages and builds install it.
 std::vector<std::string> TapCandidates(const ProgramPlaces& places) {
   if (!places.tap.empty()) return {places.tap};
   std::vector<std::string> candidates;
@@ -29,6 +31,7 @@ std::vector<std::string> TapCandidates(const ProgramPlaces& places) {
 
 std::string OwnDirectory() {
   char path[PATH_MAX];
+  // The link is resolved by the kernel, so that a symbolic link to the program does not matter.
   const ssize_t n = readlink("/proc/self/exe", path, sizeof(path));
   const std::string own(path, n > 0 ? static_cast<size_t>(n) : 0);
   const size_t slash = own.rfind('/');
@@ -46,6 +49,7 @@ std::string FindTap(const ProgramPlaces& places,
 absl::StatusOr<RecordPrograms> FindRecordPrograms(
     const ProgramPlaces& places, const std::function<bool(const std::string&)>& is_there) {
   const std::string directory = places.programs.empty() ? places.own_directory : places.programs;
+  // The daemons are beside each other; only the tap may be in a library directory.
   RecordPrograms found{.agent = directory + "/neurontrace-agent",
                        .aggregator = directory + "/neurontrace-aggregator",
                        .tap = FindTap(places, is_there)};

@@ -8,21 +8,21 @@
 
 namespace neurontrace::cli {
 
-// The files that `record` and `doctor` need besides the command itself.
+// The files that `record` and `doctor` need besides their own program.
 struct RecordPrograms {
   std::string agent;
   std::string aggregator;
   std::string tap;  // the tap's file, if the user gives it; empty: it is searched for
 };
 
-// Where they are searched for.
+// Where these files are searched for.
 struct ProgramPlaces {
   std::string own_directory;  // of the `neurontrace` program
   std::string programs;       // of the daemons, if the user gives it; empty: own_directory
   std::string tap;            // the file that the user says is the tap; empty: to be found
 };
 
-// Returns the directory of the running program.
+// Returns the directory of the running program by /proc/self/exe; "." if it cannot be read.
 std::string OwnDirectory();
 
 // Returns the given tap, or the first of those beside the programs, in ../lib, ../lib/neurontrace

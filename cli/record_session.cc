@@ -36,18 +36,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// The file whose lock shows that a run is alive.
 constexpr char kLockName[] = "/lock";
+// Entries of the base directory that are examined, as it may be /tmp of a busy machine.
 constexpr int kEntriesMax = 10'000;  // looked at of a directory that is everybody's
 
+// Returns the beginning of the names of this user's directories.
 std::string Prefix() { return fmt::format("neurontrace-record-{}-", getuid()); }
 
+// Returns whether the path is a directory of this user, and no link to one: it will be removed with
+// its contents.
 bool IsOurs(const std::string& path) {
   struct stat about;
   return lstat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == getuid();
 }
 
-// Directories with a lock that nobody holds: kept ones have none, and of one that is just being
-// made it is not there yet.
+// Removes directories of earlier runs with a lock that nobody holds. Kept directories have no lock,
+// and a new one has none until it is locked.
 void RemoveLeftBehind(const std::string& base) {
   std::error_code error;
   int entries = 0;
@@ -62,15 +67,21 @@ void RemoveLeftBehind(const std::string& base) {
   }
 }
 
+// Limits for the start of a daemon and for its connection; a loaded machine needs seconds.
 constexpr uint32_t kDaemonStartMs = 30'000;
+// The interval at which states that nobody reports are asked for.
 constexpr auto kAgentPoll = std::chrono::milliseconds(10);
+// Looks at the command's processes begin soon, for short commands, and become rare, because reading
+// the maps of a process delays it.
 constexpr int64_t kFirstLookNs = 20'000'000;
 constexpr int64_t kLookPauseMaxNs = 5'000'000'000;
-// Asked for while signals wait to be passed on.
+// The deadline of a call during which signals wait to be forwarded.
 constexpr auto kWorkersAnswer = std::chrono::milliseconds(200);
-// What goes to the command when somebody sends it to us. The terminal sends its own to both.
+// Signals that are forwarded to the command if they are sent to this program. The terminal sends
+// its own to both.
 constexpr int kForwarded[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
+// Returns the monotonic time in ns.
 int64_t MonotonicNs() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
@@ -79,6 +90,7 @@ int64_t MonotonicNs() {
 
 bool IsThere(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
+// Returns a variable of the environment; "" if it is not set.
 const char* Environment(const char* name) {
   const char* const value = getenv(name);
   return value == nullptr ? "" : value;
@@ -87,12 +99,14 @@ const char* Environment(const char* name) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ScratchDirectory>> ScratchDirectory::Make(const std::string& base) {
+  // Remains are removed first: they may fill the disk that this run needs.
   RemoveLeftBehind(base);
   std::string path = base + "/" + Prefix() + "XXXXXX";
   if (mkdtemp(path.data()) == nullptr) {
     return FailedPrecondition("cannot create a directory in {}: {}", base, strerror(errno));
   }
-  // It takes its name once it is locked, so that nobody finds it free.
+  // The lock file takes its name only when it is locked, so that no other run finds it unlocked and
+  // removes the directory.
   const std::string unlocked = path + kLockName + ".new";
   UniqueFd lock(open(unlocked.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!lock.valid() || flock(lock.get(), LOCK_EX | LOCK_NB) != 0 ||
@@ -118,6 +132,8 @@ RecordSession::RecordSession(Context& context, const RecordOptions& options)
   sigset_t mask;
   sigemptyset(&mask);
   sigaddset(&mask, SIGCHLD);
+  // Blocked before anything starts, so that every later process and thread inherits the mask and
+  // the command gets the old one.
   for (const int signal : kForwarded) sigaddset(&mask, signal);
   sigprocmask(SIG_BLOCK, &mask, &old_mask_);
   signals_ = UniqueFd(signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -126,6 +142,7 @@ RecordSession::RecordSession(Context& context, const RecordOptions& options)
 RecordSession::~RecordSession() = default;
 
 absl::Status RecordSession::Begin() {
+  // The checks before the directory exists fail as a shell would, with its exit codes.
   program_ = FindProgram(options_.command[0], Environment("PATH"));
   if (program_.empty() || !IsThere(program_)) {
     exit_code_ = kExitCommandMissing;
@@ -138,6 +155,7 @@ absl::Status RecordSession::Begin() {
   ASSIGN_OR_RETURN(const RecordPrograms programs, FindRecordPrograms(options_.places, IsThere));
   RETURN_IF_ERROR(CheckOutputPlace(options_.path, MakesManyFiles(options_.request)));
   ASSIGN_OR_RETURN(directory_, ScratchDirectory::Make(options_.directory));
+  // The kernel limits the length of a socket path.
   const std::string socket = directory_->path() + "/agent.sock";
   if (socket.size() >= sizeof(sockaddr_un::sun_path)) {
     return InvalidArgument("{} is too long for a socket path: name another --directory", socket);
@@ -146,14 +164,19 @@ absl::Status RecordSession::Begin() {
   const std::string preload =
       WithPreload(tap == nullptr ? programs.tap : tap, Environment("LD_PRELOAD"));
   free(tap);
+  // The process of the command is forked before any thread exists: gRPC and the watcher start
+  // threads.
   ASSIGN_OR_RETURN(command_,
                    TracedCommand::Prepare(
                        options_.command,
                        {{"LD_PRELOAD", preload}, {"NEURONTRACE_AGENT_SOCKET", socket}}, old_mask_));
   tree_ = std::make_unique<ProcessTree>(host_, "/proc", command_->pid());
+  // From here on a closed stderr must not end the program.
   signal(SIGPIPE, SIG_IGN);  // whoever reads our stderr may go; the trace is written all the same
   absl::Status status = StartDaemons(programs, socket);
   if (status.ok()) status = StartCapture();
+  // The user ended the command while the daemons started, so the failures that follow from this are
+  // no errors.
   if (IsAbandoned()) return absl::OkStatus();
   RETURN_IF_ERROR(status);
   return Release();
@@ -163,17 +186,18 @@ absl::Status RecordSession::StartDaemons(const RecordPrograms& programs,
                                          const std::string& socket) {
   const auto is_abandoned = [this] { return IsAbandoned(); };
   const std::string& path = directory_->path();
-  // What it keeps matters to this run alone: after a crash of the machine there is no run.
+  // The store matters only to this run, and there is no run after a crash of the machine, so it
+  // need not survive one.
   ASSIGN_OR_RETURN(aggregator_,
                    DaemonProcess::Start(
                        {programs.aggregator, "--listen", "127.0.0.1:0", "--store", path + "/store",
                         "--health-address", "127.0.0.1:0", "--durability", "page-cache"},
                        path + "/aggregator.log"));
-  // An aggregator of its own on this machine: the certificates are for the site's.
+  // This aggregator is on loopback and has no certificates; those of the user are for the site's.
   context_.security = {};
   ASSIGN_OR_RETURN(context_.aggregator,
                    aggregator_->WaitForLine("listening on ", kDaemonStartMs, is_abandoned));
-  // Of this machine's processes only the command's are its affair.
+  // The agent's own search for processes is off, because only those of the command are recorded.
   std::vector<std::string> agent = {programs.agent,
                                     "--aggregator",
                                     context_.aggregator,
@@ -221,12 +245,14 @@ absl::Status RecordSession::StartCapture() {
   return WaitForBegin();
 }
 
-// A worker that is quick would else have events before the moment at which all begin.
+// Waits until the planned begin has passed. A fast worker would otherwise have events before the
+// moment at which recording begins, and lose them.
 absl::Status RecordSession::WaitForBegin() {
   const auto deadline =
       std::chrono::steady_clock::now() + std::chrono::milliseconds(kDaemonStartMs);
   const std::string id = capture_.capture_id();
   while (!IsPastBegin(capture_)) {
+    // Ended captures have the reason in their first warning.
     if (HasEnded(capture_)) {
       return Unavailable("the capture did not start: {}",
                          capture_.warnings().empty() ? "" : capture_.warnings(0));
@@ -247,6 +273,7 @@ absl::Status RecordSession::Release() {
   const int error = command_->Release();
   look_at_ns_ = MonotonicNs() + look_pause_ns_;
   if (error == 0) return absl::OkStatus();
+  // A missing file has an exit code of its own; all other errors of exec share one.
   exit_code_ = error == ENOENT ? kExitCommandMissing : kExitCannotRun;
   return FailedPrecondition("{} cannot be run: {}", program_, strerror(error));
 }
@@ -254,6 +281,8 @@ absl::Status RecordSession::Release() {
 bool RecordSession::IsAbandoned() { return command_->HasEnded(); }
 
 void RecordSession::AwaitCommand() {
+  // Waits for signals or the next look, whichever is first. Rounding up avoids a loop of empty
+  // waits.
   while (!command_->HasEnded()) {
     const int64_t wait_ns =
         look_at_ns_ == 0 ? -1 : std::max<int64_t>(0, look_at_ns_ - MonotonicNs());
@@ -271,7 +300,8 @@ void RecordSession::Handle(const signalfd_siginfo& signal) {
     NoteDaemons();
     return;
   }
-  // What the terminal sends, the command has already; what the command sends its own group, too.
+  // The terminal sends its signals to the whole process group, so the command has received them.
+  // Signals from the command's own processes to their group have also reached it.
   if (signal.ssi_code > 0 || tree_->Has(signal.ssi_pid)) return;
   command_->Forward(static_cast<int>(signal.ssi_signo));
 }
@@ -282,7 +312,7 @@ void RecordSession::NoteDaemons() {
   if (agent_ != nullptr && !agent_->is_running()) lost_daemon_ = "agent";
 }
 
-// Until there is a worker: then nobody will ask why there is none.
+// Looks only until there is a worker, because afterwards nobody asks why there is none.
 void RecordSession::LookAtProcesses() {
   if (HasWorkers()) {
     look_at_ns_ = 0;
@@ -308,7 +338,8 @@ namespace {
 
 constexpr auto kStatePoll = std::chrono::milliseconds(20);
 
-// The output of an export, as a string.
+// Collects the output of an export as a string in place of Context::results, until Take or the
+// destructor.
 class Results {
  public:
   explicit Results(Context& context) : context_(context), before_(context.results) {
@@ -321,6 +352,7 @@ class Results {
   Results(const Results&) = delete;
   Results& operator=(const Results&) = delete;
 
+  // Returns what was written and restores the context's output. Further calls return the same.
   std::string Take() {
     if (context_.results != before_) std::fclose(context_.results);
     context_.results = before_;
@@ -334,7 +366,7 @@ class Results {
   size_t bytes_ = 0;
 };
 
-// JSON without its line breaks, which are in no string of it.
+// Returns JSON without its line breaks, none of them inside a string; "null" for no text.
 std::string OnOneLine(const std::string& text) {
   std::string line;
   for (size_t from = 0; from < text.size();) {
@@ -348,6 +380,7 @@ std::string OnOneLine(const std::string& text) {
 }  // namespace
 
 void RecordSession::Conclude() {
+  // From here on Ctrl-C concerns this program alone: the command has ended.
   InterruptWatcher interrupts([this](int count) {
     if (count == 1) {
       Print(stderr,
@@ -356,7 +389,7 @@ void RecordSession::Conclude() {
       return;
     }
     if (count > 2) EndAtOnce(count);  // it waits for the reader of a pipe, or for a disk
-    // Every call to them ends at once, and with it what waits for an answer.
+    // Every call to the killed daemons ends at once, and with it whatever waits for an answer.
     if (agent_ != nullptr) agent_->Kill();
     if (aggregator_ != nullptr) aggregator_->Kill();
   });
@@ -369,6 +402,7 @@ void RecordSession::Conclude() {
   } else {
     Report();
   }
+  // The agent stops first, while its aggregator still accepts what it sends.
   if (agent_ != nullptr) agent_->Stop();
   if (aggregator_ != nullptr) aggregator_->Stop();
   if (options_.keep_store && !has_kept_store_) {
@@ -388,12 +422,12 @@ void RecordSession::TellFailure(const absl::Status& status) {
   TellJson();
 }
 
-// A line of ours among the command's on stderr.
+// Messages are lines of this program among those of the command on stderr.
 void RecordSession::Say(const std::string& text) const {
   if (!options_.quiet && !options_.json) Print(stderr, "neurontrace: {}", text);
 }
 
-// On a line of its own, whatever the command has left on the last one.
+// The object starts on a line of its own, whatever the command has left on the last one.
 void RecordSession::TellJson() const {
   const bool has_capture = !capture_.capture_id().empty();
   JsonWriter out(JsonWriter::Style::kSpaced);
@@ -417,6 +451,7 @@ absl::Status RecordSession::StopCapture() {
       return Unavailable("the aggregator does not answer: {}", status.error_message());
     }
   }
+  // The capture ends when all data is stored; no limit, as the daemons end or answer.
   for (;; std::this_thread::sleep_for(kStatePoll)) {
     grpc::Status status = GetCapture(context_, reference.capture_id(), capture_);
     if (!status.ok()) {
@@ -433,7 +468,8 @@ void RecordSession::Report() {
     Results results(context_);
     v1::ExportRequest request = options_.request;
     request.set_capture_id(capture_.capture_id());
-    // Its aggregator ends with it and does not come back: nobody could go on.
+    // The private aggregator ends with this run and does not return, so a retry or a kept part
+    // would be useless.
     context_.export_retry_ms = 0;
     code =
         ExportToFile(context_, request, {.path = options_.path, .leaving = Leaving::kOfNoMeaning});
@@ -454,6 +490,7 @@ void RecordSession::Report() {
   }
 }
 
+// The reasons are ordered from certain to likely.
 std::vector<std::string> RecordSession::WhyNothing() {
   std::vector<std::string> reasons;
   if (!lost_daemon_.empty()) {
@@ -485,7 +522,7 @@ void RecordSession::SayWhyNothing() {
   if (options_.json) return;
   std::string lines;
   for (const std::string& reason : reasons_) lines += "  " + reason + "\n";
-  // Also for those who asked for quiet: they asked for a trace first.
+  // This is printed in spite of --quiet, because the missing trace was the purpose of the run.
   Print(stderr, "neurontrace: {}\n{}", problem_, lines);
 }
 

@@ -19,8 +19,9 @@
 
 namespace neurontrace::cli {
 
-// A directory of this run and this user alone, locked while the run lives and removed at its end.
-// Remains of runs that were killed are removed when the next one begins. One thread.
+// A directory of this run and this user alone, with mode 0700, locked while the run lives and
+// removed at its end. Remains of runs that were killed are removed when the next one begins. One
+// thread.
 class ScratchDirectory {
  public:
   // Makes a directory in `base`, which must exist. Fails with FAILED_PRECONDITION, naming the
@@ -31,7 +32,7 @@ class ScratchDirectory {
   ScratchDirectory& operator=(const ScratchDirectory&) = delete;
 
   const std::string& path() const { return path_; }
-  // Keeps the directory for good.
+  // Keeps the directory for good: removes the lock, without which later runs do not touch it.
   void Keep();
 
  private:
@@ -58,9 +59,9 @@ struct RecordOptions {
 };
 
 // One run of `neurontrace record`: a private aggregator and agent, a capture, the command, the
-// trace. Constructed in the program's first thread while there is no other; its functions are
-// called in this order on that thread. Nothing of it survives: the daemons end with it, or are
-// killed by the kernel if the program is.
+// trace. Constructed on the program's first thread while there is no other, because it forks; its
+// functions are called in the order of their declaration on that thread. Nothing of it survives:
+// the daemons end with it, or are killed by the kernel if the program is.
 class RecordSession {
  public:
   // Both must outlive it.
@@ -82,29 +83,46 @@ class RecordSession {
   int exit_code() const { return exit_code_; }
 
  private:
+  // Starts the aggregator, then the agent, and sets the context's aggregator. Fails with the error
+  // of the daemon that did not start.
   absl::Status StartDaemons(const RecordPrograms& programs, const std::string& socket);
+  // Starts the capture and waits until it has begun. Fails with UNAVAILABLE.
   absl::Status StartCapture();
+  // Waits until the agent has connected. Fails with UNAVAILABLE after the start timeout.
   absl::Status WaitForAgent();
   absl::Status WaitForBegin();
+  // Lets the command begin. Fails with FAILED_PRECONDITION if it cannot be executed.
   absl::Status Release();
+  // Returns whether the command has ended, which before its release only a signal causes.
   bool IsAbandoned();
+  // Handles one signal that was sent to this program.
   void Handle(const signalfd_siginfo& signal);
+  // Remembers the first daemon that has ended, for the explanation of an empty trace.
   void NoteDaemons();
   // Examines the command's processes from time to time, to explain later why there was no worker.
   void LookAtProcesses();
+  // Asks the aggregator whether the capture has a worker; false if it does not answer soon.
   bool HasWorkers();
+  // Stops the capture and waits until its data is stored. Fails with UNAVAILABLE if the aggregator
+  // ends.
   absl::Status StopCapture();
+  // Prints a message on stderr, unless --quiet or JSON was asked for.
   void Say(const std::string& text) const;
+  // Exports and prints the result.
   void Report();
+  // Returns the reasons for which nothing was recorded, and sets `problem_`.
   std::vector<std::string> WhyNothing();
   void SayWhyNothing();
   void TellJson() const;
+  // Keeps the scratch directory and prints how to export from it later.
   void KeepStore(const std::string& why);
 
   Context& context_;
   const RecordOptions& options_;
   int exit_code_ = kExitRecordFailed;
+  // The mask before the constructor blocked signals; the command gets it.
   sigset_t old_mask_;
+  // A signalfd(2) of SIGCHLD and the forwarded signals.
   UniqueFd signals_;
   std::string program_;  // the command's file
   std::unique_ptr<ScratchDirectory> directory_;
@@ -113,7 +131,9 @@ class RecordSession {
   std::unique_ptr<DaemonProcess> agent_;
   SystemHostView host_;
   std::unique_ptr<ProcessTree> tree_;
+  // The time of the next look at processes; 0: none.
   int64_t look_at_ns_ = 0;  // monotonic
+  // Doubles after each look.
   int64_t look_pause_ns_;
   std::string lost_daemon_;  // the first one that ended too early
   v1::Capture capture_;

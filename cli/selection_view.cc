@@ -10,20 +10,24 @@
 namespace neurontrace::cli {
 namespace {
 
-// Facts whose value is a name of the whole job.
+// Facts whose value is a name of the whole job. Others, such as namespace and pod, name only parts
+// of it.
 constexpr std::array<std::string_view, 4> kJobKeys = {"job", "slurm", "torchelastic", "comm"};
 
 bool IsNameOfJob(const v1::KeyValue& fact) {
   return std::find(kJobKeys.begin(), kJobKeys.end(), fact.key()) != kJobKeys.end();
 }
 
+// Returns the fact in the form that --job accepts.
 std::string Words(const v1::KeyValue& fact) { return fact.key() + "=" + fact.value(); }
 
+// Appends a part to a list, unless it is empty.
 void Append(const std::string& separator, const std::string& words, std::string& text) {
   if (words.empty()) return;
   text += (text.empty() ? "" : separator) + words;
 }
 
+// Returns the selected ranks as typed: "0-7,64".
 std::string FormatRanges(const v1::CaptureSpec& spec) {
   std::string text;
   for (const v1::GidRange& range : spec.worker_gids()) {
@@ -65,6 +69,7 @@ std::string FormatJobs(const v1::CaptureSpec& spec) {
 
 bool NamesJob(const v1::CaptureSpec& spec, const std::string& job) {
   if (spec.job() == job) return true;
+  // A user may give the name alone, or with its key.
   return std::any_of(spec.job_facts().begin(), spec.job_facts().end(),
                      [&](const v1::KeyValue& fact) {
                        return Words(fact) == job || (IsNameOfJob(fact) && fact.value() == job);

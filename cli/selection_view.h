@@ -5,7 +5,8 @@
 
 #include "neurontrace/v1/vocabulary.pb.h"
 
-// Which workers a capture selects, as text. Pure functions.
+// Which workers a capture selects, as text, for lists of captures and for finding one by its job.
+// Pure functions.
 namespace neurontrace::cli {
 
 // Returns "job llama, slurm=4711, ranks 0-7,64, instances i-a,i-b"; "" if it selects everything.

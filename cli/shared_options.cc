@@ -14,6 +14,7 @@ namespace neurontrace::cli {
 CLI::Validator NotEmpty(const std::string& way_out) {
   return CLI::Validator(
       [way_out](const std::string& value) {
+        // Commas alone are also empty, as each item would be.
         if (!SplitList({value}).empty()) return std::string();
         return "it is empty (an unset variable?): " + way_out;
       },
@@ -21,6 +22,7 @@ CLI::Validator NotEmpty(const std::string& way_out) {
 }
 
 CLI::Option* AddInstances(CLI::App& command, std::vector<std::string>& instances) {
+  // The first name is that of the vendor's profiler, so that its users' scripts continue to work.
   return command
       .add_option("--system-trace-filter-instance-id,--instance", instances,
                   "Only these instances (comma-separated)")
@@ -44,6 +46,7 @@ CLI::Option* AddEventTypes(CLI::App& command, std::vector<std::string>& event_ty
       ->check(NotEmpty("omit it for the default event types"));
 }
 
+// Formats are checked by the parser, so that --help and completion list them.
 CLI::Option* AddFormat(CLI::App& command, std::string& format) {
   return command
       .add_option("--format", format,
@@ -64,6 +67,7 @@ absl::StatusOr<std::vector<uint32_t>> CoresOf(const std::vector<std::string>& co
 absl::StatusOr<std::vector<std::string>> EventTypesOf(const std::vector<std::string>& event_types,
                                                       bool all_events) {
   std::vector<std::string> types = SplitList(event_types);
+  // Parsed here only to report errors before any call; the aggregator parses them again.
   RETURN_IF_ERROR(EventFilter::Parse(types).status());
   if (all_events && !types.empty()) {
     return InvalidArgument("--all-events and --event-type exclude each other; omit one of them");

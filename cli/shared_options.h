@@ -15,7 +15,8 @@ namespace neurontrace::cli {
 // unset variable of a script, is refused, followed by `way_out`.
 CLI::Validator NotEmpty(const std::string& way_out);
 
-// Add one option each, which is returned. The variable must outlive the parsing.
+// Add one option each, which is returned so that a command can change it. The variable must outlive
+// the parsing.
 CLI::Option* AddInstances(CLI::App& command, std::vector<std::string>& instances);
 CLI::Option* AddCores(CLI::App& command, std::vector<std::string>& cores);
 CLI::Option* AddEventTypes(CLI::App& command, std::vector<std::string>& event_types);

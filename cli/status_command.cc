@@ -12,7 +12,8 @@
 namespace neurontrace::cli {
 namespace {
 
-// "16: 14 idle, 1 busy: other profiler, 1 no tap"
+// Returns the number of workers with that of each state: "16 (14 idle, 1 busy: other profiler, 1 no
+// tap)". Without an answer only the number.
 std::string DescribeWorkers(Context& context, uint32_t count) {
   grpc::ClientContext call;
   SetDeadline(call, context);
@@ -31,7 +32,8 @@ std::string DescribeWorkers(Context& context, uint32_t count) {
   return states.empty() ? text : text + ")";
 }
 
-// What continues, one line each: standing captures are easily forgotten.
+// Returns one line for each running capture, because standing captures are easily forgotten. "" if
+// the aggregator does not answer.
 std::string DescribeRunning(Context& context) {
   grpc::ClientContext call;
   SetDeadline(call, context);
@@ -48,6 +50,7 @@ std::string DescribeRunning(Context& context) {
   return text;
 }
 
+// Prints the state of everything that the aggregator knows. JSON is only the reply of GetStatus.
 int ShowStatus(Context& context) {
   grpc::ClientContext call;
   SetDeadline(call, context);
@@ -72,10 +75,12 @@ int ShowStatus(Context& context) {
         "this address.\n");
     return kExitDone;
   }
+  // The table joins agents and clocks by their instance.
   std::map<std::string, std::string> clocks;  // by instance
   for (const v1::InstanceClock& clock : reply.clocks()) {
     clocks[clock.instance_id()] = FormatBound(clock);
   }
+  // An agent without a clock has no estimate yet.
   std::vector<std::vector<std::string>> rows;
   for (const v1::Agent& agent : reply.agents()) {
     rows.push_back({agent.hello().instance_id(), agent.hello().host_name(),

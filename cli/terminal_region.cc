@@ -10,6 +10,7 @@
 namespace neurontrace::cli {
 namespace {
 
+// Returns whether the byte is not the first one of a UTF-8 character (RFC 3629).
 bool ContinuesCharacter(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
 }  // namespace
@@ -33,6 +34,7 @@ std::string CutToColumns(std::string_view line, size_t columns) {
   size_t seen = 0;
   size_t last_at = 0;  // where the last column that fits begins
   for (size_t at = 0; at < line.size(); ++at) {
+    // Counts characters, not bytes, and cuts before the character that does not fit.
     if (ContinuesCharacter(line[at])) continue;
     if (seen + 1 == columns) last_at = at;
     if (seen == columns) return columns == 0 ? "" : std::string(line.substr(0, last_at)) + "…";
@@ -43,6 +45,8 @@ std::string CutToColumns(std::string_view line, size_t columns) {
 
 std::string TerminalRegion::Rewind() const {
   if (drawn_ == 0) return "";
+  // The cursor is at the end of the last line: up by the others, then clear to the end of the
+  // screen (ECMA-48 CUU and ED).
   return drawn_ == 1 ? "\r\x1b[J" : fmt::format("\r\x1b[{}A\x1b[J", drawn_ - 1);
 }
 

@@ -25,7 +25,8 @@ size_t ColumnsOfStdout();
 std::string CutToColumns(std::string_view line, size_t columns);
 
 // Lines at the bottom of a terminal's stderr that are redrawn repeatedly. Draws nothing if not
-// enabled. One thread.
+// enabled, which the caller decides by isatty and --quiet. Lines must not wrap, see CutToColumns.
+// One thread.
 class TerminalRegion {
  public:
   explicit TerminalRegion(bool enabled) : enabled_(enabled) {}

@@ -14,20 +14,24 @@
 namespace neurontrace::cli {
 namespace {
 
-// Wider columns are made narrower where a table does not fit: down to an instance's id.
+// Columns of a table that does not fit are narrowed down to this width, which is that of an
+// instance's id.
 constexpr size_t kColumnKept = 20;
 
-// Columns on a terminal, for UTF-8 without wide characters: bytes that do not continue a character.
+// Returns the columns on a terminal for UTF-8 without wide characters: the bytes that do not
+// continue a character.
 size_t Width(std::string_view text) {
   return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
   }));
 }
 
+// Returns whether a cell contains only a number, a percentage, or "-" for none.
 bool LooksNumeric(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789,.%-") == std::string_view::npos;
 }
 
+// Appends one line of a table. Blanks at its end are removed, so that copied lines have none.
 void AppendRow(std::string& out, const std::vector<std::string>& cells,
                const std::vector<size_t>& widths, const std::vector<bool>& right, size_t columns) {
   std::string line;
@@ -41,7 +45,8 @@ void AppendRow(std::string& out, const std::vector<std::string>& cells,
   out += (columns == 0 ? line : CutToColumns(line, columns)) + "\n";
 }
 
-// Makes the widest columns narrower until the table fits, or all are narrow.
+// Narrows the widest columns until the table fits `columns`, or no column is wider than
+// kColumnKept. Its cost is the excess times the number of columns.
 void FitColumns(size_t columns, std::vector<size_t>& widths) {
   size_t total = 2 * (widths.size() - 1);
   for (const size_t width : widths) total += width;
@@ -53,9 +58,11 @@ void FitColumns(size_t columns, std::vector<size_t>& widths) {
   }
 }
 
+// Converts with protobuf's own JSON printer, so that scripts may use any proto3 library.
 std::string ToJson(const google::protobuf::Message& message, bool whitespace) {
   google::protobuf::util::JsonPrintOptions options;
   options.add_whitespace = whitespace;
+  // Fields with their default are printed as well, so that a script finds every key.
   options.always_print_primitive_fields = true;
   options.preserve_proto_field_names = true;
   std::string text;
@@ -70,6 +77,7 @@ std::string ToJson(const google::protobuf::Message& message, bool whitespace) {
 std::string FormatTable(const std::vector<std::string>& header,
                         const std::vector<std::vector<std::string>>& rows, size_t columns) {
   std::vector<size_t> widths;
+  // A table without rows keeps its headers left-aligned.
   std::vector<bool> right(header.size(), !rows.empty());
   for (const auto& name : header) widths.push_back(Width(name));
   for (const auto& row : rows) {
@@ -95,7 +103,7 @@ std::string FormatJsonLine(const google::protobuf::Message& message) {
 
 std::string FormatDuration(uint64_t ns) {
   if (ns == 0) return "-";
-  // What rounds to 1000 of a unit is 1 of the next.
+  // A value that would be rounded to 1000 of a unit is shown as 1 of the next.
   if (ns < 999'950) return fmt::format("{:.1f} us", static_cast<double>(ns) / 1e3);
   if (ns < 999'500'000) return fmt::format("{:.0f} ms", static_cast<double>(ns) / 1e6);
   if (ns < 120'000'000'000) return fmt::format("{:.1f} s", static_cast<double>(ns) / 1e9);
@@ -106,6 +114,7 @@ std::string FormatDuration(uint64_t ns) {
 
 std::string FormatCount(uint64_t count) {
   std::string digits = std::to_string(count);
+  // Inserts from the right, so that earlier positions stay valid.
   for (size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
   return digits;
 }

@@ -10,7 +10,8 @@
 
 #include "absl/status/statusor.h"
 
-// Values as text for people and scripts. Pure functions.
+// Values as text for people and scripts, used by every command. Pure functions; sizes are in units
+// of 1,024, counts have commas, times are UTC.
 namespace neurontrace::cli {
 
 // Returns a left-aligned table with a header line; columns of numbers only are right-aligned. Ends
@@ -19,8 +20,9 @@ namespace neurontrace::cli {
 std::string FormatTable(const std::vector<std::string>& header,
                         const std::vector<std::vector<std::string>>& rows, size_t columns = 0);
 
-// Returns the message in proto3's JSON with the field names of the .proto files, every field
-// present, 64-bit integers as strings (as that mapping demands). Ends in a newline.
+// Returns the message in proto3's JSON with the field names of the .proto files and every field
+// present. 64-bit integers are strings, as that mapping demands. Ends in a newline. A message that
+// cannot be converted becomes {"error": TEXT}.
 std::string FormatJson(const google::protobuf::Message& message);
 // Returns the same on one line.
 std::string FormatJsonLine(const google::protobuf::Message& message);
@@ -42,7 +44,7 @@ std::string FormatTime(uint64_t realtime_ns);
 // is not a duration. Fails with INVALID_ARGUMENT and a description of what is accepted.
 absl::StatusOr<uint64_t> ParseDuration(std::string_view text);
 
-// Splits at commas, trims, and drops empty items.
+// Splits each value at commas, trims blanks, and drops empty items.
 std::vector<std::string> SplitList(const std::vector<std::string>& values);
 
 }  // namespace neurontrace::cli

@@ -17,18 +17,22 @@
 namespace neurontrace::cli {
 namespace {
 
+// Both ends of a pipe: bytes written to `in` are read from `out`.
 struct Pipe {
   UniqueFd out;
   UniqueFd in;
 };
 
+// Returns a pipe that exec closes, or INTERNAL.
 absl::StatusOr<Pipe> MakePipe() {
   int fds[2];
   if (pipe2(fds, O_CLOEXEC) != 0) return Internal("pipe: {}", strerror(errno));
   return Pipe{UniqueFd(fds[0]), UniqueFd(fds[1])};
 }
 
-// In the child: waits for the release, then runs the command.
+// Runs in the child: waits for the release, then becomes the command. `mask` replaces the blocked
+// signals. Ends with kExitRecordFailed if the release never comes or exec fails, whose errno is
+// written to `failure`.
 [[noreturn]] void BecomeCommand(const std::vector<std::string>& words,
                                 const std::vector<TracedCommand::Variable>& environment,
                                 pid_t parent, const sigset_t& mask, Pipe& go, Pipe& failure) {
@@ -41,6 +45,7 @@ absl::StatusOr<Pipe> MakePipe() {
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   sigprocmask(SIG_SETMASK, &mask, nullptr);
+  // The end of the pipe without a byte means that the parent does not want the command any more.
   char byte;
   ssize_t n;
   while ((n = read(go.out.get(), &byte, 1)) < 0 && errno == EINTR) {
@@ -53,6 +58,8 @@ absl::StatusOr<Pipe> MakePipe() {
   _exit(kExitRecordFailed);
 }
 
+// Returns whether a regular file is at the path; a directory of the same name is skipped as shells
+// do.
 bool IsProgram(const std::string& path) {
   struct stat about;
   return stat(path.c_str(), &about) == 0 && S_ISREG(about.st_mode);
@@ -65,6 +72,7 @@ std::string FindProgram(const std::string& name, const std::string& path) {
   std::string found;  // a file that cannot be executed is better than none: it says so
   for (size_t from = 0; from <= path.size() && !name.empty();) {
     const size_t end = std::min(path.find(':', from), path.size());
+    // An empty element of PATH means the current directory.
     const std::string directory = path.substr(from, end - from);
     const std::string candidate = (directory.empty() ? "." : directory) + "/" + name;
     if (IsProgram(candidate) && access(candidate.c_str(), X_OK) == 0) return candidate;
@@ -87,6 +95,8 @@ absl::StatusOr<std::unique_ptr<TracedCommand>> TracedCommand::Prepare(
   const pid_t pid = fork();
   if (pid < 0) return ResourceExhausted("cannot create a process: {}", strerror(errno));
   if (pid == 0) BecomeCommand(words, environment, parent, mask, go, failure);
+  // The constructor takes the parent's ends; the child's ends are closed at the end of this
+  // function.
   return std::unique_ptr<TracedCommand>(
       new TracedCommand(pid, std::move(go.in), std::move(failure.out)));
 }
@@ -100,11 +110,13 @@ TracedCommand::~TracedCommand() {
 
 int TracedCommand::Release() {
   const char byte = 1;
-  // It may have been killed while it waited: SIGPIPE is ignored by then, and HasEnded tells.
+  // The process may have been killed while it waited. SIGPIPE is ignored by then, and HasEnded
+  // reports it.
   if (write(go_.get(), &byte, 1) != 1) return 0;
   go_.Close();
   int error = 0;
   ssize_t n;
+  // A successful exec closes the other end without a byte.
   while ((n = read(failure_.get(), &error, sizeof(error))) < 0 && errno == EINTR) {
   }
   failure_.Close();

@@ -14,7 +14,7 @@
 
 namespace neurontrace::cli {
 
-// Exit codes if no command ran, as env(1) and timeout(1) have them.
+// Exit codes if no command ran, as in env(1) and timeout(1).
 enum RecordExitCode : int {
   kExitRecordFailed = 125,    // of `record` itself, before the command began
   kExitCannotRun = 126,       // the command exists and cannot be executed
@@ -25,20 +25,22 @@ enum RecordExitCode : int {
 // match in `path` (a PATH). "" if there is none.
 std::string FindProgram(const std::string& name, const std::string& path);
 
-// Returns a value of LD_PRELOAD with `library` in front of the present ones.
+// Returns a value of LD_PRELOAD with `library` in front of the present ones, so that its functions
+// precede theirs.
 std::string WithPreload(const std::string& library, const std::string& present);
 
-// The command that `record` runs for its user. The process is made at once and waits, so that it is
-// forked while there is a single thread; Release lets the command begin. It has this process's
-// stdin, stdout, stderr, signal mask and dispositions, and is in its process group. The kernel
-// kills it if this process is killed. One thread, the program's first.
+// The command that `record` runs for its user. The process is forked at once, while there is a
+// single thread, and waits; Release lets the command begin. It has this process's stdin, stdout,
+// stderr, signal mask and dispositions, and is in its process group, so that the terminal treats
+// both alike. The kernel kills it if this process is killed. One thread, the program's first.
 class TracedCommand {
  public:
   struct Variable {
     std::string name;
     std::string value;
   };
-  // Forks the process. `mask`: the signals that were blocked when the program began.
+  // Forks the process. `environment` is added to that of this process; `mask` contains the signals
+  // that were blocked when the program began. Fails with INTERNAL or RESOURCE_EXHAUSTED.
   static absl::StatusOr<std::unique_ptr<TracedCommand>> Prepare(
       const std::vector<std::string>& words, const std::vector<Variable>& environment,
       const sigset_t& mask);
@@ -47,10 +49,12 @@ class TracedCommand {
   TracedCommand(const TracedCommand&) = delete;
   TracedCommand& operator=(const TracedCommand&) = delete;
 
-  // Lets the command begin, and returns once it has: 0, or the errno of a failed exec.
+  // Lets the command begin, and returns once it has: 0, or the errno of a failed exec. 0 also if
+  // the process was killed before. Called once.
   int Release();
   // Returns whether it has ended, by asking the kernel. Signals may end it before its release.
   bool HasEnded();
+  // Sends a signal to the command, unless it has ended and its pid may belong to another process.
   void Forward(int signal);
 
   pid_t pid() const { return pid_; }

@@ -16,7 +16,8 @@
 namespace neurontrace::cli {
 namespace {
 
-// "last 20.0 s, else 5.0 s after": what it records.
+// Returns what a rule records: "last 20.0 s, else 5.0 s after". The second part applies to workers
+// without a flight recorder.
 std::string FormatTaken(const v1::TriggerRule& rule) {
   if (rule.last_ns() == 0) return FormatDuration(rule.duration_ns()) + " after";
   const std::string last = "last " + FormatDuration(rule.last_ns());
@@ -25,6 +26,7 @@ std::string FormatTaken(const v1::TriggerRule& rule) {
              : fmt::format("{}, else {} after", last, FormatDuration(rule.duration_ns()));
 }
 
+// Returns how often a rule may fire: "60.0 s apart, 4/h".
 std::string FormatLimits(const v1::TriggerRule& rule) {
   std::string text;
   if (rule.cool_down_ns() != 0) text = FormatDuration(rule.cool_down_ns()) + " apart";
@@ -34,7 +36,7 @@ std::string FormatLimits(const v1::TriggerRule& rule) {
   return text.empty() ? "none" : text;
 }
 
-// "an execution over 3 x the median", "no event for 30.0 s": when a rule fires.
+// Returns when a rule fires, such as "a core is silent for 30.0 s and others are not".
 std::string FormatCondition(const v1::TriggerRule& rule) {
   switch (rule.kind()) {
     case v1::TRIGGER_KIND_SLOW_EXECUTION:
@@ -51,7 +53,7 @@ std::string FormatCondition(const v1::TriggerRule& rule) {
   }
 }
 
-// The rules alone: when each fires, and what it records.
+// Returns a table of the rules alone: when each fires, and what it records. "" without rules.
 std::string FormatRules(const v1::ListTriggersReply& reply) {
   std::vector<std::vector<std::string>> rows;
   for (const v1::Trigger& trigger : reply.triggers()) {
@@ -62,7 +64,8 @@ std::string FormatRules(const v1::ListTriggersReply& reply) {
   return rows.empty() ? "" : FormatTable({"TRIGGER", "JOB", "FIRES AT", "RECORDS", "LIMITS"}, rows);
 }
 
-// The rules and their results, and what is wrong with their file. Pure.
+// Returns the rules with their results, and the error of their file if its newest version is
+// invalid. Pure.
 std::string FormatTriggers(const v1::ListTriggersReply& reply) {
   std::string out;
   if (!reply.problem().empty()) {
@@ -93,12 +96,14 @@ std::string FormatTriggers(const v1::ListTriggersReply& reply) {
   return last.empty() ? out : out + "\n" + last;
 }
 
+// Values of the options: a file for `check`, the others for `fire`.
 struct TriggersOptions {
   std::string path;
   std::string name;
   std::string cause;
 };
 
+// Prints all rules. Returns kExitDone even if there are none.
 int ListTriggers(Context& context) {
   grpc::ClientContext call;
   SetDeadline(call, context);
@@ -110,6 +115,8 @@ int ListTriggers(Context& context) {
   return kExitDone;
 }
 
+// Fires a trigger by hand and prints the id of its capture. Returns kExitFailed if its limits
+// suppress it.
 int FireTrigger(Context& context, const TriggersOptions& options) {
   grpc::ClientContext call;
   SetDeadline(call, context);
@@ -134,14 +141,16 @@ int FireTrigger(Context& context, const TriggersOptions& options) {
   return was_suppressed ? kExitFailed : kExitDone;
 }
 
-// Each line of the message as one of ours.
+// Prints each line of a message with the program's name, as a file may have several errors. Returns
+// kExitFailed.
 int FailLines(const absl::Status& status) {
   std::istringstream lines{std::string(status.message())};
   for (std::string line; std::getline(lines, line);) Print(stderr, "neurontrace: {}\n", line);
   return kExitFailed;
 }
 
-// Asks nobody: a file is looked at where it is.
+// Checks a file of this machine without asking the aggregator. JSON has the form of ListTriggers,
+// so that scripts can treat both alike.
 int CheckTriggers(const Context& context, const std::string& path) {
   v1::ListTriggersReply reply;
   reply.set_file(path);

@@ -25,16 +25,19 @@
 namespace neurontrace::cli {
 namespace {
 
+// Returns one line of the summary: a name, then parts separated by commas.
 std::string Line(std::string_view name, const std::vector<std::string>& parts) {
   return fmt::format("{:<10} {}\n", name, fmt::join(parts, ", "));
 }
 
+// Returns the file's size, with the uncompressed one if it differs.
 std::string SizeWords(const TraceSummary& summary) {
   std::string words = FormatBytes(summary.file_bytes);
   if (summary.uncompressed_bytes == summary.file_bytes) return words;
   return words + fmt::format(" ({} uncompressed)", FormatBytes(summary.uncompressed_bytes));
 }
 
+// Returns the period of the events. Times of clocks other than UTC are shown in ns.
 std::string TimeWords(const TraceSummary& summary) {
   if (summary.first_ns > summary.last_ns) return "no events";
   const std::string length = FormatDuration(summary.last_ns - summary.first_ns);
@@ -45,6 +48,7 @@ std::string TimeWords(const TraceSummary& summary) {
                      length);
 }
 
+// Returns the lines about the trace's contents.
 std::string SummaryWords(const std::string& path, const TraceSummary& summary) {
   std::vector<std::string> packets = {FormatCounted(summary.packets, "packet")};
   if (summary.compressed_packets > 0) {
@@ -85,11 +89,13 @@ std::string SummaryWords(const std::string& path, const TraceSummary& summary) {
   return text + Line("losses", losses);
 }
 
+// Returns a severity as text, also for JSON.
 const char* NameOf(TraceSeverity severity) {
   return severity == TraceSeverity::kError ? "error" : "warning";
 }
 
-// Errors first, and findings of a kind together.
+// Returns the findings, errors first, those of one check together. The log keeps only the first
+// findings of each check, so the rest is counted.
 std::string FindingWords(const TraceFindingLog& log) {
   std::string text;
   for (const TraceSeverity severity : {TraceSeverity::kError, TraceSeverity::kWarning}) {
@@ -114,10 +120,13 @@ std::string FindingWords(const TraceFindingLog& log) {
   return text;
 }
 
+// The following functions write JSON by hand: all their values are numbers, known names, or escaped
+// by JsonText. Numbers are strings, as in the JSON of the other commands.
 std::string SummaryJson(const TraceSummary& summary) {
   const auto number = [](std::string_view name, uint64_t value) {
     return fmt::format("\"{}\": \"{}\"", name, value);
   };
+  // Without events both times have the initial values of the summary.
   const bool has_events = summary.first_ns <= summary.last_ns;
   const std::vector<std::string> fields = {
       number("file_bytes", summary.file_bytes),
@@ -175,7 +184,7 @@ std::string TrackJson(const TraceReport& report, const TraceTrack& track) {
       track.is_described);
 }
 
-// What a trace holds and what is wrong with it, for people and for scripts. Pure functions.
+// Returns the contents of a trace and what is wrong with it as text for a terminal. Pure.
 std::string FormatTraceReport(const std::string& path, const TraceReport& report) {
   std::string text = SummaryWords(path, report.summary) + FindingWords(report.findings);
   const uint64_t errors = report.findings.errors();
@@ -185,13 +194,14 @@ std::string FormatTraceReport(const std::string& path, const TraceReport& report
                             FormatCounted(warnings, "warning"));
 }
 
-// `with_tracks`: each track, too.
+// Returns the same as JSON for scripts; `with_tracks` adds each track. Pure.
 std::string FormatTraceReportJson(const std::string& path, const TraceReport& report,
                                   bool with_tracks) {
   std::vector<std::string> findings;
   for (const TraceFinding& finding : report.findings.findings()) {
     findings.push_back(FindingJson(finding));
   }
+  // Only checks with findings are listed.
   std::vector<std::string> counts;
   for (size_t i = 0; i < static_cast<size_t>(TraceCheck::kCount); ++i) {
     const TraceCheckInfo& check = InfoOf(static_cast<TraceCheck>(i));
@@ -223,8 +233,10 @@ std::string FormatTraceReportJson(const std::string& path, const TraceReport& re
   return text + "\n}\n";
 }
 
+// The bar is drawn again after this many bytes, so that drawing costs nothing next to reading.
 constexpr uint64_t kBytesBetweenDrawings = uint64_t{16} << 20;
 
+// Values of the options.
 struct ValidateOptions {
   std::string path;
   bool strict = false;
@@ -232,6 +244,7 @@ struct ValidateOptions {
   bool json = false;
 };
 
+// Opens the file, or duplicates standard input for "-". Fails with UNAVAILABLE.
 absl::StatusOr<UniqueFd> OpenTrace(const std::string& path) {
   UniqueFd file(path == "-" ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
                             : open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -239,7 +252,8 @@ absl::StatusOr<UniqueFd> OpenTrace(const std::string& path) {
   return file;
 }
 
-// A file as the validator reads it, with a bar where somebody looks on.
+// A file as the validator reads it, with a progress bar on a terminal. A pipe has no size, so the
+// bar is omitted.
 class ShownFile {
  public:
   ShownFile(const std::string& path, UniqueFd file, bool has_progress)
@@ -248,6 +262,7 @@ class ShownFile {
     if (fstat(file_.get(), &about) == 0) size_ = static_cast<uint64_t>(about.st_size);
   }
 
+  // Reads up to `bytes_max` bytes; 0 at the end. Fails with UNAVAILABLE.
   absl::StatusOr<size_t> Read(char* out, size_t bytes_max) {
     ssize_t count = -1;
     do {
@@ -274,12 +289,15 @@ class ShownFile {
   uint64_t bytes_ = 0;
 };
 
+// Reads and validates a whole trace. Fails if the file cannot be read; an invalid trace is a
+// report.
 absl::StatusOr<TraceReport> ReadTrace(const Context& context, const std::string& path) {
   ASSIGN_OR_RETURN(UniqueFd opened, OpenTrace(path));
   ShownFile file(path, std::move(opened), context.progress);
   return ValidateTrace([&file](char* out, size_t bytes) { return file.Read(out, bytes); });
 }
 
+// Prints the report and returns kExitFailed if the trace has errors, or with --strict warnings.
 int Validate(const Context& context, const ValidateOptions& options) {
   const auto report = ReadTrace(context, options.path);
   if (!report.ok()) return Fail(report.status());

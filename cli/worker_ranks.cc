@@ -23,6 +23,7 @@ std::string FormatRanks(const std::set<int64_t>& worker_gids) {
   return text.empty() ? "-" : text;
 }
 
+// The boot id is included because a pid and start time may repeat after a reboot.
 WorkerRanks::Key WorkerRanks::KeyOf(const v1::WorkerIdentity& worker) {
   return {worker.instance_id(), worker.boot_id(), worker.pid(), worker.start_time_ticks()};
 }
@@ -31,6 +32,7 @@ void WorkerRanks::Take(const v1::ListWorkersReply& reply) {
   for (const v1::WorkerInventory& worker : reply.workers()) {
     jobs_[KeyOf(worker.identity())] = worker.job();
     for (const v1::CoreInventory& core : worker.cores()) {
+      // Evidence is sorted, the best first.
       if (core.rank_evidence().empty()) continue;
       ranks_[KeyOf(worker.identity())].insert(core.rank_evidence(0).worker_gid());
     }
@@ -38,6 +40,7 @@ void WorkerRanks::Take(const v1::ListWorkersReply& reply) {
 }
 
 void WorkerRanks::Take(const v1::Capture& capture) {
+  // A certificate has the final ranks, so that streams are used only without one.
   if (capture.certificate().workers_size() > 0) {
     for (const v1::WorkerCertificate& worker : capture.certificate().workers()) {
       if (worker.framework()) continue;
@@ -47,6 +50,7 @@ void WorkerRanks::Take(const v1::Capture& capture) {
     return;
   }
   for (const v1::CaptureStream& stream : capture.streams()) {
+    // A negative number means that the rank is unknown.
     if (stream.worker_gid() < 0) continue;
     ranks_[KeyOf(stream.identity().worker())].insert(stream.worker_gid());
   }
@@ -93,7 +97,7 @@ std::string FormatJobRanks(const google::protobuf::RepeatedPtrField<v1::JobRanks
                            bool with_events, size_t columns) {
   std::vector<std::string> header = {"JOB",     "WORKERS", "CORES",       "RANKS SEEN",
                                      "UNKNOWN", "TWICE",   "CONTRADICTED"};
-  // Few fleets have guesses.
+  // The column for guesses appears only if there are some, as few fleets have any.
   const bool with_guesses = std::any_of(
       jobs.begin(), jobs.end(), [](const v1::JobRanks& job) { return job.cores_guessed() > 0; });
   if (with_guesses) header.push_back("GUESSED");

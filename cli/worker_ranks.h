@@ -27,7 +27,8 @@ std::string FormatJobNames(const v1::JobRanks& job);
 // Returns whether the ranks of one of the jobs are unreliable.
 bool HasConflict(const google::protobuf::RepeatedPtrField<v1::JobRanks>& jobs);
 
-// The worker_gids and jobs of workers, as far as they are known. One thread.
+// The worker_gids and jobs of workers, as far as they are known. Filled from a list of workers, a
+// capture, or both, and then used by every table with workers. One thread.
 class WorkerRanks {
  public:
   // Records the best known rank of each core.
@@ -53,6 +54,7 @@ class WorkerRanks {
   Place PlaceOf(const v1::CaptureWorkerStatus& worker) const;
 
  private:
+  // Instance, boot, pid, start time: a pid alone may be used again.
   using Key = std::tuple<std::string, std::string, uint32_t, uint64_t>;
   static Key KeyOf(const v1::WorkerIdentity& worker);
 

@@ -17,8 +17,10 @@
 namespace neurontrace::cli {
 namespace {
 
+// Agents in a message about missing connections.
 constexpr size_t kAgentsNamedMax = 4;
 
+// Values of the options. The view is completed when the terminal's width is known.
 struct WorkersOptions {
   std::vector<std::string> instances;
   std::string job;
@@ -26,7 +28,8 @@ struct WorkersOptions {
   WorkersView view;
 };
 
-// Of a state that no worker can have, as a typing error would be answered with "no worker".
+// Returns an error message for a text that starts no state's name, or "". Without it a typing error
+// would be answered with "no worker".
 std::string CheckState(const std::string& state) {
   std::string names;
   for (int value = v1::WorkerState_MIN; value <= v1::WorkerState_MAX; ++value) {
@@ -38,6 +41,7 @@ std::string CheckState(const std::string& state) {
   return fmt::format("no state starts with '{}'; the states are {}", state, names);
 }
 
+// Removes workers in other states. The request has no such filter.
 void KeepState(const std::string& state, v1::ListWorkersReply& reply) {
   auto& workers = *reply.mutable_workers();
   workers.erase(std::remove_if(workers.begin(), workers.end(),
@@ -47,7 +51,8 @@ void KeepState(const std::string& state, v1::ListWorkersReply& reply) {
                 workers.end());
 }
 
-// Names agents without a connection, whose workers are not listed; empty if none is away.
+// Returns a line that names agents without a connection, whose workers are not listed; "" if none
+// is away. A failed call is reported in that line.
 std::string DescribeAgentsAway(Context& context, const v1::ListWorkersRequest& request) {
   grpc::ClientContext call;
   SetDeadline(call, context);
@@ -74,6 +79,7 @@ std::string DescribeAgentsAway(Context& context, const v1::ListWorkersRequest& r
                      named);
 }
 
+// Lists the workers. Returns kExitIncomplete if ranks conflict, so that a script notices it.
 int ListWorkers(Context& context, const WorkersOptions& options) {
   grpc::ClientContext call;
   SetDeadline(call, context);
@@ -87,7 +93,7 @@ int ListWorkers(Context& context, const WorkersOptions& options) {
   if (!options.state.empty()) KeepState(options.state, reply);
   const int code = HasConflict(reply.jobs()) ? kExitIncomplete : kExitDone;
   if (context.json) {
-    // A raw id is nothing that JSON shows as people know it.
+    // A raw id of bytes would be base64 in JSON, which nobody can compare with a capture's id.
     for (v1::WorkerInventory& worker : *reply.mutable_workers()) worker.clear_tap_capture_id();
     Print("{}", FormatJson(reply));
     return code;

@@ -19,15 +19,16 @@
 namespace neurontrace::cli {
 namespace {
 
-// Longer cells are cut unless the view is wide, or a terminal says how much room there is.
+// Longer cells are cut, unless the view is wide or FormatTable knows the terminal's width.
 constexpr size_t kCellColumnsMax = 40;
 
-// The best known ranks of its cores, and the evidence of the first.
+// The best known ranks of a worker's cores, and the evidence for the first one.
 struct WorkerRankSummary {
   std::set<int64_t> gids;
   std::string evidence;
 };
 
+// Returns the summary; evidence is sorted, the best first.
 WorkerRankSummary RanksOf(const v1::WorkerInventory& worker) {
   WorkerRankSummary ranks;
   for (const v1::CoreInventory& core : worker.cores()) {
@@ -41,13 +42,15 @@ WorkerRankSummary RanksOf(const v1::WorkerInventory& worker) {
   return ranks;
 }
 
+// Cuts a cell for output that is not a terminal.
 std::string Cut(std::string text, const WorkersView& view) {
   return view.wide || view.columns != 0 ? text : CutToColumns(text, kCellColumnsMax);
 }
 
+// Returns the cell for a text that may be empty.
 std::string DashIfNone(std::string text) { return text.empty() ? "-" : text; }
 
-// The state, and the capture that its tap records.
+// Returns the state, and the id of the capture that the worker's tap records.
 std::string StateText(const v1::WorkerInventory& worker) {
   std::string text = WorkerStateName(worker.state());
   const auto id = CaptureId::FromBytes(worker.tap_capture_id());
@@ -55,7 +58,7 @@ std::string StateText(const v1::WorkerInventory& worker) {
   return text;
 }
 
-// "slurm=4711 pod=llama-0": what --job and its companions find it by.
+// Returns the facts by which --job and similar options select the worker: "slurm=4711 pod=llama-0".
 std::string FactsText(const v1::WorkerInventory& worker) {
   std::string text;
   for (const v1::KeyValue& fact : worker.job_facts()) {
@@ -64,7 +67,7 @@ std::string FactsText(const v1::WorkerInventory& worker) {
   return text;
 }
 
-// The command line without the directory of its program.
+// Returns the command line, unless the view is wide without the directory of its program.
 std::string CommandText(const v1::WorkerInventory& worker, const WorkersView& view) {
   const std::string& command = worker.command();
   if (view.wide) return command;
@@ -73,6 +76,8 @@ std::string CommandText(const v1::WorkerInventory& worker, const WorkersView& vi
   return command.substr(slash == std::string::npos ? 0 : slash + 1);
 }
 
+// Returns pointers into `reply`, by job, lowest rank, instance and pid. Workers without a rank are
+// last in their job.
 std::vector<const v1::WorkerInventory*> InOrderOfRanks(const v1::ListWorkersReply& reply) {
   using Key = std::tuple<std::string, int64_t, std::string, uint32_t>;
   std::vector<std::pair<Key, const v1::WorkerInventory*>> keyed;
@@ -89,6 +94,7 @@ std::vector<const v1::WorkerInventory*> InOrderOfRanks(const v1::ListWorkersRepl
   return workers;
 }
 
+// Returns the table with one row for each worker. Facts replace evidence, job and command.
 std::string FormatTableOf(const std::vector<const v1::WorkerInventory*>& workers,
                           const WorkersView& view) {
   std::vector<std::string> header = {"INSTANCE", "PID", "STATE", "CORES", "WORKER GIDS"};
@@ -114,7 +120,7 @@ std::string FormatTableOf(const std::vector<const v1::WorkerInventory*>& workers
   return FormatTable(header, rows, view.wide ? 0 : view.columns);
 }
 
-// "31 idle, 1 no tap", of all workers.
+// Returns the number of workers in each state: "32 workers: 31 idle, 1 no tap".
 std::string FormatStates(const v1::ListWorkersReply& reply) {
   std::map<std::string, size_t> states;
   for (const v1::WorkerInventory& worker : reply.workers()) {
@@ -127,6 +133,7 @@ std::string FormatStates(const v1::ListWorkersReply& reply) {
   return fmt::format("{}: {}\n", FormatCounted(reply.workers_size(), "worker"), text);
 }
 
+// Returns conflicts of ranks, then details and warnings of each worker, similar lines folded.
 std::string FormatNotes(const v1::ListWorkersReply& reply,
                         const std::vector<const v1::WorkerInventory*>& workers,
                         const WorkersView& view) {

@@ -6,7 +6,7 @@
 
 #include "neurontrace/v1/operator_service.pb.h"
 
-// Running workers as text for a terminal. Pure functions.
+// Running workers as text for a terminal, for `neurontrace workers`. Pure functions.
 namespace neurontrace::cli {
 
 // Which parts are shown.

@@ -18,6 +18,7 @@ bool IsPrivate(uint64_t clock) {
 
 }  // namespace
 
+// A private clock with the same number is another clock in every sequence.
 ClockTable::Key ClockTable::KeyOf(uint64_t clock, uint32_t sequence) {
   return {clock, IsPrivate(clock) ? sequence : 0};
 }
@@ -45,11 +46,14 @@ bool ClockTable::IsRelated(const Key& key) {
   return clock != nullptr && trace != nullptr && clock->line == trace->line;
 }
 
-// Linear in the number of clocks, which is limited, and rare: lines are joined once.
+// Makes line `b` a part of line `a`. Linear in the number of clocks, which is limited, and rare:
+// lines are joined once. Equal lines need no change, even if their offsets contradict: the later
+// snapshot has priority.
 void ClockTable::Join(uint64_t a, uint64_t a_ns, uint64_t b, uint64_t b_ns) {
   if (a == b) return;
   for (auto& [key, clock] : clocks_) {
     if (clock.line != b) continue;
+    // Offsets are modulo 2^64, so that differences may be negative.
     clock.line = a;
     clock.offset_ns += a_ns - b_ns;
   }
@@ -90,6 +94,7 @@ bool ClockTable::ReadSnapshot(std::string_view bytes) {
   readings_.clear();
   TraceMessage clock;
   for (const TraceMessage::Field& field : snapshot) {
+    // A snapshot that repeats a reading a million times must not take memory for them.
     if (field.tag != clocks::kClock || readings_.size() == validate_limits::kClocksMax) continue;
     clock.Parse(field.text);
     readings_.push_back({clock.Number(clocks::kClockId, 0), clock.Number(clocks::kTimestamp, 0),
@@ -115,6 +120,7 @@ const ClockTable::Reading* ClockTable::ReadingOf(uint64_t clock) const {
 
 // A snapshot that does not name the trace's clock chooses BOOTTIME, if it has a reading of it.
 void ClockTable::ChooseTraceClock(uint64_t primary) {
+  // A snapshot with the clock of a file without snapshots keeps that clock.
   if (primary == 0 && ReadingOf(clocks::kBoottime) != nullptr &&
       ReadingOf(clocks::kTraceFile) == nullptr) {
     primary = clocks::kBoottime;
@@ -145,6 +151,7 @@ const ClockTable::Reading* ClockTable::BestKnown(uint32_t sequence) {
   int best_rank = 0;
   for (const Reading& reading : readings_) {
     const Key key = KeyOf(reading.id, sequence);
+    // The reading was found sound, so its clock exists.
     const int rank = key == trace_clock_ ? 3 : IsRelated(key) ? 2 : Find(key)->is_placed ? 1 : 0;
     if (best != nullptr && rank <= best_rank) continue;
     best = &reading;
@@ -155,10 +162,12 @@ const ClockTable::Reading* ClockTable::BestKnown(uint32_t sequence) {
 
 void ClockTable::TakeSnapshot(std::string_view snapshot, uint32_t sequence) {
   if (!ReadSnapshot(snapshot)) return;
+  // From here on every reading has a clock.
   std::erase_if(readings_, [&](const Reading& reading) { return !IsSound(reading, sequence); });
   CheckTraceClock();
   const Reading* const best = BestKnown(sequence);
   if (best == nullptr) return;
+  // A copy, because the loop changes the clock itself.
   const Clock at = *Find(KeyOf(best->id, sequence));
   const uint64_t at_ns = best->ns() + at.offset_ns;  // on the line of `at`
   for (const Reading& reading : readings_) {
@@ -199,6 +208,7 @@ std::optional<uint64_t> ClockTable::ToTraceTime(uint64_t timestamp, uint64_t clo
   if (clock == 0) clock = default_clock_;
   uint64_t time_ns = timestamp;
   if (clock != 0) {
+    // The first conversion fixes the trace's clock.
     if (!has_converted_) RelateBoottime();
     has_converted_ = true;
     const Key key = KeyOf(clock, sequence);

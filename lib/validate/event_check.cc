@@ -16,15 +16,17 @@
 namespace neurontrace {
 namespace {
 
-// The kind is stored in the low bits of the offset, as up to kFlowPointsMax points are held.
+// The kind of a flow point is stored in the low bits of its offset, because up to kFlowPointsMax
+// points are held. Offsets are far below 2^62.
 constexpr uint32_t kKindBits = 2;
 
 namespace event = perfetto_read::event;
 namespace legacy = perfetto_read::legacy;
 
-// Names beyond this are not remembered: a finding about such a slice has no name.
+// Names beyond this number are not remembered: a finding about such a slice has no name.
 constexpr size_t kNamesMax = 65'536;
 
+// Returns a name that is safe to print and not too long.
 std::string ShownName(std::string_view name) {
   return CleanText(name, validate_limits::kNameBytesMax);
 }
@@ -47,6 +49,7 @@ void FlowPoints::Follow(const Point* begin, const Point* end) {
   size_t drawn = 0;  // points since the flow began
   for (const Point* point = begin; point != end; ++point) {
     const auto kind = static_cast<Kind>(point->offset_and_kind & ((1u << kKindBits) - 1));
+    // Only a step begins a flow.
     if (drawn == 0 && kind != Kind::kStep) {
       ++summary_.lone_flow_points;
       log_.MoveTo({point->packet, point->offset_and_kind >> kKindBits});
@@ -77,6 +80,8 @@ void FlowPoints::Finish() {
   }
 }
 
+// The three cases are the parts of TrackEvent that neurontrace never writes: legacy phases, times
+// relative to a thread, tracks by thread.
 bool EventCheck::IsUnchecked(const TraceSequence& sequence, uint64_t uuid) {
   const uint64_t type = event_.Number(event::kType, 0);
   legacy_.Parse(event_.Text(event::kLegacy));
@@ -90,6 +95,7 @@ bool EventCheck::IsUnchecked(const TraceSequence& sequence, uint64_t uuid) {
     log_.AddUnchecked("events that count their time from a ThreadDescriptor's");
     return true;
   }
+  // Without a track an event belongs to the thread of its sequence, which Perfetto creates.
   const bool is_by_thread =
       sequence.has_thread ? !event_.Has(event::kTrackUuid)
                           : legacy_.Has(legacy::kPidOverride) || legacy_.Has(legacy::kTidOverride);
@@ -98,6 +104,7 @@ bool EventCheck::IsUnchecked(const TraceSequence& sequence, uint64_t uuid) {
   return true;
 }
 
+// Interned texts are valid in their sequence only.
 const InternedText* EventCheck::Resolve(const TraceSequence& sequence, uint32_t table, uint64_t iid,
                                         std::string_view what) {
   const auto found = sequence.texts.find({table, iid});
@@ -112,6 +119,7 @@ const InternedText* EventCheck::Resolve(const TraceSequence& sequence, uint32_t 
 
 EventCheck::Names EventCheck::NamesOf(const TraceSequence& sequence) {
   Names names;
+  // A number has priority over a text, as in Perfetto.
   if (const uint64_t iid = event_.Number(event::kNameIid, 0); iid != 0) {
     const auto* text = Resolve(sequence, perfetto_read::interned::kEventNames, iid, "name");
     if (text != nullptr) names = {.name = text->hash, .shown = text->beginning};
@@ -123,9 +131,9 @@ EventCheck::Names EventCheck::NamesOf(const TraceSequence& sequence) {
   return names;
 }
 
-// Joins the categories as Perfetto does: with commas, interned ones first; one that was not
-// interned is omitted unless it is alone. Compares only the beginnings of categories, which are
-// kept.
+// Joins the categories as Perfetto does: with commas, interned ones first. A category that was not
+// interned is omitted unless it is alone. Compares only the beginnings of categories, as only these
+// are kept.
 uint64_t EventCheck::CategoryOf(const TraceSequence& sequence) {
   joined_.clear();
   size_t count = 0;
@@ -175,6 +183,7 @@ EventCheck::Said EventCheck::ReadArguments(const TraceSequence& sequence) {
     if (const uint64_t iid = argument_.Number(annotation::kStringValueIid, 0); iid != 0) {
       Resolve(sequence, perfetto_read::interned::kStringValues, iid, "argument's text");
     }
+    // The exporter interns the names of its arguments, so plain names are not its own.
     if (name == nullptr || !are_arguments_known_) continue;
     std::optional<uint64_t> number = argument_.Number(annotation::kIntValue);
     if (!number) number = argument_.Number(annotation::kUintValue);
@@ -185,6 +194,7 @@ EventCheck::Said EventCheck::ReadArguments(const TraceSequence& sequence) {
   return said;
 }
 
+// Ends of this track are no findings from here on, as their begins are unknown.
 void EventCheck::StopFollowing(Track& track) {
   track.is_unfollowed = true;
   open_slices_ -= track.open.size();
@@ -210,8 +220,8 @@ void EventCheck::Settle(Track& track, uint64_t time_ns) {
 
 bool EventCheck::IsInOrder(Track& track, uint64_t time_ns) {
   if (track.is_unfollowed) return false;
-  // Perfetto sorts events by time. Following them in another order would report errors that it does
-  // not have.
+  // Perfetto sorts events by time. Following them in another order would report errors that
+  // Perfetto does not have.
   if (time_ns < track.last_ns) {
     log_.Add(TraceCheck::kOrder,
              "Time runs backwards by {} ns on track {} ('{}'): how its slices nest is not checked "
@@ -243,7 +253,7 @@ void EventCheck::TakeBegin(Track& track, const Names& names, const Said& said, u
     return StopFollowing(track);
   }
   ++open_slices_;
-  // SliceStack keeps hashes only.
+  // SliceStack keeps only hashes of names, and findings need the text.
   if (names_.size() < kNamesMax && !names_.contains(names.name)) {
     names_.emplace(names.name, ShownName(names.shown));
   }
@@ -251,9 +261,11 @@ void EventCheck::TakeBegin(Track& track, const Names& names, const Said& said, u
                     .name = names.name,
                     .category = names.category,
                     .at = log_.position(),
+                    // A squeezed event's duration is not that of its slice.
                     .duration_ns = said.is_squeezed ? std::nullopt : said.duration_ns});
 }
 
+// The begin or the end may say how long the slice lasts.
 bool EventCheck::TakeEnd(Track& track, const Names& names, const Said& said, uint64_t time_ns) {
   if (!IsInOrder(track, time_ns)) return true;
   const size_t before = track.open.size();
@@ -287,6 +299,8 @@ void EventCheck::TakeCounter(Track& track) {
              "A counter's value is on track {} ('{}'), which was not described as a counter.",
              track.track.uuid, track.track.name);
   }
+  // A counter's value is an integer or a floating-point number; NaN and infinities count as no
+  // value.
   const auto real = event_.Number(event::kDoubleCounterValue);
   const bool is_finite = !real || std::isfinite(std::bit_cast<double>(*real));
   if ((!real && !event_.Has(event::kCounterValue)) || !is_finite) {
@@ -303,6 +317,7 @@ void EventCheck::CheckExtraCounters(uint32_t value_tag, uint32_t uuid_tag, uint6
   const uint64_t values = count(value_tag);
   if (values == 0) return;
   const uint64_t uuids = count(uuid_tag);
+  // Without tracks of its own the event uses those of its sequence's defaults.
   const uint64_t tracks = uuids == 0 ? default_uuids : uuids;
   if (values > validate_limits::kExtraCountersMax || values > tracks) {
     log_.Add(TraceCheck::kExtraCounters,
@@ -337,7 +352,7 @@ void EventCheck::TakeFlows(const Track& track, uint64_t time_ns, bool has_slice)
     return field.tag == event::kFlowId || field.tag == event::kTerminatingFlowId;
   };
   const auto bind_id = legacy_.Number(legacy::kBindId);
-  // Perfetto binds flows to slices and instants.
+  // Perfetto binds flows only to slices and instants.
   if (!has_slice) {
     const auto count =
         std::count_if(event_.begin(), event_.end(), is_flow) + (bind_id.has_value() ? 1 : 0);
@@ -348,6 +363,7 @@ void EventCheck::TakeFlows(const Track& track, uint64_t time_ns, bool has_slice)
              DescribeCount(static_cast<uint64_t>(count), "flow"));
     return;
   }
+  // A LegacyEvent's flow has an id and a direction, but no type.
   if (bind_id) {
     const uint64_t direction = legacy_.Number(legacy::kFlowDirection, 0);
     if (direction == 0 || direction > legacy::kFlowInOut) {
@@ -369,6 +385,7 @@ void EventCheck::TakeFlows(const Track& track, uint64_t time_ns, bool has_slice)
 
 bool EventCheck::TakeByType(Track& track, uint64_t type, const TraceSequence& sequence,
                             uint64_t time_ns) {
+  // The name of the instants by which neurontrace's exporter marks a loss.
   static const uint64_t kEventsLost = HashText("events lost");
   const Names names = NamesOf(sequence);
   const Said said = ReadArguments(sequence);
@@ -381,6 +398,7 @@ bool EventCheck::TakeByType(Track& track, uint64_t type, const TraceSequence& se
     case perfetto_read::kInstant:
       ++summary_.instants;
       ++track.track.instants;
+      // Called for its effect: the instant ends slices before it.
       IsInOrder(track, time_ns);
       if (are_arguments_known_ && names.name == kEventsLost) {
         ++summary_.loss_instants;
@@ -392,6 +410,7 @@ bool EventCheck::TakeByType(Track& track, uint64_t type, const TraceSequence& se
       IsInOrder(track, time_ns);
       return false;
     case perfetto_read::kState:
+      // States have no rules beyond their track.
       break;
     default:
       log_.Add(TraceCheck::kEventType, "The event is of type {}, which is none.", type);
@@ -404,6 +423,7 @@ void EventCheck::Take(std::string_view bytes, const TraceSequence& sequence,
                       std::optional<uint64_t> time_ns) {
   event_.Parse(bytes);
   const auto own_uuid = event_.Number(event::kTrackUuid);
+  // The event's own track has priority over the default of its sequence.
   const auto said_uuid = own_uuid ? own_uuid : sequence.default_track_uuid;
   const uint64_t uuid = said_uuid.value_or(0);
   if (IsUnchecked(sequence, uuid)) {
@@ -422,6 +442,7 @@ void EventCheck::Take(std::string_view bytes, const TraceSequence& sequence,
   }
   Track* const track = tracks_.ForEvent(uuid);
   if (track == nullptr) return;
+  // Counted for every event that is not dropped, so that the period covers all of them.
   summary_.first_ns = std::min(summary_.first_ns, *time_ns);
   summary_.last_ns = std::max(summary_.last_ns, *time_ns);
   track->track.first_ns = std::min(track->track.first_ns, *time_ns);

@@ -19,16 +19,18 @@ namespace neurontrace {
 
 // The arrows of a trace: an arrow leads from each point of an id to the next in time, until one
 // ends the flow. Perfetto sorts events by time before it follows their flows, so points are held
-// until the end of the file. One thread at a time.
+// until the end of the file: 32 bytes each, at most validate_limits::kFlowPointsMax. Used by
+// EventCheck; one thread at a time.
 class FlowPoints {
  public:
   // Both must outlive this.
   FlowPoints(TraceFindingLog& log, TraceSummary& summary) : log_(log), summary_(summary) {}
 
-  // In the order in which Perfetto applies those of one event.
+  // How an event takes part in a flow, in the order in which Perfetto applies those of one event.
   enum class Kind : uint8_t {
     kBoundIn,  // a LegacyEvent's bind_id with direction in: ends here, and may end elsewhere too
     kStep,     // begins or continues
+    // Ends here.
     kTerminating,
   };
 
@@ -38,13 +40,16 @@ class FlowPoints {
   void Finish();
 
  private:
+  // A point with its position, for findings.
   struct Point {
     uint64_t id = 0;
+    // In ns of the trace's clock.
     uint64_t time_ns = 0;
     uint64_t packet = 0;  // orders points of one time
+    // The packet's offset, shifted left by kKindBits, and the kind in the low bits.
     uint64_t offset_and_kind = 0;
   };
-  // Follows the points of one id, sorted by time.
+  // Follows the points of one id, sorted by time. Logs those that end a flow that has not begun.
   void Follow(const Point* begin, const Point* end);
 
   TraceFindingLog& log_;
@@ -53,8 +58,8 @@ class FlowPoints {
 };
 
 // Checks the events of a trace in the order of the file: that slices nest, that ends have begins,
-// that counters have values, that flows are on slices, and that references resolve. One thread at a
-// time.
+// that counters have values, that flows are on slices, and that references resolve. Each check is a
+// TraceCheck; docs/formats/validate.md explains it. Used by TraceValidator; one thread at a time.
 class EventCheck {
  public:
   // All of them must outlive this.
@@ -64,17 +69,22 @@ class EventCheck {
   // Called if the file claims to be written by neurontrace: its arguments are checked too.
   void TrustArguments() { are_arguments_known_ = true; }
 
-  // Checks a TrackEvent. Without a time it is dropped, which is logged. Throws
-  // protozero::exception.
+  // Checks a TrackEvent of `sequence` at `time_ns` of the trace's clock. Without a time it is
+  // dropped, which is logged. Throws protozero::exception if the event is malformed.
   void Take(std::string_view event, const TraceSequence& sequence, std::optional<uint64_t> time_ns);
+  // Checks flows and slices that never end. Called once, after the last event.
   void Finish();
 
  private:
   using Track = TrackList::State;
   // The values of arguments that neurontrace writes.
   struct Said {
+    // The length that the event claims for its slice.
     std::optional<uint64_t> duration_ns;
+    // The number of lost events that an instant reports.
     std::optional<uint64_t> events;
+    // The exporter has written the slice without its length, so that `duration_ns` is not the
+    // slice's (docs/formats/pftrace.md).
     bool is_squeezed = false;
   };
   // The name and category of an event.
@@ -90,30 +100,44 @@ class EventCheck {
   // Returns an interned text, or nullptr, which is logged.
   const InternedText* Resolve(const TraceSequence& sequence, uint32_t table, uint64_t iid,
                               std::string_view what);
+  // Returns the name and category of the current event; 0 for none.
   Names NamesOf(const TraceSequence& sequence);
+  // Returns the hash of the event's categories, joined as Perfetto does.
   uint64_t CategoryOf(const TraceSequence& sequence);
+  // Counts the arguments of the current event, resolves their names, and returns known ones.
   Said ReadArguments(const TraceSequence& sequence);
   // Returns false if there is no slice or instant to which a flow could be bound.
+  // Handles the event by its type, once its track is known.
   bool TakeByType(Track& track, uint64_t type, const TraceSequence& sequence, uint64_t time_ns);
+  // Opens a slice on the track.
   void TakeBegin(Track& track, const Names& names, const Said& said, uint64_t time_ns);
   // Returns false if it ends nothing.
   bool TakeEnd(Track& track, const Names& names, const Said& said, uint64_t time_ns);
+  // Checks the value and track of a counter's event.
   void TakeCounter(Track& track);
   // Checks the counter values that any event may have in addition. May move all tracks.
   void TakeExtraCounters(const TraceSequence& sequence);
+  // Compares the number of extra values with that of their tracks: of the event, or of the
+  // sequence.
+  // The tags select the kind; `default_uuids` is the number of tracks of the sequence.
   void CheckExtraCounters(uint32_t value_tag, uint32_t uuid_tag, uint64_t default_uuids);
+  // Adds the event's flows at its slice or instant; without one they are findings.
   void TakeFlows(const Track& track, uint64_t time_ns, bool has_slice);
   // Returns false if the track's slices are no longer followed; otherwise settles those that ended.
   bool IsInOrder(Track& track, uint64_t time_ns);
   // Gives up checking how the track's slices nest.
   void StopFollowing(Track& track);
+  // Removes slices that have ended before `time_ns`, and logs those that were cut short.
   void Settle(Track& track, uint64_t time_ns);
+  // Logs a slice that never ends, at the position of its begin.
   void ReportOpen(const Track& track, const SliceStack::Slice& slice);
 
   TraceFindingLog& log_;
   TraceSummary& summary_;
   TrackList& tracks_;
+  // Must follow `log_` and `summary_`, to which it refers.
   FlowPoints flows_;
+  // A pointer into these is valid until the next event.
   TraceMessage event_, legacy_, argument_;  // the current ones; reused to save memory allocations
   std::string joined_;                      // categories of the current event
   // By their hashes, so that slices that never end can be named: the first kNamesMax.

@@ -11,13 +11,16 @@
 namespace neurontrace {
 namespace {
 
+// A trace is a message whose field 1 is repeated for each packet (Trace in Perfetto's trace.proto).
 constexpr uint32_t kPacketTag = perfetto_read::Bytes(1);
 constexpr size_t kHeaderBytesMax = 15;  // a tag and a length
 // Skipping in pieces keeps the buffer small for packets of any size.
 constexpr size_t kBytesPassedOverAtOnce = size_t{1} << 20;
+// The first bytes of a zstd frame (RFC 8878).
 constexpr std::string_view kZstd = "\x28\xb5\x2f\xfd";
 
-// Removes a varint from the front of `bytes`. Returns false if there is none.
+// Removes a varint of up to 10 bytes from the front of `bytes`. Returns false if there is none.
+// Higher bits of the last byte are lost, as in protobuf.
 bool TakeVarint(std::string_view& bytes, uint64_t& value) {
   value = 0;
   for (size_t i = 0; i < std::min<size_t>(bytes.size(), 10); ++i) {
@@ -49,7 +52,7 @@ absl::StatusOr<bool> PacketStream::Next(std::string_view& packet) {
   return false;
 }
 
-// Recognises by the first bytes files of other formats that people pass by mistake.
+// Recognises files of other formats, which people pass by mistake, by their first bytes.
 bool PacketStream::IsOtherFormat(std::string_view beginning) {
   if (beginning.empty()) {
     log_.Add(TraceCheck::kFraming, "The file is empty.");
@@ -64,11 +67,12 @@ bool PacketStream::IsOtherFormat(std::string_view beginning) {
 }
 
 bool PacketStream::NextOuter(std::string_view& packet) {
-  // The bytes of the packet before were valid until now.
+  // The bytes of the previous packet had to stay valid until this call.
   bytes_.Skip(std::exchange(skip_, 0));
   while (true) {
     log_.MoveTo({packets_ + 1, bytes_.offset()});
     std::string_view rest = bytes_.Peek(kHeaderBytesMax);
+    // The reader has failed, or the compression is damaged: Next reports it.
     if (rest.empty() && !bytes_.status().ok()) return false;
     if (bytes_.offset() == 0 && IsOtherFormat(rest)) return false;
     if (rest.empty()) return false;
@@ -76,7 +80,7 @@ bool PacketStream::NextOuter(std::string_view& packet) {
     uint64_t tag = 0;
     uint64_t length = 0;
     const bool has_tag = TakeVarint(rest, tag);
-    // Perfetto's tokenizer skips other fields of the Trace message too.
+    // Perfetto's tokenizer also skips other fields of the Trace message.
     if (has_tag && tag != kPacketTag && tag <= UINT32_MAX && (tag >> 3) != 0) {
       log_.Add(TraceCheck::kFraming,
                "Here is field {} of wire type {}, not a packet: it is skipped.", tag >> 3, tag & 7);
@@ -87,7 +91,8 @@ bool PacketStream::NextOuter(std::string_view& packet) {
       log_.Add(TraceCheck::kFraming, "Here is no packet: nothing is read from here on.");
       return false;
     }
-    // No writer makes such a packet, so the framing is lost.
+    // No writer makes such a packet, so the framing is lost and anything after it would be
+    // guesswork.
     if (length > validate_limits::kFormatPacketBytesMax) {
       log_.Add(TraceCheck::kFraming,
                "The packet says that it has {} bytes, over {}: nothing is read from here on.",
@@ -106,6 +111,7 @@ bool PacketStream::SkipField(uint64_t wire_type, size_t tag_bytes) {
   std::string_view rest = bytes_.Peek(kHeaderBytesMax);
   const size_t before = rest.size();
   uint64_t value = 0;
+  // Types 1 and 5 have a fixed size, 0 is a varint, 2 a length; 3 and 4 are obsolete.
   if (wire_type == 1 || wire_type == 5) return PassOver(wire_type == 1 ? 8 : 4);
   if ((wire_type != 0 && wire_type != 2) || !TakeVarint(rest, value)) return false;
   return PassOver(before - rest.size()) && (wire_type == 0 || PassOver(value));
@@ -114,6 +120,7 @@ bool PacketStream::SkipField(uint64_t wire_type, size_t tag_bytes) {
 bool PacketStream::PassOver(uint64_t bytes) {
   while (bytes > 0) {
     const auto there = bytes_.Peek(std::min<uint64_t>(bytes, kBytesPassedOverAtOnce)).size();
+    // The pieces end early only at the end of the file.
     if (there == 0) return false;
     const auto count = std::min<uint64_t>(bytes, there);
     bytes_.Skip(count);
@@ -146,7 +153,7 @@ bool PacketStream::TakePacket(size_t header, size_t length, std::string_view& pa
 }
 
 void PacketStream::Open(std::string_view compressed) {
-  // Also protects against compression bombs that nest.
+  // This also limits compression bombs, which nest.
   if (is_inner_) {
     log_.Add(TraceCheck::kCompression, "Compressed packets hold compressed packets.");
     return;
@@ -157,10 +164,11 @@ void PacketStream::Open(std::string_view compressed) {
              "The packet holds {} bytes of compressed packets; Perfetto advises at most {}.",
              compressed.size(), validate_limits::kCompressedBytesAdvised);
   }
-  // inflated_ keeps its memory from packet to packet.
+  // The buffer keeps its memory from packet to packet.
   inflater_.Reset();
   is_inner_cut_ = false;
   size_t size = 0;
+  // The buffer doubles until the stream ends or exceeds its limit, so its cost is linear.
   while (true) {
     if (inflated_.size() < size + (64u << 10)) {
       inflated_.resize(std::max(2 * inflated_.size(), size_t{256} << 10));
@@ -200,7 +208,7 @@ bool PacketStream::NextInner(std::string_view& packet) {
   uint64_t length = 0;
   if (!TakeVarint(rest, tag) || tag != kPacketTag || !TakeVarint(rest, length) ||
       length > rest.size()) {
-    // Uncompressed bytes that were cut may end in the middle of a packet.
+    // If the uncompressed bytes were cut, the last packet may be incomplete.
     if (!is_inner_cut_) {
       log_.Add(TraceCheck::kCompression,
                "Among the compressed packets is something that is no whole packet.");

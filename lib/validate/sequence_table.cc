@@ -11,6 +11,7 @@ uint64_t HashText(std::string_view text) {
   // The offset basis and prime of the 64-bit FNV-1a hash.
   uint64_t hash = 0xcbf29ce484222325u;
   for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3u;
+  // 0 means that there is no text.
   return hash == 0 ? 1 : hash;
 }
 
@@ -25,7 +26,8 @@ TraceSequence* SequenceTable::Of(uint32_t id) {
   return &sequences_[id];
 }
 
-// As Perfetto does at SEQ_INCREMENTAL_STATE_CLEARED: nothing told before is valid any more.
+// Perfetto does the same at SEQ_INCREMENTAL_STATE_CLEARED: nothing that the sequence has said
+// before is valid any more.
 void SequenceTable::Clear(TraceSequence& sequence) {
   texts_ -= sequence.texts.size();
   sequence = TraceSequence{.has_state = true, .was_cleared = true};
@@ -38,6 +40,7 @@ void SequenceTable::TakeDefaults(std::string_view bytes, TraceSequence& sequence
   sequence.default_clock =
       defaults.Number(perfetto_read::defaults::kTimestampClockId, sequence.default_clock);
   const TraceMessage of_events(defaults.Text(perfetto_read::defaults::kTrackEvent));
+  // Defaults that are absent keep their value.
   if (const auto uuid = of_events.Number(event::kTrackUuid)) sequence.default_track_uuid = uuid;
   for (const TraceMessage::Field& field : of_events) {
     sequence.default_extra_uuids += field.tag == event::kExtraCounterUuid ? 1 : 0;
@@ -49,6 +52,7 @@ void SequenceTable::TakeInterned(std::string_view bytes, TraceSequence& sequence
   namespace interned = perfetto_read::interned;
   data_.Parse(bytes);
   for (const TraceMessage::Field& field : data_) {
+    // Only texts to which checked fields refer are kept.
     if (field.tag != interned::kCategories && field.tag != interned::kEventNames &&
         field.tag != interned::kAnnotationNames && field.tag != interned::kStringValues) {
       continue;
@@ -70,6 +74,7 @@ void SequenceTable::TakeInterned(std::string_view bytes, TraceSequence& sequence
                known->second.beginning, CleanText(text, validate_limits::kNameBytesMax));
       continue;
     }
+    // The limit is that of all sequences together, as a file may have many.
     if (texts_ >= validate_limits::kTextsMax) {
       log_.Add(TraceCheck::kLimit, "More than {} texts are interned: further ones are not kept.",
                validate_limits::kTextsMax);

@@ -11,10 +11,13 @@
 namespace neurontrace {
 namespace {
 
-// Detects the header of zlib or gzip, as Perfetto does; 15 is the largest window.
+// Detects the header of zlib or gzip, as Perfetto does (inflateInit2 in zlib.h); 15 is the largest
+// window.
 constexpr int kAnyHeader = 32 + 15;
+// zlib counts bytes in 32 bits.
 constexpr size_t kBytesAtOnce = std::numeric_limits<uInt>::max();
 
+// Bytes that are read from the file at once; the magic number of gzip (RFC 1952).
 constexpr size_t kReadBytes = 256u << 10;
 constexpr std::string_view kGzip = "\x1f\x8b";
 
@@ -34,7 +37,7 @@ absl::StatusOr<size_t> Inflater::Inflate(std::string_view& in, char* out, size_t
   size_t written = 0;
   while (written < out_bytes) {
     if (is_at_end_ && in.empty()) break;
-    // Another member of a gzip file follows.
+    // Another member of a gzip file follows the one that has ended.
     if (is_at_end_) Reset();
     const auto in_bytes = static_cast<uInt>(std::min(in.size(), kBytesAtOnce));
     const auto room = static_cast<uInt>(std::min(out_bytes - written, kBytesAtOnce));
@@ -94,7 +97,7 @@ absl::StatusOr<size_t> TraceBytes::FillCompressed(char* out, size_t bytes_max) {
 absl::StatusOr<size_t> TraceBytes::ReadMore(char* out, size_t bytes_max) {
   if (!has_begun_) RETURN_IF_ERROR(LookAtBeginning());
   if (is_gzip_) return FillCompressed(out, bytes_max);
-  // Bytes that were read to recognise gzip.
+  // The bytes that were read to recognise gzip are the first of a plain file.
   if (!compressed_left_.empty()) {
     const size_t count = std::min(bytes_max, compressed_left_.size());
     std::memcpy(out, compressed_left_.data(), count);
@@ -107,6 +110,7 @@ absl::StatusOr<size_t> TraceBytes::ReadMore(char* out, size_t bytes_max) {
 }
 
 void TraceBytes::Fill(size_t bytes) {
+  // There is too little room behind the bytes: they move to the front.
   if (buffer_.size() - begin_ < bytes) {
     // An empty buffer has no address to move from.
     if (end_ > begin_) std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
@@ -117,6 +121,7 @@ void TraceBytes::Fill(size_t bytes) {
   }
   while (end_ - begin_ < bytes && !is_at_end_) {
     const auto count = ReadMore(buffer_.data() + end_, buffer_.size() - end_);
+    // What was read before an error is still returned.
     if (!count.ok()) status_ = count.status();
     is_at_end_ = !count.ok() || *count == 0;
     if (count.ok()) end_ += *count;

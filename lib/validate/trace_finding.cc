@@ -7,8 +7,9 @@
 
 namespace neurontrace {
 
-// The statistic is the name in Perfetto's src/trace_processor/storage/stats.h, by which a finding
-// can be confirmed there.
+// Names are part of the JSON output and must not change. The statistic is the name in Perfetto's
+// src/trace_processor/storage/stats.h, by which a finding can be confirmed there, in the table
+// `stats`.
 const TraceCheckInfo& InfoOf(TraceCheck check) {
   using enum TraceCheck;
   using enum TraceSeverity;
@@ -58,6 +59,7 @@ const TraceCheckInfo& InfoOf(TraceCheck check) {
       {kUnchecked, "unchecked", kWarning, ""},
       {kLimit, "limit", kWarning, ""},
   };
+  // The index is the enumeration's value.
   static_assert(std::size(kChecks) == static_cast<size_t>(kCount) &&
                 std::ranges::is_sorted(kChecks, {}, &TraceCheckInfo::check));
   return kChecks[static_cast<size_t>(check)];

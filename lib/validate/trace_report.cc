@@ -13,7 +13,8 @@
 namespace neurontrace {
 namespace {
 
-// Processes and threads are ordered by rank, before all other tracks.
+// Returns whether `a` is shown above `b` in Perfetto's interface. Processes and threads are ordered
+// by rank, before all other tracks. Tracks of equal rank keep the order of the file.
 bool IsEarlier(const TraceTrack& a, const TraceTrack& b, ChildOrder order) {
   const auto is_plain = [](const TraceTrack& track) {
     return track.kind == TrackKind::kPlain || track.kind == TrackKind::kCounter;
@@ -33,6 +34,7 @@ bool IsEarlier(const TraceTrack& a, const TraceTrack& b, ChildOrder order) {
   return false;
 }
 
+// Returns the line of a track, with the counts that are not 0.
 std::string Line(const TraceTrack& track, size_t depth, bool has_description) {
   std::string line(2 * depth, ' ');
   line += track.name.empty() ? fmt::format("track {}", track.uuid) : track.name;
@@ -68,12 +70,13 @@ std::string TrackTree(const TraceReport& report) {
     uint32_t track = 0;
     size_t depth = 0;
   };
-  // A stack instead of recursion: a hostile file may nest tracks deeply.
+  // A stack replaces recursion, because a crafted file may nest tracks deeply.
   std::vector<Step> steps;
+  // Pushed in reverse, so that the first child is taken first.
   const auto push = [&](const std::vector<uint32_t>& below, size_t depth) {
     for (auto it = below.rbegin(); it != below.rend(); ++it) steps.push_back({*it, depth});
   };
-  // A track that is its own ancestor is below no root and does not appear.
+  // A track that is its own ancestor is below no root and does not appear, so that the loop ends.
   push(children.back(), 0);
   Step before{.depth = SIZE_MAX};
   while (!steps.empty()) {
@@ -83,6 +86,7 @@ std::string TrackTree(const TraceReport& report) {
     const std::string& description = tracks[step.track].description;
     const bool is_said =
         before.depth == step.depth && tracks[before.track].description == description;
+    // The indentation is limited, as it would make the text quadratic in the depth.
     text += Line(tracks[step.track], std::min(step.depth, validate_limits::kAncestorsMax),
                  !description.empty() && !is_said);
     before = step;

@@ -22,10 +22,13 @@
 namespace neurontrace {
 namespace {
 
+// Attributes that are kept for the report; there are a handful in traces of neurontrace.
 constexpr size_t kAttributesMax = 1'024;
 // The attribute that neurontrace's exporter writes (docs/formats/pftrace.md).
 constexpr std::string_view kOwnAttribute = "io.neurontrace.version";
 
+// Reads the packets and passes their parts to the tables. docs/formats/validate.md describes the
+// checks and the statistics of Perfetto to which they correspond.
 class TraceValidator {
  public:
   explicit TraceValidator(ReadBytes read)
@@ -35,6 +38,8 @@ class TraceValidator {
         tracks_(report_.findings),
         events_(report_.findings, report_.summary, tracks_) {}
 
+  // Reads all packets. A malformed packet is a finding, and the next one is read: its length is
+  // known from the framing. Called once.
   absl::StatusOr<TraceReport> Run() {
     while (true) {
       std::string_view packet;
@@ -59,7 +64,8 @@ class TraceValidator {
  private:
   TraceFindingLog& log() { return report_.findings; }
 
-  // The order of the steps is that of Perfetto's importer, as each may skip the packet.
+  // Handles the current packet. The order of the steps is that of Perfetto's importer, as each of
+  // them may skip the packet.
   void TakePacket() {
     namespace packet = perfetto_read::packet;
     if (packet_.Has(packet::kCompressed)) return packets_.Open(packet_.Text(packet::kCompressed));
@@ -76,6 +82,7 @@ class TraceValidator {
     }
     TakeAttributes(packet_.Text(packet::kTraceAttributes));
     TraceSequence* const sequence = SequenceOf(id);
+    // Returns early where Perfetto ignores the rest.
     if (sequence != nullptr && !TakeState(id, *sequence)) return;
     // Perfetto ignores the rest of a packet with a snapshot.
     if (packet_.Has(packet::kClockSnapshot)) {
@@ -98,13 +105,15 @@ class TraceValidator {
     }
   }
 
+  // Returns the packet's flags, with the older field for a cleared state as one of them.
   uint64_t Flags() const {
     namespace packet = perfetto_read::packet;
     const bool is_cleared = packet_.Number(packet::kStateCleared, 0) != 0;
     return packet_.Number(packet::kSequenceFlags, 0) | (is_cleared ? packet::kFlagStateCleared : 0);
   }
 
-  // Returns nullptr if the packet belongs to no sequence, which is a finding if it needs one.
+  // Returns the packet's sequence. Returns nullptr if it belongs to none, which is a finding if the
+  // packet needs one, or if there are too many.
   TraceSequence* SequenceOf(uint32_t id) {
     namespace packet = perfetto_read::packet;
     if (id != 0) return sequences_.Of(id);
@@ -120,7 +129,8 @@ class TraceValidator {
     return nullptr;
   }
 
-  // Returns false if Perfetto skips the packet.
+  // Applies flags, defaults and interned texts to the sequence. Returns false if Perfetto skips the
+  // packet because the sequence lacks its state.
   bool TakeState(uint32_t id, TraceSequence& sequence) {
     namespace packet = perfetto_read::packet;
     if ((Flags() & packet::kFlagStateCleared) != 0) {
@@ -146,6 +156,8 @@ class TraceValidator {
     return sequence.has_state || !needs_state;
   }
 
+  // Keeps the attributes of the trace. That of neurontrace's exporter enables the checks of its
+  // arguments.
   void TakeAttributes(std::string_view bytes) {
     namespace attributes = perfetto_read::attributes;
     for (const TraceMessage message(bytes); const TraceMessage::Field& field : message) {
@@ -161,11 +173,14 @@ class TraceValidator {
       }
     }
   }
+  // Returns the beginning of a text, cleaned for a terminal.
   static std::string Beginning(std::string_view text) {
     return CleanText(text, validate_limits::kNameBytesMax);
   }
 
+  // Finishes the checks that need the whole file, then fills the summary.
   void Finish() {
+    // Both checks look at the tracks, which are moved out below.
     events_.Finish();
     tracks_.Finish();
     TraceSummary& summary = report_.summary;

@@ -17,9 +17,11 @@
 namespace neurontrace {
 namespace {
 
+// Returns a name that is safe to print and not too long.
 std::string Shown(std::string_view name) { return CleanText(name, validate_limits::kNameBytesMax); }
 
-// Perfetto looks up the parents of every described track, whether it is used or not.
+// Returns the part of a finding about the loss of a track. Perfetto looks up the parents of every
+// described track, whether it is used or not.
 std::string WhatIsDropped(const TraceTrack& track) {
   const uint64_t events = track.slices + track.instants + track.counter_values;
   if (events == 0) return "it is dropped";
@@ -28,6 +30,8 @@ std::string WhatIsDropped(const TraceTrack& track) {
 
 }  // namespace
 
+// Walks from the innermost slice outwards. Ended slices without open ones in them are removed; an
+// ended slice with open ones is removed together with them if time has passed its end.
 std::optional<SliceStack::Cut> SliceStack::Settle(uint64_t time_ns) {
   if (ended_ == 0) return std::nullopt;
   size_t open_above = 0;
@@ -41,6 +45,7 @@ std::optional<SliceStack::Cut> SliceStack::Settle(uint64_t time_ns) {
       // At the same time the inner ones may still end.
     } else if (time_ns > slice->end_ns) {
       const Cut cut{*slice, open_above};
+      // Of the removed slices the open ones were not counted as ended.
       ended_ -= static_cast<size_t>(std::distance(slice, slices_.end())) - open_above;
       slices_.erase(slice, slices_.end());
       return cut;
@@ -51,7 +56,7 @@ std::optional<SliceStack::Cut> SliceStack::Settle(uint64_t time_ns) {
 
 std::optional<SliceStack::Slice> SliceStack::End(uint64_t name, uint64_t category, uint64_t time_ns,
                                                  TracePosition at) {
-  // The rule of Perfetto's SliceTracker::MatchingIncompleteSliceIndex.
+  // This is the rule of Perfetto's SliceTracker::MatchingIncompleteSliceIndex.
   const auto fits = [=](const Slice& slice) {
     return slice.end_ns == kOpen && (name == 0 || slice.name == 0 || name == slice.name) &&
            (category == 0 || category == slice.category);
@@ -59,10 +64,11 @@ std::optional<SliceStack::Slice> SliceStack::End(uint64_t name, uint64_t categor
   const auto found = std::find_if(slices_.rbegin(), slices_.rend(), fits);
   if (found == slices_.rend()) return std::nullopt;
   const Slice slice = *found;
-  // An end of the innermost slice, by far the most frequent case.
+  // The innermost slice ends, by far the most frequent case.
   if (found == slices_.rbegin()) {
     slices_.pop_back();
   } else {
+    // Slices in it are open: it stays until the next event shows whether they end at the same time.
     found->end_ns = time_ns;
     found->at = at;
     ++ended_;
@@ -75,6 +81,7 @@ void SliceStack::Clear() {
   ended_ = 0;
 }
 
+// Only fields that a check or the report needs are read.
 TrackList::Descriptor TrackList::Read(std::string_view bytes) {
   namespace descriptor = perfetto_read::descriptor;
   const TraceMessage message(bytes);
@@ -90,6 +97,7 @@ TrackList::Descriptor TrackList::Read(std::string_view bytes) {
   std::optional<uint64_t> rank = message.Number(descriptor::kSiblingOrderRank);
   if (is_thread || message.Has(descriptor::kProcess)) {
     const TraceMessage ids(message.Text(is_thread ? descriptor::kThread : descriptor::kProcess));
+    // Perfetto's fields for a process and a thread have equal numbers for pid.
     track.kind = is_thread ? TrackKind::kThread : TrackKind::kProcess;
     out.has_pid = ids.Has(descriptor::kPid);
     track.pid = static_cast<int32_t>(ids.Number(descriptor::kPid, 0));
@@ -113,6 +121,7 @@ TrackList::Descriptor TrackList::Read(std::string_view bytes) {
   return out;
 }
 
+// Returns false if Perfetto drops the descriptor; other faults are only logged.
 bool TrackList::IsSound(const Descriptor& descriptor) {
   if (!descriptor.uuid) {
     log_.Add(TraceCheck::kTrackUuid, "The descriptor of track '{}' has no uuid.",
@@ -138,11 +147,12 @@ bool TrackList::IsSound(const Descriptor& descriptor) {
              descriptor.track.name, descriptor.has_pid ? "tid" : "pid");
     return false;
   }
-  // Track 0 is the root, which only orders processes.
+  // Track 0 is the root; its descriptor only orders processes and adds no track.
   return *descriptor.uuid != 0;
 }
 
-// Perfetto interprets a second track of a process or thread as the reuse of its number.
+// Logs a second track of a process or thread, which Perfetto interprets as the reuse of its number.
+// Later descriptors are compared with the newest.
 void TrackList::CheckIds(const Descriptor& descriptor) {
   const TraceTrack& track = descriptor.track;
   const bool is_thread = track.kind == TrackKind::kThread;
@@ -207,7 +217,7 @@ void TrackList::TakeDescriptor(std::string_view bytes) {
     if (state == nullptr) return;
   }
   CheckIds(descriptor);
-  // Events may precede the descriptor: their numbers are kept.
+  // Events may precede the descriptor, so their counts are kept.
   const TraceTrack counted = std::move(state->track);
   state->track = std::move(descriptor.track);
   TraceTrack& track = state->track;
@@ -218,6 +228,7 @@ void TrackList::TakeDescriptor(std::string_view bytes) {
   track.instants = counted.instants;
   track.counter_values = counted.counter_values;
   track.first_ns = counted.first_ns;
+  // Processes and threads have no parent: their ids place them.
   const bool is_plain = track.kind == TrackKind::kPlain || track.kind == TrackKind::kCounter;
   state->has_parent = is_plain && descriptor.parent_uuid != 0;
   state->parent_uuid = descriptor.parent_uuid;
@@ -233,7 +244,7 @@ void TrackList::CheckAncestors(const State& state) {
   const State* above = &state;
   for (size_t i = 0; above->has_parent; ++i) {
     const uint64_t uuid = above->parent_uuid;
-    // Also ends the walk in a cycle.
+    // The limit also ends the walk in a cycle.
     if (i == validate_limits::kAncestorsMax) {
       log_.Add(TraceCheck::kTrackParent,
                "Track {} ('{}') has more than {} ancestors, or is one of its own: {}.",
@@ -252,6 +263,7 @@ void TrackList::CheckAncestors(const State& state) {
 }
 
 void TrackList::CheckMerging() {
+  // Perfetto merges by parent and name; the type of a counter is not considered here.
   absl::flat_hash_set<std::pair<uint64_t, uint64_t>> names;  // parent and name
   for (const State& state : tracks_) {
     if (!state.may_merge || !state.track.is_described) continue;
@@ -266,6 +278,7 @@ void TrackList::CheckMerging() {
 
 void TrackList::Finish() {
   for (const State& state : tracks_) {
+    // Findings are at the track's first position, not at the end of the file.
     log_.MoveTo(state.first_at);
     if (state.track.is_described) {
       CheckAncestors(state);
@@ -286,7 +299,8 @@ std::vector<TraceTrack> TrackList::TakeTracks() {
     const auto found = by_uuid_.find(state.parent_uuid);
     if (state.has_parent && found != by_uuid_.end()) track.parent = found->second;
   }
-  // A thread belongs to the process of its pid, whatever its parent field contains.
+  // A thread belongs to the process of its pid, whatever its parent field contains; of several
+  // processes to the last.
   absl::flat_hash_map<int64_t, uint32_t> process_of_pid;
   for (uint32_t i = 0; i < tracks.size(); ++i) {
     if (tracks[i].kind == TrackKind::kProcess) process_of_pid[tracks[i].pid] = i;

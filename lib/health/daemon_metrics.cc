@@ -27,10 +27,12 @@ constexpr size_t kVirtualBytes = 23 - 3;
 constexpr size_t kResidentPages = 24 - 3;
 constexpr size_t kFields = kResidentPages + 1;
 
+// One line, whose length is limited by that of its numbers and the name of at most 15 bytes.
 constexpr size_t kStatBytesMax = 4096;
 // /proc/stat has a line for each processor, and one number for each interrupt.
 constexpr size_t kBootFileBytesMax = size_t{1} << 20;
 
+// Returns the number if the whole text is one.
 std::optional<uint64_t> Number(std::string_view word) {
   uint64_t value = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
@@ -38,7 +40,7 @@ std::optional<uint64_t> Number(std::string_view word) {
   return value;
 }
 
-// Returns when the machine was booted, in seconds since 1970.
+// Returns when the machine was booted, in seconds since 1970, by the line btime of /proc/stat.
 std::optional<uint64_t> BootSeconds() {
   const auto text = ReadSmallFile("/proc/stat", kBootFileBytesMax);
   if (!text.ok()) return std::nullopt;
@@ -49,13 +51,16 @@ std::optional<uint64_t> BootSeconds() {
   return Number(rest.substr(0, rest.find('\n')));
 }
 
+// Returns the unit of times in /proc/PID/stat, usually 100 per second.
 double TicksPerSecond() { return static_cast<double>(sysconf(_SC_CLK_TCK)); }
 
+// Returns the fields of this process; nullopt if /proc is not mounted.
 std::optional<ProcessStat> OwnStat() {
   const auto line = ReadSmallFile("/proc/self/stat", kStatBytesMax);
   return line.ok() ? ParseProcessStat(*line) : std::nullopt;
 }
 
+// Returns how many descriptors this process has open.
 std::optional<uint64_t> OpenDescriptors() {
   std::error_code error;
   const std::filesystem::directory_iterator entries("/proc/self/fd", error);
@@ -73,6 +78,7 @@ using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
+// Returns a gauge with a value and labels.
 ClientMetric GaugeOf(double value, const prometheus::Labels& labels) {
   ClientMetric metric;
   metric.gauge.value = value;
@@ -80,6 +86,7 @@ ClientMetric GaugeOf(double value, const prometheus::Labels& labels) {
   return metric;
 }
 
+// Appends a family with one gauge, or nothing if the value is unknown.
 template <typename Number>
 void AddGauge(const char* name, const char* help, const std::optional<Number>& value,
               std::vector<MetricFamily>& families) {
@@ -142,7 +149,8 @@ DaemonMetrics::DaemonMetrics(std::shared_ptr<prometheus::Registry> registry,
       options_(std::move(options)),
       start_seconds_(ReadProcessStart()) {}
 
-// Read at each scrape: a process that hangs must not report old values as new ones.
+// Everything is read at each scrape, because a process that hangs must not report old values as new
+// ones.
 std::vector<MetricFamily> DaemonMetrics::Collect() const {
   std::vector<MetricFamily> families = registry_->Collect();
   families.push_back(Build());
@@ -175,7 +183,8 @@ MetricFamily DaemonMetrics::Conditions() const {
   return family;
 }
 
-// Not in the registry, whose gauges the sequence itself sets: if it hangs, its age must still grow.
+// The age is not in the registry, whose gauges the sequence itself sets: if the sequence hangs, its
+// age must still grow.
 void DaemonMetrics::AddAge(std::vector<MetricFamily>& families) const {
   if (options_.turns == nullptr) return;
   const std::optional<uint64_t> age_ns = options_.turns->AgeNs();
@@ -190,6 +199,7 @@ void DaemonMetrics::AddProcess(std::vector<MetricFamily>& families) const {
   const ProcessFacts facts = ReadProcessFacts();
   if (facts.cpu_seconds) {
     ClientMetric metric;
+    // A counter, as scrapers compute rates from it.
     metric.counter.value = *facts.cpu_seconds;
     families.push_back({"process_cpu_seconds_total",
                         "Processor time of the process, user and system",

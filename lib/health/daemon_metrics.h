@@ -20,6 +20,7 @@ namespace neurontrace {
 
 // The fields of /proc/PID/stat that are used.
 struct ProcessStat {
+  // As in proc_pid_stat(5).
   uint64_t cpu_ticks = 0;  // user and system, in units of sysconf(_SC_CLK_TCK)
   uint64_t threads = 0;
   uint64_t start_ticks = 0;  // since the machine's boot
@@ -32,10 +33,12 @@ std::optional<ProcessStat> ParseProcessStat(std::string_view line);
 
 // Resources of this process. A field is empty if the kernel does not report it.
 struct ProcessFacts {
+  // User and system time, over all threads.
   std::optional<double> cpu_seconds;
   std::optional<uint64_t> resident_bytes;
   std::optional<uint64_t> virtual_bytes;
   std::optional<uint64_t> threads;
+  // Descriptors that are open now, without the one that counts them.
   std::optional<uint64_t> open_fds;
   std::optional<uint64_t> max_fds;  // the soft limit; empty if there is none
 };
@@ -67,14 +70,18 @@ class DaemonMetrics final : public prometheus::Collectable {
   std::vector<prometheus::MetricFamily> Collect() const override;
 
  private:
+  // Return one family each: build, conditions.
   prometheus::MetricFamily Build() const;
   prometheus::MetricFamily Conditions() const;
+  // Append families that may be absent.
   void AddAge(std::vector<prometheus::MetricFamily>& families) const;
   void AddProcess(std::vector<prometheus::MetricFamily>& families) const;
 
   const std::shared_ptr<prometheus::Registry> registry_;
+  // Evaluated at each scrape, which also evaluates watched conditions.
   const HealthState& health_;
   const Options options_;
+  // Read once; empty if /proc is not mounted.
   const std::optional<double> start_seconds_;
 };
 

@@ -25,6 +25,7 @@
 namespace neurontrace {
 namespace {
 
+// Returns the name in lower case and without the dot at the end that marks a full name.
 std::string LowerHostName(std::string_view host) {
   std::string name(host);
   std::ranges::transform(name, name.begin(),
@@ -33,18 +34,20 @@ std::string LowerHostName(std::string_view host) {
   return name;
 }
 
+// Returns whether the text is an IPv4 or IPv6 address without brackets.
 bool IsAddress(const std::string& host) {
   std::array<unsigned char, sizeof(in6_addr)> ignored = {};
   return inet_pton(AF_INET, host.c_str(), ignored.data()) == 1 ||
          inet_pton(AF_INET6, host.c_str(), ignored.data()) == 1;
 }
 
+// Returns whether the text may be a port; it may be empty, as in "host:".
 bool IsPort(std::string_view text) {
   return text.size() <= 5 && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// Names that no attacker can register: single labels, and suffixes reserved by RFC 6761, 6762 and
-// 8375, or by ICANN (.internal).
+// Returns whether no attacker can register the name: it is a single label, or has a suffix that is
+// reserved by RFC 6761, 6762 or 8375, or by ICANN (.internal).
 bool IsUnregistrable(const std::string& name) {
   if (name.find('.') == std::string::npos) return true;
   constexpr std::array<std::string_view, 5> kSuffixes = {".localhost", ".local", ".internal",
@@ -53,13 +56,14 @@ bool IsUnregistrable(const std::string& name) {
                              [&name](std::string_view suffix) { return name.ends_with(suffix); });
 }
 
+// The content type of Prometheus' text format, version 0.0.4.
 constexpr char kMetricsType[] = "text/plain; version=0.0.4; charset=utf-8";
 constexpr char kBusy[] = "busy; try again\n";
 
-// The page may neither load nor run anything, whatever text gets into it.
+// The page may neither load nor run anything, even if foreign text gets into it unescaped.
 constexpr char kContentSecurity[] = "default-src 'none'; style-src 'unsafe-inline'";
 
-// Returns "" if the machine has no name.
+// Returns the machine's name; "" if it has none.
 std::string MachineName() {
   char name[HOST_NAME_MAX + 1] = {};
   return gethostname(name, sizeof name - 1) == 0 ? name : "";
@@ -67,6 +71,7 @@ std::string MachineName() {
 
 HttpAnswer Words(int code, std::string body) { return {.code = code, .body = std::move(body)}; }
 
+// Returns a counter with the label `reason`.
 prometheus::ClientMetric CounterOf(const char* reason, uint64_t value) {
   prometheus::ClientMetric metric;
   metric.label.push_back({"reason", reason});
@@ -74,6 +79,7 @@ prometheus::ClientMetric CounterOf(const char* reason, uint64_t value) {
   return metric;
 }
 
+// Returns the answer of a POST page as one of HTTP.
 HttpAnswer AnswerOf(PostAnswer answer) {
   return {.code = answer.code,
           .body = std::move(answer.body),
@@ -96,6 +102,7 @@ bool IsOwnHost(std::string_view host, std::span<const std::string> names) {
     if (!IsPort(host.substr(colon + 1))) return false;
     host = host.substr(0, colon);
   }
+  // DNS names are compared without case.
   const std::string name = LowerHostName(host);
   // Names have letters, digits, hyphens, dots, and in practice underscores.
   const bool is_name = !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
@@ -107,19 +114,22 @@ bool IsOwnHost(std::string_view host, std::span<const std::string> names) {
       names, [&name](const std::string& own) { return LowerHostName(own) == name; });
 }
 
+// Serves the pages. Functions may be called on several threads of HttpServer at once; the pages are
+// constant once they are added.
 class HealthServer::Impl {
  public:
   Impl(std::shared_ptr<prometheus::Collectable> metrics, const HealthState& state,
        std::vector<std::string> names)
       : metrics_(std::move(metrics)), state_(state), names_(std::move(names)) {}
 
+  // Starts the server. Requests may arrive before this returns, and before pages are added.
   absl::Status Start(const std::string& address) {
     ASSIGN_OR_RETURN(
         server_,
         HttpServer::Start(
             {.address = address,
-             // A body is read only if the request will be accepted, so that nobody can make the
-             // server hold one for nothing.
+             // A body is read only if the request will be accepted, so that a refused client cannot
+             // make the server hold one.
              .body_bytes_max =
                  [this](const HttpServerRequest& request) {
                    const auto page = PostPageOf(request);
@@ -144,6 +154,8 @@ class HealthServer::Impl {
   int port() const { return server_->port(); }
 
  private:
+  // Returns the page of a prefix, which the caller keeps alive while it answers; null if there is
+  // none.
   std::shared_ptr<const PostPage> PostPageOf(const HttpServerRequest& request) const {
     const MutexLock lock(mutex_);
     for (const auto& page : posts_) {
@@ -168,6 +180,8 @@ class HealthServer::Impl {
            IsOwnHost(request.host, names_);
   }
 
+  // Answers one request. The order matters: foreign hosts are refused before anything else can be
+  // learned from the answer.
   HttpAnswer Answer(const HttpServerRequest& request) {
     if (!IsForUs(request)) {
       ++foreign_hosts_;
@@ -189,6 +203,7 @@ class HealthServer::Impl {
     return Words(404, "no such page; / lists the pages\n");
   }
 
+  // Answers a POST, or says why it is refused.
   HttpAnswer Take(const PostPage& page, const HttpServerRequest& request) {
     if (request.method != "POST") return Words(405, "use POST\n");
     if (auto refusal = Refusal(page, request)) return *std::move(refusal);
@@ -198,8 +213,10 @@ class HealthServer::Impl {
     });
   }
 
+  // Answers /statusz with 404 until the page is added.
   HttpAnswer Status(const HttpServerRequest& request) {
     std::shared_ptr<const StatusPage> page;
+    // The lock is not held while the page is made, which may take seconds.
     {
       const MutexLock lock(mutex_);
       page = status_;
@@ -216,6 +233,7 @@ class HealthServer::Impl {
   // /healthz.
   HttpAnswer Waiting(const std::function<HttpAnswer()>& make) {
     HttpAnswer answer{.code = 503, .body = kBusy, .retry_after_seconds = 1};
+    // The counter includes this call, so that exactly kHealthWaitingMax are admitted.
     if (waiting_.fetch_add(1) < limits::kHealthWaitingMax) {
       answer = make();
     } else {
@@ -239,7 +257,9 @@ class HealthServer::Impl {
   const std::shared_ptr<prometheus::Collectable> metrics_;
   const HealthState& state_;
   const std::vector<std::string> names_;
+  // Answers in progress that may wait.
   std::atomic<int> waiting_ = 0;
+  // Refused requests by reason, since the start.
   std::atomic<uint64_t> busy_ = 0;
   std::atomic<uint64_t> crowded_out_ = 0;
   std::atomic<uint64_t> foreign_hosts_ = 0;
@@ -252,7 +272,7 @@ class HealthServer::Impl {
 absl::StatusOr<std::unique_ptr<HealthServer>> HealthServer::Start(
     const std::string& address, std::shared_ptr<prometheus::Collectable> metrics,
     const HealthState& state, std::vector<std::string> names) {
-  // The host of the address is a name by which operators reach the port.
+  // The host of the address is also a name by which operators reach the port.
   names.push_back(address.substr(0, address.rfind(':')));
   names.push_back(MachineName());
   auto impl = std::make_unique<Impl>(std::move(metrics), state, std::move(names));

@@ -26,7 +26,8 @@ bool IsOwnHost(std::string_view host, std::span<const std::string> names);
 // HTTP on one port: /metrics (Prometheus text format), /healthz and /readyz (200 or 503, with the
 // conditions as text), /statusz (a page for people, once it is added), / (a list of these). All but
 // /healthz and /readyz are refused with 421 if the Host header is a name that IsOwnHost does not
-// accept. Serves on threads of its own as long as it lives. Any thread may call.
+// accept. Answers that wait for the daemon, such as /statusz, are limited in number, so that probes
+// always find a thread. Serves on threads of its own as long as it lives. Any thread may call.
 class HealthServer {
  public:
   // Starts serving. `address` is HOST:PORT; port 0 picks a free one. `names` are accepted in
@@ -35,10 +36,12 @@ class HealthServer {
   static absl::StatusOr<std::unique_ptr<HealthServer>> Start(
       const std::string& address, std::shared_ptr<prometheus::Collectable> metrics,
       const HealthState& state, std::vector<std::string> names = {});
+  // Waits for answers that are being made.
   ~HealthServer();
   HealthServer(const HealthServer&) = delete;
   HealthServer& operator=(const HealthServer&) = delete;
 
+  // Returns the port that it listens on, which is of interest for port 0.
   int port() const;
 
   // Accepts POSTs under a prefix from now on. Those that a browser sends for a web page are refused
@@ -49,6 +52,7 @@ class HealthServer {
   void AddStatusPage(StatusPage page);
 
  private:
+  // Hides the HTTP server and its state.
   class Impl;
   explicit HealthServer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

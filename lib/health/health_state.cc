@@ -8,6 +8,8 @@ namespace neurontrace {
 
 void HealthState::Declare(const std::string& name, Severity severity, const std::string& reason) {
   const MutexLock lock(mutex_);
+  // A readiness condition starts as false: a probe before the daemon has set it must not see a
+  // ready process.
   conditions_[name] = {severity, severity == Severity::kLiveness, reason, nullptr};
 }
 
@@ -52,6 +54,7 @@ std::string HealthState::Describe(bool liveness_only) const {
     if (liveness_only && view.severity != Severity::kLiveness) continue;
     text += view.good ? "ok " + view.name + "\n" : "NOT " + view.name + ": " + view.reason + "\n";
   }
+  // A process without conditions is alive.
   return text.empty() ? "ok\n" : text;
 }
 

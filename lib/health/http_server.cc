@@ -28,6 +28,7 @@ constexpr std::chrono::milliseconds kPauseWithoutDescriptors{100};
 
 }  // namespace
 
+// An io_context with a pool of threads: any thread may run any session's handler.
 class HttpServer::Impl {
  public:
   explicit Impl(Options options) : options_(std::move(options)), acceptor_(context_) {}
@@ -37,6 +38,7 @@ class HttpServer::Impl {
     for (std::thread& thread : threads_) thread.join();
   }
 
+  // Resolves the address, listens, and starts the threads. Fails with UNAVAILABLE.
   absl::Status Listen() {
     const size_t colon = options_.address.rfind(':');
     std::string host = options_.address.substr(0, colon);
@@ -62,10 +64,12 @@ class HttpServer::Impl {
   int port() const { return acceptor_.local_endpoint().port(); }
 
  private:
+  // Tries one address. Returns the error of the first step that failed.
   error_code ListenOn(const tcp::endpoint& endpoint) {
     error_code error;
     acceptor_.close(error);
     acceptor_.open(endpoint.protocol(), error);
+    // A restarted daemon must not wait until connections of the former one have left TIME_WAIT.
     if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
     if (!error && endpoint.protocol() == tcp::v6()) {
       // An IPv6 wildcard accepts IPv4 too, whatever the system's default.
@@ -82,6 +86,7 @@ class HttpServer::Impl {
         asio::make_strand(context_), [this](error_code error, tcp::socket socket) {
           if (error) return AcceptLater();
           const auto session = std::make_shared<Session>(std::move(socket), options_, sessions_);
+          // The session starts on its own strand, not on the acceptor's handler.
           asio::dispatch(session->executor(), [session] { session->Begin(); });
           Accept();
         });
@@ -95,7 +100,7 @@ class HttpServer::Impl {
   const Options options_;
   Sessions sessions_;
   asio::io_context
-      context_;  // destroyed before the members above, with pending operations and so the sessions
+      context_;  // destroyed before the members above, with pending operations and their sessions
   tcp::acceptor acceptor_;
   asio::steady_timer pause_{context_};
   std::vector<std::thread> threads_;

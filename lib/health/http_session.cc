@@ -16,9 +16,12 @@ using asio::ip::tcp;
 using boost::system::error_code;
 using std::chrono::milliseconds;
 
-// Interval of repeated cancellations, see CancelAfter.
+// The interval of repeated cancellations, see CancelAfter. An operation that is not pending at the
+// moment of one is caught by the next.
 constexpr milliseconds kCancelAgain{20};
 
+// Returns whether the client is on this machine, including IPv4 addresses that are mapped into
+// IPv6.
 bool IsOfThisMachine(const asio::ip::address& address) {
   if (address.is_v6() && address.to_v6().is_v4_mapped()) {
     return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).is_loopback();
@@ -33,9 +36,10 @@ Sessions::Place Sessions::Add(const std::shared_ptr<Session>& session,
   const MutexLock lock(mutex_);
   const Place place = sessions_.insert(sessions_.end(), session);
   if (sessions_.size() > limits::kHealthConnectionsMax) {
-    // Null if that session is being destroyed already.
+    // The weak pointer is empty if that session is being destroyed already.
     too_many = sessions_.front().lock();
-    // Moved behind the others: until it is gone it must not be chosen a second time.
+    // The chosen session moves behind the others, so that it is not chosen a second time before it
+    // is gone.
     sessions_.splice(place, sessions_, sessions_.begin());
   }
   return place;
@@ -47,6 +51,7 @@ void Sessions::Remove(Place place) {
 }
 
 Session::~Session() {
+  // A session that was never begun has no entry.
   if (place_) sessions_.Remove(*place_);
 }
 
@@ -55,10 +60,11 @@ void Session::Begin() {
   place_ = sessions_.Add(shared_from_this(), too_many);
   if (too_many != nullptr) {
     options_.crowded_out();
+    // Closed on its own strand, as its handlers may be running.
     asio::post(too_many->executor(), [too_many] { too_many->Close(); });
   }
   parser_.header_limit(limits::kHealthHeadBytesMax);
-  // The limit of the body is decided once the head is known.
+  // The limit of the body is decided once the head is known; until then there is none.
   parser_.body_limit(std::numeric_limits<uint64_t>::max());
   EndWithin(milliseconds(limits::kHealthRequestMsMax));
   http::async_read_header(
@@ -87,6 +93,8 @@ void Session::CancelAfter(milliseconds time) {
 }
 
 void Session::TakeHead(error_code error) {
+  // A head that is too long and one that is malformed get an answer; a client that left or was too
+  // slow gets none.
   if (error == http::error::header_limit) return Answer({.code = 431, .body = "too long\n"});
   if (error == asio::error::operation_aborted || error == http::error::end_of_stream) {
     return Close();
@@ -98,11 +106,14 @@ void Session::TakeHead(error_code error) {
   request_.path = std::string(target.substr(0, target.find('?')));
   error_code unknown;
   const auto peer = socket_.remote_endpoint(unknown);
+  // A connection without an address is not local.
   request_.is_local = !unknown && IsOfThisMachine(peer.address());
+  // All Host headers are joined, so that a second one cannot hide a foreign name.
   const auto [first_host, last_host] = head.equal_range(http::field::host);
   for (auto host = first_host; host != last_host; ++host) {
     request_.host += (request_.host.empty() ? "" : ",") + std::string(host->value());
   }
+  // Browsers set Origin on every POST of a web page, and pages cannot remove it.
   request_.is_of_web_page = head.find(http::field::origin) != head.end();
   const size_t bytes_max = options_.body_bytes_max(request_);
   // A body that no handler wants is left unread.
@@ -131,9 +142,11 @@ void Session::Reply() {
 }
 
 void Session::Answer(HttpAnswer answer) {
+  // 11 means HTTP/1.1.
   reply_.version(11);
   reply_.result(static_cast<unsigned>(answer.code));
   reply_.set(http::field::content_type, answer.content_type);
+  // Metrics and states must not come from a cache.
   reply_.set(http::field::cache_control, "no-store");
   if (!answer.content_security_policy.empty()) {
     reply_.set("Content-Security-Policy", answer.content_security_policy);

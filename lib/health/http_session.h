@@ -21,66 +21,95 @@ namespace neurontrace {
 
 class Session;
 
-// The existing sessions, oldest first. Any thread.
+// The existing sessions, oldest first, to find the one to close if there are too many. Owned by
+// HttpServer; any thread.
 class Sessions {
  public:
+  // A session's entry, valid until Remove.
   using Place = std::list<std::weak_ptr<Session>>::iterator;
 
-  // Adds a session. Sets `too_many` to the session that must be closed for it, if any.
+  // Adds a session. Sets `too_many` to the session that must be closed for it, which the caller
+  // does on that session's strand; null if there is room.
   Place Add(const std::shared_ptr<Session>& session, std::shared_ptr<Session>& too_many);
+  // Removes an entry. Called by the session's destructor.
   void Remove(Place place);
 
  private:
   Mutex mutex_;
+  // Weak, because the pending operation owns a session.
   std::list<std::weak_ptr<Session>> sessions_ NT_GUARDED_BY(mutex_);
 };
 
-// One connection from its first byte to its end: head, body, answer, linger. All of it runs on the
-// socket's strand; the pending operation owns the session.
+// One connection from its first byte to its end. A session passes these states:
+//
+//   head -> body (if a handler wants it) -> answer -> linger -> closed
+//
+// Every state has a time limit except the making of the answer. Errors lead to an answer with 4xx,
+// or to closed if the client is gone or too slow. All functions run on the socket's strand, so that
+// no lock is needed. The pending operation owns the session, which is destroyed when none is
+// pending.
 class Session : public std::enable_shared_from_this<Session> {
  public:
   // `options` and `sessions` must outlive it.
+  // The socket's executor is a strand.
   Session(boost::asio::ip::tcp::socket socket, const HttpServer::Options& options,
           Sessions& sessions)
       : options_(options),
         sessions_(sessions),
         socket_(std::move(socket)),
         timer_(socket_.get_executor()) {}
+  // Removes its entry.
   ~Session();
 
+  // Returns the strand.
   boost::asio::ip::tcp::socket::executor_type executor() { return socket_.get_executor(); }
 
+  // Starts to read the head. Called once, on the strand.
   void Begin();
 
  private:
   // Begins a step: its pending operation is aborted after this time.
   void EndWithin(std::chrono::milliseconds time);
+  // Cancels the pending operation after this time, and repeatedly until the step changes.
   void CancelAfter(std::chrono::milliseconds time);
 
+  // Called when the head was read, or could not be.
   void TakeHead(boost::system::error_code error);
+  // Called when the body was read, or its time is over.
   void TakeBody(boost::system::error_code error);
+  // Makes the answer on this thread, which the handler may block.
   void Reply();
+  // Writes an answer. No further request is read from this connection.
   void Answer(HttpAnswer answer);
 
   // Called when the answer is written. Unread input would make the kernel discard the answer with
   // the connection, so it is read and dropped for a moment.
   void Finish(boost::system::error_code error);
+  // Reads and drops bytes until the client closes or the time is over.
   void Linger();
+  // Closes the socket; pending operations end with an error.
   void Close();
 
   const HttpServer::Options& options_;
   Sessions& sessions_;
+  // Empty until Begin has added the session.
   std::optional<Sessions::Place> place_;
   boost::asio::ip::tcp::socket socket_;
+  // Ends the current step, see CancelAfter.
   boost::asio::steady_timer timer_;
+  // Compared by the timer's handler, because a handler that is already queued cannot be cancelled.
   uint64_t step_ = 0;       // the step that the timer belongs to
   uint64_t step_over_ = 0;  // the last step whose time is over
+  // Head and body; bounded, so that a client cannot make it grow.
   boost::beast::flat_buffer buffer_{limits::kHealthHeadBytesMax + limits::kHealthBodyBytesMax};
+  // Parses into its own memory; the body moves to `request_`.
   boost::beast::http::request_parser<boost::beast::http::string_body> parser_;
   HttpServerRequest request_;
   boost::beast::http::response<boost::beast::http::string_body> reply_;
+  // Refers to `reply_`; both live until the answer is written.
   std::optional<boost::beast::http::response_serializer<boost::beast::http::string_body>>
       serializer_;
+  // Holds bytes that nobody reads, see Linger.
   std::array<char, 1'024> unwanted_;
 };
 

@@ -18,20 +18,22 @@
 namespace neurontrace {
 
 // Make Prometheus metrics, which their registry owns and which live as long as it. The labels of a
-// family are on all of its metrics. Making a metric that exists returns the existing one. Any
-// thread.
+// family are on all of its metrics. Making a metric that exists returns the existing one. Names and
+// help texts are in docs/operator/metrics.md. Any thread.
 inline prometheus::Family<prometheus::Counter>& MakeCounterFamily(
     prometheus::Registry& registry, const std::string& name, const std::string& help,
     const prometheus::Labels& labels = {}) {
   return prometheus::BuildCounter().Name(name).Help(help).Labels(labels).Register(registry);
 }
 
+// Returns a family of gauges, whose metrics differ in further labels.
 inline prometheus::Family<prometheus::Gauge>& MakeGaugeFamily(
     prometheus::Registry& registry, const std::string& name, const std::string& help,
     const prometheus::Labels& labels = {}) {
   return prometheus::BuildGauge().Name(name).Help(help).Labels(labels).Register(registry);
 }
 
+// Return a single metric of a family with this name.
 inline prometheus::Counter& MakeCounter(prometheus::Registry& registry, const std::string& name,
                                         const std::string& help,
                                         const prometheus::Labels& labels = {}) {
@@ -44,7 +46,8 @@ inline prometheus::Gauge& MakeGauge(prometheus::Registry& registry, const std::s
   return MakeGaugeFamily(registry, name, help).Add(labels);
 }
 
-// `bounds` are the upper ends of all buckets except the last.
+// Returns a histogram; `bounds` are the upper ends of all buckets except the last, in ascending
+// order.
 inline prometheus::Histogram& MakeHistogram(prometheus::Registry& registry, const std::string& name,
                                             const std::string& help,
                                             const prometheus::Histogram::BucketBoundaries& bounds,
@@ -73,6 +76,7 @@ inline void RaiseLosses(prometheus::Family<prometheus::Counter>& counters, const
 // A gauge that exists while its value is known. One thread.
 struct OptionalGauge {
   prometheus::Family<prometheus::Gauge>& family;
+  // Owned by the family.
   prometheus::Gauge* gauge = nullptr;  // while it is known
 
   void Set(std::optional<double> value) {
@@ -91,10 +95,12 @@ struct OptionalGauge {
 };
 
 // A gauge for each value of one label, which exists while its value is known. One thread.
+// The key is a text or a number.
 template <typename Key>
 struct GaugesByLabel {
   prometheus::Family<prometheus::Gauge>& family;
   const char* label;
+  // The existing gauges, owned by the family.
   std::map<Key, prometheus::Gauge*> gauges;
 
   // Sets the gauges to `values` times `scale`, and removes those of other keys.

@@ -8,11 +8,11 @@
 
 #include <string>
 
-// For tests: HTTP as somebody speaks it who is not a library.
+// For tests: HTTP over plain sockets, so that requests can be malformed.
 namespace neurontrace {
 
-// For tests: HTTP over plain sockets, so that requests can be malformed. Say opens a connection,
-// sends `request` and returns the descriptor, which the caller closes.
+// Opens a connection to the port on this machine, sends `request` and returns the descriptor, which
+// the caller closes. A failure is a failed expectation.
 inline int Say(int port, const std::string& request) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in to{};
@@ -24,6 +24,7 @@ inline int Say(int port, const std::string& request) {
   return fd;
 }
 
+// Returns everything that the server sends until it closes the connection.
 inline std::string Rest(int fd) {
   std::string reply;
   char buffer[4096];
@@ -31,6 +32,7 @@ inline std::string Rest(int fd) {
   return reply;
 }
 
+// Sends a request and returns the whole reply with its head.
 inline std::string Ask(int port, const std::string& request) {
   const int fd = Say(port, request);
   std::string reply = Rest(fd);
@@ -38,6 +40,7 @@ inline std::string Ask(int port, const std::string& request) {
   return reply;
 }
 
+// Return the reply to a well-formed GET or POST.
 inline std::string Get(int port, const std::string& path) {
   return Ask(port, "GET " + path + " HTTP/1.0\r\n\r\n");
 }

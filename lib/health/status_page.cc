@@ -14,6 +14,8 @@
 namespace neurontrace {
 namespace {
 
+// The style is inline and there are no scripts or other files, as the page's content security
+// policy demands. The page reloads itself every 10 s.
 constexpr std::string_view kHead =
     "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
     "<meta name=\"viewport\" content=\"width=device-width\">"
@@ -32,7 +34,9 @@ constexpr std::string_view kHead =
     "th,td{border-color:#333}p,th{color:#aaa}.ok{color:#6fcf8a}.bad{color:#ff8a80}}\n"
     "</style>";
 
-// Every text on the page goes through here: jobs, paths and log lines may be hostile.
+// Appends text to the page. Every text passes through here, because jobs, paths and log lines may
+// be crafted: control characters are removed, and all characters with a meaning in HTML are
+// escaped.
 void AppendEscaped(std::string_view text, std::string& html) {
   for (const char c : CleanText(text, limits::kStatusCellBytesMax)) {
     switch (c) {
@@ -54,6 +58,7 @@ void AppendEscaped(std::string_view text, std::string& html) {
   }
 }
 
+// Appends a table with at most `rows_max` rows, and the number of rows that were omitted.
 void AppendTable(const StatusTable& table, size_t rows_max, std::string& html) {
   html += "<h2>";
   AppendEscaped(table.title, html);
@@ -66,6 +71,7 @@ void AppendTable(const StatusTable& table, size_t rows_max, std::string& html) {
   if (!table.columns.empty()) {
     html += "<tr>";
     for (const std::string& column : table.columns) {
+      // HTML allows omitting the end tags of cells and rows.
       html += "<th>";
       AppendEscaped(column, html);
     }
@@ -86,6 +92,7 @@ void AppendTable(const StatusTable& table, size_t rows_max, std::string& html) {
   }
 }
 
+// Appends the lines of HealthState::Describe; those that do not hold are marked.
 void AppendConditions(std::string_view conditions, std::string& html) {
   html += "<h2>Conditions</h2>\n<table>";
   while (!conditions.empty()) {
@@ -98,6 +105,8 @@ void AppendConditions(std::string_view conditions, std::string& html) {
   html += "</table>\n";
 }
 
+// Returns a metric's value as text; of a histogram the number and the mean. "" for types that this
+// program does not make.
 std::string ValueOf(prometheus::MetricType type, const prometheus::ClientMetric& metric) {
   switch (type) {
     case prometheus::MetricType::Counter:
@@ -115,7 +124,8 @@ std::string ValueOf(prometheus::MetricType type, const prometheus::ClientMetric&
   }
 }
 
-// Limits the series of one metric, so that one with many instances hides no other.
+// Appends the series of one metric to the table. Their number is limited, so that a metric with
+// many instances does not displace the others.
 void AddRows(const prometheus::MetricFamily& family, StatusTable& table) {
   std::vector<std::vector<std::string>> rows;
   for (const prometheus::ClientMetric& metric : family.metric) {
@@ -135,6 +145,7 @@ void AddRows(const prometheus::MetricFamily& family, StatusTable& table) {
   std::move(rows.begin(), rows.end(), std::back_inserter(table.rows));
 }
 
+// Returns the table of all metrics, sorted by name.
 StatusTable NumbersTable(const std::vector<prometheus::MetricFamily>& families) {
   StatusTable table{"Numbers", {"metric", "labels", "value", "says"}, {}};
   std::vector<const prometheus::MetricFamily*> by_name;

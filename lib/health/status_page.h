@@ -9,10 +9,13 @@
 
 namespace neurontrace {
 
-// One table of /statusz. Cells are plain text of any origin: they are cleaned, cut and escaped.
+// One table of /statusz. Cells are plain text of any origin; RenderStatusPage cleans, cuts and
+// escapes them. A row may have fewer cells than there are columns.
 struct StatusTable {
   std::string title;
+  // Headers; empty: no header line.
   std::vector<std::string> columns;
+  // Cells in the order of the columns.
   std::vector<std::vector<std::string>> rows;
 };
 

@@ -22,7 +22,8 @@
 namespace neurontrace {
 namespace {
 
-// Sets `texts` to the values as they would be typed. Returns what is wrong, or "".
+// Appends the node's values to `texts` as they would be typed: one, or those of an array. Returns
+// an error message, or "".
 std::string ToTexts(const TomlNode& node, bool takes_tables, std::vector<std::string>& texts) {
   const TomlNode* const begin = node.kind == TomlKind::kArray ? node.children.data() : &node;
   const size_t count = node.kind == TomlKind::kArray ? node.children.size() : 1;
@@ -36,7 +37,8 @@ std::string ToTexts(const TomlNode& node, bool takes_tables, std::vector<std::st
   return "";
 }
 
-// Sets an option as if the value were typed. Returns what is wrong, or "".
+// Sets an option as if the value had been typed. Returns an error message without the position in
+// the file, or "". Options of the command line keep their values.
 std::string SetOption(CLI::App& app, const TomlNode& key) {
   const std::string shown = CleanText(key.key, limits::kConfigKeyBytesMax);
   CLI::Option* const option = app.get_option_no_throw("--" + key.key);
@@ -54,8 +56,8 @@ std::string SetOption(CLI::App& app, const TomlNode& key) {
     return fmt::format("{}: {}", shown, problem);
   }
   // The command line has priority over the file; an empty array sets nothing.
-  if (!option->empty() || texts.empty())
-    return "";  // the command line has said it, or nothing is said
+  if (!option->empty() || texts.empty()) return "";
+  // A flag expects no value on the command line, and a Boolean in a file.
   const bool is_flag = option->get_expected_min() == 0;
   if (is_flag && key.kind != TomlKind::kBoolean) {
     return fmt::format("{} must be true or false, without quotes", shown);
@@ -115,7 +117,8 @@ std::vector<CLI::ConfigItem> TomlOptions::from_config(std::istream&) const {
   return {};
 }
 
-// Runs before CLI11 opens the file, which would block for the writer of a FIFO.
+// Returns an error message for a path that is no readable regular file, or "". Runs before CLI11
+// opens the file, which would block for the writer of a FIFO.
 std::string CheckFile(const std::string& path) {
   struct stat facts = {};
   if (stat(path.c_str(), &facts) != 0) return fmt::format("{}: {}", path, std::strerror(errno));
@@ -125,6 +128,7 @@ std::string CheckFile(const std::string& path) {
   return "";
 }
 
+// Returns a parser's error as it is printed, with a hint.
 std::string FailureMessage(const CLI::App*, const CLI::Error& error) {
   return fmt::format("{}\nRun with --help for more information.\n", WordsOf(error));
 }
@@ -135,6 +139,7 @@ void AddLogOptions(CLI::App& app, std::string& level, LogFormat& format) {
   app.add_option("--log-level", level, "Lowest level that is logged to stderr")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
       ->capture_default_str();
+  // The variable is set by a function because CLI11 does not know the enumeration.
   app.add_option_function<std::string>(
          "--log-format",
          [&format](const std::string& word) {

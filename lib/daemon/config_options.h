@@ -5,6 +5,7 @@
 
 #include "lib/daemon/program_log.h"
 
+// Declared here, so that files that include this header do not compile CLI11.
 namespace CLI {
 class App;
 class Error;
@@ -12,7 +13,8 @@ class Option;
 class Validator;
 }  // namespace CLI
 
-// The options that agent and aggregator share.
+// The options that agent and aggregator share, and the TOML reader of --config. Used at
+// the start and at each reload.
 namespace neurontrace {
 
 // Adds --log-level and --log-format. `level` and `format` must outlive the parsing.
@@ -27,7 +29,7 @@ CLI::Option& AddConfigOptions(CLI::App& app, bool& validate, const std::string& 
 // (ParseByteSize) by its number of bytes.
 CLI::Validator ByteSize();
 
-// Returns the message of an error, cleaned and in one line, for people.
+// Returns the message of a parser's error, without control characters and in one line.
 std::string WordsOf(const CLI::Error& error);
 
 // Returns the path given to --config of a parsed app; "" if none was given.

@@ -40,6 +40,7 @@ int PrintValidation(const char* program, const absl::Status& status,
 }
 
 absl::Status PrepareDaemon(sigset_t& signals) {
+  // The limit is raised before the daemon opens files and connections.
   RETURN_IF_ERROR(RaiseDescriptorLimit());
   // Debian's build of Abseil searches for deadlocks at every lock, and gRPC takes many.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);

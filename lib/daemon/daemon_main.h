@@ -23,9 +23,11 @@ namespace neurontrace {
 // with FAILED_PRECONDITION and a way out if the hard limit is less than limits::kDescriptorsMin.
 absl::Status RaiseDescriptorLimit();
 
-// A daemon at work: it has its log, and no thread but this one takes signals.
+// A daemon at work. It has its log, and signals are blocked in all threads, so that it takes them
+// by signalfd(2). References are to locals of DaemonMain.
 template <typename Config>
 struct RunningDaemon {
+  // The configuration at the start; a reload does not change it.
   const Config& config;
   ProgramLog& log;
   const sigset_t& signals;  // blocked: SIGTERM and SIGINT end it, SIGHUP reloads its files
@@ -33,12 +35,16 @@ struct RunningDaemon {
   std::function<absl::StatusOr<Config>()> read_config;
 };
 
-// What tells one daemon from another. `Config` has log_level, log_format, validate_config, options.
+// The functions that distinguish one daemon from another. All but `read` and `check`, which reloads
+// call too, are called on the main thread only. `Config` has log_level, log_format, validate_config
+// and options.
 template <typename Config>
 struct DaemonProgram {
+  // The names in messages and in log lines.
   const char* name;      // "neurontrace-agent"
   const char* log_name;  // "agent"
   // Returns the configuration, or nothing if the program must end at once with `exit_code`.
+  // That is so after --help, --version and wrong options, which `parse` has reported.
   std::optional<Config> (*parse)(int argc, char** argv, int& exit_code);
   // Parses again with the current files.
   absl::StatusOr<Config> (*read)(int argc, char** argv);
@@ -62,9 +68,10 @@ int PrintValidation(const char* program, const absl::Status& status,
 // Fails if the limit of open files is too low.
 absl::Status PrepareDaemon(sigset_t& signals);
 
-// The main function of a daemon.
+// The main function of a daemon. Returns the exit code of the process.
 template <typename Config>
 int DaemonMain(const DaemonProgram<Config>& program, int argc, char** argv) {
+  // Before anything is opened, so that no file becomes standard output.
   OpenStandardDescriptors();
   int exit_code = 0;
   const std::optional<Config> config = program.parse(argc, argv, exit_code);
@@ -72,6 +79,7 @@ int DaemonMain(const DaemonProgram<Config>& program, int argc, char** argv) {
   ProgramLog log(program.log_name);
   log.SetLevel(config->log_level);
   log.SetFormat(config->log_format);
+  // Validation ends before any thread exists or port is opened.
   if (config->validate_config) {
     const absl::Status checked = program.check(*config);
     if (checked.ok()) program.warn(*config);
@@ -86,6 +94,7 @@ int DaemonMain(const DaemonProgram<Config>& program, int argc, char** argv) {
     std::fprintf(stderr, "%s: %s\n", program.name, std::string(status.message()).c_str());
     return 1;
   }
+  // Used at each reload: the new files must pass the same checks as at the start.
   const auto read_config = [&]() -> absl::StatusOr<Config> {
     ASSIGN_OR_RETURN(Config read, program.read(argc, argv));
     RETURN_IF_ERROR(program.check(read));

@@ -14,7 +14,8 @@
 namespace neurontrace {
 namespace {
 
-// How long a page waits for the daemon's sequence before it shows the rest.
+// How long a page waits for the daemon's sequence before it shows the rest. A sequence that is busy
+// for longer is a fact that the page reports.
 constexpr std::chrono::seconds kStatusTimeout{2};
 constexpr char kCertificateCondition[] = "certificate";
 
@@ -26,7 +27,8 @@ ConfigReload::ConfigReload(std::string path, EffectiveOptions in_force,
       at_once_(std::move(at_once)),
       hooks_(std::move(hooks)),
       in_force_(std::move(in_force)) {
-  // Records the version that the program has started with.
+  // Records the version that the program has started with, so that the first Look does not reload
+  // it.
   if (!file_.path().empty()) file_.MayBeNew();
 }
 
@@ -42,12 +44,14 @@ void ConfigReload::Refuse(const std::string& problem) {
 
 void ConfigReload::Look(bool anyway) {
   if (file_.path().empty()) return;
+  // SIGHUP forces a reload of a file that looks unchanged.
   if (!file_.MayBeNew() && !anyway) return;
   const absl::StatusOr<EffectiveOptions> read = hooks_.read();
   if (!read.ok()) return Refuse(std::string(read.status().message()));
   const EffectiveOptions before = in_force();
   std::vector<OptionChange> taken;
   std::vector<OptionChange> later;
+  // Only some options can change at once; the others wait for a restart.
   for (OptionChange& change : ChangesBetween(before, *read)) {
     (at_once_.contains(change.name) ? taken : later).push_back(std::move(change));
   }
@@ -111,8 +115,10 @@ DaemonProcess::DaemonProcess(Deps deps, const Options& options, ConfigReload::Ho
                     "Options whose values in the file need a restart to take effect", labels_)) {}
 
 void DaemonProcess::DeclareCertificates() {
+  // Warned once, at the start: other users can read a private key.
   for (const std::string& sentence : DescribeOpenSecrets(security_)) SPDLOG_WARN("{}", sentence);
   if (!security_.has_tls()) return;
+  // Ready at first, because the start has checked the files.
   deps_.health.Declare(kCertificateCondition, HealthState::Severity::kReadiness, "");
   deps_.health.Set(kCertificateCondition, true);
 }
@@ -132,8 +138,8 @@ void DaemonProcess::AddStatusPage(TaskRunner& sequence,
   pages_->AddStatusPage({.program = program_,
                          .build = BuildFacts(program_, {}),
                          .tables = [this, &sequence, make = std::move(tables)](bool is_local) {
-                           // The page must come even if the daemon hangs, as that is when it is
-                           // needed.
+                           // The page must be shown even if the daemon hangs, because that is when
+                           // it is needed.
                            auto tables = PostAndWait(sequence, program_, kStatusTimeout, make);
                            if (!tables.ok()) {
                              return std::vector<StatusTable>{
@@ -144,7 +150,8 @@ void DaemonProcess::AddStatusPage(TaskRunner& sequence,
                          }});
 }
 
-// Log lines may name jobs, and options paths, so they are shown on this machine only.
+// Appends warnings and configuration. Log lines may name jobs, and options contain paths, so they
+// are shown only to callers on this machine.
 void DaemonProcess::AppendTables(bool is_local, std::vector<StatusTable>& tables) const {
   if (!is_local) {
     tables.push_back(
@@ -171,6 +178,7 @@ void DaemonProcess::AppendTables(bool is_local, std::vector<StatusTable>& tables
 
 void DaemonProcess::ReloadChangedFiles(bool anyway) {
   reload_.Look(anyway);
+  // The watch returns a status only if it has changed.
   const std::optional<absl::Status> news = security_watch_.Look();
   if (!news) return;
   deps_.health.Set(kCertificateCondition, news->ok(), std::string(news->message()));
@@ -182,6 +190,7 @@ void DaemonProcess::ReloadChangedFiles(bool anyway) {
 }
 
 void DaemonProcess::Publish() {
+  // Counters of other objects are copied at each call.
   const ConfigReload::State state = reload_.state();
   RaiseCounter(log_lines_left_out_, static_cast<double>(deps_.log.left_out()));
   RaiseCounter(config_taken_, static_cast<double>(state.taken));

@@ -33,10 +33,10 @@ namespace neurontrace {
 // Follows the file of --config while a program runs. A new version is read and checked as a whole,
 // as at the start. A good one is applied, each difference is logged, and options that need a
 // restart are reported. A bad one changes nothing, and the log reports the reason once.
-//
-// Look is called by one thread, which it blocks for the disk; the others by any.
+// Look is called by one thread, which it blocks for the disk; the other functions by any.
 class ConfigReload {
  public:
+  // Functions of the daemon that Look calls, on its thread.
   struct Hooks {
     // Parses the command line again with the current file, and remembers the result.
     std::function<absl::StatusOr<EffectiveOptions>()> read;
@@ -52,6 +52,7 @@ class ConfigReload {
   // Reloads the file if it has changed, or in any case with `anyway`.
   void Look(bool anyway);
 
+  // The result of the reloads so far, for metrics and /statusz.
   struct State {
     uint64_t taken = 0;    // good versions with a difference
     uint64_t refused = 0;  // invalid versions
@@ -64,8 +65,10 @@ class ConfigReload {
   EffectiveOptions in_force() const;
 
  private:
+  // Records that the current file is invalid; logs a new reason.
   void Refuse(const std::string& problem);
 
+  // Used by the thread of Look only.
   WatchedFile file_;
   const std::set<std::string> at_once_;
   const Hooks hooks_;
@@ -76,10 +79,12 @@ class ConfigReload {
 };
 
 // The parts that every daemon of neurontrace has as a process: its log, the configuration file that
-// may change while it runs, the state of its certificates, and its HTTP port.
+// may change while it runs, the state of its certificates, and its HTTP port. Agent and aggregator
+// have one each; the functions say which thread calls them.
 class DaemonProcess {
  public:
-  // All of them must outlive it.
+  // Objects of main that must outlive it.
+  // Objects that the process shares with the rest of the daemon.
   struct Deps {
     ProgramLog& log;
     HealthState& health;
@@ -89,21 +94,28 @@ class DaemonProcess {
   };
   // The names of the metrics, which begin with the program's.
   struct MetricNames {
+    // Counters: lines that the limiter suppressed, then versions of the file that were applied or
+    // refused.
     const char* log_lines_left_out;
     const char* config_taken;
     const char* config_refused;
+    // Gauges: whether the file is valid, options that wait for a restart, conditions, age of the
+    // sequence.
     const char* config_good;
     const char* options_after_restart;
     const char* ready_condition;
     const char* sequence_age;
   };
+  // The constants of the program; copied.
   struct Options {
     std::string program;  // "neurontrace-agent"
     MetricNames metrics;
     prometheus::Labels labels;  // of these metrics
     std::string config_file;    // see ConfigReload, as the next two
     EffectiveOptions options;   // in force
+    // Names of the options that ConfigReload may apply without a restart.
     std::set<std::string> at_once;
+    // Copied; the files that it names are read again when they change.
     ChannelSecurity security;
     std::string address;  // see SecurityWatch, as the next
     ChannelSide side;
@@ -122,7 +134,10 @@ class DaemonProcess {
   void AddStatusPage(TaskRunner& sequence, std::function<std::vector<StatusTable>()> tables);
   // Stops serving. Called before objects that the pages show are destroyed.
   void StopPages() { pages_.reset(); }
+  // Returns the HTTP server, to add pages. Valid between StartPages and StopPages.
   HealthServer& pages() { return *pages_; }
+  // Returns the port of the pages. Valid as pages().
+  // For tests and the log, as port 0 picks a free one.
   int health_port() const { return pages_->port(); }
 
   // Called every few seconds on one thread, which it blocks for the disk. Applies a changed file of
@@ -132,6 +147,7 @@ class DaemonProcess {
   void Publish();
 
  private:
+  // Appends the log's warnings and the configuration to the tables of /statusz. Any thread.
   void AppendTables(bool is_local, std::vector<StatusTable>& tables) const;
 
   const Deps deps_;
@@ -140,12 +156,15 @@ class DaemonProcess {
   const prometheus::Labels labels_;
   const ChannelSecurity security_;
   ConfigReload reload_;
+  // Used by the thread of ReloadChangedFiles only.
   SecurityWatch security_watch_;
+  // Owned by the registry.
   prometheus::Counter& log_lines_left_out_;
   prometheus::Counter& config_taken_;
   prometheus::Counter& config_refused_;
   prometheus::Gauge& config_good_;
   prometheus::Gauge& options_after_restart_;
+  // Null before StartPages and after StopPages.
   std::unique_ptr<HealthServer> pages_;
 };
 

@@ -8,6 +8,7 @@
 namespace neurontrace {
 namespace {
 
+// Returns an option's values, or its default if it was not given.
 std::string TextOf(const CLI::Option& option) {
   if (option.count() == 0) return option.get_default_str();
   std::string text;
@@ -21,7 +22,7 @@ std::string TextOf(const CLI::Option& option) {
 }  // namespace
 
 EffectiveOptions TextsOf(const CLI::App& app) {
-  // Options that only print something.
+  // Options without a value that is in effect while the program runs.
   static const std::set<std::string_view> kNotSettings = {"help", "help-all", "version", "config",
                                                           "validate-config"};
   EffectiveOptions texts;
@@ -47,6 +48,7 @@ std::vector<OptionChange> ChangesBetween(const EffectiveOptions& before,
                                          const EffectiveOptions& after) {
   std::vector<OptionChange> changes;
   for (const auto& [name, text] : after) {
+    // An option that the old configuration does not know had no value.
     const auto it = before.find(name);
     const std::string was = it == before.end() ? "" : it->second;
     if (was != text) changes.push_back({name, was, text});

@@ -9,6 +9,7 @@ namespace CLI {
 class App;
 }
 
+// The options in effect, for --validate-config, the log of a reload, and /statusz. Pure functions.
 namespace neurontrace {
 
 // The value of each option of a program as text, by its long name without dashes: as given on the

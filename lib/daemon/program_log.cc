@@ -23,8 +23,8 @@
 namespace neurontrace {
 namespace {
 
-// FNV-1a over all characters except digits: times, ids and counts do not make another kind of line.
-// Never 0, which marks a free place.
+// Returns the kind of a line: FNV-1a (Fowler, Noll and Vo) over all characters except digits, so
+// that times, ids and counts do not make another kind. Never 0, which marks a free place.
 uint64_t KindOf(std::string_view text) {
   uint64_t hash = 0xcbf29ce484222325;
   for (const char c : text) {
@@ -34,8 +34,10 @@ uint64_t KindOf(std::string_view text) {
   return std::max<uint64_t>(hash, 1);
 }
 
+// spdlog has a type of its own for views.
 std::string_view View(spdlog::string_view_t text) { return {text.data(), text.size()}; }
 
+// Formats a line as a JSON object. Members are listed in the header.
 class JsonFormatter final : public spdlog::formatter {
  public:
   void format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& out) override {
@@ -63,6 +65,7 @@ class JsonFormatter final : public spdlog::formatter {
     line += "}\n";
     out.append(line.data(), line.data() + line.size());
   }
+  // spdlog copies the formatter into each sink.
   std::unique_ptr<spdlog::formatter> clone() const override {
     return std::make_unique<JsonFormatter>();
   }
@@ -90,7 +93,7 @@ LineLimiter::Verdict LineLimiter::Judge(std::string_view text, uint64_t monotoni
     kind = {.hash = hash,
             .bucket = {.tokens = limits::kLogLinesOfKindAtOnce, .filled_ns = monotonic_ns}};
   }
-  // The kind first: lines that it suppresses take nothing from the others.
+  // The kind is tested first, so that lines that it suppresses take no tokens from the others.
   const bool passes = kind.bucket.Take(monotonic_ns, limits::kLogLinesOfKindAtOnce, 1) &&
                       all_.Take(monotonic_ns, limits::kLogLinesAtOnce, limits::kLogLinesPerSecond);
   if (!passes) {
@@ -107,7 +110,8 @@ std::unique_ptr<spdlog::formatter> MakeJsonFormatter() { return std::make_unique
 
 using SinkBase = spdlog::sinks::base_sink<std::mutex>;  // tidy: allow(banned-word) spdlog's lock
 
-// Writes lines that pass the limiter to stderr, and warnings to the ring too.
+// Writes lines that pass the limiter to stderr, and warnings to the ring too. base_sink holds its
+// lock while sink_it_ runs, so that the limiter needs none.
 class ProgramLog::Sink final : public SinkBase {
  public:
   uint64_t left_out() const { return left_out_; }
@@ -128,6 +132,7 @@ class ProgramLog::Sink final : public SinkBase {
         fmt::format("{} ({} similar lines suppressed)", text, verdict.left_out);
     spdlog::details::log_msg told = message;
     told.payload = more;
+    // spdlog's message refers to its text, so `more` must live until it is written.
     Write(told);
   }
   void flush_() override { stderr_.flush(); }
@@ -149,6 +154,7 @@ class ProgramLog::Sink final : public SinkBase {
   spdlog::sinks::ansicolor_stderr_sink_st stderr_;
   // With a lock of its own, as it is read without this sink's.
   spdlog::sinks::ringbuffer_sink_mt warnings_{limits::kLogWarningsKept};
+  // Read by other threads without the sink's lock.
   std::atomic<uint64_t> left_out_ = 0;
 };
 

@@ -35,19 +35,27 @@ class LineLimiter {
   uint64_t left_out() const { return left_out_; }
 
  private:
+  // A token bucket: it holds at most `at_once` tokens and gains `per_second` of them. Take removes
+  // one and returns whether there was one.
   struct Bucket {
     bool Take(uint64_t monotonic_ns, uint32_t at_once, uint32_t per_second);
 
+    // Fractions accumulate; a line takes a whole token.
     double tokens = 0;
+    // When tokens were added last, by the monotonic clock.
     uint64_t filled_ns = 0;
   };
+  // The state of one kind of line, which is a text without its digits.
   struct Kind {
     uint64_t hash = 0;  // 0: free
     Bucket bucket;
+    // Lines that were suppressed since the last one that passed.
     uint64_t left_out = 0;
   };
 
+  // A fixed table indexed by hash, so that memory is bounded whatever is logged.
   std::array<Kind, limits::kLogKinds> kinds_;  // by hash
+  // The bucket of all lines together.
   Bucket all_;
   bool began_ = false;
   uint64_t left_out_ = 0;
@@ -63,14 +71,17 @@ enum class LogFormat {
 // message.
 std::unique_ptr<spdlog::formatter> MakeJsonFormatter();
 
-// The log of this process, on stderr. Once it is made, spdlog writes to it, through a LineLimiter;
-// debug lines are not limited. It must outlive all objects that log. Any thread.
+// The log of this process, on stderr. Once it is made, spdlog writes to it through a LineLimiter;
+// debug lines are not limited. Lines are cleaned of control characters and cut at
+// limits::kLogLineBytesMax. It must outlive all objects that log. Any thread.
 class ProgramLog {
  public:
   // Lines name the program by `program`.
   explicit ProgramLog(const std::string& program);
 
+  // Takes effect for the next line; any thread may call.
   void SetLevel(const std::string& level);  // debug, info, warn or error
+  // Changes the lines on stderr; recent warnings stay plain text. Any thread may call.
   void SetFormat(LogFormat format);
 
   // Returns how many lines were suppressed because too many were alike.

@@ -59,4 +59,10 @@ JsonWriter& JsonWriter::Json(std::string_view json) {
   return *this;
 }
 
+std::string JsonWriter::Take() {
+  follows_ = false;
+  space_.clear();
+  return std::exchange(text_, {});
+}
+
 }  // namespace neurontrace

@@ -50,8 +50,8 @@ class JsonWriter {
     return Key(key).Value(value);
   }
 
-  // Returns the text and leaves the writer empty.
-  std::string Take() { return std::move(text_); }
+  // Returns the text and leaves the writer empty, ready for another value.
+  std::string Take();
 
  private:
   // Writes the comma and the white space before a key or an element.

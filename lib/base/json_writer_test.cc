@@ -29,5 +29,13 @@ TEST(JsonWriter, EscapesTextAndRepairsWhatIsNotUtf8) {
   EXPECT_EQ(out.Take(), "{\"k\\\"\":\"\\u0001\\n?\u00e9\\\\\"}");
 }
 
+TEST(JsonWriter, WritesAnotherValueAfterTake) {
+  JsonWriter out;
+  out.Open('{').Member("a", 1).Close('}').Space("\n");
+  EXPECT_EQ(out.Take(), R"({"a":1})");
+  out.Open('[').Value(2).Close(']');
+  EXPECT_EQ(out.Take(), "[2]");
+}
+
 }  // namespace
 }  // namespace neurontrace

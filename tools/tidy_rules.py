@@ -284,7 +284,7 @@ def check_disabled_tests(source, report):
         return
     for number, (code, _) in enumerate(source.code_and_comments, 1):
         if re.search(r"\bDISABLED_\w+", code):
-            report(number, "a disabled test tests nothing: mend it or delete it")
+            report(number, "a disabled test tests nothing: fix it or delete it")
 
 
 # --- Words with a replacement --------------------------------------------------------------------

@@ -12,7 +12,7 @@
 
 #include "lib/health/health_server.h"
 #include "lib/health/health_state.h"
-#include "lib/health/plain_client.h"
+#include "lib/health/http_test_support.h"
 
 namespace neurontrace {
 namespace {

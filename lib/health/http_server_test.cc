@@ -11,7 +11,7 @@
 #include <chrono>
 #include <vector>
 
-#include "lib/health/plain_client.h"
+#include "lib/health/http_test_support.h"
 #include "lib/trace/daemon_limits.h"
 
 namespace neurontrace {

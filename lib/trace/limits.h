@@ -45,15 +45,18 @@ inline constexpr uint32_t kCoresPerWorkerMax = 256;
 inline constexpr uint32_t kStreamsPerWorkerMax =
     kCoresPerWorkerMax + 1;  // and one for events without a core
 inline constexpr uint32_t kWorkersPerAgentMax = 1'024;
-// Connections at an agent's socket. One user may hold as many of them, and of its workers, as are
-// still free: half if no other user holds any, otherwise half of the rest.
-inline constexpr uint32_t kTapConnectionsMax = 1'024;
-inline constexpr uint32_t kWorkerWarningsMax = 64;     // further ones are not reported
-inline constexpr uint32_t kWorkerEventTypesMax = 512;  // further ones are not reported
-inline constexpr uint32_t kWorkerJobFactsMax = 64;     // further ones are not reported
 inline constexpr uint32_t kAgentsMax = 16'384;
 inline constexpr uint32_t kStreamsPerCaptureMax = 1u << 20;
 inline constexpr uint32_t kCapturesRunningMax = 16;
+// Connections at an agent's socket. One user may hold as many of them, and of its workers, as are
+// still free: half if no other user holds any, otherwise half of the rest.
+inline constexpr uint32_t kTapConnectionsMax = 1'024;
+// Warnings, event types and facts of its job that are reported of one worker. Further ones are not.
+inline constexpr uint32_t kWorkerWarningsMax = 64;
+inline constexpr uint32_t kWorkerEventTypesMax = 512;
+inline constexpr uint32_t kWorkerJobFactsMax = 64;
+
+// The core index of events without a core.
 inline constexpr uint32_t kNoNcIdx = 0xffffffffu;
 
 // Agent: the longest time until a buffer is full that is reported.
@@ -90,10 +93,13 @@ inline constexpr uint64_t kSpoolSegmentBytesMin = uint64_t{64} << 10;
 inline constexpr uint64_t kSpoolSegmentsPerQuota = 8;  // a quota is at least this many segments
 // Chunks in the spool, as each costs some memory too. Beyond: the same as if the spool were full.
 inline constexpr uint64_t kSpoolChunksMax = 500'000;
-inline constexpr size_t kSpoolBatchBytesMax = size_t{8} << 20;  // written with one sync
+// Bytes of the spool that are written with one sync.
+inline constexpr size_t kSpoolBatchBytesMax = size_t{8} << 20;
 // Captures with chunks in the spool. Beyond: chunks stay in memory.
 inline constexpr size_t kSpoolCapturesMax = 1'024;
+// Entries of one directory of the spool. Beyond: the agent cannot open the spool.
 inline constexpr size_t kSpoolFilesPerDirectoryMax = 1u << 20;
+// Bytes of a capture's file of cursors. Beyond: it is not used, and its chunks are sent again.
 inline constexpr size_t kSpoolCursorBytesMax = size_t{256} << 20;
 // Running captures that the spool records, the bytes of the file that records them, and the streams
 // of each. Beyond: an agent that starts waits for its aggregator before it reads a tap.

@@ -6,6 +6,7 @@
 #include "cli/capture_view.h"
 #include "cli/clocks_view.h"
 #include "cli/command.h"
+#include "cli/shared_options.h"
 #include "cli/text.h"
 #include "lib/base/standard_streams.h"
 
@@ -55,13 +56,11 @@ void AddClocksCommand(CLI::App& app, Context& context, Run& run) {
   auto options = std::make_shared<ClocksOptions>();
   CLI::App* command =
       app.add_subcommand("clocks", "Show the offset of each instance's clock, and its uncertainty");
+  AddInstances(*command, options->instances);
   command
-      ->add_option("--system-trace-filter-instance-id,--instance", options->instances,
-                   "Only these instances (comma-separated)")
-      ->allow_extra_args(false);
-  command->add_option(
-      "--capture", options->capture_id,
-      "Show the clocks during this capture: its id, or a unique prefix (default: now)");
+      ->add_option("--capture", options->capture_id,
+                   "Show the clocks during this capture: its id, or a unique prefix (default: now)")
+      ->check(NotEmpty("omit it for the current clocks"));
   command->footer(
       "Examples:\n  neurontrace clocks\n  neurontrace clocks --capture 01JD --output json");
   command->callback([&context, &run, options] {

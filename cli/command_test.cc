@@ -10,6 +10,7 @@
 #include <fstream>
 #include <functional>
 #include <sstream>
+#include <vector>
 
 #include "cli/command_test_support.h"
 
@@ -257,6 +258,18 @@ void CollectCommands(const std::function<std::string(std::vector<const char*>)>&
     child.push_back(name);
     all.push_back(child);
     CollectCommands(complete, child, all);
+  }
+}
+
+TEST_F(CommandLineTest, AnEmptySelectionIsWrongUsageInEveryCommandThatHasIt) {
+  for (const std::vector<const char*>& command :
+       std::vector<std::vector<const char*>>{{"clocks", "--instance", ""},
+                                             {"clocks", "--capture", ""},
+                                             {"export", "--instance", "", kCaptureId},
+                                             {"record", "--core", "", "--", "true"},
+                                             {"record", "--event-type", "", "--", "true"}}) {
+    EXPECT_EQ(RunCli(command), kExitUsage) << command[0] << command[1];
+    EXPECT_THAT(err_, HasSubstr("it is empty (an unset variable?)"));
   }
 }
 

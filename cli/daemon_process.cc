@@ -101,6 +101,10 @@ absl::StatusOr<std::string> DaemonProcess::WaitForLine(const std::string& prefix
       read_.erase(0, end + 1);
       if (line.starts_with(prefix)) return line.substr(prefix.size());
     }
+    // A daemon that prints no line break must not fill memory.
+    if (read_.size() > kLineBytesMax) {
+      return Failure("printed more than 64 KiB without a line break");
+    }
     if (is_abandoned()) return Failure("is no longer awaited");
     if (std::chrono::steady_clock::now() > deadline) return Failure("did not start in time");
     pollfd ready = {out_.get(), POLLIN, 0};
@@ -108,8 +112,7 @@ absl::StatusOr<std::string> DaemonProcess::WaitForLine(const std::string& prefix
     char bytes[4096];
     const ssize_t n = read(out_.get(), bytes, sizeof(bytes));
     if (n < 0 && errno == EINTR) continue;
-    // A daemon that prints no line break must not fill memory.
-    if (n <= 0 || read_.size() > kLineBytesMax) return Failure("exited before it was ready");
+    if (n <= 0) return Failure("exited before it was ready");
     read_.append(bytes, static_cast<size_t>(n));
   }
 }

@@ -35,7 +35,8 @@ class DaemonProcess {
 
   // Returns the rest of the first line of its stdout that begins with `prefix`. Fails with
   // UNAVAILABLE, with the end of the log, if the program ends before, prints no such line in time,
-  // or `is_abandoned`, which is polled every few milliseconds, returns true.
+  // prints more than 64 KiB without a line break, or if `is_abandoned`, which is polled every few
+  // milliseconds, returns true.
   absl::StatusOr<std::string> WaitForLine(const std::string& prefix, uint32_t timeout_ms,
                                           const std::function<bool()>& is_abandoned);
   // Returns whether it still runs; collects its exit status. Called after SIGCHLD.

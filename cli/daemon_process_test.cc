@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/daemon_process.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <string>
+#include <vector>
 
 namespace neurontrace::cli {
 namespace {
+
+using ::testing::StartsWith;
 
 class DaemonProcessTest : public testing::Test {
  protected:
@@ -34,6 +39,20 @@ TEST_F(DaemonProcessTest, DoesNotTakeTheSitesOptions) {
   EXPECT_FALSE(Told("NEURONTRACE_TRIGGERS").ok());
   EXPECT_EQ(Told("DAEMON_PROCESS_TEST").value_or(""), "stays");
   EXPECT_EQ(Told("NEURONTRACE_INSTANCE_ID").value_or(""), "i-here");
+}
+
+// Returns the failure of a program that does not print the awaited line.
+std::string FailureOf(const std::vector<std::string>& command) {
+  auto daemon = DaemonProcess::Start(command, testing::TempDir() + "/daemon_process_test.log");
+  if (!daemon.ok()) return daemon.status().ToString();
+  return std::string(
+      (*daemon)->WaitForLine("ready", 10'000, [] { return false; }).status().message());
+}
+
+TEST_F(DaemonProcessTest, TellsALineWithoutAnEndFromAnExit) {
+  EXPECT_THAT(FailureOf({"/bin/cat", "/dev/zero"}),
+              StartsWith("cat printed more than 64 KiB without a line break;"));
+  EXPECT_THAT(FailureOf({"/bin/true"}), StartsWith("true exited before it was ready;"));
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -311,13 +310,7 @@ void AddExportCommand(CLI::App& app, Context& context, Run& run) {
                     "Export the newest running continuous capture, instead of an ID");
   command->add_option("--job", options->job, "With --continuous: only a capture of this job")
       ->check(NotEmpty("omit it for the newest capture of any job"));
-  command
-      ->add_option(
-          "--format", options->formats,
-          fmt::format("{} (default: from the file name's suffix); several with --to DIRECTORY",
-                      fmt::join(ExportFormatNames(), ", ")))
-      ->allow_extra_args(false)
-      ->check(CLI::IsMember(ExportFormatNames()));
+  AddFormats(*command, options->formats);
   command
       ->add_option("-o,--out", options->path,
                    "Output file, or a new directory for formats of several files (default: "

@@ -87,6 +87,7 @@ absl::StatusOr<v1::HeldFile> ReadHeld(const std::string& path, const std::string
   std::vector<char> piece(kReadBytes);
   while (true) {
     const ssize_t n = read(fd.get(), piece.data(), piece.size());
+    if (n < 0 && errno == EINTR) continue;
     if (n < 0) return FailedPrecondition("cannot read {}: {}", path, std::strerror(errno));
     if (n == 0) break;
     hash.Update({piece.data(), static_cast<size_t>(n)});

@@ -21,17 +21,6 @@
 namespace neurontrace::cli {
 namespace {
 
-// Draws the share of the capture's chunks that are read. Without a total there is no bar.
-void DrawProgress(ProgressLine& line, const v1::ExportProgress& progress) {
-  const double fraction = progress.chunks_total() == 0
-                              ? -1
-                              : static_cast<double>(progress.chunks_read()) /
-                                    static_cast<double>(progress.chunks_total());
-  line.Draw(fraction, fmt::format("exporting{}{}: {} spans, {}", progress.step().empty() ? "" : " ",
-                                  progress.step(), FormatCount(progress.spans()),
-                                  FormatBytes(progress.bytes_written())));
-}
-
 // Returns whether the filters excluded every event. The aggregator reports this only as a warning
 // with a known beginning.
 bool HasNothing(const v1::ExportDone& done) {
@@ -182,7 +171,7 @@ int ExportToDestination(Context& context, const v1::ExportRequest& request,
     ProgressLine line(context.progress);
     v1::ExportReply reply;
     while (reader->Read(&reply)) {
-      if (reply.has_progress()) DrawProgress(line, reply.progress());
+      if (reply.has_progress()) DrawExportProgress(line, reply.progress(), 0);
       if (reply.has_done()) done = reply.done();
     }
     line.Clear();

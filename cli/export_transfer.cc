@@ -31,6 +31,22 @@ bool CanPass(const grpc::Status& status) {
 
 }  // namespace
 
+void DrawExportProgress(ProgressLine& line, const v1::ExportProgress& progress,
+                        uint64_t held_bytes) {
+  const double fraction = progress.chunks_total() == 0
+                              ? -1
+                              : static_cast<double>(progress.chunks_read()) /
+                                    static_cast<double>(progress.chunks_total());
+  // Only an export to the aggregator's own destination names a step.
+  const std::string step = progress.step().empty() ? "" : " " + progress.step();
+  const bool is_held = progress.bytes_written() < held_bytes;
+  line.Draw(
+      fraction,
+      fmt::format("exporting{}: {} spans, {}{}", step, FormatCount(progress.spans()),
+                  FormatBytes(progress.bytes_written()),
+                  is_held ? fmt::format(", resuming after {}", FormatBytes(held_bytes)) : ""));
+}
+
 ExportTransfer::ExportTransfer(Context& context, const v1::ExportRequest& request,
                                ExportDestination& destination, ExportInterrupt& interrupt,
                                bool draws)
@@ -71,7 +87,7 @@ Transferred ExportTransfer::Call() {
   v1::ExportReply reply;
   while (reader->Read(&reply)) {
     has_answered_ = true;
-    if (reply.has_progress()) Draw(reply.progress());
+    if (reply.has_progress()) DrawExportProgress(line_, reply.progress(), held_bytes_);
     if (reply.has_done()) ended.done = reply.done();
     if (reply.has_held_differs()) differs_ = reply.held_differs();
     // The call was cancelled because of the destination; the rest is read until the stream ends, as
@@ -147,20 +163,6 @@ absl::Status ExportTransfer::BeginAnew() {
   asked_.clear_held();
   held_bytes_ = 0;
   return destination_.BeginAnew();
-}
-
-void ExportTransfer::Draw(const v1::ExportProgress& progress) {
-  const double fraction = progress.chunks_total() == 0
-                              ? -1
-                              : static_cast<double>(progress.chunks_read()) /
-                                    static_cast<double>(progress.chunks_total());
-  // Until then the aggregator repeats what exists here.
-  const bool is_held = progress.bytes_written() < held_bytes_;
-  line_.Draw(
-      fraction,
-      fmt::format("exporting: {} spans, {}{}", FormatCount(progress.spans()),
-                  FormatBytes(progress.bytes_written()),
-                  is_held ? fmt::format(", resuming after {}", FormatBytes(held_bytes_)) : ""));
 }
 
 void ExportTransfer::Note(const std::string& words) {

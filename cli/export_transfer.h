@@ -28,6 +28,11 @@ struct Transferred {
   uint64_t bytes = 0;      // that exist at the destination
 };
 
+// Draws the share of the capture's chunks that are read; without a total there is no bar. Until the
+// aggregator has repeated the `held_bytes` that exist here, the line ends with their number.
+void DrawExportProgress(ProgressLine& line, const v1::ExportProgress& progress,
+                        uint64_t held_bytes);
+
 // Receives an export into a destination, in as many calls as necessary. If the aggregator or the
 // network fails, it calls again and continues after the existing bytes, for
 // Context::export_retry_ms after the last new byte. If the export has changed since, it restarts
@@ -56,7 +61,6 @@ class ExportTransfer {
   absl::Status BeginAnew();
   // Passes one reply to the destination.
   absl::Status Take(const v1::ExportReply& reply);
-  void Draw(const v1::ExportProgress& progress);
   // Prints a remark on stderr, unless --quiet or JSON was asked for.
   void Note(const std::string& words);
 

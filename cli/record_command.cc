@@ -114,16 +114,10 @@ int RunRecord(Context& context, RecordArguments& arguments) {
 
 // Adds the options that select events.
 void AddWhatIsRecorded(CLI::App& command, RecordArguments& arguments) {
-  command
-      .add_option("--system-trace-filter-event-type,--event-type", arguments.event_types,
-                  "Only these event types: names, hardware, software, or ^name to exclude one")
-      ->allow_extra_args(false);
+  AddEventTypes(command, arguments.event_types);
   command.add_flag("--all-events", arguments.all_events,
                    "Include allocation events, which are numerous and omitted by default");
-  command
-      .add_option("--system-trace-filter-neuron-core,--core", arguments.cores,
-                  "Only these cores, by their index in the process: 0,2,4-7")
-      ->allow_extra_args(false);
+  AddCores(command, arguments.cores);
   command
       .add_option("--ring-events", arguments.ring_events,
                   "Capacity of the runtime's ring of each core, in events (default 65536)")

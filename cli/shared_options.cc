@@ -4,12 +4,26 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <string_view>
+
 #include "cli/export_format.h"
 #include "cli/text.h"
 #include "lib/base/status.h"
 #include "lib/trace/event_filter.h"
 
 namespace neurontrace::cli {
+namespace {
+
+// Adds help and check of --format; `more` ends the help. Formats are checked by the parser, so that
+// --help and completion list them.
+CLI::Option* DescribeFormats(CLI::Option* option, std::string_view more) {
+  return option
+      ->description(fmt::format("{} (default: from the file name's suffix){}",
+                                fmt::join(ExportFormatNames(), ", "), more))
+      ->check(CLI::IsMember(ExportFormatNames()));
+}
+
+}  // namespace
 
 CLI::Validator NotEmpty(const std::string& way_out) {
   return CLI::Validator(
@@ -46,13 +60,13 @@ CLI::Option* AddEventTypes(CLI::App& command, std::vector<std::string>& event_ty
       ->check(NotEmpty("omit it for the default event types"));
 }
 
-// Formats are checked by the parser, so that --help and completion list them.
 CLI::Option* AddFormat(CLI::App& command, std::string& format) {
-  return command
-      .add_option("--format", format,
-                  fmt::format("{} (default: from the file name's suffix)",
-                              fmt::join(ExportFormatNames(), ", ")))
-      ->check(CLI::IsMember(ExportFormatNames()));
+  return DescribeFormats(command.add_option("--format", format), "");
+}
+
+CLI::Option* AddFormats(CLI::App& command, std::vector<std::string>& formats) {
+  return DescribeFormats(command.add_option("--format", formats), "; several with --to DIRECTORY")
+      ->allow_extra_args(false);
 }
 
 absl::StatusOr<std::vector<uint32_t>> CoresOf(const std::vector<std::string>& cores) {

@@ -21,6 +21,8 @@ CLI::Option* AddInstances(CLI::App& command, std::vector<std::string>& instances
 CLI::Option* AddCores(CLI::App& command, std::vector<std::string>& cores);
 CLI::Option* AddEventTypes(CLI::App& command, std::vector<std::string>& event_types);
 CLI::Option* AddFormat(CLI::App& command, std::string& format);
+// Adds --format for a command that accepts several.
+CLI::Option* AddFormats(CLI::App& command, std::vector<std::string>& formats);
 
 // Parses the values of AddCores: indices inside the process. Fails with INVALID_ARGUMENT if they
 // are not understood.

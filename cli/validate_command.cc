@@ -15,7 +15,7 @@
 #include "cli/command.h"
 #include "cli/progress_line.h"
 #include "cli/text.h"
-#include "lib/base/json_string.h"
+#include "lib/base/json_writer.h"
 #include "lib/base/standard_streams.h"
 #include "lib/base/status.h"
 #include "lib/base/unique_fd.h"
@@ -120,68 +120,82 @@ std::string FindingWords(const TraceFindingLog& log) {
   return text;
 }
 
-// The following functions write JSON by hand: all their values are numbers, known names, or escaped
-// by JsonText. Numbers are strings, as in the JSON of the other commands.
-std::string SummaryJson(const TraceSummary& summary) {
-  const auto number = [](std::string_view name, uint64_t value) {
-    return fmt::format("\"{}\": \"{}\"", name, value);
+// The following functions write a part of the JSON each. Numbers are strings, as in the JSON of the
+// other commands.
+void WriteSummary(const TraceSummary& summary, JsonWriter& out) {
+  const auto write = [&out](std::string_view name, const auto& value) {
+    out.Space("\n    ").Member(name, value);
+  };
+  const auto number = [&write](std::string_view name, uint64_t value) {
+    write(name, fmt::to_string(value));
   };
   // Without events both times have the initial values of the summary.
   const bool has_events = summary.first_ns <= summary.last_ns;
-  const std::vector<std::string> fields = {
-      number("file_bytes", summary.file_bytes),
-      number("uncompressed_bytes", summary.uncompressed_bytes),
-      fmt::format("\"gzip\": {}", summary.is_gzip),
-      number("packets", summary.packets),
-      number("compressed_packets", summary.compressed_packets),
-      number("sequences", summary.sequences),
-      number("sequence_headers", summary.sequence_headers),
-      number("processes", summary.processes),
-      number("threads", summary.threads),
-      number("counter_tracks", summary.counter_tracks),
-      number("other_tracks", summary.other_tracks),
-      number("slices", summary.slices),
-      number("open_slices", summary.open_slices),
-      number("instants", summary.instants),
-      number("counter_values", summary.counter_values),
-      number("other_events", summary.other_events),
-      number("arguments", summary.arguments),
-      number("interned_texts", summary.interned_texts),
-      number("flow_points", summary.flow_points),
-      number("flow_arrows", summary.flow_arrows),
-      number("lone_flow_points", summary.lone_flow_points),
-      number("packet_losses", summary.packet_losses),
-      number("loss_instants", summary.loss_instants),
-      number("lost_events", summary.lost_events),
-      fmt::format("\"realtime\": {}", summary.is_realtime),
-      number("first_ns", has_events ? summary.first_ns : 0),
-      number("last_ns", has_events ? summary.last_ns : 0),
-  };
-  return fmt::format("{{\n    {}\n  }}", fmt::join(fields, ",\n    "));
+  out.Open('{');
+  number("file_bytes", summary.file_bytes);
+  number("uncompressed_bytes", summary.uncompressed_bytes);
+  write("gzip", summary.is_gzip);
+  number("packets", summary.packets);
+  number("compressed_packets", summary.compressed_packets);
+  number("sequences", summary.sequences);
+  number("sequence_headers", summary.sequence_headers);
+  number("processes", summary.processes);
+  number("threads", summary.threads);
+  number("counter_tracks", summary.counter_tracks);
+  number("other_tracks", summary.other_tracks);
+  number("slices", summary.slices);
+  number("open_slices", summary.open_slices);
+  number("instants", summary.instants);
+  number("counter_values", summary.counter_values);
+  number("other_events", summary.other_events);
+  number("arguments", summary.arguments);
+  number("interned_texts", summary.interned_texts);
+  number("flow_points", summary.flow_points);
+  number("flow_arrows", summary.flow_arrows);
+  number("lone_flow_points", summary.lone_flow_points);
+  number("packet_losses", summary.packet_losses);
+  number("loss_instants", summary.loss_instants);
+  number("lost_events", summary.lost_events);
+  write("realtime", summary.is_realtime);
+  number("first_ns", has_events ? summary.first_ns : 0);
+  number("last_ns", has_events ? summary.last_ns : 0);
+  out.Space("\n  ").Close('}');
 }
 
-std::string FindingJson(const TraceFinding& finding) {
+void WriteFinding(const TraceFinding& finding, JsonWriter& out) {
   const TraceCheckInfo& check = InfoOf(finding.check);
-  return fmt::format(
-      "\n"
-      "    {{\"check\": \"{}\", \"severity\": \"{}\", \"statistic\": \"{}\", \"packet\": \"{}\", "
-      "\"offset\": \"{}\", \"words\": {}}}",
-      check.name, NameOf(check.severity), check.statistic, finding.at.packet, finding.at.offset,
-      JsonText(finding.words));
+  out.Space("\n    ").Open('{');
+  out.Member("check", check.name).Member("severity", NameOf(check.severity));
+  out.Member("statistic", check.statistic);
+  out.Member("packet", fmt::to_string(finding.at.packet));
+  out.Member("offset", fmt::to_string(finding.at.offset));
+  out.Member("words", finding.words).Close('}');
 }
 
-std::string TrackJson(const TraceReport& report, const TraceTrack& track) {
+void WriteTrack(const TraceReport& report, const TraceTrack& track, JsonWriter& out) {
   constexpr const char* kKinds[] = {"plain", "process", "thread", "counter"};
   const uint64_t parent =
       track.parent == TraceTrack::kNoTrack ? 0 : report.tracks[track.parent].uuid;
-  return fmt::format(
-      "\n"
-      "    {{\"uuid\": \"{}\", \"parent\": \"{}\", \"kind\": \"{}\", \"name\": {}, \"pid\": "
-      "\"{}\", \"tid\": \"{}\", \"slices\": \"{}\", \"open_slices\": \"{}\", \"instants\": \"{}\", "
-      "\"counter_values\": \"{}\", \"described\": {}}}",
-      track.uuid, parent, kKinds[static_cast<size_t>(track.kind)], JsonText(track.name), track.pid,
-      track.tid, track.slices, track.open_slices, track.instants, track.counter_values,
-      track.is_described);
+  out.Space("\n    ").Open('{');
+  out.Member("uuid", fmt::to_string(track.uuid)).Member("parent", fmt::to_string(parent));
+  out.Member("kind", kKinds[static_cast<size_t>(track.kind)]).Member("name", track.name);
+  out.Member("pid", fmt::to_string(track.pid)).Member("tid", fmt::to_string(track.tid));
+  out.Member("slices", fmt::to_string(track.slices));
+  out.Member("open_slices", fmt::to_string(track.open_slices));
+  out.Member("instants", fmt::to_string(track.instants));
+  out.Member("counter_values", fmt::to_string(track.counter_values));
+  out.Member("described", track.is_described).Close('}');
+}
+
+// Only checks with findings are listed.
+void WriteCounts(const TraceFindingLog& findings, JsonWriter& out) {
+  out.Open('{');
+  for (size_t i = 0; i < static_cast<size_t>(TraceCheck::kCount); ++i) {
+    const TraceCheckInfo& check = InfoOf(static_cast<TraceCheck>(i));
+    const uint64_t count = findings.count(check.check);
+    if (count > 0) out.Member(check.name, fmt::to_string(count));
+  }
+  out.Close('}');
 }
 
 // Returns the contents of a trace and what is wrong with it as text for a terminal. Pure.
@@ -197,40 +211,25 @@ std::string FormatTraceReport(const std::string& path, const TraceReport& report
 // Returns the same as JSON for scripts; `with_tracks` adds each track. Pure.
 std::string FormatTraceReportJson(const std::string& path, const TraceReport& report,
                                   bool with_tracks) {
-  std::vector<std::string> findings;
-  for (const TraceFinding& finding : report.findings.findings()) {
-    findings.push_back(FindingJson(finding));
-  }
-  // Only checks with findings are listed.
-  std::vector<std::string> counts;
-  for (size_t i = 0; i < static_cast<size_t>(TraceCheck::kCount); ++i) {
-    const TraceCheckInfo& check = InfoOf(static_cast<TraceCheck>(i));
-    const uint64_t count = report.findings.count(check.check);
-    if (count > 0) counts.push_back(fmt::format("\"{}\": \"{}\"", check.name, count));
-  }
-  std::vector<std::string> attributes;
+  JsonWriter out(JsonWriter::Style::kSpaced);
+  out.Open('{').Space("\n  ").Member("file", path);
+  out.Space("\n  ").Member("errors", fmt::to_string(report.findings.errors()));
+  out.Space("\n  ").Member("warnings", fmt::to_string(report.findings.warnings()));
+  WriteSummary(report.summary, out.Space("\n  ").Key("summary"));
+  WriteCounts(report.findings, out.Space("\n  ").Key("counts"));
+  out.Space("\n  ").Key("findings").Open('[');
+  for (const TraceFinding& finding : report.findings.findings()) WriteFinding(finding, out);
+  out.Close(']').Space("\n  ").Key("attributes").Open('[');
   for (const auto& [key, value] : report.attributes) {
-    attributes.push_back(
-        fmt::format("\n    {{\"key\": {}, \"value\": {}}}", JsonText(key), JsonText(value)));
+    out.Space("\n    ").Open('{').Member("key", key).Member("value", value).Close('}');
   }
-  std::string text = fmt::format(
-      "{{\n"
-      "  \"file\": {},\n"
-      "  \"errors\": \"{}\",\n"
-      "  \"warnings\": \"{}\",\n"
-      "  \"summary\": {},\n"
-      "  \"counts\": {{{}}},\n"
-      "  \"findings\": [{}],\n"
-      "  \"attributes\": [{}]",
-      JsonText(path), report.findings.errors(), report.findings.warnings(),
-      SummaryJson(report.summary), fmt::join(counts, ", "), fmt::join(findings, ","),
-      fmt::join(attributes, ","));
+  out.Close(']');
   if (with_tracks) {
-    std::vector<std::string> tracks;
-    for (const TraceTrack& track : report.tracks) tracks.push_back(TrackJson(report, track));
-    text += fmt::format(",\n  \"tracks\": [{}]", fmt::join(tracks, ","));
+    out.Space("\n  ").Key("tracks").Open('[');
+    for (const TraceTrack& track : report.tracks) WriteTrack(report, track, out);
+    out.Close(']');
   }
-  return text + "\n}\n";
+  return out.Space("\n").Close('}').Take() + "\n";
 }
 
 // The bar is drawn again after this many bytes, so that drawing costs nothing next to reading.

@@ -78,6 +78,36 @@ TEST(DeviceFitTest, BracketsOfAnotherExecutionAreRejected) {
   EXPECT_EQ(ErrorsOf(world, model).beyond_bound, 0u);
 }
 
+TEST(DeviceFitTest, WithoutAnExecutionInOrderSyncPointsHaveToDo) {
+  DeviceTestWorld world({.executions = 5});
+  auto& executions = world.evidence.executions;
+  // All but the last are out of order by their host times, and the last by its number.
+  for (size_t i = 0; i < executions.size(); ++i) {
+    executions[i].host_before_ns = DeviceTestWorld::kHostBegin - i * 1'000'000;
+  }
+  executions.back().exec_id = 0;
+  const DeviceClockModel model = FitDeviceClock(world.evidence, {});
+  EXPECT_EQ(WordsOf(model),
+            "executions or sync points that are not where their numbers belong: 5; ");
+  ASSERT_EQ(model.clock.segments.size(), 1u);
+  EXPECT_EQ(ErrorsOf(world, model).beyond_bound, 0u);
+  world.evidence.sync_points.clear();
+  EXPECT_TRUE(FitDeviceClock(world.evidence, {}).clock.segments.empty());
+}
+
+TEST(DeviceFitTest, ARunOfTheCounterWithoutAnExecutionInOrderIsNoSegment) {
+  DeviceTestWorld world({.reset_before = 5});
+  auto& executions = world.evidence.executions;
+  for (size_t i = 0; i < 5; ++i) {
+    executions[i].host_before_ns = DeviceTestWorld::kHostBegin - i * 1'000'000;
+  }
+  executions[4].exec_id = 0;
+  const DeviceClockModel model = FitDeviceClock(world.evidence, {});
+  ASSERT_EQ(model.clock.segments.size(), 1u);
+  EXPECT_EQ(model.clock.segments[0].cause, SegmentCause::kBegin);
+  EXPECT_EQ(model.ranges[0].first_sequence, executions[5].first_sequence);
+}
+
 TEST(DeviceFitTest, WrongSyncPointsAreRejectedAndDoNoHarm) {
   DeviceTestWorld world({});
   auto& points = world.evidence.sync_points;

@@ -286,7 +286,7 @@ class DeviceParter {
   std::vector<DevicePart> parts_;
 };
 
-// Returns false if too few executions have both brackets.
+// Returns false if too few executions have both brackets, or none of them is in order.
 bool DeviceParter::PartByBrackets() {
   std::vector<ClockAnchor> anchors;
   std::vector<size_t> execution_of;
@@ -307,17 +307,20 @@ bool DeviceParter::PartByBrackets() {
     faults_.Add(DeviceFault::kFitsNothing, anchors[anchor].first.x_ns);
   }
   for (const AnchorSegments::Segment& segment : parted.segments) {
-    DevicePart& part = parts_.emplace_back();
-    part.cause = segment.cause;
+    DevicePart part;
+    part.cause = parts_.empty() ? SegmentCause::kBegin : segment.cause;
     part.range = kEmptyRange;
     std::vector<size_t> executions;
     for (const size_t anchor : segment.anchors) executions.push_back(execution_of[anchor]);
     AddBrackets(executions, part);
+    // If none is in order, nothing is certain there, and the part has no place in the ring.
+    if (!part.hard.empty()) parts_.push_back(std::move(part));
   }
-  return true;
+  return !parts_.empty();
 }
 
-// Adds both brackets of every execution whose number and host times ascend with the ring.
+// Adds both brackets of every execution whose number and host times ascend with the ring. That can
+// be none: the number and the host times may each be out of order in others.
 void DeviceParter::AddBrackets(std::span<const size_t> executions, DevicePart& part) {
   std::vector<uint64_t> ids;
   std::vector<uint64_t> begins;

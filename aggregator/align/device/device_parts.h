@@ -50,8 +50,8 @@ struct DevicePart {
   SegmentCause cause = SegmentCause::kBegin;
   // `x_begin_ns` and `x_end_ns` are of the certain constraints.
   DeviceSegmentRange range;
-  // What is certain, from both sides; in no order. They come from brackets or, without brackets,
-  // from sync points that support each other.
+  // What is certain, from both sides; in no order and never empty. They come from brackets or,
+  // without brackets, from sync points that support each other.
   std::vector<ClockConstraint> hard;
   std::vector<DeviceSyncPoint> sync_points;  // by device_ns, and consistent otherwise
 };

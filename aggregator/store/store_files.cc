@@ -42,6 +42,13 @@ bool IsWalFile(std::string_view name) { return IsNumbered("", name, ".log"); }
 bool IsTableFile(std::string_view name) { return IsNumbered("", name, ".sst"); }
 bool IsBlobFile(std::string_view name) { return IsNumbered("", name, ".blob"); }
 
+// Numbers have at least six digits and no further leading zeros, so shorter names are lower.
+void SortByNumber(std::vector<std::string>& names) {
+  std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
+    return a.size() != b.size() ? a.size() < b.size() : a < b;
+  });
+}
+
 bool IsStoreFile(std::string_view name) {
   constexpr std::array<std::string_view, 8> kNames = {
       "CURRENT",      "IDENTITY",         "LOCK",          "LOG", "LOG.old",

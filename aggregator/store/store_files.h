@@ -21,6 +21,9 @@ bool IsBlobFile(std::string_view name);   // 000012.blob
 // 000012.log.damaged or DAMAGED_LOG.
 bool IsStoreFile(std::string_view name);
 
+// Sorts files of one kind by their numbers, which is the order in which they were created.
+void SortByNumber(std::vector<std::string>& names);
+
 // Exists while the loss from a damaged write-ahead log has not been determined yet. Its name must
 // not begin with LOG: RocksDB would delete it as an old log of messages.
 inline constexpr std::string_view kWalDamageFile = "DAMAGED_LOG";

@@ -46,6 +46,13 @@ TEST(StoreFiles, AreThoseOfRocksDbAndOfTheRepair) {
   }
 }
 
+TEST(StoreFiles, AreInTheOrderOfTheirNumbers) {
+  std::vector<std::string> names{"1000000.sst", "999999.sst", "000012.sst", "1000001.sst"};
+  SortByNumber(names);
+  const std::vector<std::string> sorted{"000012.sst", "999999.sst", "1000000.sst", "1000001.sst"};
+  EXPECT_EQ(names, sorted);
+}
+
 TEST(StoreFiles, KnowEveryFileThatRocksDbMakes) {
   const TemporaryDirectory directory;
   {

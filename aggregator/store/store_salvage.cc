@@ -226,7 +226,7 @@ absl::StatusOr<SalvagedRecords> SalvageFiles(const std::string& path, rocksdb::E
   std::vector<std::string> names;
   RETURN_IF_ERROR(FromRocksDb(env.GetChildren(path, &names), fmt::format("reading {}", path)));
   RETURN_IF_ERROR(CheckStoreFiles(path, names));
-  std::sort(names.begin(), names.end());  // later files have later records
+  SortByNumber(names);  // later files have later records
   SalvagedRecords records;
   for (const std::string& name : names) {
     if (IsTableFile(name)) ReadTable(path + "/" + name, env, sinks, records);

@@ -108,7 +108,8 @@ class LogScan {
   // Records a place and gives up the record that was being joined.
   void Damaged(uint64_t at) {
     in_record_ = false;
-    if (damage_.size() < limits::kWalDamageNamedMax) {
+    // The first place of a log is always listed, so that further ones are counted at their own log.
+    if (damage_.size() < limits::kWalDamageNamedMax || damage_.back().file != file_) {
       damage_.push_back({.file = file_, .offset = at});
     } else {
       ++damage_.back().further;
@@ -198,10 +199,7 @@ absl::StatusOr<std::vector<std::string>> LogsIn(const std::string& path, rocksdb
   RETURN_IF_ERROR(FromRocksDb(env.GetChildren(path, &names), fmt::format("reading {}", path)));
   RETURN_IF_ERROR(CheckStoreFiles(path, names));
   std::erase_if(names, [](const std::string& name) { return !IsWalFile(name); });
-  // Numbers have at least six digits and no further leading zeros, so shorter names are lower.
-  std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
-    return a.size() != b.size() ? a.size() < b.size() : a < b;
-  });
+  SortByNumber(names);
   return names;
 }
 

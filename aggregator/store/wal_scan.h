@@ -23,7 +23,7 @@ struct WalDamage {
   // False: the end of the log, as after a crash during a write, which was therefore never
   // acknowledged. True: whole records follow, so this one was whole once, and data is lost.
   bool records_follow = false;
-  uint64_t further = 0;  // places of damage after this one that are not listed
+  uint64_t further = 0;  // places of damage after this one in the file that are not listed
 
   // Returns for example "000012.log at byte 4096: damaged in the middle".
   std::string ToString() const;
@@ -37,8 +37,9 @@ using VisitBatch = std::function<absl::Status(std::string_view batch)>;
 // that each have a checksum. Calls `visit` for each whole record.
 //
 // Skips damage, and only what it hit. RocksDB itself would drop the rest of the block, silently if
-// it follows a header of zeros. Lists the first limits::kWalDamageNamedMax places; a record larger
-// than `record_bytes_max` is one. Fails with the error of reading or of `visit`.
+// it follows a header of zeros. Lists the first limits::kWalDamageNamedMax places, and the first of
+// each log; a record larger than `record_bytes_max` is one. Fails with the error of reading or of
+// `visit`.
 absl::StatusOr<std::vector<WalDamage>> ScanWal(
     const std::string& path, rocksdb::Env& env, const VisitBatch& visit,
     size_t record_bytes_max = limits::kWalRecordBytesMax);

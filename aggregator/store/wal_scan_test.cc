@@ -142,6 +142,15 @@ TEST_F(WalScan, TellsTheFirstOfVeryManyPlacesAndCountsTheOthers) {
   EXPECT_EQ(damage_.back().further, places - limits::kWalDamageNamedMax);
   EXPECT_TRUE(damage_.back().records_follow);
   EXPECT_TRUE(damage_.back().ToString().ends_with(" further places"));
+  // A later log has its own.
+  const uint64_t further = damage_.back().further;
+  ASSERT_TRUE(rocksdb::WriteStringToFile(env_.get(), place + place, "/db/000002.log").ok());
+  EXPECT_THAT(Scan(), SizeIs(places + 2));
+  ASSERT_THAT(damage_, SizeIs(limits::kWalDamageNamedMax + 1));
+  EXPECT_EQ(damage_[limits::kWalDamageNamedMax - 1].further, further);
+  EXPECT_EQ(damage_.back().file, "000002.log");
+  EXPECT_EQ(damage_.back().further, 1u);
+  EXPECT_TRUE(damage_.back().records_follow);
 }
 
 TEST_F(WalScan, AWriteThatDoesNotEndIsDamage) {

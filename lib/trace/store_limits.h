@@ -10,8 +10,8 @@
 namespace neurontrace::limits {
 
 // Repair of a damaged write-ahead log: bytes of one write that is read back (a longer one counts as
-// damage; the aggregator holds less at once), and damaged places that are named (the last message
-// counts the further ones).
+// damage; the aggregator holds less at once), and damaged places that are named. Beyond, only the
+// first of each log is named, and the last message of a log counts its further places.
 inline constexpr size_t kWalRecordBytesMax = size_t{256} << 20;
 inline constexpr size_t kWalDamageNamedMax = 1'000;
 static_assert(kWalRecordBytesMax >= 2 * kIngestBytesInFlightMax);

@@ -4,6 +4,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
@@ -278,7 +279,13 @@ void ProbeResponder::Run() {
     pollfd ready[] = {{.fd = socket_.get(), .events = POLLIN, .revents = 0},
                       {.fd = stop_.get(), .events = POLLIN, .revents = 0}};
     const int count = poll(ready, 2, kLookIntervalMs);
-    if (count < 0 && errno != EINTR) return;
+    if (count < 0 && errno != EINTR) {
+      SPDLOG_ERROR(
+          "clock probes are not answered any more, until the aggregator is restarted: "
+          "poll: {}",
+          strerror(errno));
+      return;
+    }
     if (count <= 0) {
       receiver->Look();
       continue;

@@ -180,11 +180,12 @@ void FrameworkArrows::TakeStart(const Point& point, const ArrowSpan& span) {
 
 // A waiting end is reported at once, as callers write spans before its start may come.
 bool FrameworkArrows::TakeEnd(const Point& point, const ArrowSpan& span) {
-  Open& open = open_[point.key];
-  if (!open.start) {
+  const auto known = open_.find(point.key);
+  if (known == open_.end() || !known->second.start) {
+    // Leaves no entry, because nothing would remove it.
     if (point.kind == RecordKind::kFlowStep) return false;
     const uint64_t id = next_id_++;
-    open.waiting.push_back({id, span, point.at_ns});
+    open_[point.key].waiting.push_back({id, span, point.at_ns});
     waiting_.emplace_back(point.key, id);
     findings_.push_back({.kind = ArrowFinding::Kind::kWaiting,
                          .id = id,
@@ -195,12 +196,13 @@ bool FrameworkArrows::TakeEnd(const Point& point, const ArrowSpan& span) {
     return false;
   }
   ++ends_joined_;
-  open.start->has_end = true;
+  End& start = *known->second.start;
+  start.has_end = true;
   findings_.push_back({.kind = ArrowFinding::Kind::kArrow,
-                       .id = open.start->id,
-                       .from = open.start->span,
+                       .id = start.id,
+                       .from = start.span,
                        .to = span,
-                       .from_at_ns = open.start->at_ns,
+                       .from_at_ns = start.at_ns,
                        .to_at_ns = point.at_ns,
                        .category = CategoryOf(point.key)});
   return true;

@@ -94,6 +94,8 @@ class FrameworkArrows {
   // Findings since the caller last cleared them, in the order of time.
   std::vector<ArrowFinding>& findings() { return findings_; }
 
+  // Returns how many keys have a start or waiting ends; at most kStartsMax + kWaitingMax.
+  size_t open_keys() const { return open_.size(); }
   // Returns the number of all points so far, with and without a span.
   uint64_t points() const { return points_; }
   // Returns warnings for users about points that are part of no arrow.

@@ -66,11 +66,13 @@ class FrameworkArrowsTest : public DeriveTest {
            arrows.findings().clear();
          });
     warnings_ = arrows.Warnings();
+    open_keys_ = arrows.open_keys();
     return found;
   }
 
   uint32_t stream_ = 0;
   std::vector<std::string> warnings_;
+  size_t open_keys_ = 0;
 };
 
 TEST_F(FrameworkArrowsTest, ConnectsEachEndToItsStart) {
@@ -168,6 +170,16 @@ TEST_F(FrameworkArrowsTest, FollowsStepsFromSpanToSpan) {
   Point(Phase::kFlowStep, uint64_t{1}, 2, 20);
   End(1, 3, 30);
   EXPECT_THAT(Arrows(), ElementsAre("s0>s1", "s1>s2", "s2>s3"));
+}
+
+TEST_F(FrameworkArrowsTest, RemembersNothingOfStepsWithoutAStart) {
+  for (uint64_t i = 0; i < 5; ++i) {
+    Span(fmt::format("s{}", i), i, 10 * i, 10 * i + 5);
+    Point(Phase::kFlowStep, i, i, 10 * i);
+  }
+  EXPECT_THAT(Arrows(), IsEmpty());
+  EXPECT_EQ(open_keys_, 0u);
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("5 of 5 arrow ends")));
 }
 
 TEST_F(FrameworkArrowsTest, KeepsCategoriesAndIdsApart) {

@@ -67,51 +67,35 @@ void CollectiveReader::Add(std::span<const DeviceEvent> events) {
   }
 }
 
-// Opens a part. A second start with the same id replaces the first one, whose stop is lost.
+// Opens a part.
 void CollectiveReader::Start(const DeviceEvent& event) {
   const bool is_barrier = event.type == DeviceEventType::kBarrier;
   // A barrier between two peers alone is no barrier of all.
-  if (!event.exec_id || event.operation.has_value() == is_barrier) {
-    ++left_out_;
-    return;
-  }
+  if (!event.exec_id || event.operation.has_value() == is_barrier) return;
   // All cores thin by the execution's number, so that they keep the same collectives.
   if (*event.exec_id % stride_ != 0) return;
-  const SpanKey key{event.type, event.tracking_id};
-  const CollectivePart part{.type = event.type,
-                            .exec_id = *event.exec_id,
-                            .operation = event.operation.value_or(0),
-                            .sequence = event.sequence,
-                            .physical = event.device_core_idx,
-                            .enter_counter_ns = event.nc_timestamp_ns,
-                            .enter_ns = event.timestamp_ns};
-  if (open_.insert_or_assign(key, part).second) open_order_.push_back(key);
-  // The oldest open span has most probably lost its end.
-  while (open_order_.size() > limits::kDeviceSpansOpenMax) {
-    left_out_ += open_.erase(open_order_.front());
-    open_order_.pop_front();
-  }
+  open_.Put(event, {.type = event.type,
+                    .exec_id = *event.exec_id,
+                    .operation = event.operation.value_or(0),
+                    .sequence = event.sequence,
+                    .physical = event.device_core_idx,
+                    .enter_counter_ns = event.nc_timestamp_ns,
+                    .enter_ns = event.timestamp_ns});
 }
 
 // Closes a part. The stride may have grown since its start, so it is checked again.
 void CollectiveReader::Stop(const DeviceEvent& event) {
-  const auto at = open_.find(SpanKey{event.type, event.tracking_id});
-  if (at == open_.end()) return;  // its start was omitted or lost
-  CollectivePart part = at->second;
-  open_.erase(at);
-  if (part.exec_id % stride_ != 0) return;
-  part.exit_counter_ns = event.nc_timestamp_ns;
-  part.exit_ns = event.timestamp_ns;
-  parts_.push_back(part);
+  std::optional<CollectivePart> part = open_.Take(event);
+  if (!part || part->exec_id % stride_ != 0) return;  // its start was omitted or lost
+  part->exit_counter_ns = event.nc_timestamp_ns;
+  part->exit_ns = event.timestamp_ns;
+  parts_.push_back(*part);
   // Doubling the stride removes about half of the parts, unless all have the same number.
   while (parts_.size() > parts_max_) {
     stride_ *= 2;
     std::erase_if(parts_, [this](const CollectivePart& p) { return p.exec_id % stride_ != 0; });
     // All are of one execution, so a stride cannot select among them.
-    if (stride_ > parts_max_ && parts_.size() > parts_max_) {
-      left_out_ += parts_.size() - parts_max_;
-      parts_.resize(parts_max_);
-    }
+    if (stride_ > parts_max_ && parts_.size() > parts_max_) parts_.resize(parts_max_);
   }
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
 #include <span>
@@ -11,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "aggregator/align/core/capture_clocks.h"
 #include "aggregator/align/device/device_event.h"
+#include "aggregator/align/device/open_device_spans.h"
 #include "aggregator/clocks/collective_matcher.h"
 #include "aggregator/clocks/order_classes.h"
 #include "aggregator/store/stream_record.h"
@@ -43,19 +42,14 @@ class CollectiveReader {
   // ones.
   CollectiveReader(uint64_t stride, size_t parts_max) : stride_(stride), parts_max_(parts_max) {}
 
-  // Ignores events of other types. A start without an execution's number is counted as left out.
+  // Ignores events of other types, and starts without an execution's number.
   void Add(std::span<const DeviceEvent> events);
   // Returns the complete parts in the order of their ends. Called once, at the end.
   std::vector<CollectivePart> Take() { return std::move(parts_); }
   // Larger than at the beginning if there were too many parts.
   uint64_t stride() const { return stride_; }
-  // Parts without an end or without a number.
-  uint64_t left_out() const { return left_out_ + open_.size(); }
 
  private:
-  // The type and the tracking id, which a start and its stop share.
-  using SpanKey = std::pair<DeviceEventType, uint64_t>;
-
   // Start opens a part. Stop completes it, and doubles the stride while there are more than
   // parts_max.
   void Start(const DeviceEvent& event);
@@ -64,11 +58,8 @@ class CollectiveReader {
   // Only executions whose number is a multiple of it are kept.
   uint64_t stride_;
   const size_t parts_max_;
-  absl::flat_hash_map<SpanKey, CollectivePart> open_;
-  // Oldest first; may name spans that are closed already.
-  std::deque<SpanKey> open_order_;
+  OpenDeviceSpans<CollectivePart> open_;
   std::vector<CollectivePart> parts_;
-  uint64_t left_out_ = 0;
 };
 
 // Compares the times of joint operations of several instances, by their clocks, with the order in

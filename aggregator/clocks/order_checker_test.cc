@@ -87,6 +87,27 @@ class OrderCheckerTest : public ::testing::Test {
   std::mt19937_64 random_{7};
 };
 
+TEST(CollectiveReaderTest, PartsThatEndedDoNotCrowdOutALongOne) {
+  const auto event = [](Phase phase, uint64_t tracking_id) {
+    return DeviceEvent{.type = DeviceEventType::kCollective,
+                       .phase = phase,
+                       .tracking_id = tracking_id,
+                       .exec_id = tracking_id,
+                       .operation = 1};
+  };
+  std::vector<DeviceEvent> events{event(Phase::kStart, 1)};
+  for (uint64_t i = 2; i <= 2 * limits::kDeviceSpansOpenMax; ++i) {
+    events.push_back(event(Phase::kStart, i));
+    events.push_back(event(Phase::kStop, i));
+  }
+  events.push_back(event(Phase::kStop, 1));
+  CollectiveReader reader(1, events.size());
+  reader.Add(events);
+  const std::vector<CollectivePart> parts = reader.Take();
+  ASSERT_THAT(parts, SizeIs(2 * limits::kDeviceSpansOpenMax));
+  EXPECT_EQ(parts.back().exec_id, 1u);
+}
+
 TEST_F(OrderCheckerTest, RightClocksShowNothingBeforeItsCause) {
   TestCoreWorld a(Rank(0)), b(Rank(1));
   Execute(a, b);

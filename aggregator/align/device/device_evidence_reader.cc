@@ -167,26 +167,18 @@ void DeviceEvidenceReader::Start(const DeviceEvent& event) {
     default:
       break;
   }
-  // A repeated key replaces its span; the limit keeps lost stops from filling memory.
-  const SpanKey key{event.type, event.tracking_id};
-  if (spans_.insert_or_assign(key, span).second) span_order_.push_back(key);
-  while (span_order_.size() > limits::kDeviceSpansOpenMax) {
-    spans_.erase(span_order_.front());
-    span_order_.pop_front();
-  }
+  spans_.Put(event, span);
 }
 
 // A stop whose start is not remembered is of no use, because it does not name its execution.
 void DeviceEvidenceReader::Stop(const DeviceEvent& event) {
   if (event.type == DeviceEventType::kCore || event.type == DeviceEventType::kFinish) return;
-  const auto at = spans_.find(SpanKey{event.type, event.tracking_id});
-  if (at == spans_.end()) {
+  const std::optional<Span> span = spans_.Take(event);
+  if (!span) {
     ++ignored_.stops_alone;
     return;
   }
-  const Span span = at->second;
-  spans_.erase(at);
-  Execution* execution = Find(span.execution);
+  Execution* execution = Find(span->execution);
   if (execution == nullptr) {
     ++ignored_.late;
   } else if (event.type == DeviceEventType::kPrepare) {
@@ -194,7 +186,7 @@ void DeviceEvidenceReader::Stop(const DeviceEvent& event) {
   } else if (event.type == DeviceEventType::kWait) {
     execution->wait_stop_ns = event.timestamp_ns;
   } else {
-    Run& run = execution->runs[span.run];
+    Run& run = execution->runs[span->run];
     run.end_ns = event.nc_timestamp_ns;
     run.last_sequence = std::max(run.last_sequence, event.sequence);
     run.first_sequence = std::min(run.first_sequence, event.sequence);

@@ -5,12 +5,12 @@
 #include <deque>
 #include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "aggregator/align/device/device_event.h"
 #include "aggregator/align/device/device_evidence.h"
+#include "aggregator/align/device/open_device_spans.h"
 
 namespace neurontrace {
 
@@ -73,14 +73,12 @@ class DeviceEvidenceReader {
     std::optional<uint64_t> finish_start_ns;
     std::vector<Run> runs;
   };
-  // What a stop needs of its start. Kept by the type and the tracking id of the start until the
-  // stop arrives.
+  // What a stop needs of its start.
   struct Span {
     uint64_t execution = 0;  // number
     // Its index in the execution's `runs`; only for kRunning.
     size_t run = 0;
   };
-  using SpanKey = std::pair<DeviceEventType, uint64_t>;
 
   void Add(const DeviceEvent& event);
   // Start opens or extends an execution and remembers the span; Stop completes what its start
@@ -112,10 +110,7 @@ class DeviceEvidenceReader {
   std::deque<Execution> open_;  // numbered from first_open_
   uint64_t first_open_ = 0;
   absl::flat_hash_map<uint64_t, uint64_t> number_of_;  // by exec_id: the latest
-  absl::flat_hash_map<SpanKey, Span> spans_;
-  // Oldest first, so that the oldest is forgotten at the limit. Stops do not remove their entry, so
-  // it may name a span that is gone.
-  std::deque<SpanKey> span_order_;
+  OpenDeviceSpans<Span> spans_;
   std::vector<DeviceSyncPoint> sync_points_;
   std::vector<DeviceCoreEvidence> cores_;
   // Every execution_stride_-th closed execution and sync_point_stride_-th sync point is kept.

@@ -164,6 +164,34 @@ TEST(DeviceEvidenceReaderTest, ASyncPointThatMayBeOfEitherCoreIsOfNone) {
   EXPECT_TRUE(found.cores[0].evidence.sync_points.empty());
 }
 
+TEST(DeviceEvidenceReaderTest, SpansThatStoppedDoNotCrowdOutALongOne) {
+  Ring ring;
+  ring.StartRun(1, 7, 12, 144'000'000'000);
+  for (uint64_t i = 0; i <= 2 * limits::kDeviceSpansOpenMax; ++i) {
+    ring.Start(DeviceEventType::kWait, 10 + i, i, 7);
+    ring.Stop(DeviceEventType::kWait, 10 + i, i + 1);
+  }
+  ring.StopRun(1, 144'000'900'000);
+  const DeviceExtraction extraction = ExtractDeviceEvidence(ring.events);
+  EXPECT_EQ(extraction.ignored, DeviceEventsIgnored());
+  ASSERT_EQ(extraction.cores.size(), 1u);
+  EXPECT_EQ(extraction.cores[0].evidence.executions.at(0).device_end_ns, 144'000'900'000u);
+}
+
+TEST(DeviceEvidenceReaderTest, OfSpansWithoutAStopTheOldestIsForgotten) {
+  Ring ring;
+  ring.Start(DeviceEventType::kWait, 1, 0, 7);
+  ring.Start(DeviceEventType::kWait, 2, 0, 7);
+  ring.Start(DeviceEventType::kWait, 1, 0, 7);  // the same id again: now the later one
+  for (uint64_t i = 1; i < limits::kDeviceSpansOpenMax; ++i) {
+    ring.Start(DeviceEventType::kWait, 2 + i, i, 7);
+  }
+  ring.Stop(DeviceEventType::kWait, 1, 9'000);
+  EXPECT_EQ(ExtractDeviceEvidence(ring.events).ignored, DeviceEventsIgnored());
+  ring.Stop(DeviceEventType::kWait, 2, 9'000);
+  EXPECT_EQ(ExtractDeviceEvidence(ring.events).ignored, (DeviceEventsIgnored{.stops_alone = 1}));
+}
+
 TEST(DeviceEvidenceReaderTest, KeepsEverySecondBeyondItsLimit) {
   DeviceEvidenceReader reader;
   const uint64_t executions = limits::kDeviceExecutionsMax + 1'000;

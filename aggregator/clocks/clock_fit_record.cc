@@ -18,46 +18,85 @@ namespace {
 // The version of the encoding. Another one cannot be decoded; ClockModelCache then fits again.
 constexpr uint64_t kVersion = 1;
 
-// Adds "name=value"; fmt prints the shortest text that gives the same double again.
-void Add(std::vector<std::string>& to, std::string_view name, double value) {
-  to.push_back(fmt::format("{}={}", name, value));
-}
+// Lists "name=value" of every parameter that affects a fit. Each function binds all members of its
+// struct to names, so that a new member cannot be forgotten: it does not compile until it is added.
+class ParameterList {
+ public:
+  // fmt prints the shortest text that gives the same number again.
+  void Add(std::string_view of, std::string_view name, double value) {
+    all_.push_back(fmt::format("{}.{}={}", of, name, value));
+  }
+  void Add(std::string_view of, std::string_view name, const Interval& interval) {
+    const auto& [min, max] = interval;
+    all_.push_back(fmt::format("{}.{}={} to {}", of, name, min, max));
+  }
+  void Add(std::string_view of, const PairParameters& parameters) {
+    const auto& [wander, rate, likely_tolerance_ns] = parameters;
+    const auto& [wander_ns_per_s2, rate_change_ns_per_s] = wander;
+    Add(of, "wander_ns_per_s2", wander_ns_per_s2);
+    Add(of, "rate_change_ns_per_s", rate_change_ns_per_s);
+    Add(of, "rate_ns_per_s", rate);
+    Add(of, "likely_tolerance_ns", likely_tolerance_ns);
+  }
+  void Add(std::string_view of, const PairFitParameters& parameters) {
+    const auto& [pair, calm_factor, grid_s, line_tolerance_ns, reach_s, x_begin_ns, x_end_ns] =
+        parameters;
+    Add(of, pair);
+    Add(of, "calm_factor", calm_factor);
+    Add(of, "grid_s", grid_s);
+    Add(of, "line_tolerance_ns", line_tolerance_ns);
+    Add(of, "reach_s", reach_s);
+    Add(of, "x_begin_ns", static_cast<double>(x_begin_ns));
+    Add(of, "x_end_ns", static_cast<double>(x_end_ns));
+  }
+  void Add(std::string_view of, const ProbeRouteParameters& parameters) {
+    const auto& [bin_s, bin_probes, agree_ns, differ_ns, longer_s, margin_ns] = parameters;
+    Add(of, "bin_s", bin_s);
+    Add(of, "bin_probes", bin_probes);
+    Add(of, "agree_ns", agree_ns);
+    Add(of, "differ_ns", differ_ns);
+    Add(of, "longer_s", longer_s);
+    Add(of, "margin_ns", margin_ns);
+  }
+  void Add(std::string_view of, const StepSearchParameters& parameters) {
+    const auto& [pair, contradictions, horizon_s, horizon_sides, horizon_sides_max] = parameters;
+    Add(of, pair);
+    Add(of, "contradictions", static_cast<double>(contradictions));
+    Add(of, "horizon_s", horizon_s);
+    Add(of, "horizon_sides", static_cast<double>(horizon_sides));
+    Add(of, "horizon_sides_max", static_cast<double>(horizon_sides_max));
+  }
+  void Add(std::string_view of, const SyncParameters& parameters) {
+    const auto& [order, apart_least_ns, gate_ns, envelope] = parameters;
+    const auto& [wander_ns_per_s2, rate] = envelope;
+    Add(of, "order", static_cast<double>(order));
+    Add(of, "apart_least_ns", apart_least_ns);
+    Add(of, "gate_ns", gate_ns);
+    Add(of, "wander_ns_per_s2", wander_ns_per_s2);
+    Add(of, "rate_ns_per_s", rate);
+  }
+  std::vector<std::string> Take() { return std::move(all_); }
 
-// Adds every parameter of a fit of one clock, with `of` as prefix.
-void Add(std::vector<std::string>& to, std::string_view of, const PairFitParameters& parameters) {
-  const auto add = [&](std::string_view name, double value) {
-    Add(to, fmt::format("{}.{}", of, name), value);
-  };
-  add("wander_ns_per_s2", parameters.pair.wander.wander_ns_per_s2);
-  add("rate_change_ns_per_s", parameters.pair.wander.rate_change_ns_per_s);
-  add("rate_min_ns_per_s", parameters.pair.rate.min);
-  add("rate_max_ns_per_s", parameters.pair.rate.max);
-  add("likely_tolerance_ns", parameters.pair.likely_tolerance_ns);
-  add("calm_factor", parameters.calm_factor);
-  add("grid_s", parameters.grid_s);
-  add("line_tolerance_ns", parameters.line_tolerance_ns);
-  add("reach_s", parameters.reach_s);
-}
+ private:
+  std::vector<std::string> all_;
+};
 
-// Lists the parameters that are compared between versions. A change of one that is not listed, such
-// as those of sync points, has to raise the algorithm version instead, or models made with the old
-// value would not be fitted again.
-std::vector<std::string> Parameters(const OrderClasses& order) {
-  std::vector<std::string> all;
-  const HostFitParameters host;
-  Add(all, "host", host.pair);
-  Add(all, "host.route.bin_s", host.route.bin_s);
-  Add(all, "host.route.differ_ns", host.route.differ_ns);
-  Add(all, "host.route.longer_s", host.route.longer_s);
-  Add(all, "host.route.margin_ns", host.route.margin_ns);
-  Add(all, "host.step.contradictions", static_cast<double>(host.step.contradictions));
-  Add(all, "host.step.horizon_s", host.step.horizon_s);
-  const DeviceFitParameters device;
-  Add(all, "device", device.pair);
-  Add(all, "device.apart_most_ns", static_cast<double>(device.apart_most_ns));
-  Add(all, "order.collectives", order.collectives);
-  Add(all, "order.barriers", order.barriers);
-  return all;
+std::vector<std::string> ParametersOf(const HostFitParameters& host,
+                                      const DeviceFitParameters& device,
+                                      const OrderClasses& order) {
+  ParameterList all;
+  const auto& [host_pair, route, step] = host;
+  all.Add("host", host_pair);
+  all.Add("host.route", route);
+  all.Add("host.step", step);
+  const auto& [device_pair, sync, apart_most_ns] = device;
+  all.Add("device", device_pair);
+  all.Add("device.sync", sync);
+  all.Add("device", "apart_most_ns", static_cast<double>(apart_most_ns));
+  const auto& [collectives, barriers] = order;
+  all.Add("order", "collectives", collectives);
+  all.Add("order", "barriers", barriers);
+  return all.Take();
 }
 
 // Returns nullptr for a machine that the record does not have. Requires the evidence in order of
@@ -79,7 +118,7 @@ ClockFitRecord FitRecordOfThisBuild(const OrderClasses& order) {
   ClockFitRecord record;
   record.host_algorithm = kHostAlgorithmVersion;
   record.device_algorithm = kDeviceAlgorithmVersion;
-  record.parameters = Parameters(order);
+  record.parameters = ParametersOf({}, {}, order);
   return record;
 }
 

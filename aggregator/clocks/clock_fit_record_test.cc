@@ -51,6 +51,19 @@ TEST(ClockFitRecord, KnowsAnotherBuild) {
   EXPECT_FALSE(AreFittedAlike(record, FitRecordOfThisBuild({})));
 }
 
+// A change of any of them alone must refit the models that are stored.
+TEST(ClockFitRecord, HasTheParametersOfEveryStepOfAFit) {
+  EXPECT_THAT(
+      FitRecordOfThisBuild({}).parameters,
+      testing::IsSupersetOf({"host.rate_ns_per_s=-100000 to 100000", "host.route.bin_probes=32",
+                             "host.route.agree_ns=4000", "host.step.likely_tolerance_ns=1000",
+                             "host.step.horizon_sides=48", "host.step.horizon_sides_max=512",
+                             "device.rate_ns_per_s=-600000 to 600000", "device.sync.order=0",
+                             "device.sync.apart_least_ns=3000", "device.sync.gate_ns=50000",
+                             "device.sync.wander_ns_per_s2=50",
+                             "device.sync.rate_ns_per_s=-600000 to 600000", "order.barriers=1"}));
+}
+
 TEST(ClockFitRecord, SaysWhatCameAndWhatWent) {
   const ClockFitRecord then = Record();
   ClockFitRecord now = Record();

@@ -81,7 +81,8 @@ std::optional<std::string> ClockSteps::Check() {
   const int64_t step_ns = clock_.StepNs();
   step_seconds_.Set(static_cast<double>(step_ns) / 1e9);
   steps_.Increment(static_cast<double>(clock_.steps()) - steps_.Value());
-  if (std::abs(clock_.OffsetNs() - record_.offset_ns) >= kSavedWithinNs) Save();
+  const int64_t moved_ns = clock_.OffsetNs() - record_.offset_ns;
+  if (!was_saved_ || std::abs(moved_ns) >= kSavedWithinNs) Save();
   // The clock is back within what the aggregator follows.
   const bool is_over = step_ns == 0 && told_step_ns_ != 0;
   if (!is_over && clock_.steps() == told_steps_) return std::nullopt;

@@ -34,7 +34,8 @@ class ClockSteps {
   // none.
   std::string Begin(bool is_recording);
   // Called about once a second. Returns a message if the clock was set since the last call. Also
-  // stores the offset when it has changed by a second or more; a write that fails is logged once.
+  // stores the offset when it has changed by a second or more, or the last write failed; failures
+  // in a row are logged once.
   std::optional<std::string> Check();
   // Returns by how many ns the expiry of something with this timestamp is delayed. Any thread,
   // after Begin.
@@ -49,11 +50,11 @@ class ClockSteps {
   const std::string boot_;
   prometheus::Gauge& step_seconds_;
   prometheus::Counter& steps_;
-  ClockRecord record_;  // as stored; its steps are constant after Begin
+  ClockRecord record_;  // as last written; its steps are constant after Begin
   // What the last message reported, so that each step is reported once.
   int64_t told_step_ns_ = 0;
   uint64_t told_steps_ = 0;
-  bool was_saved_ = true;  // the last write; failures are logged once
+  bool was_saved_ = true;  // whether the last write succeeded
 };
 
 }  // namespace neurontrace

@@ -8,6 +8,9 @@
 #include <memory>
 #include <string>
 
+#include "aggregator/store/full_disk.h"
+#include "aggregator/store/store_test_support.h"
+
 namespace neurontrace {
 namespace {
 
@@ -101,6 +104,24 @@ TEST_F(ClockStepsTest, ALaterProcessTakesOverTheNewTimeAndWhatIsOlderExpiresLate
   system_.StepRealtimeNs(-10 * kStepDayNs);
   Start(false);
   EXPECT_EQ(clock_->RealtimeNs(), system_.RealtimeNs());
+}
+
+TEST_F(ClockStepsTest, AnOffsetThatCouldNotBeStoredIsStoredLater) {
+  const TemporaryDirectory directory;
+  const auto disk = std::make_shared<FullDisk>();
+  const std::unique_ptr<rocksdb::Env> env = rocksdb::NewCompositeEnv(disk);
+  store_ = Store::Open(directory.path(), {.env = env.get()}).value();
+  Start(false);
+  const uint64_t before_ns = clock_->RealtimeNs();
+  system_.StepRealtimeNs(10 * kStepDayNs);
+  disk->SetRoom(0);
+  EXPECT_THAT(steps_->Check().value_or(""), HasSubstr("was set forward"));
+  disk->SetUnlimited();
+  EXPECT_EQ(steps_->Check(), std::nullopt);
+  Start(true);
+  EXPECT_EQ(clock_->RealtimeNs(), before_ns);
+  steps_ = nullptr;
+  store_ = nullptr;  // before its disk
 }
 
 TEST_F(ClockStepsTest, AfterAStartOfTheMachineNothingIsKnown) {

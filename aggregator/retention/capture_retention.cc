@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "lib/base/mutex.h"
@@ -266,22 +267,21 @@ RetentionTime CaptureRetention::Now() const {
 
 absl::Status CaptureRetention::Run() {
   absl::Status first_error;
-  std::map<CaptureId, Running> running;
-  std::map<CaptureId, uint64_t> delete_at;
+  std::set<CaptureId> present;
   for (const CaptureId& id : deps_.store.captures().Ids()) {
     if (deps_.is_ending()) return first_error;
     const absl::Status status = Look(id);
     if (!status.ok()) deps_.metrics.errors.Increment();
     first_error.Update(status);
-    // Captures that were deleted in between are not carried over.
-    if (auto node = running_.extract(id)) running.insert(std::move(node));
-    if (auto node = delete_at_.extract(id)) delete_at.insert(std::move(node));
+    present.insert(id);
   }
-  running_ = std::move(running);
+  // Captures that others have deleted.
+  const auto is_gone = [&](const auto& entry) { return !present.contains(entry.first); };
+  std::erase_if(running_, is_gone);
+  std::erase_if(delete_at_, is_gone);
   size_t by_receipt = 0;
   for (const auto& [id, of] : running_) by_receipt += of.by_receipt;
   deps_.metrics.streams_by_receipt.Set(static_cast<double>(by_receipt));
-  delete_at_ = std::move(delete_at);
   return first_error;
 }
 
@@ -355,7 +355,8 @@ absl::Status CaptureRetention::RefreshMaps() {
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(ClockMaps maps, deps_.clock_maps());
-  // Ages refer to the maps; Note sets them again before they are used.
+  // Ages refer to the maps. Each pass calls Note before it uses them, and for all of them, because
+  // a running capture loses no stream.
   maps_ = std::move(maps);
   maps_monotonic_ns_ = now_ns;
   return absl::OkStatus();

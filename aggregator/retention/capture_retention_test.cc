@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <climits>
 #include <map>
 #include <memory>
 #include <string>
@@ -35,7 +36,7 @@ class CaptureRetentionTest : public ::testing::Test {
         .clock_maps = [this]() -> absl::StatusOr<ClockMaps> { return maps_; },
         .let_go = [this](const CaptureId&) { return may_let_go_; },
         .pause = [this](uint64_t) { ++pauses_; },
-        .is_ending = [] { return false; },
+        .is_ending = [this] { return pauses_ >= ends_at_pause_; },
         .on_expired = [this](const Expired& expired) { expired_.push_back(expired); }});
   }
 
@@ -92,6 +93,7 @@ class CaptureRetentionTest : public ::testing::Test {
   uint64_t set_forward_ns_ = 0;
   bool may_let_go_ = true;
   int pauses_ = 0;
+  int ends_at_pause_ = INT_MAX;
   std::vector<Expired> expired_;
   std::map<uint32_t, uint64_t> sequences_;
   std::unique_ptr<CaptureRetention> retention_;
@@ -226,6 +228,20 @@ TEST_F(CaptureRetentionTest, WhatOfACaptureThatGoesOnHasGoneIsToldAlsoAtTheEnd) 
   retention_.reset();
   ASSERT_EQ(expired_.size(), 2u);
   EXPECT_EQ(expired_[0].events + expired_[1].events, Streams()[0].events_expired());
+}
+
+TEST_F(CaptureRetentionTest, WhatHasGoneIsToldAlsoWhenAPassIsCutShort) {
+  CaptureRecord other = Continuous(8 * kNsPerSecond, 0);
+  other.id = TestCaptureId(2);
+  ASSERT_TRUE(store_->captures().Put(other, true).ok());
+  PassSeconds(20, {0});
+  ASSERT_TRUE(expired_.empty());
+  ends_at_pause_ = pauses_ + 1;  // after a step in the first capture
+  PassSeconds(1, {0});
+  ASSERT_EQ(pauses_, ends_at_pause_);
+  retention_ = nullptr;
+  ASSERT_EQ(expired_.size(), 1u);
+  EXPECT_EQ(static_cast<double>(expired_[0].events), metrics_.events_expired.Value());
 }
 
 TEST_F(CaptureRetentionTest, AStoppedContinuousCaptureStaysAsItIs) {

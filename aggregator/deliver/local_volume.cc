@@ -72,7 +72,10 @@ using Directory = std::unique_ptr<DIR, int (*)(DIR*)>;
 // Opens "." instead of duplicating the descriptor, because a duplicate would share its read
 // position.
 Directory OpenStream(int fd) {
-  return {fdopendir(openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)), closedir};
+  UniqueFd own(openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  Directory stream(fdopendir(own.get()), closedir);
+  if (stream != nullptr) own.release();  // closedir closes it
+  return stream;
 }
 
 }  // namespace

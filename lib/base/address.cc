@@ -97,8 +97,10 @@ bool IsLoopback(const std::string& address) {
   // required.
   const std::string host = address.substr(0, address.rfind(':'));
   if (host == "localhost" || host == "[::1]") return true;
-  // Checks that 127.0.0.0/8 is a number: 127.example.org is a name that may resolve to any machine.
-  return host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string::npos;
+  // Only four decimal numbers are an address of 127.0.0.0/8. Anything else that begins with 127,
+  // such as 127.example.org or 127.1.2.3.4, is a name that may resolve to any machine.
+  in_addr ignored = {};
+  return host.starts_with("127.") && inet_pton(AF_INET, host.c_str(), &ignored) == 1;
 }
 
 }  // namespace neurontrace

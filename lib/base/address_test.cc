@@ -64,7 +64,8 @@ TEST(AddressTest, LoopbackIsWhatOnlyThisMachineReaches) {
     EXPECT_TRUE(IsLoopback(here)) << here;
   }
   for (const char* const there :
-       {"0.0.0.0:1", "[::]:1", "10.0.0.1:1", "127.example.org:1", "localhost.example:1"}) {
+       {"0.0.0.0:1", "[::]:1", "10.0.0.1:1", "127.example.org:1", "localhost.example:1",
+        "127.1.2.3.4:1", "127.0.0.256:1", "127.0.0.0000001:1", "127..0.1:1", "127.:1"}) {
     EXPECT_FALSE(IsLoopback(there)) << there;
   }
 }

@@ -427,14 +427,15 @@ void Agent::OpenSpool() {
   // Not earlier: what the spool holds is added to the cursors of every welcome (AddSpoolCursors).
   control_.Start();
   // Captures are resumed without the aggregator only if it does not answer for a while.
-  loop_.PostDelayedTask([this] { ResumeOffline(); }, ControlSession::kGoOnAloneAfterNs);
+  loop_.PostDelayedTask([this] { ResumeOffline(); }, ControlSession::kResumeOfflineAfterNs);
 }
 
 void Agent::ResumeOffline() {
   // The aggregator's own list is better than the spool's, and a stopping agent starts nothing.
   if (welcomed_ || ending_) return;
   for (DeliveryQueue::Resumed& capture : queue_.TakeRunning()) {
-    control_.GoOn({capture.capture_id, std::move(capture.spec), false, std::move(capture.cursors)});
+    control_.Resume(
+        {capture.capture_id, std::move(capture.spec), false, std::move(capture.cursors)});
   }
 }
 

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cassert>
 
 #include "lib/trace/limits.h"
 #include "lib/trace/trigger_limits.h"
@@ -35,7 +36,7 @@ bool IsFinal(CaptureWorkerState state) {
 // Snapshots, previews and captures by execution cannot continue without the aggregator, since only
 // it knows which events belong to them (those before a cut, those from an execution on). Their
 // records wait in the taps.
-bool GoesOnAlone(const CaptureSpec& spec) {
+bool CanResumeOffline(const CaptureSpec& spec) {
   return spec.mode != CaptureMode::kSnapshot && spec.mode != CaptureMode::kPreview &&
          !spec.conditions.by_execution();
 }
@@ -68,11 +69,11 @@ void PendingReports::Put(AgentReport report) {
   const Topic topic = TopicOf(report);
   // Whether a worker is here or gone is one question with one answer.
   if (const auto* worker = std::get_if<WorkerInfo>(&report)) {
-    reports_.erase(TopicOf(WorkerGone{worker->identity}));
+    Remove(TopicOf(WorkerGone{worker->identity}));
   } else if (const auto* gone = std::get_if<WorkerGone>(&report)) {
     WorkerInfo info;
     info.identity = gone->worker;
-    reports_.erase(TopicOf(info));
+    Remove(TopicOf(info));
   }
   if (std::holds_alternative<CaptureAgentStatus>(report) && reports_.contains(topic)) {
     // It may say that all is finished: then after everything that waits, not before.
@@ -84,31 +85,36 @@ void PendingReports::Put(AgentReport report) {
 }
 
 std::optional<AgentReport> PendingReports::Take() {
-  // Topics of reports that were removed are still in line_, and are skipped.
-  while (!line_.empty()) {
-    const auto node = reports_.extract(line_.front());
-    line_.pop_front();
-    if (!node.empty()) return std::move(node.mapped());
-  }
-  return std::nullopt;
+  if (line_.empty()) return std::nullopt;
+  auto node = reports_.extract(line_.front());
+  assert(!node.empty());
+  line_.pop_front();
+  return std::move(node.mapped());
 }
 
-void PendingReports::ClearButTriggers() {
-  std::erase_if(reports_, [](const auto& item) {
-    return !std::holds_alternative<TriggerFired>(item.second);
-  });
+void PendingReports::Remove(const Topic& topic) {
+  if (reports_.erase(topic) != 0) std::erase(line_, topic);
+}
+
+template <typename Predicate>
+void PendingReports::RemoveIf(Predicate predicate) {
+  if (std::erase_if(reports_, predicate) == 0) return;
   std::erase_if(line_, [this](const Topic& topic) { return !reports_.contains(topic); });
 }
 
+void PendingReports::ClearButTriggers() {
+  RemoveIf([](const auto& item) { return !std::holds_alternative<TriggerFired>(item.second); });
+}
+
 void PendingReports::ForgetTriggersBefore(uint64_t host_realtime_ns) {
-  std::erase_if(reports_, [host_realtime_ns](const auto& item) {
+  RemoveIf([host_realtime_ns](const auto& item) {
     const auto* fired = std::get_if<TriggerFired>(&item.second);
     return fired != nullptr && fired->host_realtime_ns < host_realtime_ns;
   });
 }
 
 void PendingReports::ForgetCapture(const CaptureId& capture_id) {
-  std::erase_if(reports_, [&](const auto& item) { return item.first.capture_id == capture_id; });
+  RemoveIf([&](const auto& item) { return item.first.capture_id == capture_id; });
 }
 
 ControlSession::ControlSession(AgentInfo info, ControlConnector connector, const Clock& clock,
@@ -175,10 +181,10 @@ bool ControlSession::Refuses(const Welcome& welcome) {
   return true;
 }
 
-void ControlSession::GoOn(const CaptureResume& resume) {
-  if (!GoesOnAlone(resume.spec)) return;
+void ControlSession::Resume(const CaptureResume& resume) {
+  if (!CanResumeOffline(resume.spec)) return;
   spdlog::info("control: capture {} continues", resume.capture_id.ToString());
-  captures_[resume.capture_id].unconfirmed = true;
+  AddCapture(resume).unconfirmed = true;
   Apply(SourceOrder::Continue(resume.capture_id, resume.spec, resume.cursors));
 }
 
@@ -251,20 +257,25 @@ void ControlSession::OnSetTriggers(const std::vector<TriggerRule>& rules, uint64
   observer_.OnTriggers(rules, version);
 }
 
+ControlSession::Capture& ControlSession::AddCapture(const CaptureResume& resume) {
+  Capture& capture = captures_[resume.capture_id];
+  capture.mode = resume.spec.mode;
+  capture.by_execution = resume.spec.conditions.by_execution();
+  return capture;
+}
+
 void ControlSession::StartCapture(const CaptureResume& resume) {
   if (!captures_.contains(resume.capture_id) && unfinished() >= limits::kCapturesRunningMax) {
     spdlog::warn("control: capture {} is not started: {} captures are already running",
                  resume.capture_id.ToString(), limits::kCapturesRunningMax);
     return;
   }
-  Capture& capture = captures_[resume.capture_id];
+  Capture& capture = AddCapture(resume);
   // The report that it is finished was lost and is sent again; the sources have already let go of
   // it.
   if (capture.finished) return;
   capture.unconfirmed = false;
-  capture.mode = resume.spec.mode;
-  capture.by_execution = resume.spec.conditions.by_execution();
-  if (GoesOnAlone(resume.spec)) observer_.OnCaptureRunning(resume.capture_id, resume.spec);
+  if (CanResumeOffline(resume.spec)) observer_.OnCaptureRunning(resume.capture_id, resume.spec);
   TellSources(resume);
   ReportCapture(resume.capture_id, capture, false);
 }
@@ -294,8 +305,8 @@ void ControlSession::ResumeStopping(const CaptureResume& resume) {
   if (known != captures_.end() && !known->second.unconfirmed) {
     StartCapture(resume);  // it takes note of the cursors
   } else {
-    captures_[resume.capture_id].unconfirmed = false;
-    if (GoesOnAlone(resume.spec)) observer_.OnCaptureRunning(resume.capture_id, resume.spec);
+    AddCapture(resume).unconfirmed = false;
+    if (CanResumeOffline(resume.spec)) observer_.OnCaptureRunning(resume.capture_id, resume.spec);
     Apply(SourceOrder::Finish(resume.capture_id, resume.spec, resume.cursors, resume.begin));
   }
   StopCapture(resume.capture_id, 0);

@@ -41,7 +41,7 @@ class PendingReports {
   // Removes triggers that fired before that time: the events that they would record are gone.
   void ForgetTriggersBefore(uint64_t host_realtime_ns);
   void ForgetCapture(const CaptureId& capture_id);
-  size_t size() const { return reports_.size(); }
+  size_t size() const { return line_.size(); }
 
  private:
   // The subject of a report: its kind, and the worker, capture or rule that it concerns.
@@ -54,9 +54,13 @@ class PendingReports {
     friend auto operator<=>(const Topic&, const Topic&) = default;
   };
   static Topic TopicOf(const AgentReport& report);
+  // Each removes reports together with their places in the queue.
+  void Remove(const Topic& topic);
+  template <typename Predicate>
+  void RemoveIf(Predicate predicate);
 
   std::map<Topic, AgentReport> reports_;
-  std::deque<Topic> line_;  // each topic of reports_ once, and some that are gone
+  std::deque<Topic> line_;  // the queue: each topic of reports_ once
 };
 
 // The agent's side of the control call: introduces the agent and its workers, passes the
@@ -93,13 +97,14 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
   void AddSource(Source& source) { sources_.push_back(&source); }
   // Connects, and starts the periodic work. To be called once.
   void Start();
-  // How long after Start the agent waits for the first welcome before it resumes captures by GoOn.
+  // How long after Start the agent waits for the first welcome before it resumes captures by
+  // itself (Resume).
   // Taps hold more than two seconds of events, and an aggregator that is reached knows better.
-  static constexpr uint64_t kGoOnAloneAfterNs = 2'000'000'000;
+  static constexpr uint64_t kResumeOfflineAfterNs = 2'000'000'000;
   // Continues a capture that an earlier run of this agent took part in, before the first welcome.
   // The capture is unconfirmed until the aggregator lists it, or is forgotten if it does not. No
   // effect for captures whose events only the aggregator can tell apart.
-  void GoOn(const CaptureResume& resume);
+  void Resume(const CaptureResume& resume);
   // Ends the call; nothing is reported from then on.
   void Stop();
   // Reports a fired trigger. Returns false, without effect, if no aggregator has accepted this
@@ -193,6 +198,8 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
   void Disconnected();
   // Returns true, and ends the call later, if the observer refuses its aggregator.
   bool Refuses(const Welcome& welcome);
+  // Returns the capture, new or known, with the mode of its spec.
+  Capture& AddCapture(const CaptureResume& resume);
   // Starts, arms or joins the capture; if it is known, the sources get the cursors. Ignored with a
   // warning beyond limits::kCapturesRunningMax.
   void StartCapture(const CaptureResume& resume);

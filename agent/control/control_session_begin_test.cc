@@ -68,20 +68,20 @@ TEST_F(ControlSessionTest, ASnapshotEndsByItselfEvenIfItIsToldToStop) {
   EXPECT_THAT(aggregator_.Hear(), Contains("agent 0 finished"));
 }
 
-TEST_F(ControlSessionTest, WhatOnlyTheAggregatorCanResumeDoesNotGoOnAlone) {
+TEST_F(ControlSessionTest, WhatOnlyTheAggregatorCanResumeIsNotResumedOffline) {
   CaptureResume resume = Resume(false);
   for (const CaptureMode mode : {CaptureMode::kSnapshot, CaptureMode::kPreview}) {
     resume.spec.mode = mode;
-    session_.GoOn(resume);
+    session_.Resume(resume);
   }
   resume.spec = spec_;
   resume.spec.conditions.at_next_execution = true;
-  session_.GoOn(resume);
+  session_.Resume(resume);
   EXPECT_THAT(source_.calls, IsEmpty());
   for (const CaptureMode mode : {CaptureMode::kFlightRecorder, CaptureMode::kContinuous}) {
     resume.spec = spec_;
     resume.spec.mode = mode;
-    session_.GoOn(resume);
+    session_.Resume(resume);
   }
   EXPECT_THAT(source_.calls, ElementsAre("continue demo 2", "continue demo 2"));
   EXPECT_THAT(observer_.running, IsEmpty());

@@ -176,7 +176,7 @@ TEST_F(ControlSessionTest, SourcesHearWhenAWelcomeHasToldThemAll) {
 
 TEST_F(ControlSessionTest, WhatGoesOnByItselfIsConfirmedStoppedOrForgottenByTheWelcome) {
   source_.drained = false;
-  session_.GoOn(Resume(false));
+  session_.Resume(Resume(false));
   EXPECT_THAT(source_.calls, ElementsAre("continue demo 2"));
   TellStatus(7, CaptureWorkerState::kRecording, 5);
   EXPECT_THAT(Begin({Resume(false)}), Contains("status 7 state 2 read 5"));
@@ -184,15 +184,30 @@ TEST_F(ControlSessionTest, WhatGoesOnByItselfIsConfirmedStoppedOrForgottenByTheW
   EXPECT_THAT(observer_.running, ElementsAre("demo"));
 }
 
+TEST_F(ControlSessionTest, ResumedAndStoppingCapturesHaveTheirModeOnTheStatusPage) {
+  source_.drained = false;
+  spec_.mode = CaptureMode::kContinuous;
+  session_.Resume(Resume(false));
+  ASSERT_EQ(session_.CaptureStates().size(), 1u);
+  EXPECT_EQ(session_.CaptureStates()[0].mode, CaptureMode::kContinuous);
+  Begin();  // over
+  ASSERT_EQ(session_.captures(), 0u);
+  aggregator_.listener().OnClosed(absl::UnavailableError("gone"));
+  runner_.AdvanceNs(200 * kMs);
+  WelcomeNow({Resume(true)});
+  ASSERT_EQ(session_.CaptureStates().size(), 1u);
+  EXPECT_EQ(session_.CaptureStates()[0].mode, CaptureMode::kContinuous);
+}
+
 TEST_F(ControlSessionTest, WhatGoesOnByItselfIsNotBegunAnewToBeStopped) {
   source_.drained = false;
-  session_.GoOn(Resume(false));
+  session_.Resume(Resume(false));
   Begin({Resume(true)});
   EXPECT_THAT(source_.calls, ElementsAre("continue demo 2", "finish demo 2", "stop"));
 }
 
 TEST_F(ControlSessionTest, WhatGoesOnByItselfAndIsOverIsForgotten) {
-  session_.GoOn(Resume(false));
+  session_.Resume(Resume(false));
   Begin();
   EXPECT_THAT(source_.calls, ElementsAre("continue demo 2", "forget"));
   EXPECT_THAT(observer_.events, ElementsAre("over", "welcome"));
@@ -200,7 +215,7 @@ TEST_F(ControlSessionTest, WhatGoesOnByItselfAndIsOverIsForgotten) {
 
 TEST_F(ControlSessionTest, WhatWasResumedWronglyIsBegunAgain) {
   observer_.was_resumed_wrongly = true;
-  session_.GoOn(Resume(false));
+  session_.Resume(Resume(false));
   Begin({Resume(false)});
   EXPECT_THAT(source_.calls, ElementsAre("continue demo 2", "forget", "start demo 2"));
 }
@@ -208,7 +223,7 @@ TEST_F(ControlSessionTest, WhatWasResumedWronglyIsBegunAgain) {
 TEST_F(ControlSessionTest, AggregatorThatIsAnotherIsLeftAndTriedAgain) {
   observer_.is_right_aggregator = false;
   source_.drained = false;
-  session_.GoOn(Resume(false));
+  session_.Resume(Resume(false));
   EXPECT_THAT(Begin(), IsEmpty());
   runner_.AdvanceNs(10 * kMs);
   EXPECT_TRUE(aggregator_.ended);
@@ -220,6 +235,25 @@ TEST_F(ControlSessionTest, AggregatorThatIsAnotherIsLeftAndTriedAgain) {
   EXPECT_EQ(aggregator_.calls, 2);
   WelcomeNow({Resume(false)});
   EXPECT_TRUE(session_.welcomed());
+}
+
+TEST(PendingReports, WorkerThatComesAndGoesHasOnePlaceInTheQueue) {
+  WorkerInfo flapping;
+  flapping.identity.pid = 1;
+  WorkerInfo other;
+  other.identity.pid = 2;
+  PendingReports pending;
+  pending.Put(flapping);
+  pending.Put(other);
+  for (int i = 0; i < 1'000; ++i) {
+    pending.Put(WorkerGone{flapping.identity});
+    pending.Put(flapping);
+  }
+  EXPECT_EQ(pending.size(), 2u);
+  // A place that it had left would be used again.
+  EXPECT_EQ(Words(*pending.Take()), "worker 2 ");
+  EXPECT_EQ(Words(*pending.Take()), "worker 1 ");
+  EXPECT_FALSE(pending.Take().has_value());
 }
 
 TEST_F(ControlSessionTest, GivesUpACallThatIsNeverWelcomed) {

@@ -95,10 +95,8 @@ std::optional<ExecutionMedians::Taken> ExecutionMedians::End(const Mark& mark) {
 
 std::optional<ExecutionMedians::Taken> ExecutionMedians::FindUnended(uint64_t now_ns, double times,
                                                                      uint32_t teller) {
-  // Rules beyond 64 share bits: each then misses executions that the other has reported.
-  const uint64_t bit = uint64_t{1} << (teller % 64);
   for (Open& open : open_) {
-    if ((open.told & bit) != 0 || !open.begin.execution) continue;
+    if (open.told[teller] || !open.begin.execution) continue;
     const Model* const model = FindModel(open.begin.model);
     const std::optional<uint64_t> median_ns = model == nullptr ? std::nullopt : model->median.Get();
     if (median_ns.value_or(0) == 0) continue;
@@ -106,7 +104,7 @@ std::optional<ExecutionMedians::Taken> ExecutionMedians::FindUnended(uint64_t no
     if (ns < kUnendedMinNs || static_cast<double>(ns) < times * static_cast<double>(*median_ns)) {
       continue;
     }
-    open.told |= bit;
+    open.told[teller] = true;
     return Taken{open.begin.execution, ns, *median_ns};
   }
   return std::nullopt;

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "lib/trace/limits.h"
 #include "lib/trace/trigger_limits.h"
 
 namespace neurontrace {
@@ -67,7 +69,8 @@ class ExecutionMedians {
   // The duration is the device's if both ends have it, else the host's.
   std::optional<Taken> End(const Mark& mark);
   // Returns an execution that has not ended and has taken `times` its median, counted from when its
-  // start was read. Each is returned once for each `teller` (0 to 63).
+  // start was read. Each is returned once for each `teller`, the number of a rule below
+  // limits::kTriggerRulesMax.
   std::optional<Taken> FindUnended(uint64_t now_ns, double times, uint32_t teller);
   // Stops waiting for executions that have begun.
   void ForgetOpen() { open_.clear(); }
@@ -75,7 +78,7 @@ class ExecutionMedians {
  private:
   struct Open {
     Mark begin;
-    uint64_t told = 0;  // a bit for each teller
+    std::bitset<limits::kTriggerRulesMax> told;  // the tellers that it was returned to
   };
   struct Model {
     uint64_t id = 0;

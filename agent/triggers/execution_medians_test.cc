@@ -44,5 +44,19 @@ TEST(ExecutionMedians, ForgetsTheModelThatRanLongestAgo) {
   EXPECT_FALSE(run(0, 100).has_value());
 }
 
+TEST(ExecutionMedians, TellsEveryRuleOnceOfAnExecutionThatDoesNotEnd) {
+  ExecutionMedians medians;
+  for (uint64_t id = 1; id <= RunningMedian::kEnough; ++id) {
+    medians.Begin({.tracking_id = id, .execution = id, .model = 1, .host_ns = 1});
+    medians.End({.tracking_id = id, .host_ns = 101});
+  }
+  medians.Begin({.tracking_id = 77, .execution = 77, .model = 1, .host_ns = 1, .read_ns = 1});
+  const uint64_t now_ns = 1 + ExecutionMedians::kUnendedMinNs;
+  for (uint32_t rule = 0; rule < limits::kTriggerRulesMax; ++rule) {
+    EXPECT_TRUE(medians.FindUnended(now_ns, 2, rule).has_value()) << rule;
+    EXPECT_FALSE(medians.FindUnended(now_ns, 2, rule).has_value()) << rule;
+  }
+}
+
 }  // namespace
 }  // namespace neurontrace

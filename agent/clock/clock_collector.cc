@@ -31,7 +31,8 @@ bool Arm(int timer) {
   return timerfd_settime(timer, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, nullptr) == 0;
 }
 
-// A network card that was not found is searched for again after this many questions (5 minutes).
+// How many questions there are between searches for a network card that was not found, or does not
+// answer (5 minutes).
 constexpr int kAsksPerSearch = 60;
 
 // Intervals in beats: between looks at the vmclock, questions about UTC, and batches.
@@ -72,7 +73,8 @@ void UtcSources::Take(const std::optional<UtcReading>& reading, uint64_t& counte
 
 // The search lists a directory and opens files, so it is repeated rarely; a reading is one ioctl.
 void UtcSources::AskPhc() {
-  if (!phc_ && asks_ % kAsksPerSearch == 0) {
+  if (!phc_answers_ && asks_ % kAsksPerSearch == 0) {
+    phc_.reset();
     auto phc = PhcReader::Open(deps_.files, paths_.phc);
     if (phc.ok()) {
       spdlog::info("clock: UTC from {}", phc->name());
@@ -81,6 +83,7 @@ void UtcSources::AskPhc() {
   }
   if (!phc_) return;
   const auto reading = phc_->Read(deps_.clocks);
+  phc_answers_ = reading.ok();
   Take(reading.ok() ? std::optional(*reading) : std::nullopt, counters_.phc);
 }
 
@@ -177,13 +180,9 @@ absl::Status ClockCollector::WatchRealtime() {
 }
 
 void ClockCollector::Beat() {
-  const size_t events = batch_.events.size();
   // Before anything else: reading files and asking takes time, and would make the beat look late.
-  const bool broke = watch_.Beat();
-  for (size_t i = events; i < batch_.events.size(); ++i) {
-    ++(batch_.events[i].kind == ClockEventKind::kPause ? counters_.pauses : counters_.suspends);
-  }
-  if (broke) Broke();
+  watch_.Beat();
+  CountEvents();
   // Before UTC is asked, since a promise of ClockBound is compared with the marker.
   if (beats_ % kBeatsPerLook == 0) LookAtVmClock();
   if (beats_ % kBeatsPerUtc == 0) {
@@ -197,19 +196,40 @@ void ClockCollector::Beat() {
 }
 
 void ClockCollector::OnRealtimeSet() {
-  const size_t events = batch_.events.size();
-  // The snapshot that locates the step may reveal a suspend as well.
   watch_.OnRealtimeSet();
-  for (size_t i = events; i < batch_.events.size(); ++i) {
-    const ClockEvent& event = batch_.events[i];
-    if (event.kind != ClockEventKind::kRealtimeStep) {
-      ++counters_.suspends;
-      Broke();
-      continue;
+  CountEvents();
+}
+
+// Every snapshot may reveal a suspend, whatever it was taken for.
+void ClockCollector::CountEvents() {
+  bool broke = false;
+  for (; events_counted_ < batch_.events.size(); ++events_counted_) {
+    const ClockEvent& event = batch_.events[events_counted_];
+    // A step of REALTIME leaves raw as it is.
+    broke = broke || event.kind != ClockEventKind::kRealtimeStep;
+    switch (event.kind) {
+      case ClockEventKind::kPause:
+        ++counters_.pauses;
+        break;
+      case ClockEventKind::kSuspend:
+        ++counters_.suspends;
+        break;
+      case ClockEventKind::kRealtimeStep:
+        ++counters_.realtime_steps;
+        spdlog::info("clock: REALTIME was set, {} ns ahead", event.amount_ns);
+        break;
+      case ClockEventKind::kMigration:
+        ++counters_.migrations;
+        spdlog::info("clock: the hypervisor says that the counter was disrupted");
+        break;
+      case ClockEventKind::kUnspecified:
+        break;
+      case ClockEventKind::kClockSource:
+        ++counters_.clock_source_changes;
+        break;
     }
-    ++counters_.realtime_steps;
-    spdlog::info("clock: REALTIME was set, {} ns ahead", event.amount_ns);
   }
+  if (broke && hooks_.on_break) hooks_.on_break();
 }
 
 // A marker that cannot be read at the moment leaves the last one, so that a later look finds the
@@ -219,10 +239,8 @@ void ClockCollector::LookAtVmClock() {
   const std::optional<uint64_t> marker = vm_clock_->DisruptionMarker();
   if (!marker) return;
   if (marker_ && *marker != *marker_) {
-    spdlog::info("clock: the hypervisor says that the counter was disrupted");
-    ++counters_.migrations;
     watch_.OnBreak(ClockEventKind::kMigration, marker_raw_ns_);
-    Broke();
+    CountEvents();
   }
   marker_ = marker;
   marker_raw_ns_ = watch_.raw_ns();
@@ -236,9 +254,8 @@ void ClockCollector::LookAtClockSource() {
   const auto name = (*file)->Read(0, kClockSourceBytesMax);
   if (!name.ok() || name->empty()) return;
   if (!clock_source_.empty() && *name != clock_source_) {
-    ++counters_.clock_source_changes;
     watch_.OnBreak(ClockEventKind::kClockSource, clock_source_raw_ns_);
-    Broke();
+    CountEvents();
   }
   clock_source_ = *name;
   clock_source_raw_ns_ = watch_.raw_ns();
@@ -251,6 +268,7 @@ void ClockCollector::Add(const ClockExchange& exchange) {
 
 void ClockCollector::FlushNow() {
   watch_.KeepSnapshot();
+  CountEvents();
   Flush();
 }
 
@@ -266,6 +284,7 @@ void ClockCollector::Flush() {
   ++counters_.batches;
   counters_.snapshots += batch_.snapshots.size();
   counters_.utc_readings += batch_.utc.size();
+  events_counted_ = 0;
   hooks_.on_batch(std::exchange(batch_, {}));
 }
 

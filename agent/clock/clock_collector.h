@@ -74,8 +74,11 @@ class UtcSources {
   const Deps deps_;
   const UtcPaths paths_;
   ClockEvidence& out_;
-  // Empty until a clock with an error bound is found.
+  // Empty while no clock with an error bound is found.
   std::optional<PhcReader> phc_;
+  // Whether the last reading succeeded. A device that was removed, or whose driver was loaded
+  // again, never answers any more, so the next search opens what is there by then.
+  bool phc_answers_ = false;
   ChronyClient chrony_;
   // The number of calls of Ask, by which searches for a PHC are spaced.
   int asks_ = 0;
@@ -169,16 +172,17 @@ class ClockCollector {
   // break since the last look if they differ.
   void LookAtVmClock();
   void LookAtClockSource();
-  // Reports that raw may have changed.
-  void Broke() {
-    if (hooks_.on_break) hooks_.on_break();
-  }
+  // Counts the events that were added to the batch since the last call, and calls on_break if one
+  // means that raw may have changed. To be called after everything that the watch does.
+  void CountEvents();
 
   const Deps deps_;
   const ClockPaths paths_;
   const Hooks hooks_;
   // The open batch. The watch and the sources of UTC append to it, too.
   ClockEvidence batch_;
+  // How many of its events CountEvents has counted.
+  size_t events_counted_ = 0;
   HostClockWatch watch_;
   UtcSources utc_;
   // Opened by Start; empty if the hypervisor provides none.

@@ -132,8 +132,8 @@ void HostClockWatch::Remember(const ClockSnapshot& snapshot) {
   if (readings_.size() > kReadingsMax) readings_.pop_front();
 }
 
-// Returns true if the machine was suspended since the snapshot before.
-bool HostClockWatch::TakeSnapshot(bool keep) {
+// Records a suspend if the machine was suspended since the snapshot before.
+void HostClockWatch::TakeSnapshot(bool keep) {
   const ClockSnapshot snapshot = ReadHostClocks(clocks_);
   beats_to_snapshot_ = kBeatsPerSnapshot;
   waited_at_snapshot_ns_ = waited_ns_ ? waited_ns_() : 0;
@@ -158,10 +158,9 @@ bool HostClockWatch::TakeSnapshot(bool keep) {
     filter_.Add(snapshot, out_.snapshots);
   }
   Remember(snapshot);
-  return slept;
 }
 
-bool HostClockWatch::Beat() {
+void HostClockWatch::Beat() {
   const ClockSnapshot now = clocks_.ReadOnce();
   const uint64_t last_ns = raw_ns();
   bool paused = false;
@@ -178,9 +177,8 @@ bool HostClockWatch::Beat() {
                              .raw_end_ns = now.raw_begin_ns});
     }
   }
-  if (paused || --beats_to_snapshot_ <= 0) return TakeSnapshot(paused) || paused;
+  if (paused || --beats_to_snapshot_ <= 0) return TakeSnapshot(paused);
   Remember(now);
-  return false;
 }
 
 void HostClockWatch::OnRealtimeSet() {

@@ -80,10 +80,10 @@ class HostClockWatch {
   // (MakeProcessorWait), or is null where that is not known. The others outlive this.
   HostClockWatch(const HostClocks& clocks, std::function<uint64_t()> waited_ns, ClockEvidence& out);
 
-  // To be called every kBeatNs. Returns true if the clocks may have changed: after a pause or a
-  // suspend.
-  bool Beat();
-  // Takes a snapshot that is kept regardless of the filter.
+  // To be called every kBeatNs. Records a pause or a suspend since the last call.
+  void Beat();
+  // Takes a snapshot that is kept regardless of the filter. As every snapshot, it may reveal a
+  // suspend, which is recorded.
   void KeepSnapshot() { TakeSnapshot(/*keep=*/true); }
   // REALTIME was set a moment ago: locates the step between two readings, with the amount.
   void OnRealtimeSet();
@@ -101,7 +101,7 @@ class HostClockWatch {
     uint64_t raw_end_ns = 0;
     int64_t realtime_minus_raw = 0;
   };
-  bool TakeSnapshot(bool keep);
+  void TakeSnapshot(bool keep);
   void Remember(const ClockSnapshot& snapshot);
 
   const HostClocks& clocks_;

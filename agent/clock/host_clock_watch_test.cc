@@ -40,7 +40,7 @@ TEST_F(HostClockWatchTest, TellsOfAPause) {
   Beat(25);
   const uint64_t before = clocks_.RawNs();
   clocks_.AdvanceNs(400'000'000);
-  EXPECT_TRUE(watch_.Beat());
+  watch_.Beat();
   ASSERT_EQ(evidence_.events.size(), 1u);
   EXPECT_EQ(evidence_.events[0].kind, ClockEventKind::kPause);
   EXPECT_EQ(evidence_.events[0].raw_begin_ns, before);
@@ -53,7 +53,7 @@ TEST_F(HostClockWatchTest, DoesNotTakeABusyProcessorForAPause) {
   Beat(25);
   waited_ns_ += 350'000'000;
   clocks_.AdvanceNs(400'000'000);
-  EXPECT_FALSE(watch_.Beat());
+  watch_.Beat();
   EXPECT_TRUE(evidence_.events.empty());
 }
 

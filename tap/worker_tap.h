@@ -28,7 +28,8 @@ class WorkerTap {
 
   // Called in exit(): makes a last drain if nrt_close was not called, within kExitTimeoutMs.
   void OnExit();
-  // Called in a forked child: resets everything as if no runtime had been loaded.
+  // Called in a forked child: resets the gate, the facts and the tap, so that the next nrt_init
+  // begins as the first one. The library and the registered handlers stay valid and are kept.
   void OnForkedChild();
 
  private:

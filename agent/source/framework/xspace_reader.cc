@@ -304,6 +304,10 @@ struct XSpaceReader::Impl {
     while (wire.position() < end) {
       XSpaceWire::Field about;
       if (!wire.Next(end, about)) return false;
+      const bool is_stat = about.number == xspace_field::kEventStats;
+      if (about.number <= xspace_field::kEventOccurrences && about.has_length != is_stat) {
+        return false;
+      }
       switch (about.number) {
         case xspace_field::kEventMetadataId:
           read.metadata_id = static_cast<int64_t>(about.value);
@@ -318,7 +322,6 @@ struct XSpaceReader::Impl {
           read.has_occurrences = true;
           break;
         case xspace_field::kEventStats:
-          if (!about.has_length) return false;
           if (read.stats == limits::kAttributesPerEventMax) return true;  // refused as too many
           if (read.stats == stats.size()) stats.emplace_back();
           if (!ReadXSpaceStat(wire, about.end, stats[read.stats++])) return false;

@@ -231,6 +231,24 @@ TEST(XSpaceReader, DamageIsCountedWhereItIs) {
   EXPECT_TRUE(content.losses[5].events_unknown);
 }
 
+// Such as bytes written as a number, whose size would be computed from an end that is not there.
+TEST(XSpaceReader, ValuesOfAnotherWireTypeAreDamage) {
+  const auto of_stat = [](const std::string& value) {
+    return Event(1, 0, 0, Bytes(4, Number(1, 1) + value));
+  };
+  for (const std::string& event :
+       {of_stat(Number(6, 3)), of_stat(Number(5, 3)), of_stat(Bytes(2, "x")),
+        of_stat(Bytes(3, "x")), of_stat(Bytes(4, "x")), of_stat(Bytes(7, "x")),
+        Event(1, 0, 0, Number(4, 1)), Bytes(4, Number(1, 1) + Bytes(2, "x"))}) {
+    const XSpaceContent content = ReadSpace(
+        Plane("/host:CPU", Line(1, "a", 0, event) + EventName(1, "e") + StatName(1, "s")) +
+        Environment(kStartNs));
+    EXPECT_THAT(content.spans, IsEmpty());
+    ASSERT_THAT(content.losses, SizeIs(1));
+    EXPECT_THAT(content.losses[0].detail, HasSubstr("the event is damaged"));
+  }
+}
+
 TEST(XSpaceReader, OfAFileThatEndsInTheMiddleWholePlanesAreRead) {
   const std::string whole = Session();
   const std::string bytes = whole + Session();

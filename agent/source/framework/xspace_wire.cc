@@ -167,6 +167,11 @@ bool ReadXSpaceStat(XSpaceWire& wire, uint64_t end, XSpaceStat& stat) {
   while (wire.position() < end) {
     XSpaceWire::Field about;
     if (!wire.Next(end, about)) return false;
+    // Texts and bytes have a length, and all other values are numbers; unknown fields may be
+    // either.
+    const bool is_text =
+        about.number == xspace_field::kStatString || about.number == xspace_field::kStatBytes;
+    if (about.number <= xspace_field::kStatReference && about.has_length != is_text) return false;
     switch (about.number) {
       case xspace_field::kStatMetadataId:
         stat.metadata_id = static_cast<int64_t>(about.value);
@@ -209,10 +214,11 @@ bool ReadXSpaceMapEntry(XSpaceWire& wire, uint64_t end, XSpaceMetadata& entry) {
   while (wire.position() < end) {
     XSpaceWire::Field about;
     if (!wire.Next(end, about)) return false;
-    if (about.number == xspace_field::kEntryKey) entry.id = static_cast<int64_t>(about.value);
-    if (about.number == xspace_field::kEntryValue && about.has_length &&
-        !ReadMetadata(wire, about.end, entry)) {
-      return false;
+    if (about.number == xspace_field::kEntryKey) {
+      if (about.has_length) return false;
+      entry.id = static_cast<int64_t>(about.value);
+    } else if (about.number == xspace_field::kEntryValue) {
+      if (!about.has_length || !ReadMetadata(wire, about.end, entry)) return false;
     }
     if (about.has_length) wire.Seek(about.end);
   }
@@ -224,10 +230,10 @@ bool TakeXSpaceLineField(XSpaceWire& wire, const XSpaceWire::Field& about, XSpac
   switch (about.number) {
     case xspace_field::kLineId:
       line.id = static_cast<int64_t>(about.value);
-      return true;
+      return !about.has_length;
     case xspace_field::kLineTimestampNs:
       line.timestamp_ns = static_cast<int64_t>(about.value);
-      return true;
+      return !about.has_length;
     case xspace_field::kLineName:
       return wire.Text(about, limits::kStringBytesMax, line.name);
     case xspace_field::kLineDisplayName:

@@ -113,10 +113,12 @@ struct XSpaceLine {
   int64_t timestamp_ns = 0;
 };
 
-// Read one message that ends at `end`; return false if it is damaged.
+// Read one message that ends at `end`; return false if it is damaged, which includes known fields
+// of another wire type than their own.
 bool ReadXSpaceStat(XSpaceWire& wire, uint64_t end, XSpaceStat& stat);
 bool ReadXSpaceMapEntry(XSpaceWire& wire, uint64_t end, XSpaceMetadata& entry);
-// Takes one field of a line; the caller skips the content of fields that are unknown here.
+// Takes one field of a line; returns false if it is damaged. The caller skips the content of fields
+// that are unknown here.
 bool TakeXSpaceLineField(XSpaceWire& wire, const XSpaceWire::Field& field, XSpaceLine& line);
 
 }  // namespace neurontrace

@@ -262,10 +262,13 @@ std::vector<LoadedChunk> SpoolDisk::Load(const std::string& directory,
     const SpoolPlace& place = places[i];
     loaded[i].status = [&]() -> absl::Status {
       if (file == nullptr || segment.segment != place.segment) {
-        ASSIGN_OR_RETURN(file, files_.OpenForReading(directory + "/" + SegmentName(place.segment)));
-        ASSIGN_OR_RETURN(const std::string begin, file->Read(0, kSegmentHeaderBytesMax));
+        ASSIGN_OR_RETURN(auto opened,
+                         files_.OpenForReading(directory + "/" + SegmentName(place.segment)));
+        ASSIGN_OR_RETURN(const std::string begin, opened->Read(0, kSegmentHeaderBytesMax));
         ASSIGN_OR_RETURN(segment, DecodeSegmentHeader(begin));
         segment.segment = place.segment;
+        // Together with its header: places of the segment before must not be read from this file.
+        file = std::move(opened);
       }
       ASSIGN_OR_RETURN(const std::string bytes, file->Read(place.offset, place.record_bytes()));
       // The head must be at its place and agree with the books. Its checksum covers the chunk's

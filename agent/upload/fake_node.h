@@ -50,7 +50,7 @@ class FakeNode {
     runner.RunUntilIdle();  // tasks that find nobody
   }
   // Resumes captures before the aggregator is reached, if the spool can vouch for them.
-  bool GoOn() {
+  bool ResumeOffline() {
     bool any = false;
     for (const DeliveryQueue::Resumed& resumed : queue->TakeRunning()) {
       EXPECT_EQ(resumed.capture_id, capture);

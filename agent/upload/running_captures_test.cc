@@ -65,7 +65,7 @@ TEST_F(RunningCapturesTest, GoesOnWithoutTheAggregator) {
   for (int restart = 0; restart < 4; ++restart) {
     Kill();
     ASSERT_TRUE(node_.Begin());
-    ASSERT_TRUE(node_.GoOn());
+    ASSERT_TRUE(node_.ResumeOffline());
     Produce(3);
     EXPECT_EQ(node_.sources["a"].kept_by_source.size(), 0u) << "released while nobody is there";
   }
@@ -82,7 +82,7 @@ TEST_F(RunningCapturesTest, GoesOnWhenAllOfItWasDeliveredAndGone) {
   Kill();
   ASSERT_TRUE(node_.Begin());
   ASSERT_EQ(node_.queue->counters().chunks_recovered, 0u);
-  ASSERT_TRUE(node_.GoOn());
+  ASSERT_TRUE(node_.ResumeOffline());
   Produce(2);
   Deliver();
 }
@@ -110,17 +110,17 @@ TEST_F(RunningCapturesTest, KnowsWhatTheAggregatorHasOfAnEmptySpool) {
   Kill();
   for (const std::string& path : node_.disk.Paths()) ASSERT_TRUE(node_.disk.Remove(path).ok());
   ASSERT_TRUE(node_.Begin());
-  EXPECT_FALSE(node_.GoOn());
+  EXPECT_FALSE(node_.ResumeOffline());
   node_.Welcome();
   node_.Run();
   Kill();
   ASSERT_TRUE(node_.Begin());
-  ASSERT_TRUE(node_.GoOn());
+  ASSERT_TRUE(node_.ResumeOffline());
   Produce(2);
   Deliver();
 }
 
-TEST_F(RunningCapturesTest, DoesNotGoOnAfterAnotherBootOrWhenTheCaptureIsOver) {
+TEST_F(RunningCapturesTest, DoesNotResumeAfterAnotherBootOrWhenTheCaptureIsOver) {
   Begin();
   Produce(2);
   node_.Run();
@@ -128,7 +128,7 @@ TEST_F(RunningCapturesTest, DoesNotGoOnAfterAnotherBootOrWhenTheCaptureIsOver) {
   Kill();
   node_.options.boot_id = "another boot";
   ASSERT_TRUE(node_.Begin());
-  EXPECT_FALSE(node_.GoOn());
+  EXPECT_FALSE(node_.ResumeOffline());
   EXPECT_FALSE(SaysSo());
   node_.Welcome();
   node_.Run();
@@ -138,7 +138,7 @@ TEST_F(RunningCapturesTest, DoesNotGoOnAfterAnotherBootOrWhenTheCaptureIsOver) {
   EXPECT_FALSE(SaysSo());
 }
 
-TEST_F(RunningCapturesTest, DoesNotGoOnFromDamage) {
+TEST_F(RunningCapturesTest, DoesNotResumeFromDamage) {
   const std::string directory = std::string(FakeNode::kRoot) + "/" + node_.capture.ToString();
   node_.aggregator.budget = 0;
   Begin();
@@ -151,7 +151,7 @@ TEST_F(RunningCapturesTest, DoesNotGoOnFromDamage) {
     ASSERT_TRUE(node_.disk.FlipBit(path, path.ends_with(".seg") ? 700 : 100)) << path;
     FakeNode& node = node_;
     ASSERT_TRUE(node.Begin());
-    EXPECT_FALSE(node.GoOn()) << path;
+    EXPECT_FALSE(node.ResumeOffline()) << path;
     Kill();
     node_.disk.SetContents(path, good);
   }
@@ -181,7 +181,7 @@ TEST_F(RunningCapturesTest, SaysNothingOfTheKindWhileItsDiskFails) {
     node_.disk.Heal();
     ASSERT_TRUE(node_.Begin());
     if (operation != Operation::kCreate) {
-      EXPECT_FALSE(node_.GoOn());
+      EXPECT_FALSE(node_.ResumeOffline());
     }
     node_.Welcome();
     node_.Run(40 * kNsPerSecond);
@@ -189,7 +189,7 @@ TEST_F(RunningCapturesTest, SaysNothingOfTheKindWhileItsDiskFails) {
   }
   Kill();
   ASSERT_TRUE(node_.Begin());
-  ASSERT_TRUE(node_.GoOn());
+  ASSERT_TRUE(node_.ResumeOffline());
   Produce(2);
   Deliver();
 }
@@ -205,7 +205,7 @@ TEST_F(RunningCapturesTest, SaysSoAgainOnceTheDiskIsWell) {
   EXPECT_TRUE(SaysSo());
   Kill();
   ASSERT_TRUE(node_.Begin());
-  ASSERT_TRUE(node_.GoOn());
+  ASSERT_TRUE(node_.ResumeOffline());
   Produce(2);
   Deliver();
 }
@@ -247,7 +247,7 @@ void Revive(FakeNode& node, bool asks) {
     if (node.Begin()) break;
     ASSERT_TRUE(node.disk.powered_off());
   }
-  const bool goes_on = node.GoOn();
+  const bool goes_on = node.ResumeOffline();
   if (asks || !goes_on) node.Welcome();
   node.Run();
 }
@@ -271,7 +271,7 @@ void LiveOn(FakeNode& node) {
     node.Kill();
     node.NewProcess();
     if (node.Begin()) {
-      if (!node.GoOn()) node.Welcome();
+      if (!node.ResumeOffline()) node.Welcome();
     } else {
       Revive(node, false);
     }
@@ -295,7 +295,7 @@ void LiveOn(FakeNode& node) {
   EXPECT_EQ(node.queue->chunks(), 0u);
 }
 
-TEST_F(RunningCapturesTest, NoCrashMakesItGoOnWrongly) {
+TEST_F(RunningCapturesTest, NoCrashMakesItResumeWrongly) {
   node_.columns_bytes = 40'000;
   node_.options.capture_bytes_max = 4u << 20;
   LiveOn(node_);

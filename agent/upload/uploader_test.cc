@@ -253,7 +253,7 @@ TEST_F(UploaderTest, GoesBackOnceWhenAskedForEarlierChunks) {
   EXPECT_EQ(receipts_.size(), 4u);
 }
 
-TEST_F(UploaderTest, WaitsWhenTheAggregatorIsBusyAndOtherStreamsGoOn) {
+TEST_F(UploaderTest, WaitsWhenTheAggregatorIsBusyAndOtherStreamsContinue) {
   aggregator_.busy = 1;
   Submit("a", 0);
   Start();

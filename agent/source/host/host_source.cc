@@ -164,7 +164,7 @@ void HostSource::Sample(const CaptureId& capture_id, Capture& capture, bool is_d
   }
   if (!capture.records) return;
   // A pause ends with the reading that the next interval begins with.
-  if (capture.stream != nullptr) return capture.stream->GoOn(reading);
+  if (capture.stream != nullptr) return capture.stream->Continue(reading);
   StreamIdentity identity;
   identity.agent_id = options_.agent_id;
   identity.worker.instance_id = options_.instance_id;

@@ -392,7 +392,7 @@ TEST_F(HostSourceTest, GapBeforeGoingOnAloneHasNoEnd) {
   EXPECT_EQ(metrics_.host_samples, 3u);
 }
 
-TEST_F(HostSourceTest, GapOfACaptureThatIsToldToGoOnBeforeASampleEndsThere) {
+TEST_F(HostSourceTest, GapOfACaptureThatIsContinuedBeforeASampleEndsThere) {
   recording_.insert(capture_);
   Start();
   StoreSample();

@@ -151,7 +151,7 @@ void HostStream::Take(HostReading reading) {
   before_ = std::move(reading);
 }
 
-void HostStream::GoOn(HostReading first) {
+void HostStream::Continue(HostReading first) {
   paused_ = false;
   next_position_ = std::max(next_position_, first.monotonic_ns);
   before_ = std::move(first);

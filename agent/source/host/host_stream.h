@@ -52,10 +52,10 @@ class HostStream {
   // Records the interval since the previous reading. One that is too short to be meaningful, or
   // that finds no room in the queue, becomes part of the next.
   void Take(HostReading reading);
-  // Records no intervals until GoOn, whose reading begins the next one: nothing on the host records
-  // meanwhile, so nothing is missing.
+  // Records no intervals until Continue, whose reading begins the next one: nothing on the host
+  // records meanwhile, so nothing is missing.
   void Pause() { paused_ = true; }
-  void GoOn(HostReading first);
+  void Continue(HostReading first);
   bool paused() const { return paused_; }
   // To be called once a second, paused or not.
   void Tick();

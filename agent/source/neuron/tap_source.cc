@@ -463,16 +463,12 @@ void TapSource::JoinIfMatching(TapWorker& worker, Capture& capture, bool late) {
 
 // A worker whose job or ranks have become known may now match a capture that passed it by.
 void TapSource::JoinWhatChanged() {
-  std::map<const TapWorker*, uint64_t> seen;
   for (const auto& worker : workers_) {
-    const uint64_t version = worker->info_version();
-    seen[worker.get()] = version;
-    if (info_seen_[worker.get()] == version) continue;
+    if (!worker->TakeInfoChanged()) continue;
     for (auto& [id, capture] : captures_) {
       if (!capture.stopping && !worker->has(id)) JoinIfMatching(*worker, capture, true);
     }
   }
-  info_seen_ = std::move(seen);
 }
 
 void TapSource::TellTaps() {

@@ -268,8 +268,6 @@ class TapSource final : public Source, private TapSession::Listener {
   bool turn_scheduled_ = false;
   bool membership_changed_ = false;
   bool executions_scheduled_ = false;
-  // The info_version of each worker when JoinWhatChanged last compared it.
-  std::map<const TapWorker*, uint64_t> info_seen_;
   WeakTasks weak_tasks_;
 };
 

@@ -129,6 +129,19 @@ TEST_F(TapSourceFidelityTest, TheTraceBeginsAnewWithoutAllocations) {
   EXPECT_EQ(status().events_lost, 0u);
 }
 
+TEST_F(TapSourceFidelityTest, OtherTypesOfTheSameNumberHaveOtherLevels) {
+  Begin();
+  Pass(400);
+  tap_.SetFacts(
+      {{"runtime.visible_cores", "4"},
+       {"runtime.event_types", "nrt_execute,nc_exec_running,cc_running,nrt_tensor_read"}});
+  WriteTyped({"nrt_execute"});
+  Spend(1'600, 50'000);
+  AnswerRestart();
+  EXPECT_EQ(rule_, TapEventRule::kAllButThese);
+  EXPECT_THAT(left_out_, ElementsAre("nrt_tensor_read"));
+}
+
 // A worker that stays over its budget: down to the last level, and no further.
 TEST_F(TapSourceFidelityTest, GoesDownToWhatIsNeverLeftOut) {
   Begin();

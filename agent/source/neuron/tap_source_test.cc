@@ -194,6 +194,37 @@ TEST_F(TapSourceTest, CountsTheRestOfAMalformedDocument) {
   EXPECT_THAT(sink_.Losses()[0].detail, HasSubstr("at byte "));
 }
 
+// The tap fetches no other cores, so only a runtime that mixes them up shows this.
+TEST_F(TapSourceTest, WhatIsWrongWithCoresThatAreNotSelectedIsNoLoss) {
+  Connect();
+  CaptureSpec spec;
+  spec.selection.neuron_cores = {1};
+  source_->ApplyOrder(SourceOrder::Start(capture_, spec, {}));
+  ASSERT_TRUE(tap_.ReadCommand());
+  tap_.SetState(TapState::kStreaming);
+  tap_.WriteStarted(capture_);
+  tap_.Answer(TapMessageType::kStart, TapResult::kOk, capture_);
+  // Its text is too long to be recorded.
+  const auto unfit = [](int core, int number) {
+    return R"({"event_type":"nrt_execute","phase":"start","nc_idx":)" + std::to_string(core) +
+           R"(,"nc_local_id":)" + std::to_string(number) + R"(,"timestamp_ns":5,"data":{"s":")" +
+           std::string(limits::kStringBytesMax + 1, 'x') + R"("}})";
+  };
+  tap_.WriteDocument(R"({"events":[)" + Event(1, 0) + "," + unfit(1, 1) + "]}", capture_, 1);
+  tap_.WriteDocument(R"({"events":[)" + Event(2, 0) + "," + unfit(2, 3) + "," + Event(2, 9) + "]}",
+                     capture_, 2);
+  tap_.WriteDocument(R"({"events":[)" + Event(2, 10), capture_, 2);  // ends in the middle
+  Deliver();
+  source_->Stop(capture_, Source::kStopNow);
+  AnswerStop();
+  Pass(300);
+  EXPECT_EQ(sink_.Events().size(), 1u);
+  ASSERT_EQ(sink_.Losses().size(), 1u);
+  EXPECT_EQ(sink_.Losses()[0].place, LossPlace::kDecode);
+  EXPECT_EQ(sink_.Losses()[0].events, 1u) << "the one of core 1";
+  EXPECT_EQ(metrics_.documents_malformed.load(), 1u);
+}
+
 TEST_F(TapSourceTest, TakesRanksFromEvents) {
   Connect();
   StartAndRecord();

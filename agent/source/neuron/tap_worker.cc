@@ -680,7 +680,7 @@ void TapWorker::ReportInfo() {
   }
   WorkerInfo info = MakeInfo();
   if (reported_ == info) return;
-  ++info_version_;
+  info_changed_ = true;
   reported_ = std::move(info);
   shared_.listener.OnWorker(*reported_);
 }

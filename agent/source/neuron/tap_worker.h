@@ -181,8 +181,8 @@ class TapWorker {
   // Asks the tap to wake the agent with the next record; returns true if one came in between.
   bool WaitForMore() { return !broken_ && reader_->WaitForMore(); }
 
-  // Grows with every change of what is reported of the worker.
-  uint64_t info_version() const { return info_version_; }
+  // Returns true once after each change of what is reported of the worker.
+  bool TakeInfoChanged() { return std::exchange(info_changed_, false); }
 
   // Returns the facts that ranks are resolved from, except those that only the node knows.
   RankFacts rank_facts() const;
@@ -284,7 +284,7 @@ class TapWorker {
   // It took part in a resolution that could have given it a place.
   bool was_placeable_ = false;
   std::optional<WorkerInfo> reported_;
-  uint64_t info_version_ = 0;
+  bool info_changed_ = false;
 
   WorkerCost cost_;
   HeldRings held_rings_;

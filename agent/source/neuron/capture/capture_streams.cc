@@ -111,7 +111,8 @@ CaptureStreams::Core& CaptureStreams::CoreAt(uint32_t slot) {
   auto& core = cores_[slot];
   // Streams are opened with their first event, so idle cores cost nothing.
   if (core != nullptr) return *core;
-  core = std::make_unique<Core>(selection_.by_execution);
+  const bool selected = slot == kSlots - 1 || selection_.SelectsCore(slot);
+  core = std::make_unique<Core>(selection_.by_execution, selected);
   // Everything that was said about all cores, or about this one before it was open, is applied now.
   core->gate.SetBounds(executions_);
   core->of_ranks = SelectsRanks(slot);
@@ -291,6 +292,7 @@ void CaptureStreams::OnUnfitEvent(uint32_t nc_idx, const EventFields& fields, ui
                                   std::string_view why) {
   if (ended_) return AgentSourceMetrics::Add(surroundings_.metrics.events_after_end);
   Core& core = Touch(nc_idx, fields, present);
+  if (!core.selected) return AgentSourceMetrics::Add(surroundings_.metrics.events_filtered);
   const bool passing = SlotOf(nc_idx) == kSlots - 1 ? AnyPassing() : core.gate.passing();
   const bool within = !window_ || window_->Contains(fields.timestamp_ns);
   // An unfit event that the capture does not select is no loss of it.
@@ -322,7 +324,7 @@ void CaptureStreams::EndDocument(const TapRecord& record, const NrtDecodeOutcome
 
 // The stream of no core has no gate of its own; it follows the other cores.
 void CaptureStreams::TellLoss(Core& core, uint64_t position, Loss loss) {
-  if (!core.of_ranks) return;
+  if (!core.selected || !core.of_ranks) return;
   const bool told = &core == cores_.back().get() ? AnyPassing() : core.gate.TakeLoss(loss);
   if (told) core.writer->AddLoss(position, std::move(loss));
 }

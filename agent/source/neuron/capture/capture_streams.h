@@ -265,11 +265,13 @@ class CaptureStreams final : public NrtEventSink {
     std::optional<FillRate> fill;  // while a trace runs
     uint64_t fetched_ns = 0;       // realtime of the last document
     ExecutionGate gate;
+    // Whether the capture selects the core; true for what is of no core.
+    const bool selected;
     // Whether the capture selects its rank.
     bool of_ranks = true;
     // The value of fidelity_changes_ at its last note; 0: it has none.
     uint64_t fidelity_told = 0;
-    explicit Core(bool by_execution) : gate(by_execution) {}
+    Core(bool by_execution, bool is_selected) : gate(by_execution), selected(is_selected) {}
   };
   // What is known about a shape, so that names are compared once for each rather than for each
   // event.

@@ -40,8 +40,8 @@ bool WorkerFidelity::IsFor(const CaptureSpec& spec) {
 
 // The types are known by the time that a trace runs. If others appear later, everything is reset.
 void WorkerFidelity::UseTypes(std::span<const std::string> event_types) {
-  if (types_seen_ == event_types.size()) return;
-  types_seen_ = event_types.size();
+  if (types_seen_ && std::ranges::equal(*types_seen_, event_types)) return;
+  types_seen_.emplace(event_types.begin(), event_types.end());
   levels_ = UsefulFidelityLevels(plan_.filter, event_types);
   governor_ = OverheadGovernor(governor_.budget(), static_cast<uint32_t>(levels_.size()));
   level_ = 0;

@@ -81,8 +81,8 @@ class WorkerFidelity {
   OverheadGovernor governor_;
   // The useful levels, by the governor's step.
   std::vector<uint32_t> levels_ = {0};
-  // The number of event types that `levels_` were made for.
-  size_t types_seen_ = SIZE_MAX;
+  // The event types that `levels_` were made for; nothing before the first.
+  std::optional<std::vector<std::string>> types_seen_;
 
   // The level that the governor wants.
   uint32_t level_ = 0;

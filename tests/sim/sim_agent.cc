@@ -89,14 +89,14 @@ void SimAgent::OpenSpool() {
   }
   world_.trace.Note("{} has {} chunks in its spool", host_.info.agent_id, queue_.chunks());
   control_.Start();
-  runner_.PostDelayedTask([this] { ResumeOffline(); }, ControlSession::kGoOnAloneAfterNs);
+  runner_.PostDelayedTask([this] { ResumeOffline(); }, ControlSession::kResumeOfflineAfterNs);
 }
 
 void SimAgent::ResumeOffline() {
   if (welcomed_) return;
   for (const DeliveryQueue::Resumed& capture : queue_.TakeRunning()) {
     world_.trace.Note("{} continues with {}", host_.info.agent_id, capture.capture_id.ToString());
-    control_.GoOn({capture.capture_id, capture.spec, false, capture.cursors});
+    control_.Resume({capture.capture_id, capture.spec, false, capture.cursors});
   }
 }
 

@@ -403,7 +403,7 @@ void Aggregator::Core::BeginShutdown() {
 void Aggregator::Core::ReloadChangedFiles(bool force) {
   process_.ReloadChangedFiles(force);
   owners_.access->ReloadChangedFiles(force);
-  triggers_.LookAtFile(force);
+  triggers_.ReloadFile(force);
 }
 
 ChunkCommitter::OnConflict Aggregator::Core::WarnOfConflict() {

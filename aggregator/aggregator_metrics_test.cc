@@ -204,7 +204,7 @@ TEST_F(StoreMetricsTest, SaysHowRocksDbDoesAndWhatRoomThereIs) {
   EXPECT_TRUE(ValuesOf(registry_, "neurontrace_aggregator_disk_free_bytes").empty());
   for (uint64_t i = 0; i < 50; ++i) Put(TestChunk(1, TestStream(0), i));
   metrics_.Publish();
-  metrics_.LookAtDisk();
+  metrics_.UpdateDiskMetrics();
   EXPECT_GT(Value("store_memtable_bytes"), 50 * 2'000);
   EXPECT_GT(Value("store_wal_bytes"), 50 * 2'000);
   EXPECT_GT(Value("disk_free_bytes"), 0);

@@ -29,7 +29,7 @@ std::string PreloadObstacle(HostView& host, const std::string& path) {
   // The kernel starts a script's interpreter, so the loader of the interpreter decides.
   const std::string interpreter = InterpreterOfScript(host, path);
   const std::string& program = interpreter.empty() ? path : interpreter;
-  const auto about = host.Look(program);
+  const auto about = host.Examine(program);
   // The loader's secure mode drops paths from LD_PRELOAD. A program of the user's own changes
   // nothing, so its bits are harmless.
   const bool changes_user =

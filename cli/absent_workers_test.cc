@@ -25,7 +25,7 @@ class AbsentWorkersTest : public testing::Test {
   }
   std::vector<std::string> Explain() {
     ProcessTree tree(host_, "/proc", 10);
-    tree.Look();
+    tree.Scan();
     return ExplainNoWorker(tree, "");
   }
   FakeHostView host_;

@@ -130,7 +130,7 @@ int Export(Context& context, const v1::Capture& capture, const EndOptions& optio
   if (context.json) context.results = stderr;
   const int code = ExportToFile(
       context, *request,
-      {.path = options.path, .interrupts = &interrupts, .who_goes_on = "the command below"});
+      {.path = options.path, .interrupts = &interrupts, .resumed_by = "the command below"});
   if (code == kExitFailed) {
     Print(stderr,
           "  The capture is stored all the same.\n"
@@ -272,7 +272,7 @@ bool RecordsNothing(const v1::Capture& capture) {
 
 // Fails because standard output is closed or full. Only the id leads back to the capture, so it is
 // printed on stderr instead. Returns kExitFailed.
-int FailToTellId(const absl::Status& status, const std::string& id) {
+int FailToPrintId(const absl::Status& status, const std::string& id) {
   Fail(status);
   Print(stderr,
         "  The capture keeps running. Its id is {}; to stop it:  neurontrace capture stop {}\n", id,
@@ -298,12 +298,12 @@ int RunStart(Context& context, Commands& commands) {
   // The id is printed before the wait, so that a script that is interrupted can stop the capture.
   if (!context.json) {
     Print("{}\n", id);
-    if (const auto status = FlushOutput(); !status.ok()) return FailToTellId(status, id);
+    if (const auto status = FlushOutput(); !status.ok()) return FailToPrintId(status, id);
   }
   const auto followed = watch.Follow(capture, {.interrupt_stops = false, .until_begun = true});
   if (context.json) {
     Print("{}", FormatCaptureJson(capture));
-    if (const auto status = FlushOutput(); !status.ok()) return FailToTellId(status, id);
+    if (const auto status = FlushOutput(); !status.ok()) return FailToPrintId(status, id);
   }
   if (!followed.ok()) return FailWatching(context, capture, followed);
   if (!RecordsNothing(capture)) return kExitDone;

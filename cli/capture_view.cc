@@ -131,7 +131,7 @@ v1::Capture WithoutPlainWorkers(v1::Capture capture) {
 
 // Removes from warnings and findings the detail that the worker's row of the table repeats. Texts
 // stay whole if the table is too long to show every row.
-v1::Capture WithDetailsToldOnce(v1::Capture capture) {
+v1::Capture WithoutRepeatedDetails(v1::Capture capture) {
   if (static_cast<size_t>(capture.workers_size()) > kOutcomesShown) return capture;
   for (const v1::CaptureWorkerStatus& worker : capture.workers()) {
     if (worker.detail().empty()) continue;
@@ -224,7 +224,7 @@ std::string FormatCapture(const v1::Capture& whole, const WorkerRanks& ranks, Ca
   // The outcome is omitted where the certificate's lines answer the same question.
   const bool is_selected = !view.job.empty() || !view.state.empty();
   const bool shows_outcome = !view.brief && !(has_lines && is_selected);
-  const v1::Capture capture = shows_outcome ? WithDetailsToldOnce(told) : told;
+  const v1::Capture capture = shows_outcome ? WithoutRepeatedDetails(told) : told;
   std::string out = FormatHead(capture) + FormatWarnings(capture, view.wide);
   if (is_whole) {
     const std::string jobs =

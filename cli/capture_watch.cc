@@ -151,13 +151,13 @@ grpc::Status CaptureWatch::Follow(v1::Capture& capture, const WatchOptions& opti
     call.set_deadline(std::chrono::system_clock::now() + kCallFor);
     if (!SetCurrent(&call)) break;
     // The progress of the aggregator's clock shows whether the call delivered anything.
-    const uint64_t heard_ns = capture.server_realtime_ns();
+    const uint64_t known_realtime_ns = capture.server_realtime_ns();
     const grpc::Status status = ReadUntilOver(call, capture, options, screen);
     const bool is_abandoned = !SetCurrent(nullptr);
     // The result counts before the interrupt: a capture that is over needs no excuse.
     if (IsOver(capture, options)) return grpc::Status::OK;
     if (is_abandoned) break;
-    if (capture.server_realtime_ns() != heard_ns) {
+    if (capture.server_realtime_ns() != known_realtime_ns) {
       give_up = std::chrono::steady_clock::now() + kReconnectFor;
     }
     // These statuses mean that the aggregator restarts, closes or is silent. Every other one is a

@@ -14,9 +14,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-class CaptureWordsTest : public CommandLineTest {
+class CaptureTextTest : public CommandLineTest {
  protected:
-  CaptureWordsTest() { service_.spec.set_name("nobody asked"); }
+  CaptureTextTest() { service_.spec.set_name("nobody asked"); }
 
   void WriteConfig(const std::string& text) {
     std::ofstream(config_) << text;
@@ -27,7 +27,7 @@ class CaptureWordsTest : public CommandLineTest {
   const std::string path_ = testing::TempDir() + "/cli_capture_words.json";
 };
 
-TEST_F(CaptureWordsTest, OptionsThatMeanNothingToAWordAreRefused) {
+TEST_F(CaptureTextTest, OptionsThatMeanNothingToAWordAreRefused) {
   EXPECT_EQ(RunCli({"capture", "start", "-o", path_.c_str()}), kExitUsage);
   EXPECT_THAT(err_, HasSubstr("--out does not apply to neurontrace capture start"));
   EXPECT_THAT(err_, HasSubstr("neurontrace capture stop ID -o FILE"));
@@ -39,7 +39,7 @@ TEST_F(CaptureWordsTest, OptionsThatMeanNothingToAWordAreRefused) {
   EXPECT_EQ(service_.stopped, "");
 }
 
-TEST_F(CaptureWordsTest, StartSaysWhatItLeavesOutAndQuietSaysNothing) {
+TEST_F(CaptureTextTest, StartSaysWhatItLeavesOutAndQuietSaysNothing) {
   EXPECT_EQ(RunCli({"capture", "start", "--job", "b"}), kExitDone);
   EXPECT_EQ(out_, std::string(kCaptureId) + "\n");
   EXPECT_EQ(err_, "omitting allocation events; --all-events includes them\n");
@@ -50,7 +50,7 @@ TEST_F(CaptureWordsTest, StartSaysWhatItLeavesOutAndQuietSaysNothing) {
   }
 }
 
-TEST_F(CaptureWordsTest, SectionsOfFilesAreOfOneWordAlone) {
+TEST_F(CaptureTextTest, SectionsOfFilesAreOfOneWordAlone) {
   WriteConfig(
       "[capture]\n"
       "name = \"mine\"\n"
@@ -75,7 +75,7 @@ TEST_F(CaptureWordsTest, SectionsOfFilesAreOfOneWordAlone) {
   EXPECT_EQ(RunCli({"flight-recorder", "status"}), kExitDone) << "job is of flight-recorder off";
 }
 
-TEST_F(CaptureWordsTest, WhatAFileSaysGivesWayToWhatIsTyped) {
+TEST_F(CaptureTextTest, WhatAFileSaysGivesWayToWhatIsTyped) {
   WriteConfig(
       "[capture]\n"
       "duration = \"30s\"\n"
@@ -100,7 +100,7 @@ TEST_F(CaptureWordsTest, WhatAFileSaysGivesWayToWhatIsTyped) {
   EXPECT_EQ(service_.export_request.capture_id(), "") << "a continuous capture has no end";
 }
 
-TEST_F(CaptureWordsTest, WhatIsWrongInAFileIsNamedByItsLine) {
+TEST_F(CaptureTextTest, WhatIsWrongInAFileIsNamedByItsLine) {
   WriteConfig("[capture]\nall-events = true\nevent-type = \"hardware\"\n");
   EXPECT_EQ(RunCli({"capture", "--duration", "1s"}), kExitUsage);
   EXPECT_THAT(err_, HasSubstr("--all-events is set in " + config_ + ":2"));

@@ -250,7 +250,7 @@ std::set<std::string> NamesOfJob(const v1::Certificate& certificate, const std::
 
 // Returns whether the line contains the text as a whole name: "job a" is not in "job ab" or "job
 // a-1".
-bool HasWords(const std::string& line, const std::string& words) {
+bool ContainsName(const std::string& line, const std::string& words) {
   const auto is_name = [&line](size_t at) {
     return at < line.size() && (std::isalnum(static_cast<unsigned char>(line[at])) != 0 ||
                                 line[at] == '-' || line[at] == '_');
@@ -316,7 +316,7 @@ OtherJobs::OtherJobs(const v1::Certificate& certificate, const std::string& job)
 bool OtherJobs::Own(const std::string& line) const {
   bool is_others = false;
   for (const Name& name : names_) {
-    if (!HasWords(line, name.words)) continue;
+    if (!ContainsName(line, name.words)) continue;
     if (!name.is_other) return false;
     is_others = true;
   }

@@ -108,7 +108,7 @@ void AddOptions(const CLI::App& command, const std::string& typed, Completions& 
 }
 
 // Adds subcommands that begin with `typed`, and files if the command takes one.
-void AddWords(const CLI::App& command, const std::string& typed, Completions& out) {
+void AddCandidates(const CLI::App& command, const std::string& typed, Completions& out) {
   for (const CLI::App* const child : ChildrenOf(command)) {
     if (!child->get_name().starts_with(typed)) continue;
     out.candidates.push_back({child->get_name(), child->get_description()});
@@ -261,7 +261,7 @@ Completions Complete(const CLI::App& app, const std::vector<std::string>& words)
   } else if (last.starts_with('-')) {
     AddOptions(*place.command, last, out);
   } else {
-    AddWords(*place.command, last, out);
+    AddCandidates(*place.command, last, out);
   }
   return out;
 }

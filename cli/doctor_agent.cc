@@ -66,7 +66,7 @@ LocalAgent FindLocalAgent(HostView& host, const std::string& proc) {
 
 Finding CheckAgentSocket(HostView& host, const std::string& path, bool is_expected) {
   Finding finding{.check = "agent socket"};
-  const auto about = host.Look(path);
+  const auto about = host.Examine(path);
   if (!about) {
     finding.severity = is_expected ? Severity::kBroken : Severity::kNote;
     finding.what = fmt::format("{} does not exist: no agent listens there", path);
@@ -124,7 +124,7 @@ Finding CheckSpool(HostView& host, const LocalAgent& agent) {
   }
   std::string place = agent.spool;
   // The agent makes missing directories, so the nearest existing one decides.
-  while (!host.Look(place) && place.size() > 1 && place != ".") place = ParentOf(place);
+  while (!host.Examine(place) && place.size() > 1 && place != ".") place = ParentOf(place);
   if (!agent.pid && place != agent.spool) {
     finding.severity = Severity::kNote;
     finding.what = fmt::format("{} does not exist, and no agent runs", agent.spool);

@@ -82,7 +82,7 @@ int RunDoctor(Context& context, const DoctorOptions& options) {
   findings.push_back(CheckSpool(host, agent));
   const std::string tap =
       FindTap({.own_directory = OwnDirectory(), .tap = options.tap},
-              [&host](const std::string& path) { return host.Look(path).has_value(); });
+              [&host](const std::string& path) { return host.Examine(path).has_value(); });
   Append(findings, CheckTap(host, tap.empty() ? options.tap : tap, NEURONTRACE_VERSION));
   findings.push_back(
       CheckRuntime(host, RuntimePlaces(host.Environment("LD_LIBRARY_PATH")), has_devices));

@@ -79,12 +79,12 @@ Finding CheckDiscipline(HostView& host) {
 // required.
 Finding CheckReferences(HostView& host) {
   std::vector<std::string> there;
-  if (host.Look("/dev/vmclock0")) there.push_back("vmclock");
+  if (host.Examine("/dev/vmclock0")) there.push_back("vmclock");
   for (const std::string& device : host.List("/dev")) {
     if (device.starts_with("ptp")) there.push_back("/dev/" + device);
   }
-  if (host.Look("/run/chrony/chronyd.sock")) there.push_back("chronyd");
-  if (host.Look("/var/run/clockbound/shm0")) there.push_back("ClockBound");
+  if (host.Examine("/run/chrony/chronyd.sock")) there.push_back("chronyd");
+  if (host.Examine("/var/run/clockbound/shm0")) there.push_back("ClockBound");
   Finding finding{.check = "time sources"};
   if (there.empty()) {
     finding.severity = Severity::kNote;

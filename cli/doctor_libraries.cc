@@ -114,7 +114,7 @@ std::vector<std::string> RuntimePlaces(const std::string& library_path) {
 Finding CheckRuntime(HostView& host, const std::vector<std::string>& places, bool is_expected) {
   Finding finding{.check = "libnrt.so.1"};
   const auto place = std::find_if(places.begin(), places.end(),
-                                  [&host](const std::string& path) { return host.Look(path); });
+                                  [&host](const std::string& path) { return host.Examine(path); });
   if (place == places.end()) {
     finding.severity = is_expected ? Severity::kWarning : Severity::kNote;
     finding.what = is_expected

@@ -87,12 +87,12 @@ class WorkersSeen {
       : host_(host), proc_(proc), agent_socket_(agent_socket) {}
 
   // Examines a process that has the runtime mapped. A worker can have two problems.
-  void Look(const ProcessSeen& process) {
+  void Examine(const ProcessSeen& process) {
     ++runtimes_[process.runtime];
     const std::string environment =
         ReadProcFile(host_, fmt::format("{}/{}/environ", proc_, process.pid), kEnvironmentBytesMax);
     if (process.has_tap) {
-      LookAtSocket(process, environment);
+      CheckSocket(process, environment);
     } else {
       AddUntapped(process, environment);
     }
@@ -153,7 +153,7 @@ class WorkersSeen {
 
   // Compares the socket of the tap with that of the agent. Without a readable environment nothing
   // is assumed to be wrong.
-  void LookAtSocket(const ProcessSeen& process, const std::string& environment) {
+  void CheckSocket(const ProcessSeen& process, const std::string& environment) {
     std::string socket = VariableOf(environment, "NEURONTRACE_AGENT_SOCKET");
     if (socket.empty()) socket = kDefaultSocket;
     if (socket == agent_socket_ || environment.empty()) {
@@ -202,8 +202,8 @@ std::vector<Finding> CheckWorkers(HostView& host, const std::string& proc,
       ++unreadable;
       continue;
     }
-    const ProcessSeen process = LookAtProcess(host, proc, pid);
-    if (process.has_runtime) workers.Look(process);
+    const ProcessSeen process = ExamineProcess(host, proc, pid);
+    if (process.has_runtime) workers.Examine(process);
   }
   std::vector<Finding> findings = workers.Take();
   if (findings.empty()) {
@@ -229,7 +229,8 @@ std::vector<Finding> CheckPreload(HostView& host, const std::vector<std::string>
     const std::string library = preload.substr(from, end - from);
     from = end + 1;
     // A name without a slash is searched for by the loader, which cannot be repeated here.
-    if (library.empty() || library.find('/') == std::string::npos || host.Look(library)) continue;
+    if (library.empty() || library.find('/') == std::string::npos || host.Examine(library))
+      continue;
     findings.push_back({"LD_PRELOAD", Severity::kWarning, library + " does not exist",
                         "remove it from LD_PRELOAD, or correct the path"});
   }

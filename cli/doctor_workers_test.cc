@@ -115,7 +115,7 @@ TEST_F(DoctorWorkersTest, WhatOtherUsersCallThemselvesPaintsNothing) {
   host_.PutProcess(10, 1, "py\x1b[2Jx", kRuntimeAndTap,
                    Environment({"NEURONTRACE_AGENT_SOCKET=/a\x1b]0;x\x07.sock"}));
   EXPECT_EQ(FormatFindings(Check()).find('\x1b'), std::string::npos);
-  EXPECT_EQ(LookAtProcess(host_, "/proc", 10).name, "py?[2Jx");
+  EXPECT_EQ(ExamineProcess(host_, "/proc", 10).name, "py?[2Jx");
 }
 
 TEST_F(DoctorWorkersTest, SaysWhatItCouldNotSee) {

@@ -213,7 +213,7 @@ int FindContinuous(Context& context, const ExportOptions& options, v1::Capture& 
 
 // Returns the format's usual name; for parts the name of their directory, with gzip its ending.
 std::string DefaultPath(const v1::ExportRequest& request) {
-  std::string path(WordsOf(request.format()).default_path);
+  std::string path(ExportFormatInfoOf(request.format()).default_path);
   if (request.max_file_bytes() != 0 && !TraitsOf(request.format())->is_directory()) {
     path.resize(path.find('.'));  // a directory of its parts
   } else if (request.compression() == v1::EXPORT_COMPRESSION_GZIP) {
@@ -265,8 +265,9 @@ int RunExport(Context& context, ExportOptions options) {
     return code;
   }
   const std::string path = options.path.empty() ? DefaultPath(*request) : options.path;
-  const Leaving leaving = options.no_resume ? Leaving::kBeginAnew : Leaving::kLeave;
-  const int code = ExportToFile(context, *request, {path, &interrupts, leaving});
+  const PartialFiles partial_files =
+      options.no_resume ? PartialFiles::kRestart : PartialFiles::kResume;
+  const int code = ExportToFile(context, *request, {path, &interrupts, partial_files});
   SayHowToOpen(context, code, *request, path);
   return code;
 }

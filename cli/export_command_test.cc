@@ -44,7 +44,7 @@ TEST_F(ExportCommandTest, EveryOptionThatAFormatHasNotIsWrongUsage) {
   int refused = 0;
   for (const ExportTraits& traits : AllExportTraits()) {
     for (const auto& [option, typed] : kOptions) {
-      if (traits.Takes(option)) continue;
+      if (traits.Supports(option)) continue;
       const std::string format(traits.name());
       std::vector<const char*> line = {"export", kCaptureId, "--format", format.c_str()};
       line.insert(line.end(), typed.begin(), typed.end());

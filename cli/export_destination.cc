@@ -121,8 +121,10 @@ class StreamDestination : public ExportDestination {
     return absl::OkStatus();
   }
   // Nothing can be continued: the bytes have been consumed by somebody else.
-  absl::StatusOr<std::vector<v1::HeldFile>> GoOn() override { return std::vector<v1::HeldFile>(); }
-  absl::Status BeginAnew() override {
+  absl::StatusOr<std::vector<v1::HeldFile>> Resume() override {
+    return std::vector<v1::HeldFile>();
+  }
+  absl::Status Restart() override {
     return FailedPrecondition("{} cannot be rewritten from its start; write to a file with -o FILE",
                               name_);
   }
@@ -170,14 +172,14 @@ class FileDestination : public ExportDestination {
     return CloseWhole(std::move(file_), path_);
   }
   // The place remembers the aggregator's name, without which the file cannot be compared.
-  absl::StatusOr<std::vector<v1::HeldFile>> GoOn() override {
+  absl::StatusOr<std::vector<v1::HeldFile>> Resume() override {
     Forget();
     if (part_->file_name().empty()) return std::vector<v1::HeldFile>();
     ASSIGN_OR_RETURN(v1::HeldFile held, ReadHeld(part_->path(), part_->file_name()));
     if (held.bytes() == 0) return std::vector<v1::HeldFile>();
     return std::vector<v1::HeldFile>{std::move(held)};
   }
-  absl::Status BeginAnew() override {
+  absl::Status Restart() override {
     Forget();
     return part_->Clear();
   }
@@ -256,8 +258,8 @@ class DirectoryDestination : public ExportDestination {
     open_.erase(at);
     return absl::OkStatus();
   }
-  absl::StatusOr<std::vector<v1::HeldFile>> GoOn() override;
-  absl::Status BeginAnew() override {
+  absl::StatusOr<std::vector<v1::HeldFile>> Resume() override;
+  absl::Status Restart() override {
     Forget();
     held_.clear();
     return part_->Clear();
@@ -296,7 +298,7 @@ class DirectoryDestination : public ExportDestination {
 
 // Hashes every file below the directory, in any order. Empty files are not held, but must be sent
 // again.
-absl::StatusOr<std::vector<v1::HeldFile>> DirectoryDestination::GoOn() {
+absl::StatusOr<std::vector<v1::HeldFile>> DirectoryDestination::Resume() {
   Forget();
   held_.clear();
   std::vector<v1::HeldFile> held;
@@ -313,7 +315,7 @@ absl::StatusOr<std::vector<v1::HeldFile>> DirectoryDestination::GoOn() {
   if (error) return FailedPrecondition("cannot read {}: {}", part_->path(), error.message());
   if (held.size() <= limits::kExportHeldFilesMax) return held;
   // A request may name only this many files, so more cannot be resumed.
-  RETURN_IF_ERROR(BeginAnew());
+  RETURN_IF_ERROR(Restart());
   return std::vector<v1::HeldFile>();
 }
 

@@ -30,10 +30,10 @@ class ExportDestination {
 
   // Returns what exists of an interrupted export, after reading all of it to hash it; empty if it
   // cannot be continued. All files must be begun again from then on.
-  virtual absl::StatusOr<std::vector<v1::HeldFile>> GoOn() = 0;
+  virtual absl::StatusOr<std::vector<v1::HeldFile>> Resume() = 0;
   // Removes everything; all files must be begun again from then on. Fails with FAILED_PRECONDITION
   // if bytes cannot be taken back.
-  virtual absl::Status BeginAnew() = 0;
+  virtual absl::Status Restart() = 0;
 
   // Gives the files their real name. Fails with DATA_LOSS if a file has not ended, otherwise as
   // ExportPart::TakeName does. Called at most once, as the last function.

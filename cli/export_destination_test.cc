@@ -192,14 +192,14 @@ TEST_F(ExportDestinationTest, NamesStayBelowTheDirectory) {
 TEST_F(ExportDestinationTest, AFileGoesOnBehindWhatIsThere) {
   {
     auto file = OpenFile();
-    ASSERT_TRUE((*file)->GoOn()->empty());
+    ASSERT_TRUE((*file)->Resume()->empty());
     ASSERT_TRUE((*file)->Begin("its.name", 0).ok());
     ASSERT_TRUE((*file)->Write(0, "begin").ok());
     (*file)->part()->Leave();
   }
   EXPECT_EQ(Entries(), 2u);
   auto file = OpenFile();
-  const auto held = (*file)->GoOn();
+  const auto held = (*file)->Resume();
   ASSERT_EQ(held->size(), 1u);
   EXPECT_EQ(held->front().name(), "its.name");
   EXPECT_EQ(held->front().bytes(), 5u);
@@ -208,7 +208,7 @@ TEST_F(ExportDestinationTest, AFileGoesOnBehindWhatIsThere) {
   EXPECT_EQ(held->front().sha256(), hash.Finish());
   // Of another length than what is there it cannot be.
   EXPECT_EQ((*file)->Begin("its.name", 4).code(), absl::StatusCode::kDataLoss);
-  ASSERT_TRUE((*file)->GoOn().ok());
+  ASSERT_TRUE((*file)->Resume().ok());
   ASSERT_TRUE((*file)->Begin("its.name", 5).ok());
   ASSERT_TRUE((*file)->Write(0, " end").ok());
   ASSERT_TRUE((*file)->End(0).ok());
@@ -230,7 +230,7 @@ TEST_F(ExportDestinationTest, ADirectoryGoesOnWithEachOfItsFiles) {
     (*directory)->part()->Leave();
   }
   auto directory = OpenDirectory(path_);
-  const auto held = (*directory)->GoOn();
+  const auto held = (*directory)->Resume();
   ASSERT_EQ(held->size(), 2u) << "nothing is held of the empty one";
   ASSERT_TRUE((*directory)->Begin("deep/whole", 5).ok());
   ASSERT_TRUE((*directory)->End(0).ok());
@@ -253,8 +253,8 @@ TEST_F(ExportDestinationTest, WhatBeginsAnewHoldsNothing) {
         OpenDestination({.path = path_, .is_directory = is_directory, .request = "r"});
     ASSERT_TRUE((*destination)->Begin("a", 0).ok());
     ASSERT_TRUE((*destination)->Write(0, "old and long").ok());
-    ASSERT_TRUE((*destination)->BeginAnew().ok());
-    EXPECT_TRUE((*destination)->GoOn()->empty());
+    ASSERT_TRUE((*destination)->Restart().ok());
+    EXPECT_TRUE((*destination)->Resume()->empty());
     ASSERT_TRUE((*destination)->Begin("b", 0).ok());
     ASSERT_TRUE((*destination)->Write(0, "new").ok());
     ASSERT_TRUE((*destination)->End(0).ok());

@@ -93,9 +93,9 @@ ExportPart::Spec PartSpecOf(const v1::ExportRequest& request, const ExportTarget
   ExportPart::Spec spec{.path = target.path,
                         .is_directory = MakesManyFiles(request),
                         .capture_id = request.capture_id(),
-                        .begins_anew = target.leaving == Leaving::kBeginAnew};
+                        .is_restart = target.partial_files == PartialFiles::kRestart};
   // A window relative to now selects other events each time, so the bytes cannot be continued.
-  if (target.leaving != Leaving::kOfNoMeaning && !request.window_is_before_now()) {
+  if (target.partial_files != PartialFiles::kIgnore && !request.window_is_before_now()) {
     spec.request = Sha256HexOf(request.SerializeAsString());
   }
   return spec;
@@ -128,7 +128,7 @@ int ExportToFile(Context& context, const v1::ExportRequest& request, const Expor
   if (!destination.ok()) return Fail(destination.status());
   ExportPart* const part = (*destination)->part();
   const bool can_be_left =
-      part != nullptr && part->can_be_left() && target.leaving == Leaving::kLeave;
+      part != nullptr && part->can_be_left() && target.partial_files == PartialFiles::kResume;
   // A place that cannot be left is removed by a second interrupt.
   ExportInterrupt interrupt(target.interrupts, part == nullptr || can_be_left ? "" : part->path());
   const bool draws = context.progress && !IsStandardOutput(path);
@@ -141,12 +141,12 @@ int ExportToFile(Context& context, const v1::ExportRequest& request, const Expor
     got.is_interrupted = false;
   }
   std::string left;
-  if (can_be_left && got.can_go_on && !got.is_whole() && got.bytes != 0) {
+  if (can_be_left && got.can_resume && !got.is_whole() && got.bytes != 0) {
     part->Leave();
     left = fmt::format(
         "  The received part, {}, is kept in {}: {} resumes it,\n"
         "  or starts over with --no-resume.\n",
-        FormatBytes(got.bytes), part->path(), target.who_goes_on);
+        FormatBytes(got.bytes), part->path(), target.resumed_by);
   }
   // The destructor removes files that are not kept, while interrupts have no effect.
   destination->reset();

@@ -14,7 +14,7 @@ namespace {
 
 // The formats in the order of `--help`. For an ending that is part of another one the longer is
 // first: summary.json and .trace.json precede .json.
-constexpr std::array<ExportFormatWords, 8> kFormats = {{
+constexpr std::array<ExportFormatInfo, 8> kFormats = {{
     {v1::EXPORT_FORMAT_PERFETTO, "perfetto", "system_profile.pftrace", ".pftrace"},
     {v1::EXPORT_FORMAT_EVENTS, "events", "events.jsonl", ".jsonl"},
     {v1::EXPORT_FORMAT_SUMMARY_JSON, "summary-json", "summary.json", "summary.json"},
@@ -27,15 +27,15 @@ constexpr std::array<ExportFormatWords, 8> kFormats = {{
 
 }  // namespace
 
-const ExportFormatWords& WordsOf(v1::ExportFormat format) {
-  for (const ExportFormatWords& words : kFormats) {
+const ExportFormatInfo& ExportFormatInfoOf(v1::ExportFormat format) {
+  for (const ExportFormatInfo& words : kFormats) {
     if (words.format == format) return words;
   }
   return kFormats.front();
 }
 
 absl::StatusOr<v1::ExportFormat> ExportFormatOf(const std::string& name, const std::string& path) {
-  for (const ExportFormatWords& words : kFormats) {
+  for (const ExportFormatInfo& words : kFormats) {
     if (words.name == name) return words.format;
   }
   // A given name that is wrong is an error; it is not replaced by the ending of the path.
@@ -45,7 +45,7 @@ absl::StatusOr<v1::ExportFormat> ExportFormatOf(const std::string& name, const s
   }
   std::string_view plain = path;
   if (NamesGzip(plain)) plain.remove_suffix(kGzipEnding.size());
-  for (const ExportFormatWords& words : kFormats) {
+  for (const ExportFormatInfo& words : kFormats) {
     if (!words.ending.empty() && plain.ends_with(words.ending)) return words.format;
   }
   // Without a known ending the file is a trace for Perfetto.
@@ -56,7 +56,7 @@ bool NamesGzip(std::string_view path) { return path.ends_with(kGzipEnding); }
 
 std::vector<std::string> ExportFormatNames() {
   std::vector<std::string> names;
-  for (const ExportFormatWords& words : kFormats) names.emplace_back(words.name);
+  for (const ExportFormatInfo& words : kFormats) names.emplace_back(words.name);
   return names;
 }
 

@@ -11,14 +11,14 @@
 namespace neurontrace::cli {
 
 // A format as people name it, with its default file name and ending.
-struct ExportFormatWords {
+struct ExportFormatInfo {
   v1::ExportFormat format;
   std::string_view name;          // as in `--format`
   std::string_view default_path;  // the first two are the vendor's names
   std::string_view ending;        // of a path that implies this format; "": none does
 };
 // Returns the names of a format; those of Perfetto for an unknown one.
-const ExportFormatWords& WordsOf(v1::ExportFormat format);
+const ExportFormatInfo& ExportFormatInfoOf(v1::ExportFormat format);
 
 // The ending of a file that is compressed as a whole.
 inline constexpr std::string_view kGzipEnding = ".gz";

@@ -67,7 +67,7 @@ absl::StatusOr<std::unique_ptr<ExportPart>> ExportPart::Open(const Spec& spec) {
     part->path_ = fmt::format("{}.{}{}", spec.path, getpid(), kPartEnding);
   }
   // Remains of another request are removed before anything is written.
-  if (!part->is_of_same_request_ || spec.begins_anew) RETURN_IF_ERROR(part->Clear());
+  if (!part->is_of_same_request_ || spec.is_restart) RETURN_IF_ERROR(part->Clear());
   return part;
 }
 

@@ -23,8 +23,8 @@ class ExportPart {
     std::string path;  // of the file or directory, once it is whole
     bool is_directory = false;
     std::string capture_id;
-    std::string request;       // identifies the request; empty: it is never continued
-    bool begins_anew = false;  // removes existing files
+    std::string request;      // identifies the request; empty: it is never continued
+    bool is_restart = false;  // removes existing files
   };
   // Takes the place. Fails with FAILED_PRECONDITION if nothing can be made there.
   static absl::StatusOr<std::unique_ptr<ExportPart>> Open(const Spec& spec);

@@ -37,9 +37,9 @@ class ExportPartTest : public testing::Test {
     std::filesystem::remove_all(root_);
     std::filesystem::create_directories(root_);
   }
-  std::unique_ptr<ExportPart> Open(const std::string& request, bool begins_anew = false) const {
+  std::unique_ptr<ExportPart> Open(const std::string& request, bool is_restart = false) const {
     auto part = ExportPart::Open(
-        {.path = path_, .capture_id = "01JD", .request = request, .begins_anew = begins_anew});
+        {.path = path_, .capture_id = "01JD", .request = request, .is_restart = is_restart});
     EXPECT_TRUE(part.ok()) << part.status();
     return *std::move(part);
   }

@@ -20,7 +20,7 @@ using std::chrono::steady_clock;
 constexpr milliseconds kFirstPause(100);
 constexpr milliseconds kLongestPause(2'000);
 // Limit of restarts, as an export may change all the time while its capture runs.
-constexpr int kBegunAnewMax = 3;
+constexpr int kRestartsMax = 3;
 
 // Returns whether the same call may succeed later: the aggregator is unreachable, or ended the call
 // because it stops.
@@ -59,7 +59,7 @@ ExportTransfer::ExportTransfer(Context& context, const v1::ExportRequest& reques
 
 Transferred ExportTransfer::Run() {
   Transferred ended;
-  ended.written = GoOn();
+  ended.written = Resume();
   if (!ended.written.ok()) return ended;
   if (held_bytes_ != 0) {
     Note(fmt::format("resuming {}: {} already received", destination_.part()->path(),
@@ -72,7 +72,7 @@ Transferred ExportTransfer::Run() {
   line_.Clear();
   ended.is_interrupted = interrupt_.is_interrupted();
   ended.bytes = held_bytes_ + fresh_bytes_;
-  ended.can_go_on = ended.written.ok() && (ended.is_interrupted || CanPass(ended.call));
+  ended.can_resume = ended.written.ok() && (ended.is_interrupted || CanPass(ended.call));
   return ended;
 }
 
@@ -119,8 +119,8 @@ bool ExportTransfer::TryAgain(Transferred& ended) {
   if (ended.is_whole() || !ended.written.ok() || interrupt_.is_interrupted()) return false;
   // Bytes in a pipe cannot be read back and compared with the export.
   if (destination_.part() == nullptr) return false;
-  if (!differs_.empty() && ++begun_anew_ <= kBegunAnewMax) {
-    ended.written = BeginAnew();
+  if (!differs_.empty() && ++restart_count_ <= kRestartsMax) {
+    ended.written = Restart();
     return ended.written.ok();
   }
   // An aggregator that has never answered is more likely a wrong address than a restart.
@@ -140,14 +140,14 @@ bool ExportTransfer::TryAgain(Transferred& ended) {
   if (!interrupt_.Wait(std::min(pause_, left))) return false;
   pause_ = std::min(2 * pause_, kLongestPause);
   // The files are read again because the interrupted call may have written to them.
-  ended.written = GoOn();
+  ended.written = Resume();
   return ended.written.ok();
 }
 
-absl::Status ExportTransfer::GoOn() {
+absl::Status ExportTransfer::Resume() {
   asked_.clear_held();
   held_bytes_ = 0;
-  ASSIGN_OR_RETURN(std::vector<v1::HeldFile> held, destination_.GoOn());
+  ASSIGN_OR_RETURN(std::vector<v1::HeldFile> held, destination_.Resume());
   for (v1::HeldFile& file : held) {
     held_bytes_ += file.bytes();
     *asked_.add_held() = std::move(file);
@@ -155,14 +155,14 @@ absl::Status ExportTransfer::GoOn() {
   return absl::OkStatus();
 }
 
-absl::Status ExportTransfer::BeginAnew() {
+absl::Status ExportTransfer::Restart() {
   Note(
       fmt::format("{}: the export changed since the partial download, because of better clock "
                   "models or more events; the export starts over",
                   differs_));
   asked_.clear_held();
   held_bytes_ = 0;
-  return destination_.BeginAnew();
+  return destination_.Restart();
 }
 
 void ExportTransfer::Note(const std::string& words) {

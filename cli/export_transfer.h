@@ -24,8 +24,8 @@ struct Transferred {
   grpc::Status call;
   std::optional<v1::ExportDone> done;
   bool is_interrupted = false;
-  bool can_go_on = false;  // the cause may pass, and then the rest can be transferred
-  uint64_t bytes = 0;      // that exist at the destination
+  bool can_resume = false;  // the cause may pass, and then the rest can be transferred
+  uint64_t bytes = 0;       // that exist at the destination
 };
 
 // Draws the share of the capture's chunks that are read; without a total there is no bar. Until the
@@ -52,13 +52,13 @@ class ExportTransfer {
   // Makes one call and reads it to its end.
   Transferred Call();
   // Examines the existing files, so that the next call continues after them. Fails as
-  // ExportDestination::GoOn does.
-  absl::Status GoOn();
+  // ExportDestination::Resume does.
+  absl::Status Resume();
   // Decides after a call whether another one follows, and waits before it. Returns false if the
   // transfer must end in its state.
   bool TryAgain(Transferred& ended);
   // Removes what was received, because the export has changed.
-  absl::Status BeginAnew();
+  absl::Status Restart();
   // Passes one reply to the destination.
   absl::Status Take(const v1::ExportReply& reply);
   // Prints a remark on stderr, unless --quiet or JSON was asked for.
@@ -76,7 +76,7 @@ class ExportTransfer {
   bool has_answered_ = false;
   std::string differs_;  // a file that has changed since it was received
   // Number of restarts because the export changed.
-  int begun_anew_ = 0;
+  int restart_count_ = 0;
   std::optional<std::chrono::steady_clock::time_point> broken_at_;  // no new byte since
   // The pause before the next call; doubles up to a limit.
   std::chrono::milliseconds pause_{};

@@ -54,7 +54,7 @@ class FakeHostView final : public HostView {
     }
     return {names.begin(), names.end()};
   }
-  std::optional<PathFacts> Look(const std::string& path) override {
+  std::optional<PathFacts> Examine(const std::string& path) override {
     const auto it = entries.find(path);
     return it == entries.end() ? std::nullopt : std::optional(it->second.facts);
   }

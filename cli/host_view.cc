@@ -79,7 +79,7 @@ std::vector<std::string> SystemHostView::List(const std::string& directory) {
   return names;
 }
 
-std::optional<PathFacts> SystemHostView::Look(const std::string& path) {
+std::optional<PathFacts> SystemHostView::Examine(const std::string& path) {
   struct stat about;
   if (stat(path.c_str(), &about) != 0) return std::nullopt;
   PathFacts facts{.mode = about.st_mode & 07777u, .uid = about.st_uid, .gid = about.st_gid};

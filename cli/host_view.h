@@ -42,7 +42,7 @@ class HostView {
   // Returns the names in a directory; empty if it does not exist.
   virtual std::vector<std::string> List(const std::string& directory) = 0;
   // Returns the facts of a path, following symbolic links; nullopt if nothing exists there.
-  virtual std::optional<PathFacts> Look(const std::string& path) = 0;
+  virtual std::optional<PathFacts> Examine(const std::string& path) = 0;
   // Returns the path without symbolic links; "" if nothing exists there.
   virtual std::string RealPath(const std::string& path) = 0;
   // Returns whether this user may write to the file or directory; false if it does not exist.
@@ -69,7 +69,7 @@ class SystemHostView final : public HostView {
   absl::StatusOr<std::string> Read(const std::string& path, uint64_t offset,
                                    size_t bytes_max) override;
   std::vector<std::string> List(const std::string& directory) override;
-  std::optional<PathFacts> Look(const std::string& path) override;
+  std::optional<PathFacts> Examine(const std::string& path) override;
   std::string RealPath(const std::string& path) override;
   bool MayWrite(const std::string& path) override;
   absl::StatusOr<uint64_t> FreeBytes(const std::string& path) override;

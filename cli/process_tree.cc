@@ -65,7 +65,7 @@ std::vector<uint32_t> ListProcesses(HostView& host, const std::string& proc) {
   return pids;
 }
 
-ProcessSeen LookAtProcess(HostView& host, const std::string& proc, uint32_t pid) {
+ProcessSeen ExamineProcess(HostView& host, const std::string& proc, uint32_t pid) {
   const std::string maps = ReadProcFile(host, PathOf(proc, pid, "maps"), kMapsBytesMax);
   const std::string stat = ReadProcFile(host, PathOf(proc, pid, "stat"), kStatBytesMax);
   return {.pid = pid,
@@ -75,7 +75,7 @@ ProcessSeen LookAtProcess(HostView& host, const std::string& proc, uint32_t pid)
           .has_tap = maps.find("/libneurontrace_tap.so") != std::string::npos};
 }
 
-void ProcessTree::Look() {
+void ProcessTree::Scan() {
   // The children of all processes are collected first: /proc shows only parents.
   std::multimap<uint32_t, uint32_t> children;
   for (const uint32_t pid : ListProcesses(host_, proc_)) {
@@ -89,7 +89,7 @@ void ProcessTree::Look() {
   while (!waiting.empty()) {
     const uint32_t pid = waiting.back();
     waiting.pop_back();
-    Note(LookAtProcess(host_, proc_, pid));
+    Note(ExamineProcess(host_, proc_, pid));
     const auto [first, last] = children.equal_range(pid);
     for (auto it = first; it != last; ++it) {
       if (seen.insert(it->second).second) waiting.push_back(it->second);

@@ -28,7 +28,7 @@ class ProcessTree {
 
   // Examines the command's process and all of its descendants. Reading a process's maps delays it
   // if it maps memory at that moment, so this should be called seldom.
-  void Look();
+  void Scan();
 
   // Returns whether a process is the command's, or descends from it.
   bool Has(uint32_t pid) const;
@@ -46,7 +46,7 @@ class ProcessTree {
   HostView& host_;
   const std::string proc_;
   const uint32_t root_;
-  uint32_t processes_seen_ = 0;  // the most in one Look
+  uint32_t processes_seen_ = 0;  // the most in one Scan
   bool has_seen_tap_ = false;
   bool has_seen_runtime_ = false;
   std::vector<ProcessSeen> untapped_;
@@ -59,6 +59,6 @@ std::string ReadProcFile(HostView& host, const std::string& path, size_t bytes_m
 std::vector<uint32_t> ListProcesses(HostView& host, const std::string& proc);
 
 // Returns what /proc/PID/maps and /proc/PID/stat show of a process.
-ProcessSeen LookAtProcess(HostView& host, const std::string& proc, uint32_t pid);
+ProcessSeen ExamineProcess(HostView& host, const std::string& proc, uint32_t pid);
 
 }  // namespace neurontrace::cli

@@ -22,7 +22,7 @@ TEST_F(ProcessTreeTest, SeesWhatDescendsFromTheCommandAndNothingElse) {
   host_.PutProcess(11, 10, "python (x) S 4", kTap);
   host_.PutProcess(12, 11, "python", std::string(kTap) + kRuntime);
   host_.PutProcess(20, 1, "other", kRuntime);
-  tree_.Look();
+  tree_.Scan();
   EXPECT_EQ(tree_.processes_seen(), 3u);
   EXPECT_TRUE(tree_.has_seen_tap());
   EXPECT_TRUE(tree_.has_seen_runtime());
@@ -36,15 +36,15 @@ TEST_F(ProcessTreeTest, SeesWhatDescendsFromTheCommandAndNothingElse) {
 TEST_F(ProcessTreeTest, NamesWhoHasTheRuntimeAndNoTap) {
   host_.PutProcess(10, 1, "sh", kTap);
   host_.PutProcess(12, 10, "python", kRuntime);
-  tree_.Look();
+  tree_.Scan();
   ASSERT_EQ(tree_.untapped().size(), 1u);
   EXPECT_EQ(tree_.untapped()[0].pid, 12u);
   EXPECT_EQ(tree_.untapped()[0].name, "python");
   // It is remembered when it has gone, and forgotten when the tap is there after all.
-  tree_.Look();
+  tree_.Scan();
   EXPECT_EQ(tree_.untapped().size(), 1u);
   host_.PutProcess(12, 10, "python", std::string(kTap) + kRuntime);
-  tree_.Look();
+  tree_.Scan();
   EXPECT_TRUE(tree_.untapped().empty());
 }
 
@@ -52,7 +52,7 @@ TEST_F(ProcessTreeTest, WhatCannotBeReadIsNotSeen) {
   host_.PutProcess(10, 1, "sh", "");
   host_.PutFile("/proc/10/stat", "nonsense");
   host_.PutFile("/proc/self/maps", kRuntime);
-  tree_.Look();
+  tree_.Scan();
   EXPECT_FALSE(tree_.has_seen_tap());
   EXPECT_FALSE(tree_.has_seen_runtime());
 }

@@ -42,7 +42,7 @@ std::string NameWithTime(v1::ExportFormat format) {
   gmtime_r(&now, &parts);
   char text[64];
   strftime(text, sizeof(text), "neurontrace-%Y%m%d-%H%M%SZ", &parts);
-  const std::string_view usual = WordsOf(format).default_path;
+  const std::string_view usual = ExportFormatInfoOf(format).default_path;
   const size_t dot = usual.rfind('.');  // a directory has none
   return dot == std::string_view::npos ? text : text + std::string(usual.substr(dot));
 }
@@ -104,7 +104,7 @@ int RunRecord(Context& context, RecordArguments& arguments) {
   arguments.options.json = context.json;
   RecordSession session(context, arguments.options);
   if (const absl::Status status = session.Begin(); !status.ok()) {
-    session.TellFailure(status);
+    session.ReportFailure(status);
     return session.exit_code();
   }
   session.AwaitCommand();

@@ -73,8 +73,8 @@ constexpr uint32_t kDaemonStartMs = 30'000;
 constexpr auto kAgentPoll = std::chrono::milliseconds(10);
 // Looks at the command's processes begin soon, for short commands, and become rare, because reading
 // the maps of a process delays it.
-constexpr int64_t kFirstLookNs = 20'000'000;
-constexpr int64_t kLookPauseMaxNs = 5'000'000'000;
+constexpr int64_t kFirstScanNs = 20'000'000;
+constexpr int64_t kScanPauseMaxNs = 5'000'000'000;
 // The deadline of a call during which signals wait to be forwarded.
 constexpr auto kWorkersAnswer = std::chrono::milliseconds(200);
 // Signals that are forwarded to the command if they are sent to this program. The terminal sends
@@ -128,7 +128,7 @@ void ScratchDirectory::Keep() {
 }
 
 RecordSession::RecordSession(Context& context, const RecordOptions& options)
-    : context_(context), options_(options), look_pause_ns_(kFirstLookNs) {
+    : context_(context), options_(options), scan_pause_ns_(kFirstScanNs) {
   sigset_t mask;
   sigemptyset(&mask);
   sigaddset(&mask, SIGCHLD);
@@ -271,7 +271,7 @@ absl::Status RecordSession::WaitForBegin() {
 
 absl::Status RecordSession::Release() {
   const int error = command_->Release();
-  look_at_ns_ = MonotonicNs() + look_pause_ns_;
+  scan_at_ns_ = MonotonicNs() + scan_pause_ns_;
   if (error == 0) return absl::OkStatus();
   // A missing file has an exit code of its own; all other errors of exec share one.
   exit_code_ = error == ENOENT ? kExitCommandMissing : kExitCannotRun;
@@ -285,12 +285,12 @@ void RecordSession::AwaitCommand() {
   // waits.
   while (!command_->HasEnded()) {
     const int64_t wait_ns =
-        look_at_ns_ == 0 ? -1 : std::max<int64_t>(0, look_at_ns_ - MonotonicNs());
+        scan_at_ns_ == 0 ? -1 : std::max<int64_t>(0, scan_at_ns_ - MonotonicNs());
     pollfd ready = {signals_.get(), POLLIN, 0};
     poll(&ready, 1, wait_ns < 0 ? -1 : static_cast<int>(wait_ns / 1'000'000 + 1));
     signalfd_siginfo signal;
     while (read(signals_.get(), &signal, sizeof(signal)) == sizeof(signal)) Handle(signal);
-    if (look_at_ns_ != 0 && MonotonicNs() >= look_at_ns_) LookAtProcesses();
+    if (scan_at_ns_ != 0 && MonotonicNs() >= scan_at_ns_) ScanProcesses();
   }
   exit_code_ = command_->exit_code();
 }
@@ -313,14 +313,14 @@ void RecordSession::NoteDaemons() {
 }
 
 // Looks only until there is a worker, because afterwards nobody asks why there is none.
-void RecordSession::LookAtProcesses() {
+void RecordSession::ScanProcesses() {
   if (HasWorkers()) {
-    look_at_ns_ = 0;
+    scan_at_ns_ = 0;
     return;
   }
-  tree_->Look();
-  look_pause_ns_ = std::min(look_pause_ns_ * 2, kLookPauseMaxNs);
-  look_at_ns_ = MonotonicNs() + look_pause_ns_;
+  tree_->Scan();
+  scan_pause_ns_ = std::min(scan_pause_ns_ * 2, kScanPauseMaxNs);
+  scan_at_ns_ = MonotonicNs() + scan_pause_ns_;
 }
 
 bool RecordSession::HasWorkers() {
@@ -410,16 +410,16 @@ void RecordSession::Conclude() {
     has_kept_store_ = true;
     Say(fmt::format("the store is kept in {}/store\n", directory_->path()));
   }
-  if (options_.json) TellJson();
+  if (options_.json) PrintJson();
 }
 
-void RecordSession::TellFailure(const absl::Status& status) {
+void RecordSession::ReportFailure(const absl::Status& status) {
   if (!options_.json) {
     Fail(status);
     return;
   }
   problem_ = std::string(status.message());
-  TellJson();
+  PrintJson();
 }
 
 // Messages are lines of this program among those of the command on stderr.
@@ -428,7 +428,7 @@ void RecordSession::Say(const std::string& text) const {
 }
 
 // The object starts on a line of its own, whatever the command has left on the last one.
-void RecordSession::TellJson() const {
+void RecordSession::PrintJson() const {
   const bool has_capture = !capture_.capture_id().empty();
   JsonWriter out(JsonWriter::Style::kSpaced);
   out.Open('{').Member("exit_code", exit_code_).Key("capture");
@@ -471,8 +471,8 @@ void RecordSession::Report() {
     // The private aggregator ends with this run and does not return, so a retry or a kept part
     // would be useless.
     context_.export_retry_ms = 0;
-    code =
-        ExportToFile(context_, request, {.path = options_.path, .leaving = Leaving::kOfNoMeaning});
+    code = ExportToFile(context_, request,
+                        {.path = options_.path, .partial_files = PartialFiles::kIgnore});
     exported_ = results.Take();
   }
   if (has_events && !options_.json) {

@@ -78,7 +78,7 @@ class RecordSession {
   // JSON after everything else.
   void Conclude();
   // Prints the result if Begin failed.
-  void TellFailure(const absl::Status& status);
+  void ReportFailure(const absl::Status& status);
 
   int exit_code() const { return exit_code_; }
 
@@ -100,7 +100,7 @@ class RecordSession {
   // Remembers the first daemon that has ended, for the explanation of an empty trace.
   void NoteDaemons();
   // Examines the command's processes from time to time, to explain later why there was no worker.
-  void LookAtProcesses();
+  void ScanProcesses();
   // Asks the aggregator whether the capture has a worker; false if it does not answer soon.
   bool HasWorkers();
   // Stops the capture and waits until its data is stored. Fails with UNAVAILABLE if the aggregator
@@ -113,7 +113,7 @@ class RecordSession {
   // Returns the reasons for which nothing was recorded, and sets `problem_`.
   std::vector<std::string> WhyNothing();
   void SayWhyNothing();
-  void TellJson() const;
+  void PrintJson() const;
   // Keeps the scratch directory and prints how to export from it later.
   void KeepStore(const std::string& why);
 
@@ -132,9 +132,9 @@ class RecordSession {
   SystemHostView host_;
   std::unique_ptr<ProcessTree> tree_;
   // The time of the next look at processes; 0: none.
-  int64_t look_at_ns_ = 0;  // monotonic
+  int64_t scan_at_ns_ = 0;  // monotonic
   // Doubles after each look.
-  int64_t look_pause_ns_;
+  int64_t scan_pause_ns_;
   std::string lost_daemon_;  // the first one that ended too early
   v1::Capture capture_;
   bool has_kept_store_ = false;

@@ -19,7 +19,7 @@ bool IsNameOfJob(const v1::KeyValue& fact) {
 }
 
 // Returns the fact in the form that --job accepts.
-std::string Words(const v1::KeyValue& fact) { return fact.key() + "=" + fact.value(); }
+std::string FormatFact(const v1::KeyValue& fact) { return fact.key() + "=" + fact.value(); }
 
 // Appends a part to a list, unless it is empty.
 void Append(const std::string& separator, const std::string& words, std::string& text) {
@@ -44,7 +44,7 @@ std::string FormatRanges(const v1::CaptureSpec& spec) {
 std::string FormatSelection(const v1::CaptureSpec& spec) {
   std::string text;
   if (!spec.job().empty()) text = "job " + spec.job();
-  for (const v1::KeyValue& fact : spec.job_facts()) Append(", ", Words(fact), text);
+  for (const v1::KeyValue& fact : spec.job_facts()) Append(", ", FormatFact(fact), text);
   if (!spec.worker_gids().empty()) Append(", ", "ranks " + FormatRanges(spec), text);
   if (!spec.instance_ids().empty()) {
     std::string instances;
@@ -62,7 +62,7 @@ std::string FormatSelection(const v1::CaptureSpec& spec) {
 std::string FormatJobs(const v1::CaptureSpec& spec) {
   std::string text = spec.job();
   for (const v1::KeyValue& fact : spec.job_facts()) {
-    if (IsNameOfJob(fact)) Append(" ", Words(fact), text);
+    if (IsNameOfJob(fact)) Append(" ", FormatFact(fact), text);
   }
   return text;
 }
@@ -72,7 +72,7 @@ bool NamesJob(const v1::CaptureSpec& spec, const std::string& job) {
   // A user may give the name alone, or with its key.
   return std::any_of(spec.job_facts().begin(), spec.job_facts().end(),
                      [&](const v1::KeyValue& fact) {
-                       return Words(fact) == job || (IsNameOfJob(fact) && fact.value() == job);
+                       return FormatFact(fact) == job || (IsNameOfJob(fact) && fact.value() == job);
                      });
 }
 

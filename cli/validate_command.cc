@@ -31,14 +31,14 @@ std::string Line(std::string_view name, const std::vector<std::string>& parts) {
 }
 
 // Returns the file's size, with the uncompressed one if it differs.
-std::string SizeWords(const TraceSummary& summary) {
+std::string FormatTraceSize(const TraceSummary& summary) {
   std::string words = FormatBytes(summary.file_bytes);
   if (summary.uncompressed_bytes == summary.file_bytes) return words;
   return words + fmt::format(" ({} uncompressed)", FormatBytes(summary.uncompressed_bytes));
 }
 
 // Returns the period of the events. Times of clocks other than UTC are shown in ns.
-std::string TimeWords(const TraceSummary& summary) {
+std::string FormatTracePeriod(const TraceSummary& summary) {
   if (summary.first_ns > summary.last_ns) return "no events";
   const std::string length = FormatDuration(summary.last_ns - summary.first_ns);
   if (!summary.is_realtime) {
@@ -49,7 +49,7 @@ std::string TimeWords(const TraceSummary& summary) {
 }
 
 // Returns the lines about the trace's contents.
-std::string SummaryWords(const std::string& path, const TraceSummary& summary) {
+std::string FormatTraceSummary(const std::string& path, const TraceSummary& summary) {
   std::vector<std::string> packets = {FormatCounted(summary.packets, "packet")};
   if (summary.compressed_packets > 0) {
     packets.push_back(FormatCounted(summary.compressed_packets, "packet") + " of packets");
@@ -70,9 +70,9 @@ std::string SummaryWords(const std::string& path, const TraceSummary& summary) {
                                  FormatCounted(summary.loss_instants, "place")));
   }
   if (losses.empty()) losses.push_back("none reported");
-  std::string text = Line("file", {path, SizeWords(summary)});
+  std::string text = Line("file", {path, FormatTraceSize(summary)});
   text += Line("packets", packets);
-  text += Line("time", {TimeWords(summary)});
+  text += Line("time", {FormatTracePeriod(summary)});
   text += Line("tracks", {FormatCounted(summary.processes, "process", "processes"),
                           FormatCounted(summary.threads, "thread"),
                           FormatCounted(summary.counter_tracks, "counter"),
@@ -96,7 +96,7 @@ const char* NameOf(TraceSeverity severity) {
 
 // Returns the findings, errors first, those of one check together. The log keeps only the first
 // findings of each check, so the rest is counted.
-std::string FindingWords(const TraceFindingLog& log) {
+std::string FormatTraceFindings(const TraceFindingLog& log) {
   std::string text;
   for (const TraceSeverity severity : {TraceSeverity::kError, TraceSeverity::kWarning}) {
     for (size_t i = 0; i < static_cast<size_t>(TraceCheck::kCount); ++i) {
@@ -200,7 +200,8 @@ void WriteCounts(const TraceFindingLog& findings, JsonWriter& out) {
 
 // Returns the contents of a trace and what is wrong with it as text for a terminal. Pure.
 std::string FormatTraceReport(const std::string& path, const TraceReport& report) {
-  std::string text = SummaryWords(path, report.summary) + FindingWords(report.findings);
+  std::string text =
+      FormatTraceSummary(path, report.summary) + FormatTraceFindings(report.findings);
   const uint64_t errors = report.findings.errors();
   const uint64_t warnings = report.findings.warnings();
   if (errors + warnings == 0) return text + "\nno problems\n";

@@ -45,7 +45,7 @@ void RuntimeGate::SetInitialised(bool vouched, bool inspects) {
   Wake();
 }
 
-bool RuntimeGate::TakeBack(Claim claim, uint32_t timeout_ms) {
+bool RuntimeGate::AcquireForApp(Claim claim, uint32_t timeout_ms) {
   const timespec deadline = Deadline(timeout_ms);
   const PthreadLock lock(&mutex_);
   // If several threads wait, the strongest claim decides how the trace ends: exit over close over
@@ -59,13 +59,14 @@ bool RuntimeGate::TakeBack(Claim claim, uint32_t timeout_ms) {
   while (TapHolds() || (claim == Claim::kExit && thread_alive_ && !exit_acknowledged_)) {
     const int error = timeout_ms == 0 ? pthread_cond_wait(&changed_, &mutex_)
                                       : pthread_cond_timedwait(&changed_, &mutex_, &deadline);
-    // The claim stays: until GiveBack the tap may only release its trace, and starts no new one.
+    // The claim stays: until ReleaseFromApp the tap may only release its trace, and starts no new
+    // one.
     if (error == ETIMEDOUT) return false;
   }
   return true;
 }
 
-void RuntimeGate::GiveBack(Claim claim) {
+void RuntimeGate::ReleaseFromApp(Claim claim) {
   {
     const PthreadLock lock(&mutex_);
     waiting_.fetch_sub(1, std::memory_order_release);

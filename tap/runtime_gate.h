@@ -43,11 +43,11 @@ class RuntimeGate {
   void SetInitialised(bool vouched, bool inspects);
 
   // Takes the runtime back for a call of the application. Waits until the tap's trace has stopped,
-  // at most `timeout_ms` (0: no limit). Returns false after the timeout. GiveBack must follow in
-  // both cases, except after kExit.
-  bool TakeBack(Claim claim, uint32_t timeout_ms);
+  // at most `timeout_ms` (0: no limit). Returns false after the timeout. ReleaseFromApp must follow
+  // in both cases, except after kExit.
+  bool AcquireForApp(Claim claim, uint32_t timeout_ms);
   // Called after the application's call. kClose: the runtime is closed; kExit: for good.
-  void GiveBack(Claim claim);
+  void ReleaseFromApp(Claim claim);
   // Records that a profiler of the application has started or ended.
   void SetProfiler(Profiler profiler, bool active);
 
@@ -98,7 +98,7 @@ class RuntimeGate {
   // Returns whether application threads have to wait for the tap. Requires mutex_.
   bool TapHolds() const { return thread_alive_ && (inside_ || owns_trace_); }
 
-  std::atomic<uint32_t> waiting_{0};  // threads between TakeBack and GiveBack
+  std::atomic<uint32_t> waiting_{0};  // threads between AcquireForApp and ReleaseFromApp
   std::atomic<int> wake_fd_{-1};
   // Whether thread_ is set. It is written once and never changes.
   std::atomic<bool> thread_known_{false};

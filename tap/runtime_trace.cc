@@ -87,7 +87,7 @@ uint64_t EstimateEvents(const char* json, uint64_t json_bytes) {
   return json_bytes / per_event + 1;
 }
 
-RefusedDocument LookAtRefused(const char* json, uint64_t json_bytes) {
+RefusedDocument ScanRefused(const char* json, uint64_t json_bytes) {
   RefusedDocument document = {.json_bytes = json_bytes, .events = 0, .ids_end = 0};
   if (HoldsNoEvent(json_bytes)) return document;
   ForEachKey(json, json_bytes, kEventKey, [&](const char*) { ++document.events; });
@@ -257,7 +257,7 @@ RuntimeTrace::Fetched RuntimeTrace::Fetch(uint32_t slot, uint16_t flags, uint64_
     // The document was larger than expected. Its events are gone from the runtime, so they are
     // counted exactly.
     if (!ring_->AppendDocument(core, flags, realtime_ns, json, size)) {
-      ring_->CountRefused(core, realtime_ns, LookAtRefused(json, size));
+      ring_->CountRefused(core, realtime_ns, ScanRefused(json, size));
     }
   }
   if (json != nullptr) library_->buffer_free(json);

@@ -17,7 +17,7 @@ namespace neurontrace::tap {
 uint64_t EstimateEvents(const char* json, uint64_t json_bytes);
 // Returns the number of events in a document and their highest sequence number, from all of its
 // bytes: for a document that is about to be lost.
-RefusedDocument LookAtRefused(const char* json, uint64_t json_bytes);
+RefusedDocument ScanRefused(const char* json, uint64_t json_bytes);
 
 class RuntimeTrace {
  public:

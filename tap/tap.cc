@@ -434,7 +434,7 @@ void Tap::NoteCollected(uint64_t now_ns) {
   memcpy(collected_[collected_next_], collecting_.capture_id, kTapCaptureIdBytes);
   collected_next_ = (collected_next_ + 1) % kTapCollectsMax;
   NotifyConsumer();
-  Tell(TapMessageType::kCollect, TapResult::kOk, collecting_.capture_id, "", now_ns);
+  SendStatus(TapMessageType::kCollect, TapResult::kOk, collecting_.capture_id, "", now_ns);
   memset(&collecting_, 0, sizeof collecting_);
 }
 
@@ -443,9 +443,9 @@ void Tap::ForgetCollections(uint64_t now_ns) {
   static constexpr uint8_t kNone[kTapCaptureIdBytes] = {};
   if (!SameCaptureId(collecting_.capture_id, kNone)) NoteCollected(now_ns);
   while (collection_count_ > 0) {
-    Tell(TapMessageType::kCollect, TapResult::kNothingHeld,
-         collections_[--collection_count_].capture_id, "the rings were given up before its time",
-         now_ns);
+    SendStatus(TapMessageType::kCollect, TapResult::kNothingHeld,
+               collections_[--collection_count_].capture_id,
+               "the rings were given up before its time", now_ns);
   }
 }
 
@@ -600,7 +600,7 @@ void Tap::StopCapture(uint64_t now_ns) {
   refusal_ = Refusal::kNone;
   detail_[0] = '\0';
   PublishState(now_ns);
-  Tell(TapMessageType::kStop, TapResult::kOk, spec_.capture_id, "", now_ns);
+  SendStatus(TapMessageType::kStop, TapResult::kOk, spec_.capture_id, "", now_ns);
 }
 
 void Tap::StopIfDue(uint64_t now_ns) {
@@ -608,11 +608,11 @@ void Tap::StopIfDue(uint64_t now_ns) {
 }
 
 void Tap::Answer(TapResult result, const uint8_t* capture_id, const char* detail, uint64_t now_ns) {
-  Tell(command_.type, result, capture_id, detail, now_ns);
+  SendStatus(command_.type, result, capture_id, detail, now_ns);
 }
 
-void Tap::Tell(TapMessageType command, TapResult result, const uint8_t* capture_id,
-               const char* detail, uint64_t now_ns) {
+void Tap::SendStatus(TapMessageType command, TapResult result, const uint8_t* capture_id,
+                     const char* detail, uint64_t now_ns) {
   TapStatus status = {};
   status.state = static_cast<uint32_t>(state_);
   status.result = static_cast<uint32_t>(result);

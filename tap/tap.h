@@ -88,8 +88,8 @@ class Tap {
   // Answers the command that is being served.
   void Answer(TapResult result, const uint8_t* capture_id, const char* detail, uint64_t now_ns);
   // Sends a status about `command`, also outside of its handler.
-  void Tell(TapMessageType command, TapResult result, const uint8_t* capture_id, const char* detail,
-            uint64_t now_ns);
+  void SendStatus(TapMessageType command, TapResult result, const uint8_t* capture_id,
+                  const char* detail, uint64_t now_ns);
   // Ends the wanted capture and answers its STOP.
   void StopCapture(uint64_t now_ns);
   void StopIfDue(uint64_t now_ns);

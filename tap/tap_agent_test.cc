@@ -254,7 +254,7 @@ TEST_F(TapTest, ExitDrainsWhatIsLeft) {
   InitAndConnect();
   StartCapture();
   runtime_.Emit(0, 5);
-  std::thread application([this] { gate_.TakeBack(RuntimeGate::Claim::kExit, 60'000); });
+  std::thread application([this] { gate_.AcquireForApp(RuntimeGate::Claim::kExit, 60'000); });
   while (gate_.waiting().load() == 0) std::this_thread::yield();  // tidy: poll
   Step();
   application.join();
@@ -273,15 +273,15 @@ TEST(RuntimeGateTest, WaitsNoLongerThanItIsTold) {
   gate.ThreadStarting();
   gate.SetInitialised(false, false);
   ASSERT_TRUE(gate.Enter());  // a thread that hangs in the runtime
-  EXPECT_FALSE(gate.TakeBack(RuntimeGate::Claim::kExit, 1));
+  EXPECT_FALSE(gate.AcquireForApp(RuntimeGate::Claim::kExit, 1));
   EXPECT_FALSE(gate.Enter());
 }
 
 TEST(RuntimeGateTest, WithoutATapThreadNobodyWaits) {
   RuntimeGate gate;
   gate.SetInitialised(false, false);
-  EXPECT_TRUE(gate.TakeBack(RuntimeGate::Claim::kClose, 0));
-  gate.GiveBack(RuntimeGate::Claim::kClose);
+  EXPECT_TRUE(gate.AcquireForApp(RuntimeGate::Claim::kClose, 0));
+  gate.ReleaseFromApp(RuntimeGate::Claim::kClose);
   EXPECT_FALSE(gate.Enter());
 }
 
@@ -302,9 +302,9 @@ TEST(EstimateEventsTest, IsExactForSmallAndCloseForLargeDocuments) {
   for (int i = 1; i < 4000; ++i) json += "," + event;
   json += "],\"data_version\":2}";
   EXPECT_NEAR(static_cast<double>(EstimateEvents(json.data(), json.size())), 4000.0, 80.0);
-  EXPECT_EQ(LookAtRefused(json.data(), json.size()).events, 4000u);
-  EXPECT_EQ(LookAtRefused(json.data(), json.size()).ids_end, 0u);
-  EXPECT_EQ(LookAtRefused("{\"events\":[],\"data_version\":2}", 30).events, 0u);
+  EXPECT_EQ(ScanRefused(json.data(), json.size()).events, 4000u);
+  EXPECT_EQ(ScanRefused(json.data(), json.size()).ids_end, 0u);
+  EXPECT_EQ(ScanRefused("{\"events\":[],\"data_version\":2}", 30).events, 0u);
   const std::string small = "{\"events\":[" + event + "," + event + "],\"data_version\":2}";
   EXPECT_EQ(EstimateEvents(small.data(), small.size()), 2u);
 }
@@ -313,7 +313,7 @@ TEST(LookAtRefusedTest, FindsTheHighestIdWhateverTheOrder) {
   const auto ids_end = [](const std::string& ids) {
     const std::string json = "{\"events\":[{\"event_type\":\"a\"," + ids +
                              ",\"detail\":\"\\\"nc_local_id\\\":999\"}],\"data_version\":2}";
-    return LookAtRefused(json.data(), json.size()).ids_end;
+    return ScanRefused(json.data(), json.size()).ids_end;
   };
   EXPECT_EQ(ids_end("\"nc_local_id\":41,\"x\":{\"nc_local_id\" : 7}"), 42u);
   EXPECT_EQ(ids_end("\"nc_local_id\":0"), 1u);
@@ -321,7 +321,7 @@ TEST(LookAtRefusedTest, FindsTheHighestIdWhateverTheOrder) {
   EXPECT_EQ(ids_end("\"nc_local_id\":18446744073709551615"), 0u) << "no number of a runtime";
   EXPECT_EQ(ids_end("\"nc_local_id\":99999999999999999999"), 0u);
   EXPECT_EQ(ids_end("\"nc_local_id\":null"), 0u);
-  EXPECT_EQ(LookAtRefused(std::string(64, '\"').append("\"nc_local_id\":12").data(), 80).ids_end,
+  EXPECT_EQ(ScanRefused(std::string(64, '\"').append("\"nc_local_id\":12").data(), 80).ids_end,
             13u);
 }
 

@@ -226,8 +226,8 @@ TEST_F(TapCollectTest, AYieldGivesTheRingsUpAndTellsIt) {
   agent_.Send(TapTestCollectPacket(kRecorder, kSnapshot, now_ns_ + kNsPerSecond));
   Step();
   Answers();
-  TakeBack(RuntimeGate::Claim::kYield,
-           [this] { gate_.SetProfiler(RuntimeGate::Profiler::kInspect, true); });
+  CallAsApp(RuntimeGate::Claim::kYield,
+            [this] { gate_.SetProfiler(RuntimeGate::Profiler::kInspect, true); });
   EXPECT_THAT(Answers(), ElementsAre(TapResult::kNothingHeld));
   EXPECT_EQ(State(), TapState::kBusyOtherProfiler);
   EXPECT_EQ(runtime_.fetches, 0) << "nobody asked for what they held";
@@ -252,8 +252,8 @@ TEST_F(TapCollectTest, AYieldWhileItCollectsTakesWhatCanBeTaken) {
   Step();  // more than the shared ring takes
   ASSERT_THAT(Answers(), ElementsAre(TapResult::kAccepted));
   Keep();
-  TakeBack(RuntimeGate::Claim::kYield,
-           [this] { gate_.SetProfiler(RuntimeGate::Profiler::kInspect, true); });
+  CallAsApp(RuntimeGate::Claim::kYield,
+            [this] { gate_.SetProfiler(RuntimeGate::Profiler::kInspect, true); });
   Keep();
   EXPECT_THAT(Told(kSnapshot), HasSubstr("collected stopped:4"));
   EXPECT_EQ(Told(kRecorder), "started stopped:4 0");
@@ -267,7 +267,7 @@ TEST_F(TapCollectTest, AProcessThatExitsWhileItCollectsLeavesAnEnd) {
   agent_.Send(TapTestCollectPacket(kRecorder, kSnapshot));
   Step();
   Keep();
-  TakeBack(RuntimeGate::Claim::kExit, [] {});
+  CallAsApp(RuntimeGate::Claim::kExit, [] {});
   Keep();
   EXPECT_THAT(Told(kSnapshot), HasSubstr("stopped:3"));
   EXPECT_THAT(Told(kRecorder), HasSubstr("stopped:3"));

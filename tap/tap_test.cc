@@ -125,9 +125,9 @@ TEST_F(TapTest, DrainsAndStopsBeforeTheApplicationCloses) {
   StartCapture();
   runtime_.Emit(0, 100);
   std::thread application([this] {
-    gate_.TakeBack(RuntimeGate::Claim::kClose, 0);
+    gate_.AcquireForApp(RuntimeGate::Claim::kClose, 0);
     runtime_.fetch_status = kNrtClosed;
-    gate_.GiveBack(RuntimeGate::Claim::kClose);
+    gate_.ReleaseFromApp(RuntimeGate::Claim::kClose);
   });
   while (gate_.waiting().load() == 0) std::this_thread::yield();  // tidy: poll
   Step();
@@ -149,8 +149,8 @@ TEST_F(TapTest, ACaptureGoesOnWhenTheRuntimeIsInitialisedAgain) {
   InitAndConnect();
   StartCapture();
   std::thread application([this] {
-    gate_.TakeBack(RuntimeGate::Claim::kClose, 0);
-    gate_.GiveBack(RuntimeGate::Claim::kClose);
+    gate_.AcquireForApp(RuntimeGate::Claim::kClose, 0);
+    gate_.ReleaseFromApp(RuntimeGate::Claim::kClose);
   });
   while (gate_.waiting().load() == 0) std::this_thread::yield();  // tidy: poll
   Step();
@@ -168,9 +168,9 @@ TEST_F(TapTest, YieldsToTheApplicationsProfilerAndComesBack) {
   InitAndConnect();
   StartCapture();
   std::thread application([this] {
-    gate_.TakeBack(RuntimeGate::Claim::kYield, 0);
+    gate_.AcquireForApp(RuntimeGate::Claim::kYield, 0);
     gate_.SetProfiler(RuntimeGate::Profiler::kInspect, true);
-    gate_.GiveBack(RuntimeGate::Claim::kYield);
+    gate_.ReleaseFromApp(RuntimeGate::Claim::kYield);
   });
   while (gate_.waiting().load() == 0) std::this_thread::yield();  // tidy: poll
   Step();

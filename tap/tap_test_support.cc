@@ -263,12 +263,12 @@ void TapTest::StartCapture(uint8_t capture) {
   ASSERT_EQ(State(), TapState::kStreaming);
 }
 
-void TapTest::TakeBack(RuntimeGate::Claim claim, const std::function<void()>& call) {
+void TapTest::CallAsApp(RuntimeGate::Claim claim, const std::function<void()>& call) {
   std::atomic<bool> done = false;  // at once, where the tap holds nothing
   std::thread application([&] {
-    gate_.TakeBack(claim, 0);
+    gate_.AcquireForApp(claim, 0);
     call();
-    gate_.GiveBack(claim);
+    gate_.ReleaseFromApp(claim);
     done = true;
   });
   while (gate_.waiting().load() == 0 && !done) std::this_thread::yield();  // tidy: poll

@@ -134,7 +134,7 @@ class TapTest : public ::testing::Test {
     return answers;
   }
   // An application thread takes the runtime back for `call`; stepped until it has it.
-  void TakeBack(RuntimeGate::Claim claim, const std::function<void()>& call);
+  void CallAsApp(RuntimeGate::Claim claim, const std::function<void()>& call);
   TapState State() { return static_cast<TapState>(tap_->buffer().header()->state.load()); }
   std::vector<TapTestRecord> ReadOfType(TapRecordType type);
 

@@ -60,35 +60,35 @@ class TapThreadsTest : public TapTest {
 
 TEST_F(TapThreadsTest, TheApplicationOwnsTheRuntimeWhileItHasTakenItBack) {
   for (int i = 0; i < 100; ++i) {
-    ASSERT_TRUE(gate_.TakeBack(RuntimeGate::Claim::kYield, 0));
+    ASSERT_TRUE(gate_.AcquireForApp(RuntimeGate::Claim::kYield, 0));
     ASSERT_FALSE(runtime_.running);
     runtime_.Emit(0, 500);
     runtime_.running = true;  // the application's own trace
     gate_.SetProfiler(RuntimeGate::Profiler::kSystemTrace, true);
-    gate_.GiveBack(RuntimeGate::Claim::kYield);
+    gate_.ReleaseFromApp(RuntimeGate::Claim::kYield);
     worker_facts_.NoteCommunicator(i % 4, static_cast<uint32_t>(i), 64, "nrt_build_global_comm");
     gate_.Wake();
 
-    ASSERT_TRUE(gate_.TakeBack(RuntimeGate::Claim::kYield, 0));
+    ASSERT_TRUE(gate_.AcquireForApp(RuntimeGate::Claim::kYield, 0));
     runtime_.running = false;
     gate_.SetProfiler(RuntimeGate::Profiler::kSystemTrace, false);
-    gate_.GiveBack(RuntimeGate::Claim::kYield);
+    gate_.ReleaseFromApp(RuntimeGate::Claim::kYield);
     if (i % 10 == 0) WaitForState(TapState::kStreaming);
     agent_.Read();
     agent_.ReadStatuses();
   }
   WaitForState(TapState::kStreaming);
-  ASSERT_TRUE(gate_.TakeBack(RuntimeGate::Claim::kClose, 0));
+  ASSERT_TRUE(gate_.AcquireForApp(RuntimeGate::Claim::kClose, 0));
   EXPECT_EQ(runtime_.misuses, 0);
   EXPECT_EQ(runtime_.starts, runtime_.stops);
-  gate_.GiveBack(RuntimeGate::Claim::kClose);
+  gate_.ReleaseFromApp(RuntimeGate::Claim::kClose);
 }
 
 TEST_F(TapThreadsTest, ClosingAndOpeningAgainLosesNothing) {
   uint64_t emitted = 0;
   for (int i = 0; i < 50; ++i) {
-    ASSERT_TRUE(gate_.TakeBack(RuntimeGate::Claim::kClose, 0));
-    gate_.GiveBack(RuntimeGate::Claim::kClose);
+    ASSERT_TRUE(gate_.AcquireForApp(RuntimeGate::Claim::kClose, 0));
+    gate_.ReleaseFromApp(RuntimeGate::Claim::kClose);
     // Between close and init nobody may come in.
     runtime_.Emit(1, 100);
     emitted += 100;
@@ -96,7 +96,7 @@ TEST_F(TapThreadsTest, ClosingAndOpeningAgainLosesNothing) {
     WaitForStarts(i + 2);
     agent_.ReadStatuses();
   }
-  ASSERT_TRUE(gate_.TakeBack(RuntimeGate::Claim::kExit, 20'000));
+  ASSERT_TRUE(gate_.AcquireForApp(RuntimeGate::Claim::kExit, 20'000));
   EXPECT_EQ(runtime_.sequence[1], emitted);
   EXPECT_EQ(runtime_.misuses, 0);
   EXPECT_EQ(runtime_.live_buffers, 0);
@@ -105,19 +105,19 @@ TEST_F(TapThreadsTest, ClosingAndOpeningAgainLosesNothing) {
 TEST_F(TapThreadsTest, SeveralThreadsMayCloseAtOnce) {
   for (int i = 0; i < 20; ++i) {
     std::thread other([this] {
-      EXPECT_TRUE(gate_.TakeBack(RuntimeGate::Claim::kYield, 0));
+      EXPECT_TRUE(gate_.AcquireForApp(RuntimeGate::Claim::kYield, 0));
       EXPECT_FALSE(runtime_.running);
-      gate_.GiveBack(RuntimeGate::Claim::kYield);
+      gate_.ReleaseFromApp(RuntimeGate::Claim::kYield);
     });
-    ASSERT_TRUE(gate_.TakeBack(RuntimeGate::Claim::kClose, 0));
+    ASSERT_TRUE(gate_.AcquireForApp(RuntimeGate::Claim::kClose, 0));
     EXPECT_FALSE(runtime_.running);
-    gate_.GiveBack(RuntimeGate::Claim::kClose);
+    gate_.ReleaseFromApp(RuntimeGate::Claim::kClose);
     other.join();
     gate_.SetInitialised(false, false);
     WaitForStarts(starts_seen_ + 1);
     agent_.ReadStatuses();
   }
-  ASSERT_TRUE(gate_.TakeBack(RuntimeGate::Claim::kExit, 20'000));
+  ASSERT_TRUE(gate_.AcquireForApp(RuntimeGate::Claim::kExit, 20'000));
   EXPECT_EQ(runtime_.misuses, 0);
 }
 

@@ -114,8 +114,8 @@ TEST_F(TapTest, YieldsWhileItWaitsForItsTime) {
   InitAndConnect();
   agent_.Send(TapTestStartAt(1, now_ns_ + kLead).Packet());
   Step();
-  TakeBack(RuntimeGate::Claim::kYield,
-           [this] { gate_.SetProfiler(RuntimeGate::Profiler::kInspect, true); });
+  CallAsApp(RuntimeGate::Claim::kYield,
+            [this] { gate_.SetProfiler(RuntimeGate::Profiler::kInspect, true); });
   EXPECT_EQ(State(), TapState::kBusyOtherProfiler);
   EXPECT_EQ(tap_->Step(), kNeverNs) << "the profiler's end wakes it";
   gate_.SetProfiler(RuntimeGate::Profiler::kInspect, false);

@@ -65,11 +65,11 @@ bool WorkerTap::OnInitialised(bool vouched) {
 
 // A runtime that calls its own exported functions on the tap's thread would wait for itself.
 void WorkerTap::Before(RuntimeGate::Claim claim) {
-  if (!gate_.OnTapThread()) gate_.TakeBack(claim, 0);
+  if (!gate_.OnTapThread()) gate_.AcquireForApp(claim, 0);
 }
 
 void WorkerTap::After(RuntimeGate::Claim claim) {
-  if (!gate_.OnTapThread()) gate_.GiveBack(claim);
+  if (!gate_.OnTapThread()) gate_.ReleaseFromApp(claim);
 }
 
 void WorkerTap::SetProfiler(RuntimeGate::Profiler profiler, bool active) {
@@ -84,7 +84,7 @@ void WorkerTap::NoteCommunicator(int32_t core, uint32_t device_id, uint32_t devi
 
 void WorkerTap::OnExit() {
   if (gate_.OnTapThread()) return;
-  gate_.TakeBack(RuntimeGate::Claim::kExit, kExitTimeoutMs);
+  gate_.AcquireForApp(RuntimeGate::Claim::kExit, kExitTimeoutMs);
 }
 
 void WorkerTap::OnForkedChild() {

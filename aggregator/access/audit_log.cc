@@ -21,7 +21,7 @@ namespace neurontrace {
 namespace {
 
 // Returns a time as RFC 3339 in UTC, with milliseconds.
-std::string TimeWords(uint64_t realtime_ns) {
+std::string FormatAuditTime(uint64_t realtime_ns) {
   const auto seconds = static_cast<std::time_t>(realtime_ns / 1'000'000'000);
   std::tm parts = {};
   gmtime_r(&seconds, &parts);
@@ -37,7 +37,7 @@ std::string LineOf(const AuditEntry& entry, uint64_t realtime_ns) {
     if (!value.empty()) out.Member(key, CleanText(value, limits::kAuditTextBytesMax));
   };
   out.Open('{');
-  add("time", TimeWords(realtime_ns));
+  add("time", FormatAuditTime(realtime_ns));
   add("action", entry.action);
   add("caller", entry.caller);
   add("role", entry.role);

@@ -137,7 +137,7 @@ absl::Status HiddenError(const absl::Status& reason, const absl::Status& told) {
   return status;
 }
 
-absl::Status ToldTo(const absl::Status& status) {
+absl::Status StatusForCaller(const absl::Status& status) {
   const auto told = status.GetPayload(kHiddenPayload);
   if (!told.has_value()) return status;
   return absl::NotFoundError(std::string(*told));

@@ -32,11 +32,11 @@ std::string HideCaptures(std::string_view text, const MaySeeCapture& may_see);
 void HideOthers(const std::function<bool(const WorkerIdentity&)>& is_visible,
                 const MaySeeCapture& may_see, CaptureRecord& record);
 
-// HiddenError returns `reason`, for the audit log, with `told` hidden inside. ToldTo extracts it:
-// the caller is told that there is no such capture, so that guessing ids reveals nothing. `reason`
-// must not be OK. ToldTo returns any other status unchanged.
+// HiddenError returns `reason`, for the audit log, with `told` hidden inside. StatusForCaller
+// extracts it: the caller is told that there is no such capture, so that guessing ids reveals
+// nothing. `reason` must not be OK. StatusForCaller returns any other status unchanged.
 absl::Status HiddenError(const absl::Status& reason, const absl::Status& told);
-absl::Status ToldTo(const absl::Status& status);
+absl::Status StatusForCaller(const absl::Status& status);
 
 // Removes the list of jobs and workers that follows "no worker matched" or "no worker matches yet".
 // Returns any other warning unchanged.

@@ -78,9 +78,9 @@ TEST(VisibilityTest, WhatOneMayNotSeeIsNotFound) {
   const absl::Status unknown = absl::NotFoundError("no capture has an id that begins with '01JX'");
   const absl::Status hidden = HiddenError(reason, unknown);
   EXPECT_EQ(hidden.message(), reason.message()) << "for the audit log";
-  EXPECT_EQ(ToldTo(hidden), unknown);
-  EXPECT_EQ(ToldTo(reason), reason);
-  EXPECT_TRUE(ToldTo(absl::OkStatus()).ok());
+  EXPECT_EQ(StatusForCaller(hidden), unknown);
+  EXPECT_EQ(StatusForCaller(reason), reason);
+  EXPECT_TRUE(StatusForCaller(absl::OkStatus()).ok());
 }
 
 TEST(VisibilityTest, ACertificateAndATokenMayWhatBothMay) {

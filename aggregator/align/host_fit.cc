@@ -107,13 +107,13 @@ class HostFitter {
   void FitStretch(size_t number, std::span<const HostSide> sides);
   bool ApplyUtc(const PairFitParameters& pair, std::span<const HostSide> sides,
                 const ClockSegment& by_probes, std::vector<ClockConstraint>& constraints);
-  void TellContradictions(const PairFit& fit, std::span<const ClockConstraint> constraints);
+  void ReportContradictions(const PairFit& fit, std::span<const ClockConstraint> constraints);
   void FillUnknown();
   // Adds a finding in ns of the raw clock; the amount is signed and gets rounded.
-  void Tell(ClockFindingKind kind, uint64_t begin_ns, uint64_t end_ns, double amount_ns,
-            std::string words);
-  void TellRoutes();
-  void TellRejected();
+  void ReportFinding(ClockFindingKind kind, uint64_t begin_ns, uint64_t end_ns, double amount_ns,
+                     std::string words);
+  void ReportRoutes();
+  void ReportRejected();
 
   const ClockEvidence& evidence_;
   const HostFitParameters& parameters_;
@@ -155,7 +155,7 @@ void HostFitter::ReadExchanges() {
 
 // Cuts come from the host's reports, from the reference's epochs and from the search for steps.
 void HostFitter::FindCuts() {
-  cuts_ = ToldCuts(evidence_.events, sides_, exchanges_);
+  cuts_ = ReportedCuts(evidence_.events, sides_, exchanges_);
   HostSearch search =
       SearchHost(StretchesBetween(sides_, cuts_), exchanges_, routes_.routes, parameters_.step);
   exchanges_ = std::move(search.exchanges);
@@ -193,10 +193,10 @@ void HostFitter::FitStretch(size_t number, std::span<const HostSide> sides) {
     fit = FitPair(constraints, pair);
     segment.knots = std::move(fit.knots);
   }
-  TellContradictions(fit, constraints);
+  ReportContradictions(fit, constraints);
   if (!fit.torn_ns.empty()) {
-    Tell(ClockFindingKind::kInconsistent, fit.torn_ns.front(), fit.torn_ns.back(), 0,
-         "the probes before and after do not agree: both are within the bounds");
+    ReportFinding(ClockFindingKind::kInconsistent, fit.torn_ns.front(), fit.torn_ns.back(), 0,
+                  "the probes before and after do not agree: both are within the bounds");
   }
   model_.segments.push_back(std::move(segment));
 }
@@ -226,19 +226,19 @@ bool HostFitter::ApplyUtc(const PairFitParameters& pair, std::span<const HostSid
 
 // Reports the constraints that contradicted what is possible. A contradicted likely side is only an
 // assumption that failed, except for UTC, which enters the fit by its likely sides alone.
-void HostFitter::TellContradictions(const PairFit& fit,
-                                    std::span<const ClockConstraint> constraints) {
+void HostFitter::ReportContradictions(const PairFit& fit,
+                                      std::span<const ClockConstraint> constraints) {
   size_t impossible = 0;
   for (const PairFit::Contradiction& contradiction : fit.contradictions) {
     const ClockConstraint& constraint = constraints[contradiction.constraint];
     const bool is_utc = constraint.source == HostUtcJudgement::kSource;
     if (contradiction.likely && !is_utc) continue;
     ++impossible;
-    Tell(ClockFindingKind::kRejectedEvidence, constraint.x_ns, constraint.x_ns,
-         contradiction.amount_ns,
-         fmt::format("{} contradicts {} by {}", is_utc ? "a reading of UTC" : "a probe",
-                     is_utc ? "what the probes around it make likely" : "the others",
-                     Microseconds(contradiction.amount_ns)));
+    ReportFinding(ClockFindingKind::kRejectedEvidence, constraint.x_ns, constraint.x_ns,
+                  contradiction.amount_ns,
+                  fmt::format("{} contradicts {} by {}", is_utc ? "a reading of UTC" : "a probe",
+                              is_utc ? "what the probes around it make likely" : "the others",
+                              Microseconds(contradiction.amount_ns)));
   }
   model_.evidence_used += constraints.size() - impossible;
   model_.evidence_rejected += impossible;
@@ -287,33 +287,34 @@ void HostFitter::FitStretches() {
   for (size_t s = 0; s < stretches_.size(); ++s) FitStretch(s, stretches_[s]);
   FillUnknown();
   for (const HostCut& cut : cuts_) {
-    Tell(ClockFindingKind::kBreak, cut.x_begin_ns, cut.x_end_ns, static_cast<double>(cut.amount_ns),
-         cut.words);
+    ReportFinding(ClockFindingKind::kBreak, cut.x_begin_ns, cut.x_end_ns,
+                  static_cast<double>(cut.amount_ns), cut.words);
   }
 }
 
-void HostFitter::Tell(ClockFindingKind kind, uint64_t begin_ns, uint64_t end_ns, double amount_ns,
-                      std::string words) {
+void HostFitter::ReportFinding(ClockFindingKind kind, uint64_t begin_ns, uint64_t end_ns,
+                               double amount_ns, std::string words) {
   model_.findings.push_back({kind, begin_ns, end_ns, std::llround(amount_ns), std::move(words)});
 }
 
-void HostFitter::TellRoutes() {
+void HostFitter::ReportRoutes() {
   for (const RouteChange& change : routes_.changes) {
     const ProbeRoute& route = routes_.routes[change.route];
-    Tell(ClockFindingKind::kRouteChange, change.x_begin_ns, change.x_end_ns,
-         change.round_trip_change_ns,
-         fmt::format("the shortest round trip changed by {}, to {:.1f} us",
-                     Microseconds(change.round_trip_change_ns), route.round_trip_ns / 1e3));
+    ReportFinding(
+        ClockFindingKind::kRouteChange, change.x_begin_ns, change.x_end_ns,
+        change.round_trip_change_ns,
+        fmt::format("the shortest round trip changed by {}, to {:.1f} us",
+                    Microseconds(change.round_trip_change_ns), route.round_trip_ns / 1e3));
   }
 }
 
 // The last step: reports rejected probes, sorts all findings and cuts them to their limit.
-void HostFitter::TellRejected() {
+void HostFitter::ReportRejected() {
   for (const HostExchange& exchange : exchanges_) {
     if (!exchange.is_rejected) continue;
     ++model_.evidence_rejected;
-    Tell(ClockFindingKind::kRejectedEvidence, exchange.send_ns, exchange.receive_ns, 0,
-         "a probe contradicts those around it");
+    ReportFinding(ClockFindingKind::kRejectedEvidence, exchange.send_ns, exchange.receive_ns, 0,
+                  "a probe contradicts those around it");
   }
   std::stable_sort(model_.findings.begin(), model_.findings.end(),
                    [](const ClockFinding& a, const ClockFinding& b) {
@@ -323,8 +324,8 @@ void HostFitter::TellRejected() {
   const size_t more = model_.findings.size() - (kFindingsMax - 1);
   const uint64_t end_ns = model_.findings.back().x_end_ns;
   model_.findings.resize(kFindingsMax - 1);
-  Tell(ClockFindingKind::kInconsistent, model_.findings.back().x_begin_ns, end_ns, 0,
-       fmt::format("{} more findings", more));
+  ReportFinding(ClockFindingKind::kInconsistent, model_.findings.back().x_begin_ns, end_ns, 0,
+                fmt::format("{} more findings", more));
 }
 
 // The order is that of the dependencies: routes need exchanges, the search for steps needs routes,
@@ -336,8 +337,8 @@ ClockModel HostFitter::Run() {
   routes_ = FindRoutes(exchanges_, parameters_.route);
   FindCuts();
   FitStretches();
-  TellRoutes();
-  TellRejected();
+  ReportRoutes();
+  ReportRejected();
   return std::move(model_);
 }
 

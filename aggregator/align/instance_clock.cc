@@ -14,7 +14,7 @@ namespace neurontrace {
 namespace {
 
 // Limits the findings of a host whose clock is set constantly.
-constexpr size_t kStepsToldMax = 64;
+constexpr size_t kStepsReportedMax = 64;
 
 // Returns the name that reports use for a kind of probe.
 std::string_view NameOf(ProbePath path) {
@@ -54,11 +54,11 @@ uint64_t LikelyLess(const ClockModel& model, const ReferenceWindow& window) {
 }
 
 // Reports when REALTIME was set. The raw clock and its model are not affected, but people look for
-// it. Adds at most kStepsToldMax, in order of time among the other findings.
-void TellSteps(std::span<const ClockEvent> events, std::vector<ClockFinding>& findings) {
+// it. Adds at most kStepsReportedMax, in order of time among the other findings.
+void ReportSteps(std::span<const ClockEvent> events, std::vector<ClockFinding>& findings) {
   size_t told = 0;
   for (const ClockEvent& event : events) {
-    if (event.kind != ClockEventKind::kRealtimeStep || told == kStepsToldMax) continue;
+    if (event.kind != ClockEventKind::kRealtimeStep || told == kStepsReportedMax) continue;
     ++told;
     findings.push_back({ClockFindingKind::kBreak, event.raw_begin_ns, event.raw_end_ns,
                         event.amount_ns, "REALTIME was set"});
@@ -90,7 +90,7 @@ InstanceClock FitInstanceClock(const std::string& instance_id, const std::string
     return clock;
   }
   clock.realtime = RealtimeMapOf(clock.model, evidence.snapshots, evidence.events);
-  TellSteps(evidence.events, clock.model.findings);
+  ReportSteps(evidence.events, clock.model.findings);
   // The offset at the last snapshot, and the drift over the second before it.
   const uint64_t now_ns = evidence.snapshots.back().realtime_ns;
   const uint64_t now_reference_ns = clock.realtime.ToReference(now_ns);

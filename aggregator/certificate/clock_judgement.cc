@@ -65,7 +65,7 @@ void NoteDoubts(const InstanceClock& clock, const ReferenceWindow& window,
 
 // Only a note while the capture is recorded, because evidence of its newest part is still on its
 // way. Names at most kInstancesNamedMax instances.
-void TellUnknown(const std::set<std::string>& instances, Certificate& certificate) {
+void ReportUnknown(const std::set<std::string>& instances, Certificate& certificate) {
   const size_t named = std::min(instances.size(), kInstancesNamedMax);
   std::string text = fmt::format(
       "the clock{} of {}{} {} unknown for a part of the capture{}",
@@ -133,7 +133,7 @@ void JudgeClocks(const CaptureClocks& clocks, Certificate& certificate) {
     }
     if (worst == nullptr || clock->bound_ns > worst->bound_ns) worst = clock;
   }
-  if (!unknown.empty()) TellUnknown(unknown, certificate);
+  if (!unknown.empty()) ReportUnknown(unknown, certificate);
   if (worst == nullptr && unknown.empty()) return;
   if (worst != nullptr) {
     certificate.notes.push_back(fmt::format(

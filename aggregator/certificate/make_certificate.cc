@@ -93,7 +93,7 @@ std::vector<JobRanks> CompareRanksOf(const CertificateEvidence& evidence) {
 constexpr size_t kArtifactsNamed = 3;
 
 // Returns a note; requires at least one file.
-std::string ForgoneArtifactWords(std::span<const ArtifactForgone> forgone) {
+std::string DescribeForgoneArtifacts(std::span<const ArtifactForgone> forgone) {
   std::string text =
       fmt::format("{} file{} of the vendor's profiler {} not stored: ", forgone.size(),
                   forgone.size() == 1 ? "" : "s", forgone.size() == 1 ? "is" : "are");
@@ -229,7 +229,7 @@ Certificate MakeCertificate(const CertificateEvidence& evidence) {
   certificate.jobs = CompareRanksOf(evidence);
   certificate.ranks = MissingOf(certificate.jobs);
   if (!evidence.artifacts_forgone.empty()) {
-    certificate.notes.push_back(ForgoneArtifactWords(evidence.artifacts_forgone));
+    certificate.notes.push_back(DescribeForgoneArtifacts(evidence.artifacts_forgone));
   }
   FinalizeCertificate(evidence.record, certificate);
   return certificate;

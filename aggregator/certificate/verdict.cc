@@ -47,7 +47,7 @@ std::string Count(size_t count, std::string_view what) {
 }
 
 // "5 of 20 events lost", "5 of 20 events and an unknown number more lost".
-std::string LostWords(const EventAccount& account) {
+std::string DescribeLost(const EventAccount& account) {
   if (account.lost == 0) return "an unknown number of events lost";
   return fmt::format("{} of {} events{} lost", account.lost, account.expected,
                      account.lost_unknown ? " and an unknown number more" : "");
@@ -83,7 +83,7 @@ std::string WithDetail(std::string text, const std::string& detail) {
 }
 
 // The agent's own reason, if it reports one, is more exact than the state of its worker.
-std::string NeverWords(const WorkerCertificate& worker) {
+std::string DescribeAbsence(const WorkerCertificate& worker) {
   if (worker.obstacle != CaptureObstacle::kNone) {
     return fmt::format("never took part ({})", WordsOf(worker.obstacle));
   }
@@ -109,7 +109,7 @@ std::string FindingOf(const WorkerCertificate& worker) {
   std::string text = NameOf(worker);
   switch (worker.part) {
     case WorkerPart::kNever:
-      return WithDetail(text + " " + NeverWords(worker), worker.detail);
+      return WithDetail(text + " " + DescribeAbsence(worker), worker.detail);
     case WorkerPart::kVanished:
       text = WithDetail(text + " vanished before all of its data arrived", worker.detail);
       text += fmt::format("; {} events are stored", account.stored);
@@ -122,7 +122,7 @@ std::string FindingOf(const WorkerCertificate& worker) {
   }
   if (account.lost > 0 || account.lost_unknown) {
     text += worker.part == WorkerPart::kRecorded ? ": " : "; ";
-    text += LostWords(account) + ": " + DescribeLosses(account.losses);
+    text += DescribeLost(account) + ": " + DescribeLosses(account.losses);
   }
   if (worker.events_read_differs) {
     text +=
@@ -136,14 +136,14 @@ std::string FindingOf(const WorkerCertificate& worker) {
 }
 
 // "expired: 5 events before 2026-11-22 01:02:03Z", by their host's clock; empty where none has.
-std::string ExpiredWords(const EventAccount& account) {
+std::string DescribeExpired(const EventAccount& account) {
   if (account.expired == 0) return "";
   return fmt::format("expired: {} before {}", Count(account.expired, "event"),
                      TimeText(account.expired_last_ns));
 }
 
 // "from … to … without allocation events, as the budget of 2 % of a processor was spent".
-std::string LeftOutWords(const WorkerCertificate& worker) {
+std::string DescribeOmitted(const WorkerCertificate& worker) {
   return fmt::format(
       "{} recorded from {} to {} {}", NameOf(worker), TimeText(worker.left_out->first_timestamp_ns),
       TimeText(worker.left_out->last_timestamp_ns),
@@ -157,7 +157,7 @@ bool ReachedNoExecution(const CaptureRecord& record, const WorkerCertificate& wo
 }
 
 // Requires a record with a begin.
-std::string NotReachedWords(const CaptureRecord& record, const WorkerCertificate& worker) {
+std::string DescribeNotReached(const CaptureRecord& record, const WorkerCertificate& worker) {
   const uint64_t first = record.begin->first_execution;
   return fmt::format("{} recorded nothing: {}", NameOf(worker),
                      first == 0 ? "no execution to start at was found"
@@ -168,7 +168,7 @@ std::string NotReachedWords(const CaptureRecord& record, const WorkerCertificate
 uint64_t LengthNs(const Loss& gap) { return gap.last_timestamp_ns - gap.first_timestamp_ns; }
 
 // "did not record from … to … (8.0 s): capture … had the worker", in the order of time.
-std::string GaveWayWords(const WorkerCertificate& worker) {
+std::string DescribeSuspensions(const WorkerCertificate& worker) {
   std::string text = NameOf(worker) + " did not record";
   size_t named = 0;
   for (const Loss& gap : worker.gave_way) {
@@ -183,7 +183,7 @@ std::string GaveWayWords(const WorkerCertificate& worker) {
 }
 
 // "but for the time that other captures had 2 workers (up to 8.0 s)"; empty where none had.
-std::string ButForWords(const Certificate& certificate) {
+std::string DescribeExceptions(const Certificate& certificate) {
   size_t workers = 0;
   uint64_t longest_ns = 0;
   for (const WorkerCertificate& worker : certificate.workers) {
@@ -215,7 +215,7 @@ std::string WhyNone(const Certificate& certificate) {
     if (worker.framework) continue;
     ++workers;
     // Equal reasons are counted together: of a thousand workers most have the same one.
-    const std::string why = worker.detail.empty() ? NeverWords(worker) : worker.detail;
+    const std::string why = worker.detail.empty() ? DescribeAbsence(worker) : worker.detail;
     const auto known = std::find_if(reasons.begin(), reasons.end(),
                                     [&](const auto& reason) { return reason.first == why; });
     if (known == reasons.end()) {
@@ -266,16 +266,16 @@ void JudgeWorkers(const CaptureRecord& record, const Certificate& certificate, b
     if (IsWanting(worker)) {
       findings.Add(FindingOf(worker));
     } else if (ReachedNoExecution(record, worker)) {
-      findings.Add(NotReachedWords(record, worker));
+      findings.Add(DescribeNotReached(record, worker));
     } else if (worker.part == WorkerPart::kIdle) {
       notes.Add(NameOf(worker) + (record.state != CaptureState::kNotBegun
                                       ? " took part and had nothing to record"
                                       : (worker.framework ? " were armed" : " was armed")));
     } else if (worker.part == WorkerPart::kNever && !matched_none) {
-      notes.Add(WithDetail(NameOf(worker) + " " + NeverWords(worker), worker.detail));
+      notes.Add(WithDetail(NameOf(worker) + " " + DescribeAbsence(worker), worker.detail));
     }
-    if (worker.left_out) notes.Add(LeftOutWords(worker));
-    if (!worker.gave_way.empty()) notes.Add(GaveWayWords(worker));
+    if (worker.left_out) notes.Add(DescribeOmitted(worker));
+    if (!worker.gave_way.empty()) notes.Add(DescribeSuspensions(worker));
   }
 }
 
@@ -416,7 +416,7 @@ void AddRemarkCounts(const Certificate& certificate, std::vector<std::string>& p
 std::string Summary(const CaptureRecord& record, const Certificate& certificate) {
   std::vector<std::string> parts;
   const EventAccount& account = certificate.account;
-  if (account.lost > 0 || account.lost_unknown) parts.push_back(LostWords(account));
+  if (account.lost > 0 || account.lost_unknown) parts.push_back(DescribeLost(account));
   const auto is = [](WorkerPart part) {
     return [part](const WorkerCertificate& worker) {
       return worker.part == part && (part != WorkerPart::kNever || IsWanting(worker));
@@ -485,7 +485,7 @@ void FinalizeCertificate(const CaptureRecord& record, Certificate& certificate) 
     if (matched_none) findings.Add(WhyNone(certificate));
     JudgeAgents(certificate, findings);
     JudgeRanks(certificate, notes);
-    if (account.expired > 0) notes.Add(ExpiredWords(account));
+    if (account.expired > 0) notes.Add(DescribeExpired(account));
     if (IsLengthUnknown(record)) findings.Add("the recorded duration is unknown");
     JudgeWorkers(record, certificate, matched_none, findings, notes);
     for (const HostCertificate& host : certificate.hosts) {
@@ -500,12 +500,12 @@ void FinalizeCertificate(const CaptureRecord& record, Certificate& certificate) 
       for (std::string& conflict : DescribeConflicts(job)) findings.Add(std::move(conflict));
     }
   }
-  const std::string but_for = ButForWords(certificate);
+  const std::string but_for = DescribeExceptions(certificate);
   if (certificate.provisional) {
     certificate.verdict =
         fmt::format("provisional: {} events stored so far, {} lost{}", account.stored, account.lost,
                     account.lost_unknown ? " and an unknown number more" : "");
-    if (account.expired > 0) certificate.verdict += "; " + ExpiredWords(account);
+    if (account.expired > 0) certificate.verdict += "; " + DescribeExpired(account);
     if (!but_for.empty()) certificate.verdict += "; " + but_for;
     return;
   }
@@ -535,7 +535,7 @@ void FinalizeCertificate(const CaptureRecord& record, Certificate& certificate) 
     certificate.verdict = what + Summary(record, certificate);
     if (!but_for.empty()) certificate.verdict += "; " + but_for;
   }
-  if (account.expired > 0) certificate.verdict += "; " + ExpiredWords(account);
+  if (account.expired > 0) certificate.verdict += "; " + DescribeExpired(account);
   certificate.verdict += NeverSeen(certificate);
 }
 

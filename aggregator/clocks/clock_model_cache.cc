@@ -136,7 +136,7 @@ absl::StatusOr<CaptureClocks> ClockModelCache::OfEnded(const CaptureRecord& reco
   fit.is_final = clock_.RealtimeNs() >= FinalAtNs(record);
   const auto stored = ReadStored(record.id);
   if (!stored.ok()) {
-    TellNotStored(record.id, stored.status());
+    LogNotStored(record.id, stored.status());
     return FitCapture(record, fit);
   }
   uint32_t version = 1;
@@ -216,7 +216,7 @@ void ClockModelCache::StoreAs(const CaptureId& id, const ClockFitRecord& fit,
   if (absl::IsNotFound(store_.captures().Get(id).status())) return;
   models.header = EncodeClockFitRecord(fit);
   if (const absl::Status status = store_.clock_models().Put(id, models); !status.ok()) {
-    TellNotStored(id, status);
+    LogNotStored(id, status);
     return;
   }
   metrics_.versions_stored.Increment();
@@ -225,7 +225,7 @@ void ClockModelCache::StoreAs(const CaptureId& id, const ClockFitRecord& fit,
 }
 
 // Counts and logs; `clocks` keep version 0.
-void ClockModelCache::TellNotStored(const CaptureId& id, const absl::Status& status) const {
+void ClockModelCache::LogNotStored(const CaptureId& id, const absl::Status& status) const {
   metrics_.versions_not_stored.Increment();
   SPDLOG_WARN(
       "capture {}: the models of its clocks are not stored, and will be fitted again next time: {}",

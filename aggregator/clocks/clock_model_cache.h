@@ -128,7 +128,7 @@ class ClockModelCache {
   // Stores a version unless the capture was deleted; a failure is only logged and counted.
   void StoreAs(const CaptureId& id, const ClockFitRecord& fit, ClockModelVersion models,
                CaptureClocks& clocks);
-  void TellNotStored(const CaptureId& id, const absl::Status& status) const;
+  void LogNotStored(const CaptureId& id, const absl::Status& status) const;
 
   Store& store_;
   const Clock& clock_;

@@ -200,13 +200,13 @@ absl::Status ClockService::Listen(const Options& options) {
 // Polls, because evidence arrives by way of the store and nothing signals it. Streams are read only
 // if the capture ended a moment ago.
 absl::Status ClockService::AwaitEvidence(const CaptureRecord& record) const {
-  const auto goes_on = [&] {
+  const auto may_continue = [&] {
     return HasEnded(record.state) && !book_.is_closed() &&
            clock_.RealtimeNs() < record.ended_realtime_ns + kLastEvidenceNs;
   };
-  if (!goes_on()) return absl::OkStatus();
+  if (!may_continue()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const LastEvents last_events, LastEventsOf(store_, record));
-  while (goes_on()) {
+  while (may_continue()) {
     ASSIGN_OR_RETURN(const bool reaches, EvidenceReaches(store_.clocks(), last_events));
     if (reaches) break;
     std::this_thread::sleep_for(kLookAgain);

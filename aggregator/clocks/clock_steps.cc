@@ -69,9 +69,9 @@ std::string ClockSteps::Begin(bool is_recording) {
         step_ns > 0 ? "expire that much later by the new time" : "are kept longer by that much");
   }
   // Messages of Check start from here.
-  told_step_ns_ = clock_.StepNs();
-  told_steps_ = clock_.steps();
-  step_seconds_.Set(static_cast<double>(told_step_ns_) / 1e9);
+  reported_step_ns_ = clock_.StepNs();
+  reported_steps_ = clock_.steps();
+  step_seconds_.Set(static_cast<double>(reported_step_ns_) / 1e9);
   Save();
   return news;
 }
@@ -84,10 +84,10 @@ std::optional<std::string> ClockSteps::Check() {
   const int64_t moved_ns = clock_.OffsetNs() - record_.offset_ns;
   if (!was_saved_ || std::abs(moved_ns) >= kSavedWithinNs) Save();
   // The clock is back within what the aggregator follows.
-  const bool is_over = step_ns == 0 && told_step_ns_ != 0;
-  if (!is_over && clock_.steps() == told_steps_) return std::nullopt;
-  told_steps_ = clock_.steps();
-  told_step_ns_ = step_ns;
+  const bool is_over = step_ns == 0 && reported_step_ns_ != 0;
+  if (!is_over && clock_.steps() == reported_steps_) return std::nullopt;
+  reported_steps_ = clock_.steps();
+  reported_step_ns_ = step_ns;
   if (is_over) return "the machine's clock is again at the time that the aggregator continued";
   if (std::abs(step_ns) < SteadyClock::kStepNs) {
     return fmt::format(

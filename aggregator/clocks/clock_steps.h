@@ -52,8 +52,8 @@ class ClockSteps {
   prometheus::Counter& steps_;
   ClockRecord record_;  // as last written; its steps are constant after Begin
   // What the last message reported, so that each step is reported once.
-  int64_t told_step_ns_ = 0;
-  uint64_t told_steps_ = 0;
+  int64_t reported_step_ns_ = 0;
+  uint64_t reported_steps_ = 0;
   bool was_saved_ = true;  // whether the last write succeeded
 };
 

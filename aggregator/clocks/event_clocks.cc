@@ -82,13 +82,13 @@ class CoreEvidence {
     if (events.empty()) return;
     // Numbers of a ring ascend. It restarts when the process closes the runtime and opens it again,
     // and then nothing shows to which of the two an event belongs.
-    began_anew_ = began_anew_ || events.back().sequence < last_sequence_;
+    has_restarted_ = has_restarted_ || events.back().sequence < last_sequence_;
     last_sequence_ = std::max(last_sequence_, events.back().sequence);
     reader_.Add(events);
     if (with_collectives_) collectives_.Add(events);
   }
   std::vector<DeviceCoreEvidence> Finish() { return reader_.Finish().cores; }
-  bool began_anew() const { return began_anew_; }
+  bool has_restarted() const { return has_restarted_; }
   CollectiveReader& collectives() { return collectives_; }
 
  private:
@@ -96,7 +96,7 @@ class CoreEvidence {
   const bool with_collectives_;
   CollectiveReader collectives_;
   uint64_t last_sequence_ = 0;
-  bool began_anew_ = false;
+  bool has_restarted_ = false;
 };
 
 // Determines the largest bounds between the first and last evidence of each run. Beyond, bounds are
@@ -122,13 +122,13 @@ void FindWorst(const DeviceClockModel& model, DeviceClock& clock) {
 }
 
 // Fits the clock of one physical core. Without a map its events keep the runtime's timestamps.
-DeviceClock FitCore(const LogicalCore& core, const DeviceCoreEvidence& found, bool began_anew) {
+DeviceClock FitCore(const LogicalCore& core, const DeviceCoreEvidence& found, bool has_restarted) {
   DeviceClock clock;
   clock.worker = core.first;
   clock.core = {core.second, found.device_core_idx};
   clock.executions = found.evidence.executions.size();
   clock.sync_points = found.evidence.sync_points.size();
-  if (began_anew) {
+  if (has_restarted) {
     clock.findings.push_back({.kind = ClockFindingKind::kInconsistent,
                               .words = "the ring of its core restarted during the capture: its "
                                        "events keep the runtime's own times"});
@@ -180,7 +180,7 @@ absl::Status AddEventClocks(const CaptureReader& reader, const std::vector<Strea
                                      [&](const DecodedChunk& chunk) { evidence.Add(chunk); }));
     }
     for (const DeviceCoreEvidence& found : evidence.Finish()) {
-      DeviceClock clock = FitCore(core, found, evidence.began_anew());
+      DeviceClock clock = FitCore(core, found, evidence.has_restarted());
       if (chunks.unreadable() > unreadable_before) {
         clock.findings.push_back(UnreadChunks(chunks.unreadable() - unreadable_before));
       }

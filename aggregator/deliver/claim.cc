@@ -38,13 +38,13 @@ uint64_t NumberOf(std::string_view name) {
 absl::StatusOr<std::unique_ptr<Claim>> Claim::Take(Volume& volume, const std::string& directory,
                                                    const ClaimOwner& owner, const Clock& clock) {
   std::unique_ptr<Claim> claim(new Claim(volume, directory, owner, clock));
-  ASSIGN_OR_RETURN(Others others, claim->LookAround(false));
+  ASSIGN_OR_RETURN(Others others, claim->ReadClaims(false));
   if (!others.holder.empty()) return Unavailable("{}", others.holder);
   const absl::Status made = claim->Make(others.newest + 1);
   if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
   // Looks again: two writers that found a dead claim at the same moment may both have made one.
   // Whoever sees another's claim in force gives up.
-  ASSIGN_OR_RETURN(others, claim->LookAround(made.ok()));
+  ASSIGN_OR_RETURN(others, claim->ReadClaims(made.ok()));
   if (!others.holder.empty()) return Unavailable("{}", others.holder);
   if (made.ok()) return claim;
   return Unavailable("{} is being claimed by another export: try again", volume.Where(directory));
@@ -73,7 +73,7 @@ absl::Status Claim::Keep() {
   if (clock_.MonotonicNs() >= last_until_ns) return Lost("it was renewed too late");
   // If this fails, the old claim's lease ends by itself.
   volume_.Remove(NameOf(last)).IgnoreError();
-  ASSIGN_OR_RETURN(const Others others, LookAround(false));
+  ASSIGN_OR_RETURN(const Others others, ReadClaims(false));
   return others.holder.empty() ? absl::OkStatus() : Lost(others.holder);
 }
 
@@ -111,8 +111,8 @@ bool Claim::IsOwnerDead(const v1::DeliveryClaim& claim, uint64_t now_ns) const {
   return until_ns < UINT64_MAX - kClaimGraceNs && until_ns + kClaimGraceNs < now_ns;
 }
 
-std::string Claim::InWords(const v1::DeliveryClaim& claim, const std::string& file,
-                           uint64_t now_ns) const {
+std::string Claim::DescribeHolder(const v1::DeliveryClaim& claim, const std::string& file,
+                                  uint64_t now_ns) const {
   const std::string who =
       fmt::format("{} is being written by {}", volume_.Where(directory_), claim.owner());
   const uint64_t until_ns = claim.lease_until_realtime_ns();
@@ -126,7 +126,7 @@ std::string Claim::InWords(const v1::DeliveryClaim& claim, const std::string& fi
                      left_ns == 0 ? 0 : left_ns / 1'000'000'000 + 1);
 }
 
-absl::StatusOr<Claim::Others> Claim::LookAround(bool remove_dead) {
+absl::StatusOr<Claim::Others> Claim::ReadClaims(bool remove_dead) {
   Others others;
   ASSIGN_OR_RETURN(const std::vector<Volume::Entry> entries,
                    volume_.List(directory_, limits::kDeliveredFilesMax));
@@ -152,7 +152,7 @@ absl::StatusOr<Claim::Others> Claim::LookAround(bool remove_dead) {
       claim.set_lease_until_realtime_ns(AddSaturating(entry.modified_realtime_ns, kClaimLeaseNs));
     }
     if (!IsOwnerDead(claim, now_ns)) {
-      others.holder = InWords(claim, volume_.Where(NameOf(number)), now_ns);
+      others.holder = DescribeHolder(claim, volume_.Where(NameOf(number)), now_ns);
       return others;
     }
     if (remove_dead) volume_.Remove(NameOf(number)).IgnoreError();

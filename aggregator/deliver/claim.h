@@ -70,8 +70,8 @@ class Claim {
   // Returns whether the claim's writer is known to be gone or its lease is long over.
   bool IsOwnerDead(const v1::DeliveryClaim& claim, uint64_t now_ns) const;
   // Returns a text about the holder of `claim`, in `file`, and the end of its lease.
-  std::string InWords(const v1::DeliveryClaim& claim, const std::string& file,
-                      uint64_t now_ns) const;
+  std::string DescribeHolder(const v1::DeliveryClaim& claim, const std::string& file,
+                             uint64_t now_ns) const;
   uint64_t AgeNs() const { return clock_.MonotonicNs() - made_monotonic_ns_; }
   // Claims other than ours.
   struct Others {
@@ -81,7 +81,7 @@ class Claim {
     std::string holder;
   };
   // Reads all claims of the directory.
-  absl::StatusOr<Others> LookAround(bool remove_dead);
+  absl::StatusOr<Others> ReadClaims(bool remove_dead);
   // Returns the ABORTED of Keep.
   absl::Status Lost(const std::string& why) const;
 

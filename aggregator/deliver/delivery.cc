@@ -247,15 +247,15 @@ v1::DeliveredStep* Delivery::Find(const std::string& step) {
   return found == steps_.end() ? nullptr : found->second;
 }
 
-absl::StatusOr<const v1::DeliveredStep*> Delivery::FindDone(const std::string& step,
-                                                            const std::string& request,
-                                                            const MayGoOn& may_go_on) {
+absl::StatusOr<const v1::DeliveredStep*> Delivery::FindDone(
+    const std::string& step, const std::string& request,
+    const ContinuationCheck& check_continuation) {
   const v1::DeliveredStep* const known = Find(step);
   if (known == nullptr || !known->done() || known->request() != request) return nullptr;
   // Sizes are compared instead of hashes: reading everything again would cost as much as writing
   // it.
   for (const v1::DeliveredFile& file : known->files()) {
-    RETURN_IF_ERROR(may_go_on());
+    RETURN_IF_ERROR(check_continuation());
     const auto size = volume_.Size(file.name());
     if (!size.ok() || *size != file.bytes()) return nullptr;
   }

@@ -54,10 +54,10 @@ class Delivery {
   Delivery& operator=(const Delivery&) = delete;
 
   // Returns the step if it is there, whole, and was made for the same `request`; else null. Checks
-  // the size of each of its files and calls `may_go_on` before each check.
+  // the size of each of its files and calls `check_continuation` before each check.
   absl::StatusOr<const v1::DeliveredStep*> FindDone(const std::string& step,
                                                     const std::string& request,
-                                                    const MayGoOn& may_go_on);
+                                                    const ContinuationCheck& check_continuation);
   // Announces files that later steps will open, so that the manifest is not saved again for each of
   // their directories.
   void Expect(const std::vector<std::string>& names);

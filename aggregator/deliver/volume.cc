@@ -12,7 +12,8 @@ namespace {
 
 // NAME_MAX of Linux file systems.
 constexpr size_t kPartBytesMax = 255;
-// Small enough that the question may_go_on is asked often while a large manifest is written.
+// Small enough that the question check_continuation is asked often while a large manifest is
+// written.
 constexpr size_t kPieceBytes = 16u << 20;
 
 bool IsVolumeNamePart(std::string_view part) {
@@ -38,17 +39,17 @@ bool IsVolumeName(std::string_view name) {
 }
 
 absl::Status WriteWhole(Volume& volume, const std::string& name, std::string_view bytes,
-                        const MayGoOn& may_go_on) {
-  RETURN_IF_ERROR(may_go_on());
+                        const ContinuationCheck& check_continuation) {
+  RETURN_IF_ERROR(check_continuation());
   ASSIGN_OR_RETURN(const std::unique_ptr<Volume::File> file, volume.Create(name, {}));
   while (!bytes.empty()) {
-    RETURN_IF_ERROR(may_go_on());
+    RETURN_IF_ERROR(check_continuation());
     RETURN_IF_ERROR(file->Write(bytes.substr(0, kPieceBytes)));
     bytes.remove_prefix(std::min(bytes.size(), kPieceBytes));
   }
-  RETURN_IF_ERROR(may_go_on());
+  RETURN_IF_ERROR(check_continuation());
   RETURN_IF_ERROR(file->Sync());
-  RETURN_IF_ERROR(may_go_on());
+  RETURN_IF_ERROR(check_continuation());
   return file->Commit();
 }
 

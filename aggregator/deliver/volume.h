@@ -19,7 +19,7 @@ namespace neurontrace {
 inline constexpr uint64_t kVolumeOperationNs = 60'000'000'000;
 
 // Called before each operation; an error ends what was begun and is returned.
-using MayGoOn = std::function<absl::Status()>;
+using ContinuationCheck = std::function<absl::Status()>;
 
 // A place where exports are delivered: a directory of a shared file system or a prefix of a bucket.
 // Abstract because both are shipped, and because tests need one that fills up, fails and crashes
@@ -108,8 +108,9 @@ struct VolumeWriter {
 // limits::kExportNameBytesMax.
 bool IsVolumeName(std::string_view name);
 
-// Writes a file from memory, replacing one that exists. Calls `may_go_on` before each operation.
+// Writes a file from memory, replacing one that exists. Calls `check_continuation` before each
+// operation.
 absl::Status WriteWhole(Volume& volume, const std::string& name, std::string_view bytes,
-                        const MayGoOn& may_go_on);
+                        const ContinuationCheck& check_continuation);
 
 }  // namespace neurontrace

@@ -191,17 +191,17 @@ std::optional<uint64_t> ClockReport::bound_max_ns() const {
   return bound_ns;
 }
 
-std::string ClockReport::Words() const {
+std::string ClockReport::Describe() const {
   // Files with their own time have no clock that any other statement applies to.
-  if (own_times_ == 0) return HostWords();
+  if (own_times_ == 0) return DescribeHosts();
   std::string own = fmt::format(
       "the times of {} framework file{} count from a moment that is not known and are not aligned "
       "with anything",
       own_times_, own_times_ == 1 ? "" : "s");
-  return instances_ == 0 ? own : fmt::format("{}; {}", HostWords(), own);
+  return instances_ == 0 ? own : fmt::format("{}; {}", DescribeHosts(), own);
 }
 
-std::string ClockReport::HostWords() const {
+std::string ClockReport::DescribeHosts() const {
   if (known_.empty()) {
     return "times are those of each instance's own clock (CLOCK_REALTIME); how far these differ is "
            "not known";
@@ -230,7 +230,7 @@ std::string ClockReport::HostWords() const {
 
 std::string ClockReport::Json() const {
   JsonWriter out;
-  out.Open('{').Member("timestamps", timescale()).Member("words", Words());
+  out.Open('{').Member("timestamps", timescale()).Member("words", Describe());
   if (!known_.empty()) {
     out.Member("version", version_).Member("final", is_final_);
     out.Member("algorithm_version", algorithm_version());

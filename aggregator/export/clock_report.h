@@ -66,13 +66,13 @@ class ClockReport {
   void SetOwnTimes(size_t streams) { own_times_ = streams; }
 
   // Returns one or two sentences for people.
-  std::string Words() const;
+  std::string Describe() const;
   // Returns one object for programs; docs/formats/json.md defines its keys.
   std::string Json() const;
 
  private:
   // The sentence about instances alone, without streams that have their own time.
-  std::string HostWords() const;
+  std::string DescribeHosts() const;
 
   // nullptr: nothing is known of any clock.
   const CaptureClocks* clocks_;

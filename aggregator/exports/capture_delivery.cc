@@ -111,7 +111,7 @@ class DeliveryRun {
  private:
   // Returns false if the export must end: the client no longer reads, or another export writes
   // there by now. Renews the claim on the way, because it is called often enough.
-  bool Tell(v1::ExportProgress progress, const std::string& step) {
+  bool ReportProgress(v1::ExportProgress progress, const std::string& step) {
     if (kept_.ok()) kept_ = delivery_->Keep();
     v1::ExportReply reply;
     progress.set_step(step);
@@ -122,7 +122,7 @@ class DeliveryRun {
 
   // A lost claim is the more useful error: the client is told why the export ends.
   absl::Status StillWanted(const std::string& step) {
-    if (Tell({}, step)) return absl::OkStatus();
+    if (ReportProgress({}, step)) return absl::OkStatus();
     return kept_.ok() ? absl::CancelledError("the client stopped reading the export") : kept_;
   }
 
@@ -214,7 +214,7 @@ class DeliveryRun {
     v1::ExportDone done;
     const ExportWriter write = [&](const v1::ExportReply& reply) {
       if (reply.has_done()) done = reply.done();
-      return !reply.has_progress() || Tell(reply.progress(), step);
+      return !reply.has_progress() || ReportProgress(reply.progress(), step);
     };
     DeliveredFiles delivered(*files, *delivery_);
     const absl::Status status =

@@ -15,7 +15,7 @@ namespace neurontrace {
 namespace {
 
 // Short enough for retries that are due; the queue costs nothing while it is empty.
-constexpr uint64_t kLookNs = 1'000'000'000;
+constexpr uint64_t kPollNs = 1'000'000'000;
 
 // Returns EXPORT_FORMAT_SUMMARY_JSON for "summary-json", and UNSPECIFIED for an unknown name.
 v1::ExportFormat ExportFormatByName(const std::string& name) {
@@ -75,7 +75,7 @@ StandingExports::~StandingExports() { End(); }
 void StandingExports::Begin() {
   if (queue_.rules().empty()) return;
   loop_.PostTask([this] {
-    LookAtAll();
+    OfferAll();
     RunAndAgain();
   });
   thread_ = std::thread([this] { loop_.Run(); });
@@ -96,7 +96,7 @@ void StandingExports::OnCaptureEnded(const CaptureRecord& record) {
 }
 
 // Captures may have ended while the aggregator was not running, or before a rule was added.
-void StandingExports::LookAtAll() {
+void StandingExports::OfferAll() {
   const auto records = deps_.store.captures().List();
   if (!records.ok()) {
     SPDLOG_WARN("standing exports: {}", std::string(records.status().message()));
@@ -121,7 +121,7 @@ void StandingExports::RunAndAgain() {
     SaveAndCount();
   }
   SaveAndCount();
-  if (!is_ending_) loop_.PostDelayedTask([this] { RunAndAgain(); }, kLookNs);
+  if (!is_ending_) loop_.PostDelayedTask([this] { RunAndAgain(); }, kPollNs);
 }
 
 // Makes the request that an operator would make, and records its result in the queue and in the

@@ -61,7 +61,7 @@ class StandingExports final : public CaptureObserver {
 
  private:
   // Offers every ended capture of the store to the queue, which ignores those it knows.
-  void LookAtAll();
+  void OfferAll();
   // Returns whether the store certainly has no such capture.
   bool IsGone(const CaptureId& capture) const;
   // Makes all exports that are due, and posts itself again.

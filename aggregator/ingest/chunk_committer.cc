@@ -44,10 +44,10 @@ void CanaryAges::OnStored(const ChunkHeader& header, uint64_t realtime_ns, uint6
   }
 }
 
-void CanaryAges::KeepOnly(const std::function<bool(const CaptureId&)>& goes_on) {
+void CanaryAges::KeepOnly(const std::function<bool(const CaptureId&)>& is_running) {
   const MutexLock lock(mutex_);
   for (auto it = captures_.begin(); it != captures_.end();) {
-    if (goes_on(it->first)) {
+    if (is_running(it->first)) {
       ++it;
       continue;
     }

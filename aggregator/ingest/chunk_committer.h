@@ -33,7 +33,7 @@ class CanaryAges {
   // Called for each durable chunk with the current times.
   void OnStored(const ChunkHeader& header, uint64_t realtime_ns, uint64_t monotonic_ns);
   // Forgets captures that do not continue, as nothing is due from their streams.
-  void KeepOnly(const std::function<bool(const CaptureId&)>& goes_on);
+  void KeepOnly(const std::function<bool(const CaptureId&)>& is_running);
   // Forgets streams of lost agents whose last canary is older than `older_than_ns`. Their next
   // chunk makes them watched again.
   void ForgetLost(uint64_t older_than_ns, uint64_t monotonic_ns,

@@ -101,14 +101,14 @@ void ClockReportCall::OnHello(const v1::ClockHello& hello) {
 void ClockReportCall::OnBatch(const v1::ClockEvidenceBatch& message) {
   auto batch = FromProto(message);
   if (!batch.ok()) {
-    return LetGo(message.number(), batch.status(), deps_.metrics.batches_refused);
+    return DropBatch(message.number(), batch.status(), deps_.metrics.batches_refused);
   }
   // The charge includes what the store adds to each row, so that many tiny batches are not free.
   const size_t bytes = host_.instance_id.size() + host_.boot_id.size() +
                        limits::kClockRowOverheadBytes + batch->observations.size();
   const absl::Status allowed =
       deps_.allowance.Take(host_.instance_id, bytes, deps_.clock.MonotonicNs());
-  if (!allowed.ok()) return LetGo(batch->number, allowed, deps_.metrics.batches_over_limit);
+  if (!allowed.ok()) return DropBatch(batch->number, allowed, deps_.metrics.batches_over_limit);
   // By age, as the agent's clock may be wrong.
   const uint64_t now_ns = deps_.clock.RealtimeNs();
   deps_.writer.Submit(
@@ -117,8 +117,8 @@ void ClockReportCall::OnBatch(const v1::ClockEvidenceBatch& message) {
 }
 
 // `why` is logged; the agent learns only that it need not keep the batch.
-void ClockReportCall::LetGo(uint64_t number, const absl::Status& why,
-                            prometheus::Counter& counter) {
+void ClockReportCall::DropBatch(uint64_t number, const absl::Status& why,
+                                prometheus::Counter& counter) {
   counter.Increment();
   SPDLOG_WARN("clock evidence of {}: {}", host_.instance_id, std::string(why.message()));
   // The number could not be read, so no receipt is possible.

@@ -74,7 +74,7 @@ class ClockReportCall final : public grpc::ServerBidiReactor<v1::ClockReport, v1
   // dropped with a receipt, because the agent would send it again otherwise.
   void OnBatch(const v1::ClockEvidenceBatch& batch);
   // Drops a batch that will never be acceptable. The receipt makes the agent drop it, too.
-  void LetGo(uint64_t number, const absl::Status& why, prometheus::Counter& counter);
+  void DropBatch(uint64_t number, const absl::Status& why, prometheus::Counter& counter);
   // Called by the writer once the batch is durable, or could not be written.
   void OnStored(uint64_t number, const absl::Status& status);
   // Finishes the call with this status. Nothing may be started afterwards.

@@ -27,7 +27,7 @@ void IngestBudget::DropIdle(const std::string& agent_id) {
 }
 
 // Under the lock, so that the last update shows the latest state.
-void IngestBudget::Tell() const {
+void IngestBudget::UpdateMetrics() const {
   if (metrics_ == nullptr) return;
   metrics_->bytes_in_flight.Set(static_cast<double>(bytes_));
   metrics_->calls_waiting.Set(static_cast<double>(waiting_));
@@ -38,7 +38,7 @@ void IngestBudget::Take(const std::string& agent_id, size_t bytes) {
   const MutexLock lock(mutex_);
   bytes_ += bytes;
   agents_[agent_id].bytes += bytes;
-  Tell();
+  UpdateMetrics();
 }
 
 void IngestBudget::Release(const std::string& agent_id, size_t bytes) {
@@ -53,10 +53,10 @@ void IngestBudget::Release(const std::string& agent_id, size_t bytes) {
     ready = TakeReady();
     assert(waiting_ >= ready.size());
     waiting_ -= ready.size();
-    Tell();
+    UpdateMetrics();
   }
   // Without the lock, as they may call back.
-  for (const auto& go_on : ready) go_on();
+  for (const auto& resume : ready) resume();
 }
 
 // Takes one call of each agent in turn until no waiting agent has room. The first one has room
@@ -91,7 +91,7 @@ std::vector<std::function<void()>> IngestBudget::TakeReady() {
   return ready;
 }
 
-void IngestBudget::WhenRoom(const std::string& agent_id, std::function<void()> go_on) {
+void IngestBudget::WhenRoom(const std::string& agent_id, std::function<void()> resume) {
   {
     const MutexLock lock(mutex_);
     const auto known = agents_.find(agent_id);
@@ -99,15 +99,15 @@ void IngestBudget::WhenRoom(const std::string& agent_id, std::function<void()> g
     const bool is_first = known == agents_.end() || known->second.waiting.empty();
     const bool has_room = HasRoom(known == agents_.end() ? 0 : known->second.bytes, 0);
     if (!is_first || !has_room) {
-      agents_[agent_id].waiting.push_back(std::move(go_on));
+      agents_[agent_id].waiting.push_back(std::move(resume));
       if (is_first) turns_.push_back(agent_id);
       ++waiting_;
-      Tell();
+      UpdateMetrics();
       return;
     }
   }
   // Without the lock, as it may call back.
-  go_on();
+  resume();
 }
 
 size_t IngestBudget::bytes() const {

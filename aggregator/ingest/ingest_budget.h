@@ -32,9 +32,9 @@ class IngestBudget {
   // as many as there is likely room for, and all of them if nothing is left here.
   void Release(const std::string& agent_id, size_t bytes);
 
-  // Runs `go_on` now if there is room for the agent, otherwise later, in the order of the agent's
-  // requests. `go_on` must be quick.
-  void WhenRoom(const std::string& agent_id, std::function<void()> go_on);
+  // Runs `resume` now if there is room for the agent, otherwise later, in the order of the agent's
+  // requests. `resume` must be quick.
+  void WhenRoom(const std::string& agent_id, std::function<void()> resume);
 
   // Returns the bytes that are taken at present, over all agents.
   size_t bytes() const;
@@ -53,7 +53,7 @@ class IngestBudget {
   // determines everybody's share.
   void DropIdle(const std::string& agent_id) NT_REQUIRES(mutex_);
   // Publishes the present state as metrics.
-  void Tell() const NT_REQUIRES(mutex_);
+  void UpdateMetrics() const NT_REQUIRES(mutex_);
 
   const size_t bytes_max_;
   IngestMetrics* const metrics_;

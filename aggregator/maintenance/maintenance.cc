@@ -67,7 +67,7 @@ void Maintenance::RunDiskChores() {
   }
   const absl::Status refreshed = storage.quota().Refresh(CaptureAllowance::kAgeMaxNs);
   if (!refreshed.ok()) SPDLOG_WARN("{}", std::string(refreshed.message()));
-  storage.metrics().LookAtDisk();
+  storage.metrics().UpdateDiskMetrics();
   clock_bounds_.Publish(deps_.clocks.live().BoundsAt(deps_.clocks.ReferenceNs()));
   deps_.metrics.SetSecurityEnds(EndsOf(deps_.security));
 }

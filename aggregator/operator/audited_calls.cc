@@ -40,7 +40,7 @@ absl::StatusOr<CaptureRecord> AuditedCalls::RecordFor(const grpc::ServerContext&
     entry.outcome = record.status();
     deps_.access.RecordCall(entry);
   }
-  if (!record.ok()) return ToldTo(record.status());
+  if (!record.ok()) return StatusForCaller(record.status());
   return record;
 }
 
@@ -66,7 +66,7 @@ grpc::Status AuditedCalls::Run(
   if (entry.action == "capture.start") deps_.metrics.CountAnswer(entry.outcome);
   deps_.access.RecordCall(entry);
   // The log has the whole error; the caller is told only what it may see.
-  const absl::Status told = ToldTo(entry.outcome);
+  const absl::Status told = StatusForCaller(entry.outcome);
   if (told.ok() || !caller.ok() || !caller->is_limited()) return ToGrpcStatus(told);
   // An id that the caller wrote stays in the answer. Removing it would distinguish the id of
   // somebody else's capture from one that nobody has.

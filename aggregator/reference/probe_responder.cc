@@ -29,7 +29,7 @@ prometheus::Counter& MakeRefused(prometheus::Registry& registry, const std::stri
 // Packets per system call.
 constexpr size_t kAtOnceMax = 64;
 // How often the loop looks at the clocks while no packet comes.
-constexpr int kLookIntervalMs = 1'000;
+constexpr int kPollIntervalMs = 1'000;
 // One more than a valid packet, so that a longer one is noticed.
 constexpr size_t kPacketBytesMax = kProbePacketBytes + 1;
 // Agents ask twice a second at different times, but all of them at once when this starts.
@@ -278,7 +278,7 @@ void ProbeResponder::Run() {
   for (;;) {
     pollfd ready[] = {{.fd = socket_.get(), .events = POLLIN, .revents = 0},
                       {.fd = stop_.get(), .events = POLLIN, .revents = 0}};
-    const int count = poll(ready, 2, kLookIntervalMs);
+    const int count = poll(ready, 2, kPollIntervalMs);
     if (count < 0 && errno != EINTR) {
       SPDLOG_ERROR(
           "clock probes are not answered any more, until the aggregator is restarted: "

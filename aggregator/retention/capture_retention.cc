@@ -202,10 +202,10 @@ class CaptureRetention::Pass {
       // Each step deletes a bounded number of chunks, while writers wait, and then pauses.
       while (trimmed_bytes_ < bytes_max && !deps_.is_ending()) {
         request.bytes_max = bytes_max - trimmed_bytes_;
-        const absl::StatusOr<bool> may_go_on = Step(number, request);
+        const absl::StatusOr<bool> may_remove_more = Step(number, request);
         // One failing stream must not keep the others.
-        first_error.Update(may_go_on.status());
-        if (!may_go_on.value_or(false)) break;
+        first_error.Update(may_remove_more.status());
+        if (!may_remove_more.value_or(false)) break;
       }
     }
     return first_error;
@@ -228,7 +228,7 @@ class CaptureRetention::Pass {
     running_.bytes_expired += trimmed.bytes;
     trimmed_bytes_ += trimmed.bytes;
     deps_.pause(took_ns);
-    return trimmed.may_go_on;
+    return trimmed.may_remove_more;
   }
 
   // Deletes slices of time from the oldest event on, so that all streams lose the same period.

@@ -58,7 +58,7 @@ absl::Status AgentRegistry::Connect(const AgentInfo& info, ConnectionId connecti
                                info.agent_id, connected_);
     }
     // Fewer are connected than may be known, so one that is not connected exists.
-    if (agents_.size() >= limits::kAgentsMax) ForgetLongestGone();
+    if (agents_.size() >= limits::kAgentsMax) ForgetLongestDisconnected();
     it =
         agents_.emplace(info.agent_id, KnownAgent{.first_seen_realtime_ns = now_realtime_ns}).first;
   }
@@ -76,7 +76,7 @@ absl::Status AgentRegistry::Connect(const AgentInfo& info, ConnectionId connecti
 }
 
 // Requires that not all agents are connected: a connected one must never be forgotten.
-void AgentRegistry::ForgetLongestGone() {
+void AgentRegistry::ForgetLongestDisconnected() {
   const auto oldest = std::min_element(agents_.begin(), agents_.end(), [](auto& a, auto& b) {
     const auto rank = [](const KnownAgent& agent) {
       return agent.connection ? UINT64_MAX : agent.last_seen_realtime_ns;

@@ -70,7 +70,7 @@ class AgentRegistry {
 
  private:
   // Makes room for a new agent. Requires that at least one known agent is not connected.
-  void ForgetLongestGone();
+  void ForgetLongestDisconnected();
 
   std::map<std::string, KnownAgent> agents_;
   size_t connected_ = 0;  // of agents_, kept because every hello needs it

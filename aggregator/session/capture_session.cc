@@ -82,7 +82,7 @@ CaptureSession::CaptureSession(CaptureRecord stored, const SessionTime& now)
   for (CaptureAgentPart& part : roster_.record().agents) {
     presence_[part.agent_id] = {.connected = false,
                                 .changed_monotonic_ns = now.monotonic_ns,
-                                .heard_monotonic_ns = now.monotonic_ns};
+                                .reported_monotonic_ns = now.monotonic_ns};
     if (part.away_since_realtime_ns == 0) part.away_since_realtime_ns = now.realtime_ns;
   }
   // The monotonic clock of an earlier run says nothing, so agents get their full time again.
@@ -195,7 +195,7 @@ bool CaptureSession::Join(const AgentInfo& agent, const SessionTime& now) {
   part->away_since_realtime_ns = 0;
   presence_[agent.agent_id] = {.connected = true,
                                .changed_monotonic_ns = now.monotonic_ns,
-                               .heard_monotonic_ns = now.monotonic_ns};
+                               .reported_monotonic_ns = now.monotonic_ns};
   return Awaits(agent.agent_id);
 }
 
@@ -224,7 +224,7 @@ bool CaptureSession::OnWorkerStatus(std::string_view agent_id, const CaptureWork
   const CaptureAgentPart* const part = roster_.FindPart(agent_id);
   if (part == nullptr || status.worker.instance_id != part->instance_id) return false;
   if (ended() && !Awaits(agent_id)) return false;
-  PresenceOf(agent_id).heard_monotonic_ns = now.monotonic_ns;
+  PresenceOf(agent_id).reported_monotonic_ns = now.monotonic_ns;
   // An agent reports each worker many times, mostly to update its counters.
   CaptureWorkerStatus* const known = roster_.FindWorker(status.worker, status.framework);
   // The first report of a worker makes it a participant.
@@ -260,7 +260,7 @@ bool CaptureSession::OnAgentStatus(std::string_view agent_id, uint32_t matched_w
   CaptureAgentPart* const part = roster_.FindPart(agent_id);
   if (part == nullptr || (ended() && !Awaits(agent_id))) return false;
   Presence& presence = PresenceOf(agent_id);
-  presence.heard_monotonic_ns = now.monotonic_ns;
+  presence.reported_monotonic_ns = now.monotonic_ns;
   // The first report of an agent is its answer to the order to arm.
   if (presence.answered_monotonic_ns == 0) presence.answered_monotonic_ns = now.monotonic_ns;
   const CaptureAgentPart before = *part;
@@ -402,7 +402,7 @@ bool CaptureSession::IsGivenUp(const CaptureAgentPart& part, const SessionTime& 
   if (it == presence_.end()) return true;
   const Presence& presence = it->second;
   const uint64_t since = presence.connected
-                             ? std::max(presence.heard_monotonic_ns, stopped_monotonic_ns_)
+                             ? std::max(presence.reported_monotonic_ns, stopped_monotonic_ns_)
                              : std::max(presence.changed_monotonic_ns, stopped_monotonic_ns_);
   const uint64_t patience_ns =
       presence.connected ? limits::kAgentSilenceMaxNs : limits::kAgentReturnMaxNs;

@@ -129,7 +129,7 @@ class CaptureSession {
   struct Presence {
     bool connected = false;
     uint64_t changed_monotonic_ns = 0;   // when it connected or disconnected
-    uint64_t heard_monotonic_ns = 0;     // its last report about this capture
+    uint64_t reported_monotonic_ns = 0;  // its last report about this capture
     uint64_t answered_monotonic_ns = 0;  // when it had armed what it can; 0: not yet
   };
 

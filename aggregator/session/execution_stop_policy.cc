@@ -72,7 +72,7 @@ std::string GoalOf(const CaptureBegin& begin) {
 }
 
 // Adds how far the fastest worker came.
-std::string NewestWords(const Progress& progress) {
+std::string DescribeNewest(const Progress& progress) {
   if (progress.newest == 0) return "none reported an execution";
   return fmt::format("the newest was {}", progress.newest);
 }
@@ -106,7 +106,7 @@ std::optional<std::string> ExecutionStopPolicy::Check(const CaptureRecord& recor
   if (progress.going_on() == 0 && progress.ended > 0) {
     if (progress.short_of == 0) return "";
     return fmt::format("its workers ended or their agents disconnected before {}: {}",
-                       GoalOf(*record.begin), NewestWords(progress));
+                       GoalOf(*record.begin), DescribeNewest(progress));
   }
   const bool all_past = progress.past > 0 && progress.behind == 0;
   const size_t stragglers = progress.silent + progress.coming;
@@ -123,7 +123,8 @@ std::optional<std::string> ExecutionStopPolicy::Check(const CaptureRecord& recor
   }
   if (now.monotonic_ns >= progress_since_ns_ + kStandstillNs) {
     return fmt::format("no worker reported a further execution for {} s, before {}: {}",
-                       kStandstillNs / kNsPerSecond, GoalOf(*record.begin), NewestWords(progress));
+                       kStandstillNs / kNsPerSecond, GoalOf(*record.begin),
+                       DescribeNewest(progress));
   }
   return std::nullopt;
 }

@@ -61,7 +61,7 @@ void StoreMetrics::PublishLosses() {
 
 // A size that cannot be read leaves the last value, and unknown free space removes its gauge,
 // because a wrong value could hide a full disk.
-void StoreMetrics::LookAtDisk() {
+void StoreMetrics::UpdateDiskMetrics() {
   if (const auto bytes = store_.wal_bytes(); bytes.ok()) {
     wal_bytes_.Set(static_cast<double>(*bytes));
   }

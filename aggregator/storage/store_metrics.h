@@ -26,7 +26,7 @@ class StoreMetrics {
   void Publish();
   // Exports figures for which the disk has to be asked. Called on one thread, which may be a
   // different one and has to tolerate waiting.
-  void LookAtDisk();
+  void UpdateDiskMetrics();
 
  private:
   // Raises the counters to the sums of the store.
@@ -42,7 +42,7 @@ class StoreMetrics {
   prometheus::Gauge& write_stalled_;
   prometheus::Counter& background_errors_;
   prometheus::Gauge& artifact_store_bytes_;
-  // Set by LookAtDisk only.
+  // Set by UpdateDiskMetrics only.
   prometheus::Gauge& wal_bytes_;
   prometheus::Family<prometheus::Gauge>& quota_bytes_;
   // Has no value while the free space cannot be determined.

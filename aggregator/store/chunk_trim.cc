@@ -115,7 +115,7 @@ class Trim {
       Take(entry);
     }
     // More may follow if this step was ended by its size and not by what was requested.
-    trimmed_.may_go_on = IsEnough() && trimmed_.bytes < request_.bytes_max;
+    trimmed_.may_remove_more = IsEnough() && trimmed_.bytes < request_.bytes_max;
     return absl::OkStatus();
   }
 
@@ -169,7 +169,7 @@ class Trim {
     if (until <= end_) return absl::OkStatus();
     ASSIGN_OR_RETURN(const bool all, Walk(until, true));
     if (all) end_ = until;
-    trimmed_.may_go_on = !all && trimmed_.bytes < request_.bytes_max;
+    trimmed_.may_remove_more = !all && trimmed_.bytes < request_.bytes_max;
     return absl::OkStatus();
   }
 
@@ -299,7 +299,7 @@ void Trimmed::Add(const Trimmed& more) {
   events += more.events;
   bytes += more.bytes;
   damaged += more.damaged;
-  may_go_on = more.may_go_on;
+  may_remove_more = more.may_remove_more;
 }
 
 // Works on copies and changes `record` after each write, so a failed write leaves it as it is
@@ -325,9 +325,9 @@ absl::StatusOr<Trimmed> TrimStream(Database& database, const CaptureId& capture,
     // Otherwise this step has progress to report, and the next one meets the damage again.
     if (!booked.ok() && is_empty) return booked;
     trimmed.damaged = booked.ok() ? 1 : 0;
-    trimmed.may_go_on = booked.ok();
+    trimmed.may_remove_more = booked.ok();
   } else if (is_empty) {
-    trimmed.may_go_on = false;
+    trimmed.may_remove_more = false;
   }
   return trimmed;
 }

@@ -119,7 +119,7 @@ TEST_F(ChunkTrimTest, WhatIsOlderGoesAndIsCounted) {
   const Trimmed trimmed = Trim({.before_raw_ns = 4'006});
   EXPECT_EQ(trimmed.chunks, 4u);
   EXPECT_EQ(trimmed.events, 40u);
-  EXPECT_FALSE(trimmed.may_go_on);
+  EXPECT_FALSE(trimmed.may_remove_more);
   for (const bool reopened : {false, true}) {
     if (reopened) Open();
     const StreamRecord record = Record();
@@ -158,10 +158,10 @@ TEST_F(ChunkTrimTest, AStepIsBoundedAndAnInterruptedOneGoesOn) {
   PutChunks(10);
   const TrimRequest request{.before_raw_ns = 8'006, .chunks_max = 3};
   Trimmed sum = Trim(request);
-  EXPECT_TRUE(sum.may_go_on);
+  EXPECT_TRUE(sum.may_remove_more);
   EXPECT_THAT(Indexed(), ElementsAre(3, 4, 5, 6, 7, 8, 9));
   Open();
-  while (sum.may_go_on) sum.Add(Trim(request));
+  while (sum.may_remove_more) sum.Add(Trim(request));
   EXPECT_EQ(sum.chunks, 8u);
   EXPECT_EQ(Record().events_expired(), 80u);
   EXPECT_EQ(Trim(request).chunks, 0u);
@@ -172,7 +172,7 @@ TEST_F(ChunkTrimTest, EndsWithTheChunkThatMakesEnoughBytes) {
   const uint64_t each = Record().bytes / 10;
   const Trimmed trimmed = Trim({.before_raw_ns = 100'000, .bytes_max = 2 * each + 1});
   EXPECT_EQ(trimmed.chunks, 3u);
-  EXPECT_FALSE(trimmed.may_go_on);
+  EXPECT_FALSE(trimmed.may_remove_more);
 }
 
 TEST_F(ChunkTrimTest, AllMayGoAndTheStreamGoesOn) {
@@ -335,11 +335,11 @@ TEST_F(ChunkTrimTest, DamageInWhatIsDeletedAlreadyHoldsNothingUp) {
   }
   // What the producer's sums say of those that are gone is not asked here.
   uint64_t steps = 0;
-  for (bool may_go_on = true; may_go_on; ++steps) {
+  for (bool may_remove_more = true; may_remove_more; ++steps) {
     const auto step =
         store_->chunks().Trim(TestCaptureId(1), kStream, {.before_sequence = kChunks});
     ASSERT_TRUE(step.ok()) << step.status();
-    may_go_on = step->may_go_on;
+    may_remove_more = step->may_remove_more;
     ASSERT_LT(steps, 100u);
   }
   EXPECT_EQ(Record().first_sequence, kChunks);

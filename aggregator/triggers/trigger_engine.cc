@@ -18,12 +18,12 @@ constexpr int64_t kHourNs = 3'600'000'000'000;
 constexpr size_t kRestoredRulesMax = 4 * limits::kTriggerRulesMax;
 
 // Whole seconds, rounded up.
-std::string SecondsWords(uint64_t ns) {
+std::string FormatWholeSeconds(uint64_t ns) {
   return DescribeDuration((ns + kNsPerSecond - 1) / kNsPerSecond * kNsPerSecond);
 }
 
 // Says which continuous capture has the earlier events, or all of them, and for how long.
-std::string BeforeWords(const TriggerWorld::Continuous& continuous, bool before) {
+std::string DescribeEarlierCapture(const TriggerWorld::Continuous& continuous, bool before) {
   std::string words =
       before ? fmt::format("earlier events are in continuous capture {}", continuous.id.ToString())
              : fmt::format("continuous capture {} records it", continuous.id.ToString());
@@ -131,7 +131,7 @@ TriggerEngine::Job* TriggerEngine::JobOf(State& state, const std::string& name) 
     std::erase_if(state.jobs, [&](const auto& entry) {
       const Job& job = entry.second;
       return !job.gathering && NowNs() - job.fired_ns >= cool_down_ns &&
-             (job.capture.empty() || !world_.goes_on(job.capture));
+             (job.capture.empty() || !world_.is_running(job.capture));
     });
     if (state.jobs.size() >= limits::kTriggerJobsMax) return nullptr;
   }
@@ -148,7 +148,7 @@ TriggerEngine::Answer TriggerEngine::Judge(State& state, Job& job, const Trigger
     answer.problem = std::move(words);
     return answer;
   };
-  const bool under_way = !job.capture.empty() && world_.goes_on(job.capture);
+  const bool under_way = !job.capture.empty() && world_.is_running(job.capture);
   if (job.gathering || under_way) {
     if (job.incident) {
       job.incident->Add(fired);
@@ -168,7 +168,7 @@ TriggerEngine::Answer TriggerEngine::Judge(State& state, Job& job, const Trigger
     return suppress(
         TriggerSuppression::kCoolDown,
         fmt::format("rate limited: the trigger is in its cool-down period for another {}",
-                    SecondsWords(answer.retry_ns)));
+                    FormatWholeSeconds(answer.retry_ns)));
   }
   IsHourFull(state, answer);
   return answer;
@@ -270,9 +270,9 @@ void TriggerEngine::Start(State& state, Job& job, const std::string& job_name, A
   // A continuous capture gives way to others, so it is only mentioned, unless the rule asks for
   // nothing but the past.
   const TriggerWorld::Continuous continuous = world_.continuous(spec);
-  spec.cause =
-      CauseOf(rule, *job.incident,
-              continuous.id.empty() ? "" : fmt::format("; {}", BeforeWords(continuous, true)));
+  spec.cause = CauseOf(
+      rule, *job.incident,
+      continuous.id.empty() ? "" : fmt::format("; {}", DescribeEarlierCapture(continuous, true)));
   state.status.last_cause = job.incident->Cause();
   job.capture = CaptureId();
   // Its workers would refuse a second capture.
@@ -288,7 +288,7 @@ void TriggerEngine::Start(State& state, Job& job, const std::string& job_name, A
     answer.suppression = TriggerSuppression::kRecorded;
     answer.problem =
         fmt::format("{}; export it, or set record-for to capture the following events separately",
-                    BeforeWords(continuous, false));
+                    DescribeEarlierCapture(continuous, false));
     return Suppress(state, answer);
   }
   // The cool-down starts even if the capture is then refused. Otherwise a rule that fires

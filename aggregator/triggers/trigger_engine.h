@@ -44,7 +44,7 @@ struct TriggerWorld {
   // Starts a capture; fails as Coordinator::StartCapture does.
   std::function<absl::StatusOr<CaptureId>(const CaptureSpec&)> start;
   // Returns true until the capture has ended.
-  std::function<bool(const CaptureId&)> goes_on;
+  std::function<bool(const CaptureId&)> is_running;
   // Returns the flight recorder that holds what a capture of this spec would select; empty: none.
   // A snapshot of it is only possible while it records.
   std::function<CaptureId(const CaptureSpec&)> flight_recorder;

@@ -95,7 +95,7 @@ TriggerService::TriggerService(std::unique_ptr<RuleFile> rules, TriggerPosts pos
 
 TriggerWorld TriggerService::MakeWorld() {
   return {.start = [this](const CaptureSpec& spec) { return Start(spec); },
-          .goes_on =
+          .is_running =
               [this](const CaptureId& id) { return deps_.coordinator.FindRunning(id) != nullptr; },
           .flight_recorder = [this](const CaptureSpec& spec) { return FlightRecorderOf(spec); },
           .recorded_by = [this](const CaptureSpec& spec) { return RecorderOf(spec); },
@@ -118,7 +118,7 @@ absl::StatusOr<CaptureId> TriggerService::Start(const CaptureSpec& spec) {
 
 // --- Rules ---------------------------------------------------------------------------------------
 
-void TriggerService::LookAtFile(bool force) {
+void TriggerService::ReloadFile(bool force) {
   if (file_ == nullptr || !file_->Poll(force)) return;
   const std::string& problem = file_->problem();
   if (problem.empty()) {

@@ -34,7 +34,7 @@ namespace neurontrace {
 
 // Everything about triggers in one aggregator: reads the rule file, sends rules to agents, receives
 // what fires, starts captures and answers operators. On the coordinator's sequence, except for
-// LookAtFile and the function of MakePostPage.
+// ReloadFile and the function of MakePostPage.
 class TriggerService final : public TriggerReportHandler, public CaptureObserver {
  public:
   // The rule file as last read.
@@ -66,7 +66,7 @@ class TriggerService final : public TriggerReportHandler, public CaptureObserver
   void Tick();
   // Reads the file again if it has changed, or in any case with `force`. Called after Begin on one
   // thread other than the sequence, because file systems can hang.
-  void LookAtFile(bool force);
+  void ReloadFile(bool force);
   // CaptureObserver: learns of captures that did not begin.
   void OnCaptureChanged(const CaptureRecord& record) override;
 
@@ -133,7 +133,7 @@ class TriggerService final : public TriggerReportHandler, public CaptureObserver
     std::array<prometheus::Counter*, kTriggerSuppressions> suppressed{};
   };
   Metrics metrics_;
-  const std::unique_ptr<RuleFile> file_;  // null: no rules; used on LookAtFile's thread
+  const std::unique_ptr<RuleFile> file_;  // null: no rules; used on ReloadFile's thread
 };
 
 }  // namespace neurontrace

@@ -33,7 +33,7 @@ class FakeTriggerWorld {
               running[id] = true;
               return id;
             },
-            .goes_on = [this](const CaptureId& id) { return running[id]; },
+            .is_running = [this](const CaptureId& id) { return running[id]; },
             .flight_recorder =
                 [this](const CaptureSpec& spec) {
                   return flight_recorder_job == spec.selection.job ? flight_recorder : CaptureId();

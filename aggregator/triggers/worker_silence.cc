@@ -45,8 +45,8 @@ void WorkerSilence::OnStatus(const CaptureWorkerStatus& status, const std::strin
   worker.told.clear();
 }
 
-void WorkerSilence::KeepOnly(const std::function<bool(const CaptureId&)>& goes_on) {
-  std::erase_if(workers_, [&](const auto& entry) { return !goes_on(entry.first.first); });
+void WorkerSilence::KeepOnly(const std::function<bool(const CaptureId&)>& is_running) {
+  std::erase_if(workers_, [&](const auto& entry) { return !is_running(entry.first.first); });
 }
 
 WorkerSilence::Group WorkerSilence::GroupOf(const Key& key, const Worker& worker) {

@@ -81,10 +81,10 @@ bool WatchedFile::MayBeNew() {
   // The mark is taken before the caller reads the file: a write between the two is noticed at the
   // next call, never missed.
   const FileVersion mark = MarkOf(path_);
-  const bool is_same = looked_ && mark == mark_ && !mark_.WasYoungAt(looked_realtime_ns_);
-  looked_ = true;
+  const bool is_same = has_checked_ && mark == mark_ && !mark_.WasYoungAt(checked_realtime_ns_);
+  has_checked_ = true;
   mark_ = mark;
-  looked_realtime_ns_ = clock_.RealtimeNs();
+  checked_realtime_ns_ = clock_.RealtimeNs();
   return !is_same;
 }
 

@@ -61,9 +61,9 @@ class WatchedFile {
   const std::string path_;
   const Clock& clock_;
   // Whether MayBeNew was called; then the version that it saw, and when.
-  bool looked_ = false;
+  bool has_checked_ = false;
   FileVersion mark_;
-  uint64_t looked_realtime_ns_ = 0;
+  uint64_t checked_realtime_ns_ = 0;
 };
 
 // The contents of a watched file in their last good version: if a new version is bad, or the file

@@ -19,7 +19,7 @@ constexpr uint64_t kStampAgeMaxNs = 20'000'000;
 // How far REALTIME may deviate between two looks from what its known rate explains. Allows for the
 // error of both snapshots, each half the width of its bracket.
 constexpr double kStrayNs = 5'000;
-constexpr double kLookIntervalMaxNs = 5e9;
+constexpr double kPollIntervalMaxNs = 5e9;
 
 }  // namespace
 
@@ -57,7 +57,7 @@ void ReceiveStamps::Look() {
   steady_ = false;
   if (!before_) return;
   const double passed = static_cast<double>(now_.raw_begin_ns - before_->raw_begin_ns);
-  if (passed > kLookIntervalMaxNs) return;
+  if (passed > kPollIntervalMaxNs) return;
   const double went = static_cast<double>(RealtimeMinusRaw(now_) - RealtimeMinusRaw(*before_));
   const double slow = std::min(SteeringRate(*before_), SteeringRate(now_)) - kUnseenSlew;
   const double fast = std::max(SteeringRate(*before_), SteeringRate(now_)) + kUnseenSlew;

@@ -177,7 +177,7 @@ CLI::Validator ByteSize() {
 }
 
 std::string WordsOf(const CLI::Error& error) {
-  return CleanText(error.what(), limits::kConfigWordsBytesMax);
+  return CleanText(error.what(), limits::kConfigMessageBytesMax);
 }
 
 std::string ConfigFileOf(const CLI::App& app) {

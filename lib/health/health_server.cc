@@ -69,7 +69,9 @@ std::string MachineName() {
   return gethostname(name, sizeof name - 1) == 0 ? name : "";
 }
 
-HttpAnswer Words(int code, std::string body) { return {.code = code, .body = std::move(body)}; }
+HttpAnswer TextAnswer(int code, std::string body) {
+  return {.code = code, .body = std::move(body)};
+}
 
 // Returns a counter with the label `reason`.
 prometheus::ClientMetric CounterOf(const char* reason, uint64_t value) {
@@ -167,9 +169,9 @@ class HealthServer::Impl {
   // Returns why the request is refused, whatever its body.
   static std::optional<HttpAnswer> Refusal(const PostPage& page, const HttpServerRequest& request) {
     if (!page.is_for_anybody && !request.is_local)
-      return Words(403, "allowed only from this machine\n");
+      return TextAnswer(403, "allowed only from this machine\n");
     // A web page can make a browser of this machine send a POST here without reading the answer.
-    if (request.is_of_web_page) return Words(403, "not allowed for web pages\n");
+    if (request.is_of_web_page) return TextAnswer(403, "not allowed for web pages\n");
     return std::nullopt;
   }
 
@@ -185,27 +187,27 @@ class HealthServer::Impl {
   HttpAnswer Answer(const HttpServerRequest& request) {
     if (!IsForUs(request)) {
       ++foreign_hosts_;
-      return Words(421,
-                   "unknown name in the Host header; use the IP address, or add the name to "
-                   "--health-names\n");
+      return TextAnswer(421,
+                        "unknown name in the Host header; use the IP address, or add the name to "
+                        "--health-names\n");
     }
     if (const auto page = PostPageOf(request); page != nullptr) return Take(*page, request);
-    if (request.method != "GET" && request.method != "HEAD") return Words(405, "GET it\n");
+    if (request.method != "GET" && request.method != "HEAD") return TextAnswer(405, "GET it\n");
     const std::string& path = request.path;
     if (path == "/metrics") {
       return {.body = prometheus::TextSerializer().Serialize(Collect()),
               .content_type = kMetricsType};
     }
-    if (path == "/healthz") return Words(state_.live() ? 200 : 503, state_.Describe(true));
-    if (path == "/readyz") return Words(state_.ready() ? 200 : 503, state_.Describe(false));
-    if (path == "/") return Words(200, "neurontrace: /statusz /metrics /healthz /readyz\n");
+    if (path == "/healthz") return TextAnswer(state_.live() ? 200 : 503, state_.Describe(true));
+    if (path == "/readyz") return TextAnswer(state_.ready() ? 200 : 503, state_.Describe(false));
+    if (path == "/") return TextAnswer(200, "neurontrace: /statusz /metrics /healthz /readyz\n");
     if (path == "/statusz") return Status(request);
-    return Words(404, "no such page; / lists the pages\n");
+    return TextAnswer(404, "no such page; / lists the pages\n");
   }
 
   // Answers a POST, or says why it is refused.
   HttpAnswer Take(const PostPage& page, const HttpServerRequest& request) {
-    if (request.method != "POST") return Words(405, "use POST\n");
+    if (request.method != "POST") return TextAnswer(405, "use POST\n");
     if (auto refusal = Refusal(page, request)) return *std::move(refusal);
     return Waiting([&] {
       return AnswerOf(
@@ -221,7 +223,7 @@ class HealthServer::Impl {
       const MutexLock lock(mutex_);
       page = status_;
     }
-    if (page == nullptr) return Words(404, "not yet\n");
+    if (page == nullptr) return TextAnswer(404, "not yet\n");
     return Waiting([&]() -> HttpAnswer {
       return {.body = RenderStatusPage(*page, state_.Describe(false), request.is_local, Collect()),
               .content_type = "text/html; charset=utf-8",

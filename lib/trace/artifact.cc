@@ -24,7 +24,7 @@ constexpr size_t kRootDigits = 12;
 constexpr size_t kSessionDigitsMin = 10;
 constexpr size_t kSessionDigitsMax = 20;
 // Bytes of a refused name that a message quotes.
-constexpr size_t kToldMax = 80;
+constexpr size_t kQuotedBytesMax = 80;
 
 // Files that have the same name in every directory.
 constexpr std::array<std::pair<std::string_view, ArtifactKind>, 4> kFixedNames = {{
@@ -140,15 +140,16 @@ absl::StatusOr<ArtifactPlace> MakeArtifactPlace(std::string_view directory,
   const bool is_shared = directory == kSharedNeffs;
   if (!IsPlainName(directory) || (!is_shared && !ParseDirectory(directory, place))) {
     return InvalidArgument("artifact: '{}' is no inspect directory",
-                           CleanText(directory, kToldMax));
+                           CleanText(directory, kQuotedBytesMax));
   }
   if (!session.empty() && (is_shared || !IsInspectSession(session))) {
-    return InvalidArgument("artifact: '{}' is no time of a session", CleanText(session, kToldMax));
+    return InvalidArgument("artifact: '{}' is no time of a session",
+                           CleanText(session, kQuotedBytesMax));
   }
   place.kind = IsPlainName(name) ? KindOf(name) : ArtifactKind::kUnspecified;
   if (place.kind == ArtifactKind::kUnspecified ||
       (is_shared && place.kind != ArtifactKind::kNeff)) {
-    return InvalidArgument("artifact: '{}' is no file of one", CleanText(name, kToldMax));
+    return InvalidArgument("artifact: '{}' is no file of one", CleanText(name, kQuotedBytesMax));
   }
   place.directory = directory;
   place.session = session;

@@ -50,7 +50,7 @@ inline constexpr size_t kStatusCellBytesMax = 512;
 
 // Files of options. Beyond a limit: refused, with the reason.
 inline constexpr size_t kConfigFileBytesMax = 1 << 20;
-inline constexpr size_t kConfigKeyBytesMax = 200;      // of a key that a message quotes
-inline constexpr size_t kConfigWordsBytesMax = 1'000;  // of a message about an option's value
+inline constexpr size_t kConfigKeyBytesMax = 200;        // of a key that a message quotes
+inline constexpr size_t kConfigMessageBytesMax = 1'000;  // of a message about an option's value
 
 }  // namespace neurontrace::limits

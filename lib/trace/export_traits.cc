@@ -47,7 +47,7 @@ constexpr std::array<ExportTraits, 8> kTraits = {
 std::string NamesOfThoseThatTake(ExportOption option) {
   std::string names;
   for (const ExportTraits& traits : kTraits) {
-    if (!traits.Takes(option)) continue;
+    if (!traits.Supports(option)) continue;
     names += (names.empty() ? "" : ", ") + std::string(traits.name());
   }
   return names;
@@ -56,7 +56,7 @@ std::string NamesOfThoseThatTake(ExportOption option) {
 }  // namespace
 
 absl::Status ExportTraits::Check(ExportOption option) const {
-  if (Takes(option)) return absl::OkStatus();
+  if (Supports(option)) return absl::OkStatus();
   const auto refuse = [&](std::string_view what, std::string_view instead) {
     return InvalidArgument("{} {}: {}; {} can", name(), what, instead,
                            NamesOfThoseThatTake(option));
@@ -71,7 +71,7 @@ absl::Status ExportTraits::Check(ExportOption option) const {
     }
     case kPackets:
       return refuse("cannot be compressed within the file",
-                    Takes(kGzip) ? "write --compress gzip" : "leave out --compress packets");
+                    Supports(kGzip) ? "write --compress gzip" : "leave out --compress packets");
     case kMaxSize:
       return refuse("cannot be split into parts of a size",
                     "leave out --max-size; --from, --to, --instance and --worker-gid take less");

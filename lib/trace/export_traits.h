@@ -41,7 +41,7 @@ class ExportTraits {
   constexpr std::string_view name() const { return row_.name; }
   // Returns whether it always makes several files.
   constexpr bool is_directory() const { return row_.is_directory; }
-  constexpr bool Takes(ExportOption option) const {
+  constexpr bool Supports(ExportOption option) const {
     return (row_.options >> static_cast<unsigned>(option) & 1u) != 0;
   }
   // Fails with INVALID_ARGUMENT if the format does not accept the option; the message suggests what

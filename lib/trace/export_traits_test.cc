@@ -24,7 +24,7 @@ TEST(ExportTraitsTest, RefusesExactlyWhatAFormatHasNot) {
     for (int i = 0; i < kExportOptions; ++i) {
       const auto option = static_cast<ExportOption>(i);
       const absl::Status status = traits.Check(option);
-      EXPECT_EQ(status.ok(), traits.Takes(option)) << traits.name() << " " << i << status;
+      EXPECT_EQ(status.ok(), traits.Supports(option)) << traits.name() << " " << i << status;
       if (status.ok()) continue;
       EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
       // By name, with an option to leave out or to write, and where it can be had.

@@ -63,7 +63,7 @@ absl::StatusOr<size_t> Inflater::Inflate(std::string_view& in, char* out, size_t
 
 TraceBytes::TraceBytes(ReadBytes read) : read_(std::move(read)) {}
 
-absl::Status TraceBytes::LookAtBeginning() {
+absl::Status TraceBytes::DetectGzip() {
   has_begun_ = true;
   compressed_.resize(kReadBytes);
   size_t bytes = 0;
@@ -95,7 +95,7 @@ absl::StatusOr<size_t> TraceBytes::FillCompressed(char* out, size_t bytes_max) {
 }
 
 absl::StatusOr<size_t> TraceBytes::ReadMore(char* out, size_t bytes_max) {
-  if (!has_begun_) RETURN_IF_ERROR(LookAtBeginning());
+  if (!has_begun_) RETURN_IF_ERROR(DetectGzip());
   if (is_gzip_) return FillCompressed(out, bytes_max);
   // The bytes that were read to recognise gzip are the first of a plain file.
   if (!compressed_left_.empty()) {

@@ -72,7 +72,7 @@ class TraceBytes {
   absl::StatusOr<size_t> ReadMore(char* out, size_t bytes_max);
   absl::StatusOr<size_t> FillCompressed(char* out, size_t bytes_max);
   // Reads the first bytes and decides whether the file is gzipped.
-  absl::Status LookAtBeginning();
+  absl::Status DetectGzip();
 
   const ReadBytes read_;
   Inflater inflater_;

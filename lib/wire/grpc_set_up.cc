@@ -75,7 +75,7 @@ Ear& TheEar() {
 // Parses a line of gRPC's log such as "Handshake failed with fatal error SSL_ERROR_SSL:
 // error:0A000086:SSL routines::certificate…." Passes the rest of the line, the reason, to the
 // listener. Other lines are ignored.
-void HearHandshake(std::string_view message) {
+void ParseHandshakeFailure(std::string_view message) {
   constexpr std::string_view kFailed = "Handshake failed with fatal error ";
   if (!message.starts_with(kFailed)) return;
   message.remove_prefix(kFailed.size());
@@ -86,7 +86,7 @@ void HearHandshake(std::string_view message) {
 
 // The log functions of gRPC and protobuf. They are called on any thread.
 void PassGrpc(gpr_log_func_args* line) {
-  HearHandshake(line->message);
+  ParseHandshakeFailure(line->message);
   Pass("gRPC", line->message, line->file, line->line);
 }
 

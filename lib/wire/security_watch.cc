@@ -7,7 +7,7 @@ namespace neurontrace {
 namespace {
 
 // A certificate expires without a change of its file.
-constexpr uint64_t kLookAnywayNs = 60'000'000'000;
+constexpr uint64_t kCheckAnywayNs = 60'000'000'000;
 
 // Returns the end, or nothing if the file could not be read.
 std::optional<int64_t> Known(const absl::StatusOr<int64_t>& end) {
@@ -37,13 +37,13 @@ SecurityEnds EndsOf(const ChannelSecurity& security) {
 std::optional<absl::Status> SecurityWatch::Look() {
   if (!security_.has_tls()) return std::nullopt;
   std::vector<FileVersion> marks = MarksOf(security_);
-  const bool are_new = has_looked_ && marks != marks_;
+  const bool are_new = has_checked_ && marks != marks_;
   const uint64_t now_ns = clock_.MonotonicNs();
-  const bool is_time = !has_looked_ || now_ns - looked_monotonic_ns_ >= kLookAnywayNs;
+  const bool is_time = !has_checked_ || now_ns - checked_monotonic_ns_ >= kCheckAnywayNs;
   if (!are_new && !is_time) return std::nullopt;
-  has_looked_ = true;
+  has_checked_ = true;
   marks_ = std::move(marks);
-  looked_monotonic_ns_ = now_ns;
+  checked_monotonic_ns_ = now_ns;
   absl::Status status = CheckSecurity(security_, address_, side_);
   // A changed file is always reported, also if it is good: an operator who rotates certificates
   // waits for that line.

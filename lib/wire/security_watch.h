@@ -44,9 +44,9 @@ class SecurityWatch {
   const std::string address_;
   const ChannelSide side_;
   const Clock& clock_;
-  bool has_looked_ = false;
+  bool has_checked_ = false;
   std::vector<FileVersion> marks_;
-  uint64_t looked_monotonic_ns_ = 0;
+  uint64_t checked_monotonic_ns_ = 0;
   absl::Status status_;
 };
 

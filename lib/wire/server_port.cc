@@ -274,7 +274,7 @@ void ServerPort::AcceptAll(int socket) {
                         .peer = PeerText(peer),
                         .accepted_ns = NowMonotonicNs()});
       if (young_.size() > kYoungMax) young_.pop_front();
-      if (!std::exchange(watches_young_, true)) LookAtYoung();
+      if (!std::exchange(watches_young_, true)) CheckYoungConnections();
     }
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
     parameters.listener_fd = socket;
@@ -306,10 +306,10 @@ void ServerPort::Sweep() {
 }
 
 // Repeats itself until no young connection is left.
-void ServerPort::LookAtYoung() {
+void ServerPort::CheckYoungConnections() {
   NoteClosed();
   watches_young_ = !young_.empty();
-  if (watches_young_) loop_.PostDelayedTask([this] { LookAtYoung(); }, kYoungPauseNs);
+  if (watches_young_) loop_.PostDelayedTask([this] { CheckYoungConnections(); }, kYoungPauseNs);
 }
 
 // Records which young connections were closed, and forgets those that are old.
@@ -332,13 +332,13 @@ void ServerPort::NoteClosed() {
 
 void ServerPort::ReportHandshakeFailure(std::string reason) {
   // gRPC closes the connection only after it has logged the failure.
-  loop_.PostDelayedTask([this, reason = std::move(reason)] { TellHandshakeFailure(reason); },
+  loop_.PostDelayedTask([this, reason = std::move(reason)] { RecordHandshakeFailure(reason); },
                         kClosingNs);
 }
 
 // Each closed connection is named in one report only, so that failures in quick succession name
 // different peers.
-void ServerPort::TellHandshakeFailure(const std::string& reason) {
+void ServerPort::RecordHandshakeFailure(const std::string& reason) {
   if (!options_.handshake_failed) return;
   NoteClosed();
   std::vector<const Young*> closed;

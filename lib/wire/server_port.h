@@ -129,10 +129,10 @@ class ServerPort {
   size_t SlotOf(const sockaddr_storage& peer);
   // Runs shares_.Sweep, and permits the next sweep a second later.
   void Sweep();
-  void LookAtYoung();
+  void CheckYoungConnections();
   // Marks the young connections that gRPC has closed, and forgets those that are no longer young.
   void NoteClosed();
-  void TellHandshakeFailure(const std::string& reason);
+  void RecordHandshakeFailure(const std::string& reason);
 
   const Options options_;
   const std::vector<UniqueFd> sockets_;

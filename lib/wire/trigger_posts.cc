@@ -11,7 +11,7 @@ namespace neurontrace {
 namespace {
 
 // The values of --trigger-posts.
-const std::map<std::string, TriggerPosts>& Words() {
+const std::map<std::string, TriggerPosts>& TriggerPostsByName() {
   static const auto* const words =
       new std::map<std::string, TriggerPosts>{{"this-machine", TriggerPosts::kThisMachine},
                                               {"anybody", TriggerPosts::kAnybody},
@@ -23,10 +23,11 @@ const std::map<std::string, TriggerPosts>& Words() {
 
 void AddTriggerPostsOption(CLI::App& app, TriggerPosts& posts) {
   app.add_option_function<std::string>(
-         "--trigger-posts", [&posts](const std::string& who) { posts = Words().at(who); },
+         "--trigger-posts",
+         [&posts](const std::string& who) { posts = TriggerPostsByName().at(who); },
          "Callers whose POST /triggers/NAME at --health-address is accepted: this-machine, "
          "anybody, or anybody-insecure if other machines can reach the port")
-      ->check(CLI::IsMember(Words()))
+      ->check(CLI::IsMember(TriggerPostsByName()))
       ->default_str("this-machine");
 }
 

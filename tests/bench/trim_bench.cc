@@ -177,7 +177,7 @@ class Run {
       const auto begin = SteadyClock::now();
       sum.Add(Must(store_->chunks().Trim(id_, stream, {.before_raw_ns = before_ns})));
       step_max_ms = std::max(step_max_ms, SecondsSince(begin) * 1e3);
-    } while (sum.may_go_on);
+    } while (sum.may_remove_more);
     return sum;
   }
 

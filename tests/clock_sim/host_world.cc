@@ -169,8 +169,8 @@ void TakeSnapshots(const HostPlan& plan, int64_t duration_ns, const HostTruth& t
   }
 }
 
-void TellFaults(const HostPlan& plan, const HostTruth& truth, Dice dice,
-                std::vector<ClockEvent>& events) {
+void ReportFaults(const HostPlan& plan, const HostTruth& truth, Dice dice,
+                  std::vector<ClockEvent>& events) {
   for (const Steering& steering : truth.steered.schedule()) {
     const int64_t at = truth.raw.TimeOf(steering.raw_ns);
     if (steering.step_ns == 0 || !AgentIsUp(plan, at)) continue;
@@ -291,7 +291,7 @@ Host PlayHost(const HostPlan& plan, const ReferenceClock& reference, int64_t dur
   prober.MoveTo(host.records, keep_flights ? &host.truth.flights : nullptr);
   TakeSnapshots(plan, duration_ns, host.truth, Dice(seed, kSnapshotDice, member),
                 host.records.evidence.snapshots);
-  TellFaults(plan, host.truth, Dice(seed, kEventDice, member), host.records.evidence.events);
+  ReportFaults(plan, host.truth, Dice(seed, kEventDice, member), host.records.evidence.events);
   if (!plan.utc.empty() || !plan.keeper_utc.empty()) {
     const SimUtcWorld utc(seed, duration_ns);
     host.records.evidence.utc = utc.Read(plan.utc, host.truth.raw, Dice(seed, kUtcDice, member));

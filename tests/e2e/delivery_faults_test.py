@@ -32,7 +32,7 @@ class DeliveryFaultsTest(DeliveryCase):
             return any(has_begun(path) for path in self.root.rglob(pattern))
         wait_until(is_there, "a part of the artifact", 60)
 
-    def check_goes_on(self, capture_id):
+    def check_resumes(self, capture_id):
         self.assertFalse((self.root / f"neurontrace_{capture_id}" / "manifest.json").exists())
         self.fleet.cli(*self.export(capture_id))
         self.check_whole(self.root, capture_id)
@@ -48,7 +48,7 @@ class DeliveryFaultsTest(DeliveryCase):
         self.assertTrue(list(self.root.rglob(".*.part")))
         self.assertFalse(list(self.root.rglob("*.ntff")), "what stands under its name is whole")
         self.start()
-        self.check_goes_on(capture_id)
+        self.check_resumes(capture_id)
 
     def test_a_killed_aggregator_goes_on_on_a_volume_without_rename(self):
         self.fleet.start_aggregator("--export-root-without-rename", self.root)
@@ -58,7 +58,7 @@ class DeliveryFaultsTest(DeliveryCase):
         self.fleet.aggregator.kill()
         self.assertEqual(first.wait(60), 1)
         self.fleet.start_aggregator("--export-root-without-rename", self.root)
-        self.check_goes_on(capture_id)
+        self.check_resumes(capture_id)
 
     def test_an_interrupted_export_goes_on_with_the_same_command(self):
         self.start()
@@ -71,7 +71,7 @@ class DeliveryFaultsTest(DeliveryCase):
         self.assertIn("run the same command to resume", error)
         wait_until(lambda: not list(self.root.rglob("claim.*")), "the aggregator to give it up", 60)
         self.assertFalse(list(self.root.rglob(".*.part")))
-        self.check_goes_on(capture_id)
+        self.check_resumes(capture_id)
 
     def test_of_exports_at_once_one_writes_and_the_others_are_told(self):
         self.start()

@@ -33,9 +33,9 @@ class DeliveryTest(DeliveryCase):
         delivered = destination / f"neurontrace_{capture_id}" / "system_profile.json"
         self.assertEqual(len(json.loads(own.read_text())["trace_event"]),
                          len(json.loads(delivered.read_text())["trace_event"]))
-        self.check_goes_on(capture_id, destination)
+        self.check_resumes(capture_id, destination)
 
-    def check_goes_on(self, capture_id, destination):
+    def check_resumes(self, capture_id, destination):
         """The same again writes what is not there, and no more."""
         wait_until(lambda: not self.fleet.cli_json("export", capture_id, "--to", destination).get("notes"),
                    "final clocks", 90)

@@ -88,7 +88,7 @@ TEST_F(ExportOptionsTest, EveryFormatTakesWhatTheTableSaysAndDoesSomethingWithIt
         << traits.name();
     for (int i = 0; i < kExportOptions; ++i) {
       const auto option = static_cast<ExportOption>(i);
-      if (!traits.Takes(option)) continue;
+      if (!traits.Supports(option)) continue;
       const auto files = FilesOf(**format, Asking(option));
       ASSERT_TRUE(files.ok()) << traits.name() << " " << i << ": " << files.status();
       // Tables and planes of this size are one file each all the same.

@@ -125,7 +125,7 @@ void SimAggregator::OnStoreHealth(const absl::Status& status) {
   }
 }
 
-bool SimAggregator::CannotGoOn() const {
+bool SimAggregator::CannotContinue() const {
   return store_failing_since_ns_ != 0 &&
          world_.clock.MonotonicNs() >= store_failing_since_ns_ + kStorePatienceNs;
 }

@@ -54,7 +54,7 @@ class SimAggregator final : public SimServer, private SessionStorage {
   Coordinator& coordinator() { return *coordinator_; }
   Store& store() { return *store_; }
   // As Aggregator::LookAtStore: its store takes no writes, and only opening it again can help.
-  bool CannotGoOn() const;
+  bool CannotContinue() const;
   size_t bytes_in_flight() const { return budget_.bytes(); }
   // Slow disks commit late.
   void SetCommitNs(uint64_t ns) { options_.commit_ns = ns; }

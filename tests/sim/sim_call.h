@@ -80,14 +80,14 @@ class SimCall final : public std::enable_shared_from_this<SimCall<Up, Down>> {
       server.on_done();
     });
     finished_ = true;
-    TellClosed(status, link_.latency_ns);
+    ReportClosed(status, link_.latency_ns);
   }
   // The server's process is gone, and never hears of anything again.
   void DropServer(uint64_t told_after_ns) {
     server_open_ = false;
     server_ = {};
     reading_ = nullptr;
-    TellClosed(absl::UnavailableError("connection reset"), told_after_ns);
+    ReportClosed(absl::UnavailableError("connection reset"), told_after_ns);
   }
 
   // --- The network ---
@@ -97,7 +97,7 @@ class SimCall final : public std::enable_shared_from_this<SimCall<Up, Down>> {
     broken_ = true;
     up_.resize(std::min(up_.size(), up_kept));
     down_.resize(std::min(down_.size(), down_kept));
-    TellClosed(absl::UnavailableError("connection lost"), client_after_ns);
+    ReportClosed(absl::UnavailableError("connection lost"), client_after_ns);
     CancelServer(server_after_ns);
   }
   void Pump() {
@@ -157,7 +157,7 @@ class SimCall final : public std::enable_shared_from_this<SimCall<Up, Down>> {
       tell(server);
     });
   }
-  void TellClosed(const absl::Status& status, uint64_t after_ns) {
+  void ReportClosed(const absl::Status& status, uint64_t after_ns) {
     world_.runner.PostDelayedTask(
         [self = this->shared_from_this(), status] {
           if (!self->client_open_) return;

@@ -174,7 +174,7 @@ void SimFleet::Step() {
     disk_.SetFault(CrashDisk::Fault::kNone);
   }
   // RocksDB does not write a log again that met an error other than a full disk.
-  if (aggregator_ != nullptr && aggregator_->CannotGoOn()) {
+  if (aggregator_ != nullptr && aggregator_->CannotContinue()) {
     world_.trace.Note("the aggregator ends, as its store takes no writes");
     CrashAggregator(false);
   }

@@ -96,7 +96,8 @@ void DeviceEvidenceReader::AddSyncPoint(const DeviceEvent& event) {
 }
 
 // An id that repeats shows by a start which its execution already has.
-bool DeviceEvidenceReader::TakesStart(const Execution& execution, const DeviceEvent& event) const {
+bool DeviceEvidenceReader::AcceptsStart(const Execution& execution,
+                                        const DeviceEvent& event) const {
   switch (event.type) {
     case DeviceEventType::kPrepare:
       return !execution.prepare_start_ns && execution.runs.empty();
@@ -118,7 +119,7 @@ uint64_t DeviceEvidenceReader::ExecutionFor(const DeviceEvent& event) {
   const auto [at, is_new] = number_of_.try_emplace(*event.exec_id, 0);
   if (!is_new) {
     const Execution* execution = Find(at->second);
-    if (execution != nullptr && TakesStart(*execution, event)) return at->second;
+    if (execution != nullptr && AcceptsStart(*execution, event)) return at->second;
   }
   at->second = first_open_ + open_.size();
   const uint64_t number = at->second;

@@ -88,7 +88,7 @@ class DeviceEvidenceReader {
   // Sync points are kept until Finish, because their core is not known before.
   void AddSyncPoint(const DeviceEvent& event);
   // Returns whether the execution can have this start: it has none like it so far.
-  bool TakesStart(const Execution& execution, const DeviceEvent& event) const;
+  bool AcceptsStart(const Execution& execution, const DeviceEvent& event) const;
   // Returns the open execution with the event's id, or a new one if that has had such a start
   // already: ids may repeat.
   uint64_t ExecutionFor(const DeviceEvent& event);

@@ -22,7 +22,7 @@ namespace {
 // new part. A few that fit nothing are rejected. Each comparison takes constant time, so dividing
 // is linear in the evidence, except for the sorting of numbers that have to ascend.
 
-std::string_view FaultWords(DeviceFault fault) {
+std::string_view DescribeFault(DeviceFault fault) {
   switch (fault) {
     case DeviceFault::kImpossible:
       return "no times at all, or ended before they began";
@@ -458,7 +458,7 @@ void DeviceFaults::WriteTo(ClockModel& model) const {
                               .x_begin_ns = entry.begin_ns,
                               .x_end_ns = entry.end_ns,
                               .amount_ns = static_cast<int64_t>(entry.most_ns),
-                              .words = fmt::format("{}: {}", FaultWords(fault), entry.count)});
+                              .words = fmt::format("{}: {}", DescribeFault(fault), entry.count)});
   }
 }
 

@@ -12,8 +12,8 @@
 
 namespace neurontrace {
 
-// Why evidence of a device's clock was rejected; FaultWords describes each. Kept as a kind so that
-// a clock with thousands of faults has one finding per kind.
+// Why evidence of a device's clock was rejected; DescribeFault describes each. Kept as a kind so
+// that a clock with thousands of faults has one finding per kind.
 enum class DeviceFault : uint8_t {
   kImpossible,
   kFitsNothing,

@@ -30,8 +30,9 @@ const char* WordsOf(ClockEventKind kind) {
 
 }  // namespace
 
-std::vector<HostCut> ToldCuts(std::span<const ClockEvent> events, std::span<const HostSide> sides,
-                              const std::vector<HostExchange>& exchanges) {
+std::vector<HostCut> ReportedCuts(std::span<const ClockEvent> events,
+                                  std::span<const HostSide> sides,
+                                  const std::vector<HostExchange>& exchanges) {
   // The reports of the host come first, then the changes of the reference's epoch between two
   // sides.
   std::vector<HostCut> cuts;

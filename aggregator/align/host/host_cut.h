@@ -26,8 +26,9 @@ struct HostCut {
 // Returns the cuts reported by the host and by restarts of the reference, in ascending order and
 // not overlapping. The sides are in ascending order of x. `sides` refer to `exchanges` by index.
 // Events with times that cannot be are ignored.
-std::vector<HostCut> ToldCuts(std::span<const ClockEvent> events, std::span<const HostSide> sides,
-                              const std::vector<HostExchange>& exchanges);
+std::vector<HostCut> ReportedCuts(std::span<const ClockEvent> events,
+                                  std::span<const HostSide> sides,
+                                  const std::vector<HostExchange>& exchanges);
 // Sorts cuts and merges overlapping ones. A merged cut has the cause of its first part, the text of
 // all, and no amount unless it has one part.
 std::vector<HostCut> MergeCuts(std::vector<HostCut> cuts);

@@ -79,10 +79,10 @@ class Judge {
  private:
   // Judges all readings of one source and keeps those that agree; later sources have to agree with
   // them.
-  void HearSource(UtcSource source);
+  void ApplySource(UtcSource source);
   void LeaveOut(UtcSource source, std::span<const Seen> seen, std::span<const double> beyond,
                 const std::string& against);
-  void TellShift();
+  void ReportShift();
   // Returns the names of sources for a finding, separated by commas.
   std::string Names(std::span<const UtcSource> sources) const;
 
@@ -142,7 +142,7 @@ void Judge::LeaveOut(UtcSource source, std::span<const Seen> seen, std::span<con
                    seen.size())});
 }
 
-void Judge::HearSource(UtcSource source) {
+void Judge::ApplySource(UtcSource source) {
   std::vector<Seen> all;
   std::copy_if(seen_.begin(), seen_.end(), std::back_inserter(all),
                [&](const Seen& one) { return one.reading->source == source; });
@@ -183,7 +183,7 @@ void Judge::HearSource(UtcSource source) {
 }
 
 // Reports that the directions differ: half of the difference is what the estimate moves by.
-void Judge::TellShift() {
+void Judge::ReportShift() {
   const auto [first, last] = std::minmax_element(
       kept_.begin(), kept_.end(),
       [](const Seen& a, const Seen& b) { return a.reading->x_ns < b.reading->x_ns; });
@@ -199,7 +199,7 @@ void Judge::TellShift() {
 
 // Must be called once: it moves the judgement out.
 HostUtcJudgement Judge::Run() {
-  for (const UtcSource source : kUtcSourcesByTrust) HearSource(source);
+  for (const UtcSource source : kUtcSourcesByTrust) ApplySource(source);
   if (kept_.empty()) return std::move(judgement_);
   // 0 is not among the possible errors, so the assumption of equal directions is wrong.
   if (error_->min > 0 || error_->max < 0) {
@@ -208,7 +208,7 @@ HostUtcJudgement Judge::Run() {
     judgement_.shift_ns = error_->middle();
     // The probes' own likely sides are as far apart as they were.
     judgement_.margin_ns = std::max(0.0, error_->width() / 2 - likely_ns);
-    TellShift();
+    ReportShift();
   }
   // WithUtc merges them with the probes' constraints, which are ascending too.
   std::sort(kept_.begin(), kept_.end(), [](const Seen& a, const Seen& b) {

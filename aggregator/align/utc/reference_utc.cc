@@ -263,7 +263,7 @@ void Collect(const ClockEvidence& own, std::map<uint32_t, EpochTies>& epochs) {
                                          reading.utc_latest_ns, reading.source});
   }
   // Without sides only events that the host reported make cuts.
-  for (HostCut cut : ToldCuts(own.events, {}, {})) {
+  for (HostCut cut : ReportedCuts(own.events, {}, {})) {
     const KeeperRaw::Point* point = raw.At(cut.x_begin_ns);
     if (point == nullptr) continue;
     cut.x_begin_ns += point->offset_ns;

@@ -106,7 +106,7 @@ absl::Status ChromeExporter::Begin(const TimelineHeader& header) {
   attributes_.Begin(header);
   if (!no_flows_) executions_.emplace(header.streams, header.framework_names);
   const ClockReport clocks = ClockReport::Of(header.clocks, header.raw_clocks, header.streams);
-  clock_words_ = clocks.Words();
+  clock_words_ = clocks.Describe();
   clocks_json_ = clocks.Json();
   out_ = fmt::format("{{\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":{},\"traceEvents\":[",
                      base_ns_);

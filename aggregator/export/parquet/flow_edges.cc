@@ -81,8 +81,8 @@ absl::Status FlowEdges::TakeLink(const LinkPoint& point, const Place& place,
     }
   }
   // Whether the next edge of the chain starts at this row instead of at the chain's first.
-  const bool goes_on = point.role == LinkRole::kStep && point.kind != LinkKind::kFrameworkCall;
-  if (point.role == LinkRole::kStart || goes_on) remembered.Put(key, place);
+  const bool continues = point.role == LinkRole::kStep && point.kind != LinkKind::kFrameworkCall;
+  if (point.role == LinkRole::kStart || continues) remembered.Put(key, place);
   return absl::OkStatus();
 }
 

@@ -137,7 +137,7 @@ void PacketWriter::SideHeader() {
 void PacketWriter::SideEvent(uint64_t timestamp_ns, std::string_view fields) {
   if (!has_side_) SideHeader();
   if (side_interner_.has_pending()) [[unlikely]]
-    TellInterned(kSideSequenceId, side_interner_);
+    WriteInterned(kSideSequenceId, side_interner_);
   TrackEvent(timestamp_ns, {kSideSequence, sizeof kSideSequence}, fields);
 }
 
@@ -200,7 +200,7 @@ void PacketWriter::TraceAttributes(std::string_view fields) {
   Packet(packet::kTraceAttributes, fields, false);
 }
 
-void PacketWriter::TellInterned(uint32_t sequence_id, Interner& interner) {
+void PacketWriter::WriteInterned(uint32_t sequence_id, Interner& interner) {
   std::string body;
   protozero::pbf_writer writer(body);
   writer.add_uint32(packet::kSequenceId, sequence_id);
@@ -213,7 +213,7 @@ void PacketWriter::TellInterned(uint32_t sequence_id, Interner& interner) {
 // Texts must precede the event in the file.
 void PacketWriter::Event(uint64_t timestamp_ns, std::string_view fields) {
   if (interner_.has_pending()) [[unlikely]]
-    TellInterned(kSequenceId, interner_);
+    WriteInterned(kSequenceId, interner_);
   // Differences make short varints.
   const uint64_t delta_ns = timestamp_ns > now_ns_ ? timestamp_ns - now_ns_ : 0;
   now_ns_ += delta_ns;

@@ -93,7 +93,7 @@ class PacketWriter {
   void Header(bool is_first);
   void SideHeader();
   // Writes what is pending in the interner as a packet of the sequence.
-  void TellInterned(uint32_t sequence_id, Interner& interner);
+  void WriteInterned(uint32_t sequence_id, Interner& interner);
   void TrackEvent(uint64_t time, std::string_view sequence, std::string_view fields);
   // Adds a serialised TracePacket to the buffer, with its tag and length.
   void Append(std::string_view packet);

@@ -508,7 +508,7 @@ void PftraceExporter::WriteTraceAttributes(const ClockReport& clocks) {
     AddAttribute(attributes, "io.neurontrace.capture_name", header_->capture->name);
   }
   AddAttribute(attributes, "io.neurontrace.clock", clocks.timescale());
-  AddAttribute(attributes, "io.neurontrace.clock.words", clocks.Words());
+  AddAttribute(attributes, "io.neurontrace.clock.words", clocks.Describe());
   if (!clocks.known().empty()) {
     AddAttribute(attributes, "io.neurontrace.clock.algorithm_version",
                  fmt::format("{}", clocks.algorithm_version()));

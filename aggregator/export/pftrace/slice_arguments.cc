@@ -289,7 +289,7 @@ void SliceArguments::WriteClock(const TimelineRecord& record, TrackEventFields& 
   if (is_vendor) out.InternedString(names_.clock, names_.vendor_value);
   // A small bound in each event would only make traces larger.
   const std::optional<uint64_t> bound_ns = bounds_->Of(record);
-  if (!header_->clock_arguments && (is_vendor || (bound_ns && *bound_ns <= kTellingBoundNs))) {
+  if (!header_->clock_arguments && (is_vendor || (bound_ns && *bound_ns <= kShownBoundNs))) {
     return;
   }
   out.Uint(names_.ts_raw_ns, record.raw_start_ns());

@@ -18,7 +18,7 @@
 namespace neurontrace {
 
 // An error bound beyond this, in nanoseconds, is written even if nobody asked for clock arguments.
-inline constexpr uint64_t kTellingBoundNs = 10'000;
+inline constexpr uint64_t kShownBoundNs = 10'000;
 
 // How much is written about each slice.
 enum class ArgumentDetail : uint8_t {

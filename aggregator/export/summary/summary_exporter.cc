@@ -67,7 +67,7 @@ void AppendHead(const CaptureSummary& summary, const TimelineHeader& header, std
       CountText(summary.counts.spans), CountText(summary.counts.instants),
       CountText(summary.counts.open_spans), CountText(summary.counts.start_lost_spans));
   const ClockReport clocks = ClockReport::Of(header.clocks, header.raw_clocks, header.streams);
-  AppendWrapped(Clean(clocks.Words()), out);
+  AppendWrapped(Clean(clocks.Describe()), out);
 }
 
 // Appends rows of event types, those with the most time first; for each core, or summed over cores.

@@ -258,9 +258,11 @@ absl::StatusOr<ExportSummary> ExportCapture(ChunkSource& source, const ExportFor
   ASSIGN_OR_RETURN(const std::unique_ptr<TimelineReader> reader,
                    TimelineReader::Open(source, std::move(options)));
   ASSIGN_OR_RETURN(TimelineHeader header, HeaderOf(source, *reader, request));
+  const size_t read_before = header.warnings.size();
   // Only for the reading that yields the batches: the others have windows of their own.
-  const std::optional<std::string> window_warning = WindowWarning(*reader, lookback_ns);
-  if (window_warning) header.warnings.push_back(*window_warning);
+  if (auto warning = WindowWarning(*reader, lookback_ns)) {
+    header.warnings.push_back(*std::move(warning));
+  }
   RETURN_IF_ERROR(LookBeforeWindow(source, request, header));
   // Declared before Begin, because the header points to it until Finish.
   SideReader side_reader(source, request);
@@ -286,8 +288,10 @@ absl::StatusOr<ExportSummary> ExportCapture(ChunkSource& source, const ExportFor
   }
   ExportSummary summary;
   summary.counts = reader->counts();
-  summary.warnings = reader->warnings();
-  if (window_warning) summary.warnings.push_back(*window_warning);
+  // Those of the header come first: an exporter may have written them already.
+  summary.warnings = header.warnings;
+  const std::vector<std::string>& read = reader->warnings();
+  summary.warnings.insert(summary.warnings.end(), read.begin() + read_before, read.end());
   summary.warnings.insert(summary.warnings.end(), request.warnings.begin(), request.warnings.end());
   RETURN_IF_ERROR(exporter->Finish(summary));
   summary.progress = ProgressOf(summary.counts, *exporter);

@@ -55,6 +55,27 @@ TEST_F(PftraceTest, AnEmptyCaptureIsAValidTrace) {
   EXPECT_EQ(report.attributes.count("io.neurontrace.capture_id"), 1u);
 }
 
+TEST_F(PftraceTest, AWindowAndAChunkThatCannotBeReadAreEachToldOnce) {
+  const uint32_t stream = AddCore("i-a", 1, 0, 5);
+  for (uint64_t second = 0; second < 10; ++second) {
+    const uint64_t at_ns = kBase + second * 1'000'000'000;
+    script_.Span("span", at_ns, at_ns + 50, second + 1);
+    Close(stream);
+  }
+  source_.Lose(stream, 6);
+  ExportRequest request;
+  request.filter.window_start_ns = kBase + 5'000'000'000;
+  const Report report = ExportAndCheck(request);
+  std::vector<std::string> told;
+  for (const Track& track : report.tracks) {
+    if (track.name != "neurontrace warnings") continue;
+    for (const Slice& instant : track.instants) told.push_back(instant.name);
+  }
+  EXPECT_EQ(told, summary_.warnings);
+  EXPECT_THAT(told, ElementsAre(HasSubstr("before the time window"),
+                                HasSubstr("chunk 6 of i-a pid 1 nc 0")));
+}
+
 TEST_F(PftraceTest, NamesRowsAsTheVendorDoes) {
   const uint32_t stream = AddCore("i-0f207fb2a99bd2d08", 1113579, 3, 35);
   script_.Span("nrt_execute", kBase, kBase + 100, 1, 7);

@@ -136,6 +136,9 @@ XSpaceExporter::Place XSpaceExporter::PlaceOf(uint32_t process) {
       if (identity.kind == StreamKind::kNeuronCore) {
         plane.AddPlaneStat({"process_id", ValueType::kUint, identity.worker.pid, {}});
       }
+      // FlushPlane subtracts them with the plane's events.
+      hosts_[place.host].bytes += plane.buffered_bytes();
+      buffered_bytes_ += plane.buffered_bytes();
     }
   }
   place.plane = static_cast<uint32_t>(planes.size() - 1);

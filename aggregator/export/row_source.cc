@@ -19,10 +19,7 @@ std::string_view ToString(RowSource source) {
 
 RowSource RowSourceOf(std::string_view event_type) {
   if (event_type == "timestamp_sync_point") return RowSource::kRuntime;
-  if (event_type == "nc_model_switch" || IsHardwareEventType(event_type)) {
-    return RowSource::kHardware;
-  }
-  return RowSource::kRuntime;
+  return IsHardwareEventType(event_type) ? RowSource::kHardware : RowSource::kRuntime;
 }
 
 std::string_view FrameworkCategory(std::string_view event_type) {

@@ -193,8 +193,9 @@ std::string EmptySelection::OutsideOfTimes() const {
   const auto seconds = [](uint64_t from_ns, uint64_t to_ns) {
     return fmt::format("{:.3f} s", static_cast<double>(to_ns - from_ns) * 1e-9);
   };
+  if (!filter_.has_window()) return "";
   const auto [first_ns, last_ns] = times_;
-  if (last_ns < first_ns) return "no event of the capture has a time that a window can select";
+  if (first_ns == 0) return "no event of the capture has a time that a window can select";
   if (filter_.window_start_ns > last_ns) {
     return fmt::format(
         "the window starts {} after the capture's last event, which is {} after its first",

@@ -277,6 +277,22 @@ TEST_F(CaptureExportTest, WhoSelectsNothingIsToldWhatTheCaptureHas) {
             "no event of the capture matches all filters");
 }
 
+TEST_F(CaptureExportTest, AWindowOfACaptureWithoutKnownTimesIsExplained) {
+  record_ = TestCapture(1);
+  const auto store = OpenStore();
+  ASSERT_TRUE(store->captures().Put(record_, true).ok());
+  ReceivedChunk chunk = RealChunk(1, 0, 0);
+  chunk.header.clock_domain = ClockDomain::kOwn;
+  ASSERT_TRUE(store->chunks().PutBatch({&chunk, 1}).ok());
+  v1::ExportRequest request;
+  request.set_format(v1::EXPORT_FORMAT_JSON);
+  request.set_window_start_ns(1'700'000'000'000'000'000);
+  const v1::ExportDone done = Export(*store, request);
+  ASSERT_GT(done.warnings_size(), 0);
+  EXPECT_EQ(done.warnings(0), std::string(kNothingSelected) +
+                                  "no event of the capture has a time that a window can select");
+}
+
 TEST_F(CaptureExportTest, AWindowBeyondAllTimesDoesNotBeginAnew) {
   FillWhole();
   const auto store = OpenStore();

@@ -73,9 +73,7 @@ std::vector<std::string> ExplainNoWorker(const ProcessTree& tree, const std::str
                     process.pid, process.name));
   }
   if (!reasons.empty()) return reasons;
-  // A command whose processes ended before the first look has none that was seen, so that nothing
-  // follows from the absence of the tap.
-  if (!tree.has_seen_tap() && tree.processes_seen() > 0) {
+  if (!tree.has_seen_tap() && tree.has_seen_loaded()) {
     reasons.push_back(
         "none of its processes loaded the tap; look for \"cannot be preloaded\" on stderr, or "
         "check the library with `neurontrace doctor`");

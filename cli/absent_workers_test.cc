@@ -15,6 +15,7 @@ using ::testing::HasSubstr;
 
 constexpr char kUsualLoader[] = "/lib64/ld-linux-x86-64.so.2";
 constexpr char kRuntimeMapped[] = "7f00-7f01 r-xp 0 08:01 1 /opt/aws/neuron/lib/libnrt.so.1\n";
+constexpr char kLibcMapped[] = "7f04-7f05 r-xp 0 08:01 3 /usr/lib/libc.so.6\n";
 constexpr char kTapMapped[] = "7f02-7f03 r-xp 0 08:01 2 /usr/lib/libneurontrace_tap.so\n";
 
 class AbsentWorkersTest : public testing::Test {
@@ -56,7 +57,9 @@ TEST_F(AbsentWorkersTest, LooksAtTheInterpreterOfAScript) {
 }
 
 TEST_F(AbsentWorkersTest, TellsFromTheProcessesWhatWasMissing) {
-  host_.PutProcess(10, 1, "sh", "");
+  host_.PutProcess(10, 1, "sh", "");  // its loader has not yet come to the tap
+  EXPECT_THAT(Explain(), ElementsAre(HasSubstr("none of its processes loaded libnrt.so.1")));
+  host_.PutProcess(10, 1, "sh", kLibcMapped);
   EXPECT_THAT(Explain(), ElementsAre(HasSubstr("none of its processes loaded the tap")));
   host_.PutProcess(10, 1, "sh", kTapMapped);
   EXPECT_THAT(Explain(), ElementsAre(HasSubstr("none of its processes loaded libnrt.so.1")));

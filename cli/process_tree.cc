@@ -72,7 +72,9 @@ ProcessSeen ExamineProcess(HostView& host, const std::string& proc, uint32_t pid
           .name = CleanText(NameAndParent(stat).first, kNameBytesMax),
           .has_runtime = maps.find("/libnrt.so") != std::string::npos,
           .runtime = MappedFile(maps, "/libnrt.so"),
-          .has_tap = maps.find("/libneurontrace_tap.so") != std::string::npos};
+          .has_tap = maps.find("/libneurontrace_tap.so") != std::string::npos,
+          .has_libc = maps.find("/libc.so") != std::string::npos ||
+                      maps.find("/libc-2.") != std::string::npos};  // before glibc 2.34
 }
 
 void ProcessTree::Scan() {
@@ -95,7 +97,6 @@ void ProcessTree::Scan() {
       if (seen.insert(it->second).second) waiting.push_back(it->second);
     }
   }
-  processes_seen_ = std::max(processes_seen_, static_cast<uint32_t>(seen.size()));
 }
 
 bool ProcessTree::Has(uint32_t pid) const {
@@ -108,6 +109,7 @@ bool ProcessTree::Has(uint32_t pid) const {
 }
 
 void ProcessTree::Note(const ProcessSeen& process) {
+  has_seen_loaded_ |= process.has_libc;
   has_seen_tap_ |= process.has_tap;
   has_seen_runtime_ |= process.has_runtime;
   // The runtime may be mapped before the tap, so a later look replaces an earlier one.

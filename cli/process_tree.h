@@ -16,6 +16,9 @@ struct ProcessSeen {
   bool has_runtime = false;  // libnrt.so is mapped
   std::string runtime;       // the file of it, with all symbolic links followed
   bool has_tap = false;
+  // The C library is mapped. The dynamic loader maps preloaded libraries before it, so a process
+  // that has it and not the tap will not get the tap any more (ld.so(8), LD_PRELOAD).
+  bool has_libc = false;
 };
 
 // What was observed of the processes of the command that `record` runs, each at some moments of its
@@ -33,7 +36,9 @@ class ProcessTree {
   // Returns whether a process is the command's, or descends from it.
   bool Has(uint32_t pid) const;
 
-  uint32_t processes_seen() const { return processes_seen_; }
+  // Returns whether a process was seen after its libraries had been loaded. If not, nothing follows
+  // from the absence of the tap.
+  bool has_seen_loaded() const { return has_seen_loaded_; }
   bool has_seen_tap() const { return has_seen_tap_; }
   bool has_seen_runtime() const { return has_seen_runtime_; }
   // Returns processes with the runtime and without the tap; at most a few.
@@ -46,7 +51,7 @@ class ProcessTree {
   HostView& host_;
   const std::string proc_;
   const uint32_t root_;
-  uint32_t processes_seen_ = 0;  // the most in one Scan
+  bool has_seen_loaded_ = false;
   bool has_seen_tap_ = false;
   bool has_seen_runtime_ = false;
   std::vector<ProcessSeen> untapped_;

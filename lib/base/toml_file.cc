@@ -13,7 +13,17 @@
 #define TOML_EXCEPTIONS 0
 #define TOML_ENABLE_FORMATTERS 0
 #define TOML_MAX_NESTED_VALUES 16
+// toml++ 3.3 asserts conditions that it also reports as errors of the file, for example that a key
+// follows the bracket of "[.]". With NDEBUG clang would even assume them. A file must neither
+// abort a program nor be undefined behaviour, so the assertions are off and nothing is assumed.
+#define TOML_ASSERT(expr) static_cast<void>(0)
+#ifdef NDEBUG
+#undef NDEBUG
 #include <toml++/toml.h>
+#define NDEBUG
+#else
+#include <toml++/toml.h>
+#endif
 
 namespace neurontrace {
 namespace {

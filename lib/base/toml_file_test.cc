@@ -61,6 +61,16 @@ TEST(TomlFileTest, ErrorsNameLineAndColumn) {
   EXPECT_THAT(ErrorOf("[a]\n[a]\n"), StartsWith("f:2:"));
 }
 
+// toml++ asserts some of what it reports; see toml_file.cc.
+TEST(TomlFileTest, KeysWithoutANameAreErrors) {
+  for (const char* const text :
+       {"[.]",    "[",       "[]",       "[[.]]", "[a.]",   "[.a]",    ".=1",   "a.=1", ".",
+        "=",      "a={.=1}", "a={b.=1}", "a=[.]", "a=.",    "a=+",     "a=-",   "a=0x", "a=_",
+        "a=1__0", "a=1979-", "\"",       "'",     "a=\"\\", "a=\"\\u", "a=inf_"}) {
+    EXPECT_THAT(ErrorOf(text), StartsWith("f:1:"));
+  }
+}
+
 TEST(TomlFileTest, TheIniFormIsShownAsToml) {
   EXPECT_THAT(ErrorOf("# x\nname = 127.0.0.1:9500 ; here\n"),
               HasSubstr("strings must be quoted: name = \"127.0.0.1:9500\""));

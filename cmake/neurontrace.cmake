@@ -40,9 +40,9 @@ function(nt_reuse_precompiled name precompiled)
   endif()
 endfunction()
 
-# What libFuzzer steers by. Unit tests compile and run faster without it.
+# What libFuzzer steers by. Unit tests and the replay of kept inputs, which the unoptimised build is for, are faster without it.
 function(nt_count_edges name)
-  if(NEURONTRACE_FUZZERS)
+  if(NEURONTRACE_FUZZERS AND NOT NEURONTRACE_SANITIZE_OPTIMIZE STREQUAL "-O0")
     target_compile_options(${name} PRIVATE -fsanitize=fuzzer-no-link)
   endif()
 endfunction()

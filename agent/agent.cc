@@ -292,9 +292,9 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info, const Process& pr
       spool_(MakeSpool(config, info, FilesOf(config, files_, unsynced_files_), io_loop_, loop_,
                        clock_, random_)),
       queue_(spool_.get()),
-      // With one HTTP/2 connection, flow control would let full chunk windows delay the control
+      // Control and upload have a connection each, so that reports never wait behind chunks: with
+      // one HTTP/2 connection, flow control would let full chunk windows delay the control
       // messages.
-      // Control and upload have a connection each, so that reports never wait behind chunks.
       uploader_(queue_,
                 MakeGrpcUploadConnector(MakeChannel(config.aggregator, config.security),
                                         info.agent_id, loop_),
@@ -439,7 +439,7 @@ void Agent::ResumeOffline() {
   }
 }
 
-// --- What the control session tells and asks -----------------------------------------------------
+// --- Calls and questions of the control session --------------------------------------------------
 
 void Agent::OnWelcome(const std::set<CaptureId>& captures) {
   health_.Set(kAggregatorCondition, true);

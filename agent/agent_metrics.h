@@ -99,8 +99,8 @@ class DeliveryMetrics {
   DeliveryMetrics(prometheus::Registry& registry, const prometheus::Labels& labels,
                   const Watched& watched, ChannelSecurity security);
 
-  // Once a second. Files of certificates and the disk are read only in every tenth call. Called on
-  // the agent's sequence, on which reading those small files may block.
+  // Publishes the metrics. Called once a second on the agent's sequence, on which reading small
+  // files may block. Reads files of certificates and the disk only in every tenth call.
   void Publish();
 
  private:
@@ -175,8 +175,8 @@ class AgentMetrics {
   // Makes a gauge that exists only while its value is known.
   OptionalGauge MakeOptionalGauge(const char* name, const char* help);
 
-  template <typename Metric>
   // A metric of the registry with the function that reads its value.
+  template <typename Metric>
   struct Published {
     Metric* metric;
     Read read;

@@ -20,9 +20,9 @@
 namespace neurontrace {
 
 // The configuration of neurontrace-agent, from the command line, the environment and the file of
-// --config. A plain value; docs/operator/configuration.md describes each option. Sizes are in bytes
-// unless the name has a unit.
-// Made by ParseAgentConfig, which has checked every value by itself.
+// --config. A plain value, made by ParseAgentConfig, which has checked every value by itself.
+// docs/operator/configuration.md describes each option. Sizes are in bytes unless the name has a
+// unit.
 struct AgentConfig {
   std::string aggregator;  // HOST:PORT
   ChannelSecurity security;

@@ -46,7 +46,7 @@ class GrpcUploadStream final : public UploadStream {
 };
 
 // One Control call. An invalid order ends it from this side; on_closed of the call that follows is
-// then dropped, as the listener has been told already.
+// then dropped, as the listener has been informed already.
 class GrpcControlStream final : public ControlStream {
  public:
   using Call = BidiCall<v1::AgentReport, v1::AgentOrder>;
@@ -152,7 +152,7 @@ class GrpcEvidenceStream final : public EvidenceStream {
   const Events events_;
   bool said_hello_ = false;
   bool closed_ = false;      // by an order that makes no sense
-  bool has_access_ = false;  // and has not told it yet
+  bool has_access_ = false;  // and has not passed it on yet
   std::optional<ProbeAccess> access_;
   Call call_;
 };
@@ -207,7 +207,7 @@ class GrpcProbeStream final : public ProbeStream {
   const HostClocks& clocks_;
   const Events events_;
   Mutex mutex_;
-  std::deque<uint64_t> arrivals_ NT_GUARDED_BY(mutex_);  // of the answers not told yet
+  std::deque<uint64_t> arrivals_ NT_GUARDED_BY(mutex_);  // of the answers not passed on yet
   Call call_;                                            // the last: it ends before what it tells
 };
 

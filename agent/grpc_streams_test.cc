@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two calls over real gRPC on a loopback port: what goes up arrives, what comes down is told on
-// the sequence, and ends of every kind leave nothing behind. Waits are for conditions on the loop.
+// The two calls over real gRPC on a loopback port: what is sent up arrives, what is sent down
+// reaches the sequence, and ends of every kind leave nothing behind. Waits are for conditions on
+// the loop.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

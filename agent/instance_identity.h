@@ -21,7 +21,7 @@ struct IdentityPlaces {
 // name; `instance_id_source` reports which ("flag", "environment", "imds", "hostname"). An agent id
 // that is not configured is derived from the instance, /etc/machine-id and the socket's path, so
 // that it stays the same across restarts and differs between two agents of one machine. Never
-// fails; blocks for up to 600 ms outside EC2.
+// fails; blocks for up to 600 ms outside EC2. Called on the main thread, before the agent is made.
 AgentInfo ResolveIdentity(const AgentConfig& config, const IdentityPlaces& places);
 
 }  // namespace neurontrace

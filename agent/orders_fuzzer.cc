@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any orders of an aggregator, well formed or not, to the session, the taps' source and the
-// triggers of an agent, beside a tap that answers what it likes. Whatever was ordered: what is told
-// passes the aggregator's own door, one report at a time; finished captures are not hoarded; a
-// capture that is stopped ends, and after a welcome that lists none there is none.
-// Each step is a byte, and what it needs.
+// triggers of an agent, beside a tap that answers what it likes. Whatever was ordered: reports pass
+// the aggregator's own admission, one at a time; finished captures are not hoarded; a capture that
+// is stopped ends, and after a welcome that lists none there is none. Each step is a byte, and what
+// it needs.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -279,7 +279,7 @@ void World::Order(FuzzInput& input, uint8_t kind) {
   Tell(order);
 }
 
-// All that it was told, as a tap does.
+// Carries out all orders, as a tap does.
 void World::ObeyTap() {
   while (tap_is_heard()) {
     const auto command = tap_.ReadCommand();

@@ -449,7 +449,7 @@ Aggregator::Aggregator(std::unique_ptr<Core> core, std::unique_ptr<GuardedServer
     : core_(std::move(core)), server_(std::move(server)) {}
 
 Aggregator::~Aggregator() {
-  // In this order: long waits end, load balancers and agents are told, and then calls get their
+  // In this order: long waits end, load balancers and agents are informed, and then calls get their
   // time.
   core_->BeginShutdown();
   server_->AnnounceShutdown();

@@ -26,10 +26,9 @@ class Aggregator {
     // Reads the current configuration from command line, environment and files.
     std::function<absl::StatusOr<AggregatorConfig>()> read_config;
   };
-  // Fails with the errors of the store, of the configuration's files and of the addresses, ready to
-  // be shown to people.
-  // On return, agents and operators can connect. `config` is checked once more, so a caller need
-  // not have called CheckAggregatorConfig.
+  // Starts an aggregator. On return, agents and operators can connect. Checks `config` once more,
+  // so a caller need not have called CheckAggregatorConfig. Fails with the errors of the store, of
+  // the configuration's files and of the addresses, ready to be shown to people.
   static absl::StatusOr<std::unique_ptr<Aggregator>> Start(const AggregatorConfig& config,
                                                            const Process& process);
   ~Aggregator();

@@ -16,8 +16,7 @@ namespace neurontrace {
 // Metrics of the aggregator as a whole (docs/operator/metrics.md). The registry owns them. Any
 // thread, except for the two functions.
 struct AggregatorMetrics {
-  // Creates all metrics except the three optional gauges.
-  // `registry` must outlive this.
+  // Creates all metrics except the three optional gauges. `registry` must outlive this.
   explicit AggregatorMetrics(prometheus::Registry& registry);
 
   // The present state of agents and captures.

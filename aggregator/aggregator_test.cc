@@ -420,7 +420,7 @@ TEST_F(AggregatorTest, TwoProducersOfOneStreamAreNoticed) {
   const CaptureId capture = people.Start();
   ASSERT_TRUE(agent.TakePart(capture));
   EXPECT_EQ(agent.Upload(TestEnvelope(capture, "a", 0, 0)).next_sequence(), 1u);
-  // A retry, and then something else under its name; both are told that it is stored.
+  // A retry, and then something else under its name; both get the answer that it is stored.
   EXPECT_EQ(agent.Upload(TestEnvelope(capture, "a", 0, 0)).next_sequence(), 1u);
   EXPECT_EQ(agent.Upload(TestEnvelope(capture, "a", 0, 0, false, 6)).next_sequence(), 1u);
   v1::Capture stopped;

@@ -38,8 +38,8 @@ class TestAgent {
   v1::AgentOrder Connect(uint32_t protocol_version);
   v1::AgentOrder Connect();
   v1::AgentOrder ReadOrder();
-  // Reads the order to arm, arms the one worker of TestWorker, and reads the order to begin. False
-  // when it was told another thing.
+  // Reads the order to arm, arms the one worker of TestWorker, and reads the order to begin.
+  // Returns false if another order comes.
   bool TakePart(const CaptureId& capture);
   void Report(const v1::AgentReport& report);
   void ReportWorker(const std::string& job, uint32_t pid = 4711);
@@ -68,7 +68,7 @@ class TestAgent {
   std::unique_ptr<grpc::ClientReaderWriter<v1::ChunkEnvelope, v1::UploadAck>> upload_;
 };
 
-// Plays an operator. Calls end after half a minute.
+// For tests: plays an operator. Calls end after half a minute.
 class TestOperator {
  public:
   explicit TestOperator(const std::string& address);

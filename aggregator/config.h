@@ -23,9 +23,9 @@
 
 namespace neurontrace {
 
-// The options of neurontrace-aggregator, as parsed from command line, environment and file.
-// docs/operator/configuration.md describes each. A plain value.
-// ParseAggregatorConfig has checked each option alone; CheckAggregatorConfig checks them together.
+// The options of neurontrace-aggregator, as parsed from command line, environment and file. A plain
+// value. ParseAggregatorConfig has checked each option alone; CheckAggregatorConfig checks them
+// together. docs/operator/configuration.md describes each.
 struct AggregatorConfig {
   std::string listen = "127.0.0.1:9400";          // gRPC, HOST:PORT; port 0 picks a free one
   std::string health_address = "127.0.0.1:9402";  // HTTP, HOST:PORT
@@ -65,13 +65,12 @@ struct AggregatorConfig {
   EffectiveOptions options;      // all of this, as texts
 };
 
-// Must agree with the function passed to MakeReloadHooks in aggregator.cc.
-// Returns the options that take effect from a changed file without a restart.
+// Returns the options that take effect from a changed file without a restart. Must agree with the
+// function passed to MakeReloadHooks in aggregator.cc.
 std::set<std::string> AggregatorOptionsAtOnce();
 
-// Prints to stdout or stderr in that case.
 // Parses the command line. Returns nullopt if the program is to exit with `exit_code`: 0 after
-// printing help or version, 2 after printing an error.
+// printing help or version to stdout, 2 after printing an error to stderr.
 std::optional<AggregatorConfig> ParseAggregatorConfig(int argc, char** argv, int& exit_code);
 
 // Parses the same command line with the current environment and file. Fails with INVALID_ARGUMENT

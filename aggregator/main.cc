@@ -33,7 +33,8 @@ std::optional<int> RunStoreCheckIfAsked(const AggregatorConfig& config) {
   return neurontrace::RunStoreCheck({.store = config.store, .json = config.json}, stdout, stderr);
 }
 
-// Runs until a signal ends it. Returns the exit code; 1 asks the supervisor for a restart.
+// Runs the aggregator until a signal ends it. Returns the exit code; 1 asks the supervisor for a
+// restart.
 absl::StatusOr<int> Work(const neurontrace::RunningDaemon<AggregatorConfig>& daemon) {
   ASSIGN_OR_RETURN(const auto aggregator,
                    neurontrace::Aggregator::Start(daemon.config, {daemon.log, daemon.read_config}));

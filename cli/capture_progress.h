@@ -39,8 +39,8 @@ class CaptureProgress {
                                  const std::string& hint) const;
 
  private:
-  // Estimates the rate of a growing count from two readings about a second apart.
-  // Times are ns of the aggregator's clock; 0: no reading yet.
+  // Estimates the rate of a growing count from two readings about a second apart. Times are ns of
+  // the aggregator's clock; 0: no reading yet.
   struct Meter {
     uint64_t at_ns = 0;
     uint64_t count = 0;

@@ -10,7 +10,8 @@
 #include "cli/command.h"
 #include "cli/worker_ranks.h"
 
-// Texts about captures, shared by the commands that show them.
+// Texts about captures, shared by the commands that show them. Pure functions, except for the calls
+// at the end, which block the main thread.
 namespace neurontrace::cli {
 
 // Return states as texts; "unknown" for a state of a later version.

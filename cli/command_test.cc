@@ -358,7 +358,7 @@ TEST_F(CommandLineTest, CompletionKnowsEveryCommandAndOption) {
 
 TEST_F(CommandLineTest, ValidateSaysWhatIsWrongWithATrace) {
   const std::string path = testing::TempDir() + "/cli_trace";
-  // A packet of sequence 1 whose state is cleared, then one that was told about a loss.
+  // A packet of sequence 1 whose state is cleared, then one that reports a loss.
   std::ofstream(path, std::ios::binary) << "\x0a\x04\x50\x01\x68\x01";
   EXPECT_EQ(RunCli({"validate", path.c_str(), "--strict"}), kExitDone) << err_;
   EXPECT_THAT(out_, HasSubstr("no problems"));

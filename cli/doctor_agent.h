@@ -9,7 +9,7 @@
 #include "cli/host_view.h"
 
 // Checks of this machine's agent by `doctor`. Nothing is changed, and nothing fails: problems are
-// findings.
+// findings. Called on the main thread.
 namespace neurontrace::cli {
 
 // How the running agent was started, by its command line; the agent's defaults if none runs.

@@ -12,7 +12,8 @@
 
 namespace neurontrace::cli {
 
-// The aggregator's answers to the calls of `doctor`: GetStatus, then ListWorkers.
+// The aggregator's answers to the calls of `doctor`: GetStatus, then ListWorkers. A plain value;
+// the functions below are called on the main thread.
 struct AggregatorAnswer {
   std::string error;  // of the call; empty: it answered
   v1::GetStatusReply status;

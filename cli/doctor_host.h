@@ -7,7 +7,8 @@
 #include "cli/doctor_finding.h"
 #include "cli/host_view.h"
 
-// Checks of the machine itself by `doctor`. Problems are findings; nothing is changed.
+// Checks of the machine itself by `doctor`. Problems are findings; nothing is changed. Called on
+// the main thread.
 namespace neurontrace::cli {
 
 // Checks what steers the clock, which counter it uses, and which other sources of time exist.

@@ -8,7 +8,7 @@
 #include "cli/host_view.h"
 
 // Checks of the tap, the Neuron Runtime and the C library by `doctor`. They read the files from the
-// disk and load nothing, so that a broken library does no harm.
+// disk and load nothing, so that a broken library does no harm. Called on the main thread.
 namespace neurontrace::cli {
 
 // Checks the tap. `path`: where it was found; empty: nowhere. `version`: the version that it must

@@ -11,7 +11,8 @@ namespace neurontrace::cli {
 
 // Checks the processes of this machine that have libnrt.so.1 mapped: whether they have the tap,
 // whether it serves this agent, and whether the runtime records for itself
-// (NEURON_RT_INSPECT_ENABLE). Processes of other users are visible to root only.
+// (NEURON_RT_INSPECT_ENABLE). Processes of other users are visible to root only. Called on the main
+// thread, as is CheckPreload.
 std::vector<Finding> CheckWorkers(HostView& host, const std::string& proc,
                                   const std::string& agent_socket);
 

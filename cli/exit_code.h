@@ -4,7 +4,7 @@
 // Shared by all commands; `record` also returns the command's own codes, see RecordExitCode.
 namespace neurontrace::cli {
 
-// Exit codes, on which scripts may rely; docs/user/cli.md lists them for users.
+// Exit codes, on which scripts may rely; docs/user/cli.md lists them for users. Plain values.
 enum ExitCode : int {
   kExitDone = 0,
   kExitFailed = 1,

@@ -28,6 +28,7 @@ struct ExportTarget {
 // Lets the aggregator export and writes the bytes to the target's path, under a temporary name
 // until all of them are present. Shows progress, and continues when the aggregator disappears and
 // returns. Messages go to stderr if the bytes go to stdout.
+//
 // An interrupt ends the export with a failure; a second one ends the program. The bytes received
 // until then, or until the aggregator was away for too long, are treated as `partial_files`
 // demands. Returns the exit code: kExitIncomplete if the capture is incomplete or nothing was

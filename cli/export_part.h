@@ -14,6 +14,7 @@ namespace neurontrace::cli {
 // PATH, so that a rename suffices. PATH.part.request, the note, records the request. An interrupted
 // export can be left there, and the next one with the same request continues it; remains of other
 // requests are removed.
+//
 // The owner of the place holds a lock (flock(2)) on the note. If that is impossible, the place is
 // PATH.PID.part and cannot be left. Reasons are another process with the lock, a volume without
 // locks, and a file that no export made under either name. One thread.

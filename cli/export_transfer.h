@@ -37,6 +37,7 @@ void DrawExportProgress(ProgressLine& line, const v1::ExportProgress& progress,
 // network fails, it calls again and continues after the existing bytes, for
 // Context::export_retry_ms after the last new byte. If the export has changed since, it restarts
 // and reports that on stderr.
+//
 // The aggregator makes the export again for each call, compares its beginning with the hashes of
 // the held files, and sends only the rest. One thread; blocks.
 class ExportTransfer {

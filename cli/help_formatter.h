@@ -7,7 +7,7 @@
 
 namespace neurontrace::cli {
 
-// CLI11's help, wrapped at the width of a terminal.
+// CLI11's help, wrapped at the width of a terminal. Used by the main thread.
 class HelpFormatter final : public CLI::Formatter {
  public:
   // Return the lines for one option, one subcommand, or the text at the end.

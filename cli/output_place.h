@@ -9,7 +9,7 @@
 namespace neurontrace::cli {
 
 // Where the path of an -o leads. Links are followed, so that their target is written and the links
-// stay.
+// stay. A plain value; the functions below look at the disk, on the main thread.
 struct OutputPlace {
   // How bytes are written there.
   enum class Kind {

@@ -8,7 +8,8 @@
 
 namespace neurontrace::cli {
 
-// The files that `record` and `doctor` need besides their own program.
+// The files that `record` and `doctor` need besides their own program. A plain value; the functions
+// below are called on the main thread.
 struct RecordPrograms {
   std::string agent;
   std::string aggregator;

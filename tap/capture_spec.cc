@@ -112,7 +112,7 @@ const char* ParseCommand(const uint8_t* data, size_t size, AgentCommand* command
   if (header.version != kTapProtocolVersion) return "the protocol version is not known";
   if (header.length != size) return "the message's length is not the packet's";
   command->type = static_cast<TapMessageType>(header.type);
-  // An unknown type costs the connection: HELLO has told the agent which commands this tap knows.
+  // An unknown type costs the connection: HELLO has listed the commands that this tap knows.
   switch (command->type) {
     case TapMessageType::kStart:
       return ParseStart(data, size, command);

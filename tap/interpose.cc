@@ -170,9 +170,9 @@ NEURONTRACE_EXPORT int nrt_inspect_stop() {
 NEURONTRACE_EXPORT const char neurontrace_tap_version[];
 const char neurontrace_tap_version[] = NEURONTRACE_VERSION;
 
-// For a host whose own calls the tap cannot see, because it got them by dlsym from a handle of
-// libnrt.so.1 (Python's ctypes) or loaded the tap after the runtime: "nrt_init has succeeded".
-// Returns 0 if the tap found the runtime and serves it from now on, else 1.
+// Reports that nrt_init has succeeded, for a host whose own calls the tap cannot see, because it
+// got them by dlsym from a handle of libnrt.so.1 (Python's ctypes) or loaded the tap after the
+// runtime. Returns 0 if the tap found the runtime and serves it from now on, else 1.
 NEURONTRACE_EXPORT int neurontrace_tap_runtime_initialized() {
   return ProcessTap().OnInitialised(true) ? 0 : 1;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: the order in which the tap drains a slow runtime, while it streams and at the end, saves
-// what can be saved, starves no core, and the outcome of fetches is told. Method: the tap is
+// what can be saved, starves no core, and the outcome of fetches is reported. Method: the tap is
 // stepped by hand over a runtime whose rings overwrite and whose fetches take time, during which
-// the cores go on.
+// the cores continue.
 #include <algorithm>
 #include <map>
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Anything at all as chronyd's answer: it is refused, or what it says of UTC is an interval around
+// Any bytes as chronyd's answer: it is refused, or its reading of UTC is an interval around
 // CLOCK_REALTIME that is not wider than a promise may be.
 #include <cstdio>
 #include <cstdlib>

@@ -173,7 +173,7 @@ absl::Status ClockCollector::WatchRealtime() {
   step_watch_ = std::make_unique<KernelTimer>(deps_.runner, std::move(timer), [this, fd] {
     uint64_t expirations = 0;
     if (read(fd, &expirations, sizeof(expirations)) >= 0 || errno != ECANCELED) return;
-    Arm(fd);  // before the snapshot: a step during it is told again
+    Arm(fd);  // before the snapshot: a step during it is reported again
     OnRealtimeSet();
   });
   return absl::OkStatus();
@@ -276,8 +276,8 @@ void ClockCollector::Flush() {
   // Also for an empty batch, so that the interval starts again.
   batch_beat_ = beats_;
   if (CountClockEvidence(batch_) == 0) return;
-  // Answers overtake each other, and events are told when they end.
-  // on_batch promises each list in order of raw.
+  // Answers overtake each other, and events are reported when they end, while on_batch promises
+  // each list in order of raw.
   std::ranges::stable_sort(batch_.exchanges, {}, &ClockExchange::send_raw_ns);
   std::ranges::stable_sort(batch_.events, {}, &ClockEvent::raw_begin_ns);
   std::ranges::stable_sort(batch_.utc, {}, &UtcReading::raw_ns);

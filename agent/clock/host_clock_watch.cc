@@ -205,7 +205,7 @@ void HostClockWatch::OnRealtimeSet() {
                            .raw_end_ns = readings_[at].raw_end_ns,
                            .amount_ns = amount_ns});
   }
-  readings_.erase(readings_.begin(), readings_.end() - 1);  // told, once
+  readings_.erase(readings_.begin(), readings_.end() - 1);  // reported, once
 }
 
 void HostClockWatch::OnBreak(ClockEventKind kind, uint64_t since_raw_ns) {

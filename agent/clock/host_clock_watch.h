@@ -108,7 +108,7 @@ class HostClockWatch {
   const std::function<uint64_t()> waited_ns_;
   ClockEvidence& out_;
   SnapshotFilter filter_;
-  std::deque<Reading> readings_;  // of late, since the last step that was told
+  std::deque<Reading> readings_;  // of late, since the last step that was reported
   int beats_to_snapshot_ = 0;
   uint64_t waited_at_snapshot_ns_ = 0;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens to the clocks is told, where it happened and how much; what does not is not.
-// What is kept is enough to know the rest by, and no more than may be stored.
+// Steps of the clocks are reported with their place and size, and nothing else is. Enough is kept
+// to derive the rest, and no more than may be stored.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -89,7 +89,7 @@ void UdpProber::OnReadable() {
                              .msg_controllen = sizeof(slots[i].control)};
     }
     const int received = recvmmsg(socket_.get(), messages, kAtOnceMax, MSG_DONTWAIT, nullptr);
-    if (received <= 0) return;  // an error of the network is told once, and thereby gone
+    if (received <= 0) return;  // the kernel returns an error of the network once
     stamps_.Look();
     for (int i = 0; i < received && connected(); ++i) {
       OnPacket({slots[i].packet, messages[i].msg_len},

@@ -39,7 +39,7 @@ class ControlObserver {
   virtual void OnCaptureRunning(const CaptureId&, const CaptureSpec&) {}
   // The result of ControlSession::Records has changed for some capture.
   virtual void OnRecordingChanged() {}
-  // A capture is to end, and the sources have been told.
+  // Called when a capture is to end and the sources have been informed.
   virtual void OnCaptureStopping() {}
   // The capture is over: everything of it is delivered, or the aggregator no longer wants it.
   virtual void OnCaptureOver(const CaptureId&) {}

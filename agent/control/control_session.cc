@@ -342,7 +342,7 @@ void ControlSession::ForgetOldestFinished() {
   });
 }
 
-// --- What sources say ----------------------------------------------------------------------------
+// --- Reports of sources --------------------------------------------------------------------------
 
 void ControlSession::OnWorker(const WorkerInfo& worker) {
   if (workers_.size() >= limits::kWorkersPerAgentMax && !workers_.contains(worker.identity)) {

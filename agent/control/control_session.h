@@ -97,9 +97,9 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
   void AddSource(Source& source) { sources_.push_back(&source); }
   // Connects, and starts the periodic work. To be called once.
   void Start();
-  // How long after Start the agent waits for the first welcome before it resumes captures by
-  // itself (Resume).
-  // Taps hold more than two seconds of events, and an aggregator that is reached knows better.
+  // How long after Start the agent waits for the first welcome before it resumes captures by itself
+  // (Resume). Taps hold more than two seconds of events, and an aggregator that is reached knows
+  // better.
   static constexpr uint64_t kResumeOfflineAfterNs = 2'000'000'000;
   // Continues a capture that an earlier run of this agent took part in, before the first welcome.
   // The capture is unconfirmed until the aggregator lists it, or is forgotten if it does not. No
@@ -124,7 +124,7 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
   }
   const Counters& counters() const { return counters_; }
 
-  // The workers that the aggregator has been told about, or will be on the next connection.
+  // Returns the workers that were reported to the aggregator, or will be on the next connection.
   const std::map<WorkerIdentity, WorkerInfo>& workers() const { return workers_; }
   // One row of the status page.
   struct CaptureState {
@@ -203,7 +203,7 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
   // Starts, arms or joins the capture; if it is known, the sources get the cursors. Ignored with a
   // warning beyond limits::kCapturesRunningMax.
   void StartCapture(const CaptureResume& resume);
-  // For a capture of the welcome that was told to stop while this agent was away.
+  // Resumes a capture of the welcome that is to stop, as decided while this agent was away.
   void ResumeStopping(const CaptureResume& resume);
   void TellSources(const CaptureResume& resume);
   // Gives the order to every source.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The session between sources that are played and an aggregator that is played: what is told, in
-// which order, and that all of it is told again after a lost connection.
+// The session between fake sources and a fake aggregator: what is reported, in which order, and
+// that all of it is reported again after a lost connection.
 #include "agent/control/control_session.h"
 
 #include "agent/control/control_session_fixture.h"
@@ -52,7 +52,7 @@ TEST_F(ControlSessionTest, CarriesOutOrdersAndReportsTheEndLast) {
   EXPECT_THAT(aggregator_.Hear(), ElementsAre("agent 0"));
   TellStatus(7, CaptureWorkerState::kRecording, 0);
   EXPECT_THAT(aggregator_.Hear(), ElementsAre("status 7 state 2 read 0"));
-  // Counts wait for the next progress report, and are told once.
+  // Counts wait for the next progress report, and are reported once.
   for (uint64_t i = 1; i <= 50; ++i) TellStatus(7, CaptureWorkerState::kRecording, i);
   EXPECT_THAT(aggregator_.Hear(), IsEmpty());
   runner_.AdvanceNs(600 * kMs);

@@ -52,7 +52,7 @@ struct CaptureResume {
 struct Welcome {
   std::string aggregator_id;
   std::string aggregator_version;
-  std::vector<CaptureResume> captures;  // all that go on
+  std::vector<CaptureResume> captures;  // all that continue
 };
 
 // One Control call to the aggregator. Abstract so that tests play the aggregator. All calls and

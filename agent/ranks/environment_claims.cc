@@ -83,7 +83,7 @@ class ClaimReader {
   void ReadSlurm();
   bool RefuseInheritedSlurm(const std::string& said);
   void RefuseWorldsOfOne();
-  // Whether `size` is the number of nodes although the nodes have several workers each.
+  // Returns whether `size` is the number of nodes although the nodes have several workers each.
   bool CountsNodes(int64_t size) const {
     return node_workers_ > 1 && step_nodes_ && size == *step_nodes_;
   }

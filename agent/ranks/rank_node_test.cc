@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the workers of one node say of each other's ranks, and their places.
+// The ranks that the workers of one node claim for each other, and their places.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

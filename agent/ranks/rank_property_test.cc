@@ -360,13 +360,13 @@ class Job {
     if (!by_place && (before.guessed || before.contradicted)) return;
     // False evidence is withdrawn once another worker contradicts it. An agent that is restarted
     // does not know how many cores the processes had that died before, so that a launcher's index
-    // tells its cores by a guess. A local rank keeps the numbers that it told.
+    // gives its cores by a guess. A local rank keeps the numbers that it reported.
     if (!by_place && (false_evidence_ || (forgot_ && now.guessed))) return;
     EXPECT_EQ(before.worker_gid, now.worker_gid) << before.detail << " became " << now.detail;
   }
 
-  // Whether all workers of the job live and are known, so that whatever contradicts false evidence
-  // is there to be seen: on the node by its agent, between nodes by the aggregator.
+  // Returns whether all workers of the job live and are known, so that whatever contradicts false
+  // evidence is there to be seen: on the node by its agent, between nodes by the aggregator.
   bool IsSettled() const {
     return !forgot_ && std::all_of(processes_.begin(), processes_.end(), [](const Process& other) {
       return other.here && !other.facts.ended_ns;

@@ -72,7 +72,7 @@ struct Worker {
 // Returns true if both processes existed at one time.
 bool Together(const Worker& a, const Worker& b) { return RanTogether(*a.facts, *b.facts); }
 
-// Whether the worker names no job and `claim` gives it all the ranks of a world.
+// Returns whether the worker names no job and `claim` gives it all the ranks of a world.
 bool IsWorldOfItsOwn(const Worker& worker, const RankClaim& claim) {
   return worker.facts->job.empty() && claim.size == (claim.counts_cores ? worker.cores : 1);
 }
@@ -613,7 +613,7 @@ void JobResolver::Settle(std::vector<Holder>& holders, bool may_drop, std::vecto
   }
 }
 
-// Whether two processes may belong to one job as far as the evidence goes.
+// Returns whether two processes may belong to one job as far as the evidence goes.
 bool JobResolver::MayBeOneJob(const Worker& a, const Worker& b) {
   if (!a.facts->job.empty()) return true;
   return ContainerOf(*a.facts) == ContainerOf(*b.facts) && !IsJobOfItsOwn(a) && !IsJobOfItsOwn(b);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which evidence leads to which ranks. Most cases are rows of a table: one worker's environment and
 // facts in, ranks of the first and last core, the winning source and parts of the warnings out.
-// What workers of one node say of each other follows behind the table.
+// Claims about other workers of the node follow behind the table.
 #include "agent/ranks/rank_resolver.h"
 
 #include <gmock/gmock.h>

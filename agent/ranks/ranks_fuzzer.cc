@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever the environments, communicator calls and events of a node's workers say of their ranks:
-// the answer is the same each time; cores ascend and are no more than a worker may have; each piece
-// of evidence is a rank below the job's size where that is known; the best comes first, and each
-// source says one thing of a core; two workers that ran together claim one rank only with a mark; a
-// place that was given is kept, and no two processes that live have one place.
+// Whatever the environments, communicator calls and events of a node's workers claim about their
+// ranks: the answer is the same each time; cores ascend and are no more than a worker may have;
+// each piece of evidence is a rank below the job's size where that is known; the best comes first,
+// and each source claims one thing about a core; two workers that ran together claim one rank only
+// with a mark; a place that was given is kept, and no two processes that live have one place.
 //
 // Each step is a byte, and what it needs: which fact of the newest worker, and its value; or the
 // next worker.

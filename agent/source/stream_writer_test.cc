@@ -285,7 +285,7 @@ TEST_F(StreamWriterTest, ContinuesTheAccountOfItsCursor) {
 TEST_F(StreamWriterTest, CarriesTheMarkOfTheRecordsBeforeItsPosition) {
   auto writer = MakeWriter(2);
   writer->Resume({.next_sequence = 7, .source_position = 8, .sequence_mark = 30});
-  writer->SetSequenceMark(0, 20);  // read once more, and told
+  writer->SetSequenceMark(0, 20);  // read once more, and reported
   writer->Tick(8);
   ASSERT_TRUE(sink_.entries.empty());
   Append(*writer, 8, 31);

@@ -105,8 +105,8 @@ absl::Status Spool::Read(const SpoolRecovery::Visitor& visitor) {
   running_ = recovered_.running;
   aggregator_id_ = recovered_.aggregator_id;
   recorded_.clear();
-  // What no longer holds goes before anything is sent; what does is written again.
-  // Before anything is sent: afterwards the cursors would be wrong (docs/decisions/0012).
+  // Removes what no longer holds, and writes the rest again, before anything is sent: afterwards
+  // the cursors would be wrong (docs/decisions/0012).
   if (recovered_.running_stale) RETURN_IF_ERROR(disk_->DropRunning());
   for (const auto& [capture_id, spec] : running_) {
     if (!recovered_.running_stale) recorded_.insert(capture_id);
@@ -532,8 +532,8 @@ bool Spool::RemoveIdle(const CaptureId& capture_id, bool any_capture) {
   return some;
 }
 
-// Returns the capture that has to give way: the wanting one if it exceeds its share, otherwise the
-// largest, which exceeds its own share furthest.
+// Returns the capture that has to lose chunks: the wanting one if it exceeds its share, otherwise
+// the largest, which exceeds its own share furthest.
 Spool::Capture* Spool::Victim(const CaptureId& wanting, bool over_share) {
   if (over_share) return &captures_[wanting];
   Capture* largest = nullptr;

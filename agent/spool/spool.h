@@ -204,7 +204,7 @@ class Spool {
   // Adds the first chunk of a queue to the job if there is room. kNoMoreOfCapture: the others may
   // still have some; kNoMore: the batch or the whole spool is full.
   Taken TakeOne(const CaptureId& capture_id, std::deque<Pending>& pending, SpoolJob& job);
-  // Whether a chunk that replaces lost ones waits; it goes before everything else.
+  // Returns whether a chunk that replaces lost ones waits; it goes before everything else.
   bool StandInWaits() const;
   bool Put(const Pending& pending, const std::shared_ptr<const v1::ChunkEnvelope>& chunk,
            SpoolJob& job);

@@ -38,7 +38,7 @@ struct SpoolCheckReport {
   std::vector<Segment> segments;
   std::vector<Cursor> cursors;
   std::string aggregator_id;         // that the spool is for; empty: not known
-  std::vector<std::string> running;  // captures that go on when an agent starts
+  std::vector<std::string> running;  // captures that continue when an agent starts
   std::string problem;               // of the files that say so
   uint64_t quarantined_files = 0;
 

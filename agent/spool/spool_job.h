@@ -59,7 +59,7 @@ struct SpoolJob {
     std::string directory;
     // The encoded file (EncodeSpoolCursor), which replaces the old one as a whole.
     std::string bytes;
-    bool create = false;  // the directory, where it is not there
+    bool create = false;  // the directory, if it does not exist
   };
   struct Removal {  // of a segment
     std::string directory;

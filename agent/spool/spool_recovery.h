@@ -86,7 +86,7 @@ class SpoolRecovery {
                            const Visitor& visitor, Summary& summary);
   // Reads a whole file. Fails with NOT_FOUND if it does not exist.
   absl::StatusOr<std::string> ReadWhole(const std::string& path, size_t bytes_max);
-  // Whether a file with this error is to be skipped now.
+  // Returns whether a file with this error is to be skipped now.
   bool IsPassedOver(const absl::Status& status) const;
   // Read the files of the spool as a whole.
   absl::Status ReadRunning(Summary& summary);

@@ -34,7 +34,7 @@ class TriggerReports {
   // the agent's sequence; the agent passes ControlSession::ReportTrigger.
   using Send = std::function<bool(const TriggerFired&)>;
   struct Counters {
-    uint64_t fired = 0;       // told
+    uint64_t fired = 0;       // reported
     uint64_t suppressed = 0;  // within a second of one, or beyond limits::kTriggerReportsKeptMax
     uint64_t unheard = 0;     // there was no aggregator
   };
@@ -125,11 +125,11 @@ struct SilentCore {
   uint64_t ns = 0;
 };
 
-// Returns the cores that are silent at `now_ns` (monotonic). Cores that were reported for `rule`
-// are skipped until they have an event again; workers whose buffers were not read completely of
-// late are not judged, as their events may be on the way. `job` empty: of any job. Marks what it
-// returns as told, so a core is reported once for each silence. The cost is linear in the cores of
-// all workers.
+// Returns the cores that are silent at `now_ns` (monotonic), and marks them as reported, so a core
+// is reported once for each silence. Skips cores that were reported for `rule` until they have an
+// event again. Does not judge workers whose buffers were not read completely of late, as their
+// events may be on the way. `job` empty: of any job. The cost is linear in the cores of all
+// workers.
 std::vector<SilentCore> FindSilentCores(std::map<WorkerIdentity, WatchedWorker>& workers,
                                         const std::string& rule, const std::string& job,
                                         uint64_t silent_ns, uint64_t now_ns);
@@ -186,7 +186,7 @@ class AgentTriggers final : public WorkerWatch {
   void OnGone(const WorkerIdentity& worker) override;
 
  private:
-  // Whether the rule applies to workers of this job.
+  // Returns whether the rule applies to workers of this job.
   bool IsFor(const TriggerRule& rule, const std::string& job) const {
     return rule.job.empty() || rule.job == job;
   }

@@ -54,7 +54,7 @@ TEST_F(AgentTriggersTest, TellsOfACoreThatIsSilentWhileAnotherIsNot) {
   Pass(kSecondNs + kSecondNs / 2);
   ASSERT_THAT(told, SizeIs(1));
   EXPECT_THAT(told[0].cause, HasSubstr("i-1 pid 1 nc 0: no events for 4"));
-  for (int i = 0; i < 10; ++i) {  // told once
+  for (int i = 0; i < 10; ++i) {  // reported once
     Pass(kSecondNs);
     ShowEvent(1, 1);
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The goal: an execution that is slow by its core's own measure is told, whichever clock lies.
+// The goal: an execution that is slow by its core's own measure is reported, whichever clock is
+// wrong.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

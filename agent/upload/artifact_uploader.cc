@@ -138,7 +138,7 @@ ArtifactSink::Outcome ArtifactUploader::SendForgone(const v1::ArtifactForgone& f
     case grpc::StatusCode::CANCELLED:
     case grpc::StatusCode::RESOURCE_EXHAUSTED:  // more calls than it takes, just now
       return {Fate::kAway, status.error_message()};
-    default:  // it will not be told better another time
+    default:  // another attempt would fail in the same way
       return {Fate::kRefused, status.error_message()};
   }
 }

@@ -111,7 +111,7 @@ TEST_F(DeliveryDiskTest, LeavesTheShareOfTheDiskFreeThatItIsToldTo) {
   node_.ExpectConservation("a share of the disk stays free");
 }
 
-// Where nothing may be dropped, sources wait, and go on by themselves once the disk has room.
+// Where nothing may be dropped, sources wait, and continue by themselves once the disk has room.
 TEST_F(DeliveryDiskTest, WaitsForRoomOfTheDiskWhereNothingMayBeDropped) {
   node_.columns_bytes = 30'000;
   node_.options.free_percent_min = 50;
@@ -195,8 +195,8 @@ TEST_F(DeliveryDiskTest, AnyFlippedBitIsSurvivedAndToldAsFarAsTheDiskCanTell) {
     bad[byte] = static_cast<char>(bad[byte] ^ 0x10);
     other.disk.SetContents(path, bad);
     ASSERT_TRUE(other.Begin()) << byte;
-    // The source of this test still has everything, so that whatever the spool does not resume
-    // behind is read again; what it does must be stored, or told.
+    // The source of this test still has everything, so that it reads again whatever the spool does
+    // not resume behind; what the spool does resume behind must be stored, or reported.
     other.NewProcess();
     other.Welcome();
     other.Run(20 * kNsPerSecond);

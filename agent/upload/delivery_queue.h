@@ -117,8 +117,8 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
    public:
     virtual ~Listener() = default;
     virtual void OnReady(StreamNumber stream) = 0;  // one chunk more may be sent
-    // What Load asked for is in memory, or lost; with `try_later` the disk did not return it this
-    // time. Called once for each Load that reads something.
+    // Called once for each Load that reads something: what it asked for is in memory, or lost; with
+    // `try_later` the disk did not return it this time.
     virtual void OnLoaded(StreamNumber stream, bool try_later) = 0;
     // A chunk is about to be removed: the first of its queue, or one behind those that were sent.
     virtual void OnFirstDropped(StreamNumber stream) = 0;
@@ -240,7 +240,7 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
   void Forget(StreamNumber number);
   void CountCore(const ChunkHeader& header);
   void CountLost(LossPlace place, LossReason reason, uint64_t events);
-  // Whether chunks wait for the disk before they are sent.
+  // Returns whether chunks wait for the disk before they are sent.
   bool keeps() const { return spool_ != nullptr && spool_->health().ok(); }
 
   Spool* const spool_;
@@ -254,7 +254,7 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
   std::map<CaptureId, std::map<StreamIdentity, StreamCursor>> behind_;
   // Streams that were resumed before the aggregator was reached; WasWrong compares them.
   std::map<CaptureId, std::map<StreamIdentity, uint64_t>> resumed_;  // at which sequence
-  std::set<CaptureId> doubtful_;  // nobody knows what the spool lost of them: to be told
+  std::set<CaptureId> doubtful_;  // the spool lost an unknown part of them: to be reported
   StreamNumber last_number_ = 0;
   size_t unkept_bytes_ = 0;  // of chunks that are in memory alone
   size_t unkept_chunks_ = 0;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queue, spool and uploader together, on a disk that is played: receipts, budgets and restarts.
-// What counts is what the aggregator stores, and what it is told. Disks that fail:
-// delivery_disk_test.
+// Queue, spool and uploader together, on a fake disk: receipts, budgets and restarts. What counts
+// is what the aggregator stores, and what is reported to it. Disks that fail: delivery_disk_test.
 #include "agent/upload/delivery_queue.h"
 
 #include <gmock/gmock.h>

@@ -15,8 +15,7 @@ namespace neurontrace {
 inline const std::pair<int, int> kDropped = {v1::LOSS_PLACE_SPOOL, v1::LOSS_REASON_OVERWRITTEN};
 inline const std::pair<int, int> kDamaged = {v1::LOSS_PLACE_SPOOL, v1::LOSS_REASON_MALFORMED};
 
-// Queue, spool and uploader of a node that is played: its disk fails, fills up and crashes when
-// told.
+// Queue, spool and uploader of a fake node: its disk fails, fills up and crashes on command.
 class DeliveryQueueTest : public ::testing::Test {
  protected:
   void Begin() { ASSERT_TRUE(node_.Begin()); }

@@ -144,7 +144,7 @@ class FakeNode {
  private:
   void Resume(const std::string& name, Source& source, uint64_t next) {
     source.running = true;
-    // What is not told to be kept must be there to be read again.
+    // What was not confirmed as kept must be there to be read again.
     for (uint64_t sequence = next; sequence < source.produced; ++sequence) {
       EXPECT_TRUE(source.kept_by_source.contains(sequence))
           << name << " " << sequence << " was said to be kept, and is nowhere";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Captures that go on when an agent starts and cannot ask the aggregator: from cursors that are
+// Captures that continue when an agent starts and cannot ask the aggregator: from cursors that are
 // exact, or not at all.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Disks that do not give back what is asked of them when an agent starts: it asks again, and what
-// they never give is told as a loss.
+// Disks that do not return what is asked of them when an agent starts: it asks again, and what they
+// never return is reported as a loss.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

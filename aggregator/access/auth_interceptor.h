@@ -41,11 +41,11 @@ class AuthInterceptor final {
   using Metadata = grpc::AuthMetadataProcessor::InputMetadata;
   // Returns whether Process can wait for the API server.
   bool may_wait() const { return deps_.callers.may_wait(); }
-  // `from` returns the peer's address for the audit log and is only called for a refusal. gRPC
-  // shares `context` among all calls of a connection, so nothing about one call is stored in it;
-  // handlers ask Authenticator again. Returns OK for a call that may continue, or the refusal,
-  // whose message says what to do. A refusal is counted and, up to a limit, written to the audit
-  // log.
+  // Judges one call. Returns OK for a call that may continue, or the refusal, whose message says
+  // what to do. A refusal is counted and, up to a limit, written to the audit log. `from` returns
+  // the peer's address for that log and is only called for a refusal. gRPC shares `context` among
+  // all calls of a connection, so nothing about one call is stored in it; handlers ask
+  // Authenticator again.
   grpc::Status Process(const Metadata& metadata, const grpc::AuthContext& context,
                        const std::function<std::string()>& from);
 

@@ -73,7 +73,8 @@ class CallLimits {
 
   // Returns RESOURCE_EXHAUSTED for an operator that calls too often; AuthInterceptor counts it.
   absl::Status AdmitCaller(const std::string& name) { return callers_.Take(name); }
-  // `peer` as gRPC names it. Counts a refusal. The port of `peer` is ignored.
+  // Admits an agent's call or refuses it, which is counted. `peer` is as gRPC names it; its port is
+  // ignored.
   absl::Status AdmitAgent(const std::string& peer);
 
  private:

@@ -47,7 +47,7 @@ class GuardedServer {
   GuardedServer(const GuardedServer&) = delete;
   GuardedServer& operator=(const GuardedServer&) = delete;
 
-  // HOST:PORT with the actual port. Returns the address for logs and for clients.
+  // Returns the address with the actual port as HOST:PORT, for logs and for clients.
   const std::string& address() const { return address_; }
   // Makes health checks report that this server stops serving. Called before its destruction. Load
   // balancers and clients then stop sending new calls, while those that are running continue.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the API server is, and what a pod without one is told; tests/e2e/security asks one.
+// Where the API server is, and which error a pod without one gets; tests/e2e/security asks one.
 #include "aggregator/access/kubernetes_api.h"
 
 #include <gmock/gmock.h>

@@ -19,7 +19,7 @@ std::optional<std::string> WhoBy(const std::string& status) {
   return who.ok() ? *who : std::nullopt;
 }
 
-// Both as kube-apiserver 1.36.3 wrote them, without what it says of who wrote the fields.
+// Both as kube-apiserver 1.36.3 wrote them, without its notes on who wrote the fields.
 TEST(TokenReviewTest, ReadsWhatARealServerSays) {
   EXPECT_EQ(WhoBy(R"({
   "authenticated": true,

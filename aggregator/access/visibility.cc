@@ -15,7 +15,7 @@
 namespace neurontrace {
 namespace {
 
-// The payload of a status in which HiddenError keeps what the caller is told.
+// The payload of a status in which HiddenError keeps what the caller may learn.
 constexpr char kHiddenPayload[] = "neurontrace/hidden";
 constexpr std::string_view kOtherCapture = "another capture";
 // The ends of warnings after which other people's workers are listed; they must equal the texts of

@@ -33,8 +33,8 @@ void HideOthers(const std::function<bool(const WorkerIdentity&)>& is_visible,
                 const MaySeeCapture& may_see, CaptureRecord& record);
 
 // HiddenError returns `reason`, for the audit log, with `told` hidden inside. StatusForCaller
-// extracts it: the caller is told that there is no such capture, so that guessing ids reveals
-// nothing. `reason` must not be OK. StatusForCaller returns any other status unchanged.
+// extracts it, an answer that there is no such capture, so that guessing ids reveals nothing.
+// `reason` must not be OK. StatusForCaller returns any other status unchanged.
 absl::Status HiddenError(const absl::Status& reason, const absl::Status& told);
 absl::Status StatusForCaller(const absl::Status& status);
 

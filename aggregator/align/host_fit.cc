@@ -201,8 +201,8 @@ void HostFitter::FitStretch(size_t number, std::span<const HostSide> sides) {
   model_.segments.push_back(std::move(segment));
 }
 
-// Adds to a stretch's constraints what UTC says about it. Returns false if the probes said all of
-// it.
+// Adds the constraints of UTC to those of a stretch. Returns false if the probes implied all of
+// them.
 bool HostFitter::ApplyUtc(const PairFitParameters& pair, std::span<const HostSide> sides,
                           const ClockSegment& by_probes,
                           std::vector<ClockConstraint>& constraints) {

@@ -53,8 +53,8 @@ uint64_t LikelyLess(const ClockModel& model, const ReferenceWindow& window) {
   return least;
 }
 
-// Reports when REALTIME was set. The raw clock and its model are not affected, but people look for
-// it. Adds at most kStepsReportedMax, in order of time among the other findings.
+// Reports when REALTIME was set, at most kStepsReportedMax times, in order of time among the other
+// findings. The raw clock and its model are not affected, but people look for it.
 void ReportSteps(std::span<const ClockEvent> events, std::vector<ClockFinding>& findings) {
   size_t told = 0;
   for (const ClockEvent& event : events) {

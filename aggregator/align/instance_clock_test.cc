@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: what people are told about a machine's clocks. Method: probes that took as long there as
-// back, and a REALTIME that somebody sets.
+// Goal: what people learn about a machine's clocks. Method: probes that took as long there as back,
+// and a REALTIME that somebody sets.
 #include "aggregator/align/instance_clock.h"
 
 #include <gmock/gmock.h>

@@ -317,7 +317,8 @@ StreamRecord Stream(uint32_t number, uint64_t events) {
   return stream;
 }
 
-// A capture that gave way to another one has a hole, and says when: no loss, and not all there was.
+// A capture that was suspended for another has a hole, and reports when: no loss, and not all there
+// was.
 TEST(GaveWay, TheTimeThatAnotherCaptureHadIsSaidAndNotClaimed) {
   CaptureRecord record;
   record.state = CaptureState::kComplete;

@@ -22,8 +22,8 @@ namespace {
 constexpr size_t kNotesMax = 16;
 constexpr size_t kInstancesNamedMax = 4;
 
-// Joins adjacent pieces: a map has many, and a note for each would describe one doubt many times.
 // Returns the stretches of a window in which the clock is known to worse than kOrderUnknownNs.
+// Joins adjacent pieces: a map has many, and a note for each would describe one doubt many times.
 std::vector<ClockBound> DoubtsOf(const ClockMap& map, const ReferenceWindow& window) {
   std::vector<ClockBound> doubts;
   for (const ClockBound& bound : BoundsIn(map, window)) {

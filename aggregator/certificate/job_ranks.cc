@@ -26,9 +26,9 @@ bool IsLoopbackRoot(std::string_view root) {
          root.starts_with("::1") || root.starts_with("0.0.0.0");
 }
 
-// All ranks are counted, while only the first ranges are kept: a sparse world of thousands would
-// fill the certificate. Adds the ranks from `first` to `last` as missing; an empty range adds
-// nothing.
+// Adds the ranks from `first` to `last` as missing; an empty range adds nothing. All ranks are
+// counted, while only the first ranges are kept: a sparse world of thousands would fill the
+// certificate.
 void AddMissingRange(int64_t first, int64_t last, JobRanks& job) {
   if (first > last) return;
   job.never_seen_count += last - first + 1;

@@ -342,7 +342,7 @@ TEST(MakeCertificate, WhatABudgetLeftOutIsNoLoss) {
       ElementsAre("i-a pid 1 recorded from 2025-11-21 04:40:01Z to 2025-11-21 04:40:09Z " + words));
 }
 
-// What framework files say about their ranks is compared with one another.
+// The ranks that framework files claim are compared with one another.
 
 struct File {
   std::string name;

@@ -197,7 +197,7 @@ std::string DescribeExceptions(const Certificate& certificate) {
                      Count(workers, "worker"), static_cast<double>(longest_ns) * 1e-9);
 }
 
-// Returns whether the stamps of a capture do not tell how long it was recorded: they were lost, or
+// Returns whether the stamps of a capture do not show how long it was recorded: they were lost, or
 // the clock was set back while the aggregator's machine was off.
 bool IsLengthUnknown(const CaptureRecord& record) {
   if (!HasEnded(record.state) || record.state == CaptureState::kNotBegun) return false;
@@ -358,8 +358,8 @@ std::string NeverSeen(const Certificate& certificate) {
   return text.empty() ? text : text + " never seen";
 }
 
-// "2 workers and 1 framework source vanished". Adds a part such as this to `parts`, with `format`
-// around the participants for which `counts` holds; nothing if there are none.
+// Adds a part such as "2 workers and 1 framework source vanished" to `parts`, with `format` around
+// the participants for which `counts` holds; nothing if there are none.
 void AddParticipants(const Certificate& certificate,
                      const std::function<bool(const WorkerCertificate&)>& counts,
                      std::string_view format, std::vector<std::string>& parts) {
@@ -396,8 +396,8 @@ void AddRankConflicts(const Certificate& certificate, std::vector<std::string>& 
   if (beyond_world > 0) parts.push_back(Count(beyond_world, "rank") + " beyond the world size");
 }
 
-// "3 damaged places; 2 ranks are contradicted". Adds the sums over all workers and hosts of remarks
-// that are findings.
+// Adds the sums over all workers and hosts of remarks that are findings: "3 damaged places; 2 ranks
+// are contradicted".
 void AddRemarkCounts(const Certificate& certificate, std::vector<std::string>& parts) {
   std::vector<Remark> sums;
   const auto add = [&sums](const auto& part) {

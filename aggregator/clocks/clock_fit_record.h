@@ -37,7 +37,7 @@ struct ClockFitRecord {
 };
 
 // Returns a record with this build's algorithms and parameters and nothing else. The order of the
-// parameters is always the same, so that records can be compared.
+// parameters is always the same, so that records can be compared. Pure, as all functions here.
 ClockFitRecord FitRecordOfThisBuild(const OrderClasses& order);
 
 // Returns whether both would make the same models from the same evidence. Compares the algorithms

@@ -109,8 +109,8 @@ class ClockModelCache {
   // Uses the given window; the function above uses that of the capture, with its margins.
   absl::StatusOr<ClockFitRecord> Survey(std::span<const StreamRecord> streams,
                                         const RealtimeWindow& window) const;
-  // Fits hosts only; completes the watermarks of `fit`. The result has no device clocks. Checks for
-  // Close between two machines.
+  // Fits hosts only, completes the watermarks of `fit`, and checks for Close between two machines.
+  // The result has no device clocks.
   absl::StatusOr<CaptureClocks> Fit(ClockFitRecord& fit,
                                     const std::optional<ReferenceWindow>& window) const;
   // FitCapture adds device clocks and order checks, which needs every chunk; FitHosts does not.

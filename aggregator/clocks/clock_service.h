@@ -143,8 +143,7 @@ class ClockService final : public SessionClocks {
   absl::Status Prune();
 
  private:
-  // See OfCapture. Returns when the evidence reaches the last events or cannot be expected any
-  // more.
+  // Waits until the evidence reaches the last events or cannot be expected any more, see OfCapture.
   absl::Status AwaitEvidence(const CaptureRecord& record) const;
   // Builds the parts; Start then calls Listen.
   ClockService(const Options& options, const Deps& deps, const ReferenceEpoch& epoch);

@@ -55,8 +55,8 @@ void EraseUnordered(std::vector<CollectiveEvent>& events) {
   events.erase(kept, events.end());
 }
 
-// Requires members sorted by member. Returns false if a member is listed twice, if all are on one
-// clock, or if a time is too late.
+// Returns false if a member is listed twice, if all are on one clock, or if a time is too late.
+// Requires members sorted by member.
 bool CanBeCompared(std::span<const CollectiveEvent> members) {
   bool one_clock = true;
   for (size_t i = 0; i < members.size(); ++i) {

@@ -12,7 +12,8 @@
 
 namespace neurontrace {
 
-// Adds the clocks that the events of a capture reveal.
+// Adds the clocks that the events of a capture reveal. Works on the calling thread, which it blocks
+// while it reads; keeps no state.
 //
 // Adds the clocks of its devices to clocks.devices and clocks.maps: one for each physical core that
 // any event names, or for a logical core whose events name none. A core about which nothing is

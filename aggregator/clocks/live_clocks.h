@@ -29,7 +29,7 @@ class LiveClocks {
   // How much evidence is used: about 0.2 ms of work per host.
   static constexpr uint64_t kEvidenceNs = 20'000'000'000;
 
-  // Both must outlive this. Starts the thread, which fits at once and then every kRefreshNs.
+  // Starts the thread, which fits at once and then every kRefreshNs. Both must outlive this.
   LiveClocks(const ClockEvidenceStore& evidence, const Clock& clock);
   // Waits for a fit that is running.
   ~LiveClocks();

@@ -20,9 +20,9 @@ constexpr size_t kAgentDigits = 12;
 constexpr size_t kContainerCharacters = 12;  // as container tools shorten ids
 constexpr size_t kInstanceCharactersMax = 128;
 
-// Instance and container ids come from agents, and the result becomes a directory's name.
 // Returns the text's first characters with every other than letters, digits and "._-" replaced by
-// "-". A result that would be empty or hidden gets a "-" in front.
+// "-". A result that would be empty or hidden gets a "-" in front. Instance and container ids come
+// from agents, and the result becomes a directory's name.
 std::string PlainName(std::string_view text, size_t characters_max) {
   std::string name(text.substr(0, characters_max));
   for (char& c : name) {

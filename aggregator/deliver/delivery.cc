@@ -14,9 +14,9 @@ namespace {
 constexpr std::string_view kManifest = "manifest.json";
 constexpr std::string_view kPartialManifest = "manifest.partial.json";
 constexpr std::string_view kChecksums = "SHA256SUMS";
-// Saving costs a write of the whole manifest.
 // After at least this many bytes or nanoseconds the end of a step is saved: enough that an
-// interruption costs little, and seldom enough for deliveries of thousands of small steps.
+// interruption costs little, and seldom enough for deliveries of thousands of small steps, as
+// saving costs a write of the whole manifest.
 constexpr uint64_t kSaveBytes = 64u << 20;
 constexpr uint64_t kSaveNs = 2'000'000'000;
 

@@ -70,8 +70,8 @@ class Delivery {
   // Requires that all files of the step are closed and destroyed. The step counts as done from here
   // on.
   absl::Status EndStep(const StepEnd& end);
-  // Must be called often, even while nothing is written. Fails with ABORTED if another writer has
-  // taken over: then nothing may be written any more.
+  // Renews the claim; called often, even while nothing is written. Fails with ABORTED if another
+  // writer has taken over: then nothing may be written any more.
   absl::Status Keep() { return claim_->Keep(); }
   // Removes steps that were begun and never ended, then writes the checksums and the manifest.
   // Nothing is written if everything was there already.
@@ -93,7 +93,7 @@ class Delivery {
   Delivery(Volume& volume, const Spec& spec, const Clock& clock);
   // Reads the manifest of an earlier delivery and sweeps up after it.
   absl::Status TakeUp();
-  // Writes the partial manifest, which tells a successor what is there.
+  // Writes the partial manifest, by which a successor knows what is there.
   absl::Status Save();
   absl::Status WriteManifest(std::string_view name);
   absl::Status Write(std::string_view name, const std::string& text);

@@ -13,7 +13,8 @@
 #include "lib/base/unique_fd.h"
 
 // The files of a LocalVolume, and the errors of their operations. They use POSIX calls directly:
-// std::filesystem offers neither fsync nor openat.
+// std::filesystem offers neither fsync nor openat. The functions keep no state and block for the
+// disk; a file is used by one thread at a time.
 namespace neurontrace {
 
 // Readable by all: the volume is shared so that others read the exports. The umask still applies.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: what a real directory has to do for a file that no other test can see: when it syncs what,
-// what it says where a volume has no second names, and what two writers of one name leave. Calls of
+// how it fails where a volume has no second names, and what two writers of one name leave. Calls of
 // the system go through this file.
 #include "aggregator/deliver/local_file.h"
 

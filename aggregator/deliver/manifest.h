@@ -14,7 +14,7 @@ namespace neurontrace {
 inline constexpr uint32_t kManifestVersion = 1;
 
 // Returns the manifest as docs/formats/shared_volume.md defines it: one line for each file, numbers
-// as numbers. (The JSON of protobuf writes 64-bit numbers as texts.)
+// as numbers. (The JSON of protobuf writes 64-bit numbers as texts.) Pure, as all functions here.
 std::string FormatManifest(const v1::DeliveryManifest& manifest);
 // Returns a text that `sha256sum --check` accepts.
 std::string FormatChecksums(const v1::DeliveryManifest& manifest);
@@ -39,7 +39,8 @@ absl::StatusOr<v1::DeliveryManifest> ParseManifest(std::string_view text);
 
 // Returns the content of a claim's file.
 std::string FormatClaim(const v1::DeliveryClaim& claim);
-// Also for any text. Fails with DATA_LOSS if it is not a claim: usually one that is half written.
+// Parses any text, too. Fails with DATA_LOSS if it is not a claim: usually one that is half
+// written.
 absl::StatusOr<v1::DeliveryClaim> ParseClaim(std::string_view text);
 
 }  // namespace neurontrace

@@ -10,9 +10,10 @@
 #include "aggregator/http/http_client.h"
 
 // Credentials that AWS gives to a role for some hours: of a service account (EKS's IRSA), of a
-// container (EKS Pod Identity, ECS), of an EC2 instance. Who asks is told by the environment, in
-// the names that AWS's own tools know:
-// https://docs.aws.amazon.com/sdkref/latest/guide/standardized-credentials.html
+// container (EKS Pod Identity, ECS), of an EC2 instance. The environment names the service to ask,
+// in the variables that AWS's own tools know:
+// https://docs.aws.amazon.com/sdkref/latest/guide/standardized-credentials.html. The functions keep
+// no state; one thread at a time uses an HTTP client.
 namespace neurontrace {
 
 // How a function asks, in addition to the environment. Borrows; all of it must outlive the call.

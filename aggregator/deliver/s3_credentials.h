@@ -55,7 +55,7 @@ class S3CredentialsFinder {
   HttpClient http_;
 };
 
-// Returns a profile of a credentials file's text; empty keys if the profile is not there.
+// Returns a profile of a credentials file's text; empty keys if it has no such profile.
 S3Credentials CredentialsOfProfile(std::string_view text, std::string_view profile);
 
 }  // namespace neurontrace

@@ -11,7 +11,7 @@ namespace neurontrace {
 // Returns the text between <name ...> and the next </name> for each such element in a reply of an
 // S3 service, in order; views into `xml`. Does not know comments, CDATA sections and nested
 // elements of one name, which these replies do not have. Hostile text gives nonsense, and nothing
-// worse. Not a general XML parser, which would be the larger risk.
+// worse. Not a general XML parser, which would be the larger risk. Pure, as all functions here.
 std::vector<std::string_view> XmlElements(std::string_view xml, std::string_view name);
 // Returns the text of the first such element with its entities resolved, or an empty text.
 std::string XmlText(std::string_view xml, std::string_view name);

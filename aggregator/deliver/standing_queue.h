@@ -81,8 +81,8 @@ class StandingQueue {
     uint64_t pending = 0;
   };
 
-  // `path` is the queue's file; names of rules must be unique. Reads the file; lines that cannot be
-  // read are ignored with all that follow, and `problem` then describes why.
+  // Reads the queue's file at `path`. Lines that cannot be read are ignored with all that follow,
+  // and `problem` then describes why. Names of rules must be unique.
   StandingQueue(const Deps& deps, std::string path, std::vector<StandingRule> rules,
                 std::string& problem);
 

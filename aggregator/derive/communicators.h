@@ -22,8 +22,8 @@ struct CommunicatorFacts {
   std::vector<std::string> root_comm_ids;
 };
 
-// A group of cores that take part in the same collectives, as far as that can be told. A plain
-// value. Its index in CommunicatorTable::all() never changes.
+// A group of cores that take part in the same collectives, as far as that can be determined. A
+// plain value. Its index in CommunicatorTable::all() never changes.
 struct Communicator {
   // Empty if it is not known.
   std::string root_comm_id;

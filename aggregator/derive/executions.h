@@ -121,7 +121,7 @@ class ExecutionFinder {
                    std::vector<Execution>& done);
   // Makes an execution of its first span and numbers it.
   Execution Begin(const TimelineRecord& record, const ShapeFields& fields, ExecutionSource source);
-  // Adds what kbl_exec_pre told about the execution.
+  // Adds what kbl_exec_pre reported about the execution.
   void NoteRuntimeFacts(Execution& execution);
   // Adds another physical core's span to the execution.
   static void Join(const TimelineRecord& record, Pending& pending);

@@ -62,8 +62,8 @@ constexpr std::array<PlainText, kHbmCategories> PlainNames(std::index_sequence<k
 constexpr std::array<PlainText, kHbmCategories> kPlainNames =
     PlainNames(std::make_index_sequence<kHbmCategories>());
 
-// Columns of type kInt hold negative numbers only, so such a code is never 0. Returns whether the
-// runtime refused the allocation or release: its code is not 0.
+// Returns whether the runtime refused the allocation or release: its code is not 0. Columns of type
+// kInt hold negative numbers only, so such a code is never 0.
 bool IsRefused(const Shape& shape, const ShapeFields& fields, std::optional<uint64_t> code) {
   const uint16_t key = fields.of(DerivedField::kReturnCode);
   return code.value_or(0) != 0 ||

@@ -122,8 +122,8 @@ inline std::optional<uint64_t> StartNumber(const TimelineRecord& record, const S
 // Returns the text of the start's attribute, or an empty one. Points into the record's batch.
 std::string_view StartText(const TimelineRecord& record, const ShapeFields& fields,
                            DerivedField field);
-// As StartNumber, for the record's stop. `fields` are those of the stop's shape. Returns nullopt if
-// the record has no stop.
+// Returns what StartNumber does, for the record's stop; nullopt if the record has no stop. `fields`
+// are those of the stop's shape.
 std::optional<uint64_t> StopNumber(const TimelineRecord& record, const ShapeFields& fields,
                                    DerivedField field);
 

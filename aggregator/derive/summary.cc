@@ -46,8 +46,8 @@ uint64_t ValueOf(uint16_t bin) {
 // Sums saturate: hostile lengths must not wrap around to small figures.
 uint64_t Plus(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
 
-// Only pieces of the map that the stream's stamps fall into. Returns the largest error bound of the
-// stream's stamps; nullopt if any of them has none.
+// Returns the largest error bound of the stream's stamps; nullopt if any of them has none.
+// Considers only pieces of the map that the stamps fall into.
 std::optional<uint64_t> ClockBoundOf(const TimelineStream& stream) {
   uint64_t largest_ns = 0;
   const StreamDescription& about = stream.description;
@@ -93,7 +93,7 @@ void DescribeStreams(std::span<const TimelineStream> streams, CaptureSummary& su
   summary.workers = workers.size();
 }
 
-// Requires rows sorted by event type. Returns one row for each event type.
+// Returns one row for each event type. Requires rows sorted by event type.
 std::vector<DurationRow> SumOverStreams(const std::vector<DurationRow>& rows) {
   std::vector<DurationRow> sums;
   for (const DurationRow& row : rows) {

@@ -144,7 +144,7 @@ class DurationStats {
 // How much of a time window one core ran executions. A plain value.
 struct BusyShare {
   uint32_t stream = 0;
-  ExecutionSource source = ExecutionSource::kDevice;  // kRuntime: the device's events are not there
+  ExecutionSource source = ExecutionSource::kDevice;  // kRuntime: the device's events are missing
   uint64_t executions = 0;
   // The length of the union of their intervals, inside the window.
   uint64_t busy_ns = 0;
@@ -303,7 +303,7 @@ struct CaptureSummary {
   std::vector<BandwidthRow> bandwidth;  // by stream, direction
   std::vector<Loss> losses;             // of all streams, by place and reason
 
-  // What limits left out, and why a figure is not there.
+  // What limits omitted, and why a figure is missing.
   ExecutionCounts execution_counts;
   StepCounts step_counts;
   CollectiveCounts collective_counts;

@@ -82,8 +82,8 @@ void BatchPipe::PrepareAll() {
 }
 
 absl::StatusOr<bool> BatchPipe::Take(TimelineBatch& batch) {
-  // The records point into the windows, so they are cleared first.
-  // What the windows hold is freed here: on the taker's thread and outside the lock.
+  // Frees here, on the taker's thread and outside the lock, what the windows hold. The records
+  // point into the windows, so they are cleared first.
   batch.records.clear();
   batch.windows.clear();
   MutexLock lock(mutex_);

@@ -12,8 +12,7 @@ namespace neurontrace {
 namespace {
 
 // Returns the number of lost events as a text that begins a sentence; `events` is a lower bound if
-// `is_unknown`.
-// An uncounted loss must never read as 0.
+// `is_unknown`, as an uncounted loss must never read as 0.
 std::string LostText(uint64_t events, bool is_unknown) {
   if (!is_unknown) return fmt::format("{}", events);
   return events == 0 ? "An unknown number of" : fmt::format("{} or more", events);
@@ -55,9 +54,8 @@ void ForEachWarning(
     const EventAccount& account = header.certificate->account;
     if (!account.whole()) add(DroppedText(account, IsAllUnreadable(header)), "Missing Data");
     // The sum over all streams precedes the single losses below, because readers may look at the
-    // first warnings only.
-    // The verdict is written even if it is good: a reader of the file alone should know that
-    // nothing is missing.
+    // first warnings only. The verdict is written even if it is good: a reader of the file alone
+    // should know that nothing is missing.
     add(header.certificate->verdict, "Capture");
     for (const std::string& finding : header.certificate->findings) add(finding, "Missing Data");
   }

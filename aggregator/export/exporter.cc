@@ -143,9 +143,9 @@ TimelineOptions OptionsOf(const ExportRequest& request) {
   return options;
 }
 
-// Removes the oldest entries once there are twice as many as finders can use. Erasing a whole
-// million at once keeps the amortised cost of an entry constant.
-// Finders remember only the latest preparations of each stream, so that older ones need no memory.
+// Removes the oldest entries once there are twice as many as finders can use: finders remember only
+// the latest preparations of each stream. Erasing a whole million at once keeps the amortised cost
+// of an entry constant.
 void KeepLatestPreparations(std::vector<EarlierPreparation>& preparations) {
   constexpr size_t kEnough = 1'000'000;
   if (preparations.size() <= 2 * kEnough) return;

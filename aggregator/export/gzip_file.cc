@@ -28,7 +28,7 @@ class GzipFile : public OutputFile {
   GzipFile(const GzipFile&) = delete;
   GzipFile& operator=(const GzipFile&) = delete;
 
-  // Must be called once, before Write. Returns false if zlib has no memory.
+  // Prepares zlib. Called once, before Write. Returns false if zlib has no memory.
   bool Begin() {
     return deflateInit2(&stream_, kGzipLevel, Z_DEFLATED, kGzipWindowBits, kGzipMemoryLevel,
                         Z_DEFAULT_STRATEGY) == Z_OK;

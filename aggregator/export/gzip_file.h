@@ -12,7 +12,8 @@ namespace neurontrace {
 
 // Returns a file whose content reaches `file` as one gzip member (RFC 1952) without a time or a
 // name, so that equal content gives equal files. Fails with INTERNAL if zlib cannot be initialised.
-// Used by all formats that are one file, and by the parts of a pftrace.
+// Used by all formats that are one file, and by the parts of a pftrace. Any thread may call; the
+// file is used by one thread at a time.
 absl::StatusOr<std::unique_ptr<OutputFile>> MakeGzipFile(std::unique_ptr<OutputFile> file);
 
 // Opens `name`, or `name`.gz as a gzip file if `compression` is kGzip. Fails with INVALID_ARGUMENT

@@ -17,9 +17,9 @@ inline constexpr std::string_view kOwnTimeKey = "own_time_ns";
 
 // Returns where the events of a runtime type are drawn. The vendor's viewer draws the
 // synchronisation point with the runtime and the model switch of a core with the hardware, whatever
-// its documentation counts them as.
+// its documentation counts them as. Pure, as all functions here.
 RowSource RowSourceOf(std::string_view event_type);
-// The same for a file of hardware events alone, which has no rows of the runtime.
+// Does the same for a file of hardware events alone, which has no rows of the runtime.
 inline RowSource RowSourceOf(std::string_view event_type, bool is_hardware_only) {
   return is_hardware_only ? RowSource::kHardware : RowSourceOf(event_type);
 }

@@ -11,11 +11,12 @@
 
 namespace neurontrace {
 
-// Returns an exporter of one file, which `make` creates on the file's bytes. The file is closed
-// when the exporter finishes. `name` and `compression` are those of OpenCompressed; bytes_written()
-// returns the file's size. Fails if the file cannot be opened, and with errors of `make`.
-// The formats with one file use it: pftrace without parts, JSON, Chrome JSON and the summaries.
-// `files` must outlive the result; `make` is called before this returns.
+// Returns an exporter of one file, which `make` creates on the file's bytes before this returns.
+// The file is closed when the exporter finishes. `name` and `compression` are those of
+// OpenCompressed; bytes_written() returns the file's size. Fails if the file cannot be opened, and
+// with errors of `make`. Used by the formats with one file: pftrace without parts, JSON, Chrome
+// JSON and the summaries. `files` must outlive the result. Any thread may call; the result is used
+// by one thread at a time.
 absl::StatusOr<std::unique_ptr<Exporter>> MakeSingleFile(
     OutputFiles& files, std::string_view name, ExportCompression compression,
     const std::function<absl::StatusOr<std::unique_ptr<Exporter>>(ByteSink&)>& make);

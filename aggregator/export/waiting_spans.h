@@ -88,8 +88,8 @@ class WaitingSpans {
   size_t size() const { return spans_.size(); }
 
  private:
-  // A waiting span, with what Take needs to remove it from the other containers.
-  // The memory of a span is text_bytes and a constant, which WaitingLimits::spans bounds.
+  // A waiting span, with what Take needs to remove it from the other containers. Its memory is
+  // text_bytes and a constant, which WaitingLimits::spans bounds.
   struct Held {
     Held(uint64_t end_ns, size_t text_bytes, Span span)
         : end_ns(end_ns), text_bytes(text_bytes), span(std::move(span)) {}

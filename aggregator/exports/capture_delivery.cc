@@ -120,7 +120,7 @@ class DeliveryRun {
     return write_(reply) && kept_.ok();
   }
 
-  // A lost claim is the more useful error: the client is told why the export ends.
+  // A lost claim is the more useful error: the client learns why the export ends.
   absl::Status StillWanted(const std::string& step) {
     if (ReportProgress({}, step)) return absl::OkStatus();
     return kept_.ok() ? absl::CancelledError("the client stopped reading the export") : kept_;

@@ -208,8 +208,8 @@ std::string EmptySelection::OutsideOfTimes() const {
   return "";
 }
 
-// In the request a window's end of 0 means none. Relative times count from the first event.
-// Fails with INVALID_ARGUMENT that names the unacceptable field.
+// Returns the filter of a request, in which a window's end of 0 means none. Relative times count
+// from the first event. Fails with INVALID_ARGUMENT that names the unacceptable field.
 absl::StatusOr<TimelineFilter> FilterOf(const v1::ExportRequest& request, uint64_t first_ns) {
   TimelineFilter filter;
   filter.instance_ids.assign(request.instance_ids().begin(), request.instance_ids().end());
@@ -427,9 +427,8 @@ absl::Status ExportStoredCapture(const Store& store, const CaptureRecord& record
                                  const v1::ExportRequest& request, const CaptureClocks& clocks,
                                  ExportFiles& files, const ExportWriter& write) {
   RETURN_IF_ERROR(CheckExportOptions(request));
-  // Every export takes these steps: snapshot, selection, certificate, then the format.
-  // A snapshot, so that the file has all streams of one moment, whatever retention deletes
-  // meanwhile.
+  // Every export takes these steps: snapshot, selection, certificate, then the format. With a
+  // snapshot the file has all streams of one moment, whatever retention deletes meanwhile.
   const CaptureReader reader = store.OpenSnapshot(record.id);
   ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams, reader.Streams());
   // Without maps recorded times are shown, so the window must be one of recorded times, too.

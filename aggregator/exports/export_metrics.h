@@ -20,8 +20,7 @@ namespace neurontrace {
 // registry owns the metrics and must outlive this. May be used on any thread.
 class ExportMetrics {
  public:
-  // Registers all metrics with their labels at once.
-  // Called once for a registry.
+  // Registers all metrics with their labels at once. Called once for a registry.
   explicit ExportMetrics(prometheus::Registry& registry);
 
   // docs/operator/metrics.md describes each metric.

@@ -18,8 +18,8 @@ absl::Status Send(const ExportWriter& write, const v1::ExportReply& reply) {
   return {absl::StatusCode::kCancelled, "the client stopped reading the export"};
 }
 
-// The caller must discard what it has: mixing two versions of a file would corrupt it silently.
-// Tells the client which file differs, then returns ABORTED.
+// Reports to the client which file differs, then returns ABORTED. The caller must discard what it
+// has: mixing two versions of a file would corrupt it silently.
 absl::Status Differs(const ExportWriter& write, const std::string& name) {
   v1::ExportReply reply;
   reply.set_held_differs(name);
@@ -82,9 +82,8 @@ bool ResumePrefix::Skip(std::string_view& bytes) {
   hash_.Update(held);
   left_ -= held.size();
   bytes.remove_prefix(held.size());
-  // The hash is that of the first `bytes_` bytes, whatever pieces they come in.
-  // Only the whole prefix can be compared. Nothing was sent before that, so nothing needs taking
-  // back.
+  // The hash is that of the first `bytes_` bytes, whatever pieces they come in, so only the whole
+  // prefix can be compared. Nothing was sent before that, so nothing needs taking back.
   return left_ != 0 || hash_.Finish() == sha256_;
 }
 

@@ -68,9 +68,9 @@ class GrpcOutputFiles : public ExportFiles {
   explicit GrpcOutputFiles(const ExportWriter& write, ResumeState held = {})
       : write_(write), held_(std::move(held)) {}
 
-  // Opens and the files' operations fail with CANCELLED if the client no longer reads. They fail
-  // with ABORTED if a file does not begin with what the caller has; the caller was told so in the
-  // last reply. Open also fails with INVALID_ARGUMENT for an invalid or repeated name and with
+  // Opens a file. Fails, as the files' operations do, with CANCELLED if the client no longer reads.
+  // They fail with ABORTED if a file does not begin with what the caller has, as the last reply
+  // then stated. Open also fails with INVALID_ARGUMENT for an invalid or repeated name and with
   // RESOURCE_EXHAUSTED beyond limits::kExportFilesMax files.
   absl::StatusOr<std::unique_ptr<OutputFile>> Open(std::string_view name) override;
   // Fails with ABORTED, as above, if the caller has a file that this export did not produce. Called

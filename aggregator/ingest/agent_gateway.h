@@ -41,9 +41,9 @@ class AgentGateway final : public v1::AgentGateway::CallbackService {
   }
 
  private:
-  // The value comes from the network and is checked when the exchange begins; here it is only
-  // copied out of gRPC's buffers, which do not outlive the call.
-  // Returns the agent's id from the metadata; empty if there is none.
+  // Returns the agent's id from the metadata; empty if there is none. The value comes from the
+  // network and is checked when the exchange begins; here it is only copied out of gRPC's buffers,
+  // which do not outlive the call.
   static std::string AgentIdOf(const grpc::CallbackServerContext& context) {
     const auto it = context.client_metadata().find(kAgentIdKey);
     if (it == context.client_metadata().end()) return "";

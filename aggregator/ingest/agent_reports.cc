@@ -60,8 +60,8 @@ absl::StatusOr<v1::AgentOrder> AgentReports::Connect(const v1::AgentReport& repo
     superseded = known->connection;
   }
   ASSIGN_OR_RETURN(const std::vector<ResumedCapture> resumed, coordinator_.Connect(agent, from));
-  // After the new connection counts, so that the end of the old one changes nothing.
-  // Its agent is the same, and two open calls would both receive orders.
+  // Ends the old connection of this agent, as two open calls would both receive orders. Comes after
+  // the new connection counts, so that the end of the old one changes nothing.
   if (superseded) connections_.Supersede(*superseded);
   agent_id = agent.agent_id;
   // The welcome tells a returning agent which captures continue and from where each stream has to

@@ -45,9 +45,9 @@ v1::ArtifactAnswer AnswerWith(v1::ArtifactOutcome outcome, std::string detail = 
   return answer;
 }
 
-// Fails with INVALID_ARGUMENT and names the field. An empty root is valid, because it means that
-// the artifact belongs to no inspect directory.
-// Checks the fields that offers and notes have in common.
+// Checks the fields that offers and notes have in common. Fails with INVALID_ARGUMENT and names the
+// field. An empty root is valid, because it means that the artifact belongs to no inspect
+// directory.
 template <typename Message>
 absl::Status CheckWhose(const Message& message) {
   if (message.agent_id().empty()) return InvalidArgument("artifact.agent_id is empty");

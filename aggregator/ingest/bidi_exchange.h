@@ -28,8 +28,8 @@ class BidiExchange {
     std::function<void(const grpc::Status&)> finish;  // OnDone
   };
 
-  // Called once for each `write`, in the order of the writes, without mutex_ held.
-  // Called by the transport. A failed write means that the peer is gone.
+  // Called by the transport once for each `write`, in the order of the writes, without mutex_ held.
+  // A failed write means that the peer is gone.
   void OnWriteDone(bool ok) {
     Change([this, ok]() NT_REQUIRES(mutex_) {
       assert(writing_);
@@ -37,8 +37,8 @@ class BidiExchange {
       if (!ok) cancelled_ = true;
     });
   }
-  // May come at any time, even before the first read and after `finish`.
-  // Called when the peer has cancelled the call or the connection is lost.
+  // Called when the peer has cancelled the call or the connection is lost: at any time, even before
+  // the first read and after `finish`.
   void OnCancel() {
     Change([this]() NT_REQUIRES(mutex_) { cancelled_ = true; });
   }
@@ -102,10 +102,9 @@ class BidiExchange {
   grpc::Status status_ NT_GUARDED_BY(mutex_);  // to finish with
 
  private:
-  // Called under the lock after every change. Must set reading_ or writing_ for what it starts, and
-  // finished_ if it ends the call, because another thread may plan before Act has run. A message to
-  // write is moved into outgoing_ here.
-  // Decides what to start and sets the state's flags accordingly.
+  // Decides what to start, and sets reading_ or writing_ for that, and finished_ if it ends the
+  // call, because another thread may plan before Act has run. Moves a message to write into
+  // outgoing_. Called under the lock after every change.
   virtual Next Plan() NT_REQUIRES(mutex_) = 0;
   // Arranges for a message to be read, perhaps later, for example when there is room for it.
   virtual void BeginRead() = 0;
@@ -130,9 +129,8 @@ class ExchangeCall final
   void OnReadDone(bool ok) override { exchange_->OnReadDone(ok); }
   void OnWriteDone(bool ok) override { exchange_->OnWriteDone(ok); }
   void OnCancel() override { exchange_->OnCancel(); }
-  // gRPC calls it only after Finish and after every started operation has completed, so no callback
-  // can follow.
-  // The last callback of gRPC for a call; the object must not be used afterwards.
+  // Handles gRPC's last callback for a call; the object must not be used afterwards. gRPC calls it
+  // only after Finish and after every started operation has completed, so no callback can follow.
   void OnDone() override {
     exchange_->OnDone();
     delete this;

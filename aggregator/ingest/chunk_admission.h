@@ -23,10 +23,9 @@ class ChunkAdmission {
   ChunkAdmission(const ChunkAdmission&) = delete;
   ChunkAdmission& operator=(const ChunkAdmission&) = delete;
 
-  // The header and the columns are moved into the chunk, so a chunk is never copied. Its crc32c is
-  // the one that the validator has just checked.
-  // Moves the bytes out of the envelope. Fails with INVALID_ARGUMENT, and leaves the envelope
-  // untouched, for a chunk that may never be stored, including one of another agent's stream.
+  // Moves the bytes out of the envelope, so a chunk is never copied. Its crc32c is the one that the
+  // validator has just checked. Fails with INVALID_ARGUMENT, and leaves the envelope untouched, for
+  // a chunk that may never be stored, including one of another agent's stream.
   absl::StatusOr<ReceivedChunk> Admit(v1::ChunkEnvelope& envelope, const std::string& agent_id);
   // The same for any agent's chunk, for checking stored ones again.
   absl::StatusOr<ReceivedChunk> Examine(v1::ChunkEnvelope& envelope);
@@ -37,8 +36,8 @@ class ChunkAdmission {
   struct Workspace;
   class Lease;
 
-  // Fails with INVALID_ARGUMENT as Admit does.
-  // `agent_id` null: any agent's.
+  // Moves the bytes out of the envelope and fails as Admit does; with a null `agent_id` for any
+  // agent's stream.
   absl::StatusOr<ReceivedChunk> Take(v1::ChunkEnvelope& envelope, const std::string* agent_id);
 
   Mutex mutex_;

@@ -22,12 +22,12 @@
 
 namespace neurontrace {
 
-// The metric of the oldest canary is an end-to-end check: it grows if any part between an agent's
-// source and the store stops passing data on.
 // Knows when the last stored canary of each live stream was sent, which shows from this end whether
 // data flows. A stream is live from its first chunk to its last. Before its first canary, its first
 // chunk counts. A stream of an agent that is away for long is not watched until its next chunk.
-// Beyond limits::kCanaryStreamsMax further streams are not watched. Any thread.
+// Beyond limits::kCanaryStreamsMax further streams are not watched. The metric of the oldest canary
+// is an end-to-end check: it grows if any part between an agent's source and the store stops
+// passing data on. Any thread.
 class CanaryAges {
  public:
   // Called for each durable chunk with the current times.
@@ -80,9 +80,9 @@ class ChunkCommitter {
   ChunkCommitter(const ChunkCommitter&) = delete;
   ChunkCommitter& operator=(const ChunkCommitter&) = delete;
 
-  // A failed write answers every chunk of the group with the error, so that each agent sends its
-  // chunks again. Does not fail itself.
   // Performs one durable write, calls each `done`, and returns the chunks' bytes to the budget.
+  // Does not fail itself: a failed write answers every chunk of the group with the error, so that
+  // each agent sends its chunks again.
   void Commit(Group& group);
 
   // Of committed chunks. Any thread.

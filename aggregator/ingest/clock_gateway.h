@@ -54,9 +54,9 @@ struct ClockDeps {
 };
 
 // One agent's report about its clocks. Strictly sequential: a batch is read once the previous one
-// is durable, so a call holds one batch at most and needs no lock. Deletes itself in OnDone.
-// The writer's thread calls OnStored, while gRPC has nothing pending on the call. The object cannot
-// be deleted in that time: gRPC calls OnDone only after Finish.
+// is durable, so a call holds one batch at most and needs no lock. The writer's thread calls
+// OnStored, while gRPC has nothing pending on the call. Deletes itself in OnDone; it cannot be
+// deleted before, as gRPC calls OnDone only after Finish.
 class ClockReportCall final : public grpc::ServerBidiReactor<v1::ClockReport, v1::ClockOrder> {
  public:
   // Refuses the call with RESOURCE_EXHAUSTED beyond limits::kClockCallsMax.

@@ -31,14 +31,13 @@ class ControlExchange final : public BidiExchange<v1::AgentReport, v1::AgentOrde
  public:
   ControlExchange(const ControlDeps& deps, Transport transport)
       : BidiExchange(std::move(transport)), deps_(deps) {}
-  // Called once, before any callback of the transport.
-  // Registers the connection and starts to read.
+  // Registers the connection and starts to read. Called once, before any callback of the transport.
   void Begin();
 
   // Queues an order. An agent that leaves limits::kAgentOrdersMax orders unread is disconnected.
   void Send(v1::AgentOrder order);
-  // Ends the call with this status after sending what is queued.
-  // Reports that arrive afterwards are not handled. Does nothing if the call is ending already.
+  // Ends the call with this status after sending what is queued. Reports that arrive afterwards are
+  // not handled. Does nothing if the call is ending already.
   void End(const grpc::Status& status);
 
   // `ok` false means that the agent has closed its side; the call then ends with the status that is

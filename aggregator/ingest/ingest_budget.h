@@ -27,9 +27,9 @@ class IngestBudget {
 
   // Adds bytes that have arrived; never refuses.
   void Take(const std::string& agent_id, size_t bytes);
-  // Requires that the agent has at least that many bytes here.
   // Removes bytes and lets waiting calls continue, on this thread: one call of each agent in turn,
-  // as many as there is likely room for, and all of them if nothing is left here.
+  // as many as there is likely room for, and all of them if nothing is left here. Requires that the
+  // agent has at least that many bytes here.
   void Release(const std::string& agent_id, size_t bytes);
 
   // Runs `resume` now if there is room for the agent, otherwise later, in the order of the agent's

@@ -72,7 +72,8 @@ TEST(IngestBudget, NoMoreGoOnThanThereIsRoomFor) {
   EXPECT_EQ(log.names.size(), 12u);
 }
 
-// The first ones to go on have nothing more to send, or are gone: nobody would let the others go.
+// The first ones to continue have nothing more to send, or are gone: nobody would let the others
+// continue.
 TEST(IngestBudget, NobodyWaitsWhenNothingIsHere) {
   IngestBudget budget(kMessage);
   Log log;

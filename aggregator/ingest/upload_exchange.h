@@ -23,14 +23,13 @@
 namespace neurontrace {
 
 // Collects the answers of one Upload call. Acknowledgements are cumulative: several waiting ones of
-// a stream become one. A stream that has to go back is told so once. The chunks that were under way
-// behind the gap get no answer until the stream continues or another refusal is due. A plain value,
-// used by one thread at a time.
+// a stream become one. A stream that has to go back gets one such answer. The chunks that were
+// under way behind the gap get no answer until the stream continues or another refusal is due. A
+// plain value, used by one thread at a time.
 class UploadAcks {
  public:
-  // Registers the number that the agent uses for a stream. Returns false beyond
-  // limits::kUploadStreamsMax.
-  // A number is chosen by the agent and means nothing outside of its call.
+  // Registers the number that the agent chose for a stream, which means nothing outside of its
+  // call. Returns false beyond limits::kUploadStreamsMax.
   bool Know(uint32_t stream_ref);
 
   // Takes the result of a chunk. An error means that nothing was stored and it may be sent again.
@@ -51,7 +50,7 @@ class UploadAcks {
     uint64_t durable = 0;   // everything below it is durable
     uint64_t expected = 0;  // one above the highest sequence seen
     bool moved = false;     // is in moved_
-    // The sequence that the agent was told to go back to and has not continued from.
+    // The sequence that the agent was ordered to go back to and has not continued from.
     std::optional<uint64_t> going_back_to;
     std::optional<uint64_t> failed;  // the chunk whose failure was reported last
   };

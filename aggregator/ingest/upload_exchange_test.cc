@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an agent is told, and how often.
+// Which answers an agent gets, and how often.
 #include "aggregator/ingest/upload_exchange.h"
 
 #include <gmock/gmock.h>

@@ -72,7 +72,7 @@ void Maintenance::RunDiskChores() {
   deps_.metrics.SetSecurityEnds(EndsOf(deps_.security));
 }
 
-// The watchdog is told first; it notices a sequence on which ticks no longer run.
+// The watchdog comes first; it notices a sequence on which ticks no longer run.
 void Maintenance::Tick() {
   deps_.turns.Turn();
   deps_.coordinator.Tick();

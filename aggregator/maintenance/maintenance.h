@@ -66,9 +66,9 @@ class Maintenance final : public RetentionOwner {
   void End() { retention_.End(); }
 
  private:
-  // RetentionOwner, on the thread of retention.
   // Makes the coordinator forget an ended capture. Returns false if it is running, or if the
-  // sequence does not answer within ten seconds.
+  // sequence does not answer within ten seconds. Like the other functions of RetentionOwner, called
+  // on the thread of retention.
   bool ReleaseForDeletion(const CaptureId& capture) override;
   // Writes the deletion to the audit log.
   void OnExpired(const Expired& expired) override;
@@ -76,8 +76,8 @@ class Maintenance final : public RetentionOwner {
   // from the disk.
   void RunDiskChores() override;
 
-  // On the sequence.
-  // Posts itself again. Runs more often while a capture runs.
+  // Handles what is due and posts itself again, more often while a capture runs. Called on the
+  // sequence, as are the next two.
   void Tick();
   // Warns every running capture of a step of the machine's clock.
   void CheckMachineClock();

@@ -65,7 +65,7 @@ grpc::Status AuditedCalls::Run(
   // the handler.
   if (entry.action == "capture.start") deps_.metrics.CountAnswer(entry.outcome);
   deps_.access.RecordCall(entry);
-  // The log has the whole error; the caller is told only what it may see.
+  // The log has the whole error; the caller gets only what it may see.
   const absl::Status told = StatusForCaller(entry.outcome);
   if (told.ok() || !caller.ok() || !caller->is_limited()) return ToGrpcStatus(told);
   // An id that the caller wrote stays in the answer. Removing it would distinguish the id of

@@ -32,8 +32,7 @@ class AuditedCalls {
   };
   explicit AuditedCalls(const Deps& deps) : deps_(deps) {}
 
-  // What Run needs to know of a call.
-  // The views must outlive the call of Run.
+  // What Run needs to know about a call. The views must outlive the call of Run.
   struct Call {
     std::string_view action;  // its name in the audit log
     std::string_view method;  // of v1.OperatorService, see IsCheckedByItsHandler

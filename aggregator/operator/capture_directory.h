@@ -30,9 +30,9 @@ class CaptureDirectory {
   // store.
   absl::StatusOr<CaptureRecord> Get(const CaptureId& id) const;
 
-  // Returns a predicate for the captures that the caller may see. A caller with limits may not see
-  // one whose record cannot be read. The predicate refers to this and to `caller`.
-  // Reads one record for each question.
+  // Returns a predicate for the captures that the caller may see, which reads one record for each
+  // question. A caller with limits may not see one whose record cannot be read. The predicate
+  // refers to this and to `caller`.
   MaySeeCapture SeenBy(const Caller& caller) const;
   // Returns the record without other people's workers and jobs.
   CaptureRecord AsSeenBy(const Caller& caller, CaptureRecord record) const;

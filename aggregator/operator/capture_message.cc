@@ -14,8 +14,8 @@ static_assert(static_cast<int>(CaptureState::kIncomplete) == v1::CAPTURE_STATE_I
 static_assert(static_cast<int>(CaptureState::kArming) == v1::CAPTURE_STATE_ARMING);
 static_assert(static_cast<int>(CaptureState::kNotBegun) == v1::CAPTURE_STATE_NOT_BEGUN);
 
-// Whether the capture has ended without a final report about this worker.
-// Its agent vanished without finishing, so the stored state is that of its last report.
+// Returns whether the capture has ended without a final report about this worker: its agent
+// vanished without finishing, so the stored state is that of its last report.
 bool IsUntold(const CaptureRecord& record, const CaptureWorkerStatus& status) {
   if (!HasEnded(record.state) || record.state == CaptureState::kNotBegun) return false;
   return status.state != CaptureWorkerState::kComplete &&

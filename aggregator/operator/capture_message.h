@@ -10,9 +10,9 @@
 
 namespace neurontrace {
 
-// `now_realtime_ns` is the aggregator's CLOCK_REALTIME. Converts a capture's record and totals for
-// operators. A worker of an ended capture that has reached no final state is shown as lost. Pure,
-// as all functions here.
+// Converts a capture's record and totals for operators. `now_realtime_ns` is the aggregator's
+// CLOCK_REALTIME. A worker of an ended capture that has reached no final state is shown as lost.
+// Pure, as all functions here.
 v1::Capture ToMessage(const CaptureRecord& record, const CaptureReader::Totals& totals,
                       uint64_t now_realtime_ns);
 
@@ -20,8 +20,8 @@ v1::Capture ToMessage(const CaptureRecord& record, const CaptureReader::Totals& 
 // record. Does nothing for a provisional certificate or a capture that has not begun.
 void SetStateBy(const Certificate& certificate, v1::Capture& message);
 
-// Needs records from CaptureReader::Streams, which have the newest rank evidence.
-// Adds the streams with their currently known ranks; -1: none.
+// Adds the streams with their currently known ranks; -1: none. Needs records from
+// CaptureReader::Streams, which have the newest rank evidence.
 void AddStreams(const std::vector<StreamRecord>& streams, v1::Capture& message);
 
 }  // namespace neurontrace

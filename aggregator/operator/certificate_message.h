@@ -8,8 +8,8 @@
 
 namespace neurontrace {
 
-// Convert certificates for operators and exports. Pure functions.
-// The message has everything that the certificate has, with enums of the same numbers.
+// Convert certificates for operators and exports. The message has everything that the certificate
+// has, with enums of the same numbers. Pure functions.
 v1::Certificate ToMessage(const Certificate& certificate);
 void ToMessage(const JobRanks& job, v1::JobRanks& message);
 

@@ -14,8 +14,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// Returns a field's text without hidden ids.
-// Requires a field of text or bytes.
+// Returns a field's text without hidden ids. Requires a field of text or bytes.
 std::string Hide(const MaySeeCapture& may_see, const FieldDescriptor& field,
                  const std::string& text) {
   if (field.type() == FieldDescriptor::TYPE_STRING) return HideCaptures(text, may_see);

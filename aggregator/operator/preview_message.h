@@ -20,9 +20,8 @@ struct PreviewRoom {
   std::vector<std::string> objections;     // why it would be refused as requested
 };
 
-// Does not fail: a refusal becomes an objection.
-// Finds the room for a capture like the previewed one. On the coordinator's sequence, which owns
-// `registry`.
+// Finds the room for a capture like the previewed one. Does not fail: a refusal becomes an
+// objection. On the coordinator's sequence, which owns `registry`.
 PreviewRoom FindPreviewRoom(StoreQuota& quota, const AgentRegistry& registry,
                             const CaptureRecord& preview);
 

@@ -17,10 +17,10 @@ class SessionSequence {
   SessionSequence(TaskRunner& sequence, Coordinator& coordinator)
       : sequence_(sequence), coordinator_(coordinator) {}
 
-  // The reference that `function` gets must not be kept. What it captures by reference stays valid,
-  // because this waits.
-  // Runs `function` on the sequence, waits, and returns its result. Fails as PostAndWait does, also
-  // if the sequence does not get to it within kTimeout. Never called on the sequence itself.
+  // Runs `function` on the sequence, waits, and returns its result. The reference that `function`
+  // gets must not be kept; what it captures by reference stays valid, because this waits. Fails as
+  // PostAndWait does, also if the sequence does not get to it within kTimeout. Never called on the
+  // sequence itself.
   template <typename Function>
   auto Run(Function function) const {
     return PostAndWait(sequence_, "the aggregator's sessions", kTimeout,

@@ -43,8 +43,7 @@ class StreamingCallLimiter {
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
 
-    // At most one at a time.
-    // Runs `write`, which may wait for the reader, and returns its result.
+    // Runs `write`, which may wait for the reader, and returns its result. At most one at a time.
     bool Write(const std::function<bool()>& write);
     // Returns DEADLINE_EXCEEDED if the call was cancelled because nobody read, otherwise `status`.
     absl::Status Judge(absl::Status status) const;

@@ -47,9 +47,9 @@ class ProbeResponder {
     ProbeMetrics& metrics;
   };
 
-  // `host` as in HOST:PORT, an IPv6 address possibly in brackets; port 0: any free one. Fails with
-  // FAILED_PRECONDITION, and says what to do, if it cannot bind. The host "0.0.0.0" means every
-  // address of both families, if the system has IPv6.
+  // Binds to `host`, as in HOST:PORT, an IPv6 address possibly in brackets; port 0: any free one.
+  // The host "0.0.0.0" means every address of both families, if the system has IPv6. Fails with
+  // FAILED_PRECONDITION, and says what to do, if it cannot bind.
   static absl::StatusOr<std::unique_ptr<ProbeResponder>> Start(const std::string& host,
                                                                uint16_t port, const Deps& deps);
   // Ends the thread within a moment. Packets that are waiting are not answered.

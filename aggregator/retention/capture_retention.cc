@@ -149,9 +149,8 @@ uint64_t StreamAge::OldestNs() const {
   return 0;
 }
 
-// First by age, then by size, since what is too old need not be deleted for size. A failing stream
-// does not keep the others from being trimmed.
-// One pass over the streams of one capture.
+// One pass over the streams of one capture: first by age, then by size, since what is too old need
+// not be deleted for size. A failing stream does not keep the others from being trimmed.
 class CaptureRetention::Pass {
  public:
   Pass(CaptureRetention& retention, const CaptureRecord& record, Running& running)

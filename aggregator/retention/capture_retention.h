@@ -156,9 +156,9 @@ class CaptureRetention {
   CaptureRetention(const CaptureRetention&) = delete;
   CaptureRetention& operator=(const CaptureRetention&) = delete;
 
-  // Cheap if nothing is due: captures are remembered with their next time.
-  // Handles everything that is due. Called every second. Returns the first error; what failed is
-  // tried again by later calls.
+  // Handles everything that is due. Cheap if nothing is, because captures are remembered with their
+  // next time. Called every second. Returns the first error; what failed is tried again by later
+  // calls.
   absl::Status Run();
 
  private:
@@ -175,8 +175,8 @@ class CaptureRetention {
   };
   class Pass;
 
-  // Look decides what is due. TrimCapture and DeleteCapture do it, and fail with the store's error.
-  // Handles one capture.
+  // Decides what is due for one capture; TrimCapture and DeleteCapture do it. All three fail with
+  // the store's error.
   absl::Status Look(const CaptureId& id);
   absl::Status TrimCapture(const CaptureRecord& record, Running& running);
   absl::Status DeleteCapture(const CaptureRecord& record);

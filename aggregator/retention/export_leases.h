@@ -11,9 +11,8 @@ namespace neurontrace {
 // waits.
 class ExportLeases {
  public:
-  // The capture counts as being exported while this exists. Take returns null if it is being
-  // deleted.
-  // Shared: copies extend it, and the last one ends it. Any number of exports may hold one.
+  // Marks the capture as being exported while this exists. Any number of exports may hold one;
+  // copies extend it, and the last one ends it. Take returns null if the capture is being deleted.
   using Lease = std::shared_ptr<const void>;
   // Counts are per capture; leases of different captures do not affect each other.
   Lease Take(const CaptureId& id);

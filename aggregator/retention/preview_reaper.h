@@ -14,10 +14,10 @@
 
 namespace neurontrace {
 
-// Previews of earlier runs are passed to OnCaptureEnded at the start.
 // Deletes ended previews about which nobody has asked for a minute. They contain nothing but their
 // result, and the command that shows one deletes it at once. OnCaptureEnded comes on the
-// coordinator's sequence; Reap waits for the disk and is called on another thread.
+// coordinator's sequence, at the start also for previews of earlier runs. Reap waits for the disk
+// and is called on another thread.
 class PreviewReaper final : public CaptureObserver {
  public:
   // Both must outlive this.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the command to the moment at which a fleet begins, and to the one at which it stops: who is
-// told what and when, over agents that are late, old or away, and an aggregator that is restarted.
+// From the command to the moment at which a fleet begins, and to the one at which it stops: who
+// gets which order and when, over agents that are late, old or away, and an aggregator that is
+// restarted.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -98,7 +99,7 @@ TEST_F(ArmingTest, DoesNotWaitForEver) {
   EXPECT_EQ(saved_[id].state, CaptureState::kRecording);
   EXPECT_EQ(StatusOf(id, "mute").obstacle, CaptureObstacle::kNoAnswer);
   EXPECT_EQ(refused_[CaptureObstacle::kNoAnswer], 1u);
-  // It is told all the same, and may still join.
+  // It gets the order all the same, and may still join.
   EXPECT_THAT(TakeOrders(), ElementsAre("a begin", "mute begin"));
   Report("mute", {.capture_id = id,
                   .worker = WorkerOf("mute"),

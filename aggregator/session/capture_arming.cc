@@ -31,8 +31,8 @@ ArmingTally Tally(const CaptureRecord& record) {
 }
 
 bool ArmingTally::IsEnoughFor(const CaptureSpec& spec) const {
-  // Both factors are 32 bits wide, so the product of 64 bits cannot overflow.
-  // In integers, so that 100 % means all of them whatever their number.
+  // Compares integers, so that 100 % means all of them whatever their number. Both factors are 32
+  // bits wide, so the product of 64 bits cannot overflow.
   if (uint64_t{armed} * 100 < uint64_t{spec.conditions.require_percent} * selected) return false;
   return armed > 0 || IsStanding(spec.mode) || !spec.filter.include_neuron;
 }

@@ -54,8 +54,8 @@ class CaptureJournal {
   void AddObserver(CaptureObserver& observer) { observers_.push_back(&observer); }
 
   // Makes `next` the state of the capture after its record is synced. If that fails, returns the
-  // storage's error and leaves the capture unchanged, so that no agent is told anything that a
-  // restart would not know.
+  // storage's error and leaves the capture unchanged, so that no agent gets an order that a restart
+  // would not know.
   absl::Status Commit(TrackedCapture& capture, CaptureSession next);
   // Writes the record and reports the change. A record that cannot be written gets a warning and
   // stays unsaved.

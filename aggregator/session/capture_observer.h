@@ -26,8 +26,8 @@ class CaptureObserver {
   // The record differs from the last reported one. After the last change of an ended capture it is
   // no longer among the running ones.
   virtual void OnCaptureChanged(const CaptureRecord&) {}
-  // The end of the capture is on the disk. Called again if a late agent has changed the record
-  // since.
+  // Called once the end of the capture is on the disk, and again if a late agent has changed the
+  // record since.
   virtual void OnCaptureEnded(const CaptureRecord&) {}
   // The capture was stopped because of a quota, which `why` names.
   virtual void OnCaptureStoppedByQuota(const CaptureRecord&, const std::string& /*why*/) {}

@@ -152,7 +152,7 @@ class CaptureSession {
   bool awaits_absent_ = false;
   std::set<std::string, std::less<>> awaited_;  // agent ids without a part, expected to return
   uint64_t stop_due_monotonic_ns_ = 0;          // 0: until it is told to stop
-  uint64_t stop_lead_ns_ = 0;                   // how long before that agents are told
+  uint64_t stop_lead_ns_ = 0;                   // how long before that agents get the order
   uint64_t stopped_monotonic_ns_ = 0;           // when recording ends, once it is stopping
 };
 

@@ -10,7 +10,8 @@ namespace neurontrace {
 
 // Finds the execution at which all cores of a capture can begin together: one that no core will
 // have reached when its agent gets the order. Reads the newest execution that workers report while
-// their events are held back. A plain state machine; time is passed in.
+// their events are held back. A plain state machine on the coordinator's sequence; time is passed
+// in.
 class ExecutionStart {
  public:
   // How long to wait for workers that report no execution after others have.

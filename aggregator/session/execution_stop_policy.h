@@ -11,7 +11,8 @@
 namespace neurontrace {
 
 // Finds when a capture by executions is over: every worker that can get there has passed its last
-// execution, or no worker will. A plain state machine; time is passed in.
+// execution, or no worker will. A plain state machine on the coordinator's sequence; time is passed
+// in.
 class ExecutionStopPolicy {
  public:
   // Once all others have passed the last execution, how long to wait for workers that report no
@@ -32,7 +33,7 @@ class ExecutionStopPolicy {
   uint64_t straggling_since_ns_ = 0;
 };
 
-// Returns whether any worker has recorded the capture's first execution.
+// Returns whether any worker has recorded the capture's first execution. Pure.
 bool HasReachedExecutions(const CaptureRecord& record);
 
 }  // namespace neurontrace

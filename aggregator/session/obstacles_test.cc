@@ -193,7 +193,7 @@ TEST_F(ObstaclesTest, AFlightRecorderThatGaveWayIsNoLoss) {
   EXPECT_EQ(saved_[id].state, CaptureState::kComplete);
 }
 
-// What it had recorded before it gave way nobody has said to be here.
+// Nobody has confirmed what it had recorded before it was suspended.
 TEST_F(ObstaclesTest, AContinuousCaptureThatGaveWayHasToDeliverAllTheSame) {
   const CaptureId id =
       Start({.mode = CaptureMode::kContinuous, .retention = {.duration_ns = 60'000'000'000}});

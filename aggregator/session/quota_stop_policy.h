@@ -12,7 +12,8 @@
 
 namespace neurontrace {
 
-// Decides when one capture has to stop because of a quota or its own limit. Time is passed in.
+// Decides when one capture has to stop because of a quota or its own limit. Time is passed in. On
+// the coordinator's sequence.
 class QuotaStopPolicy {
  public:
   // The allowance is unknown, as after a restart of the aggregator: Check asks for it.

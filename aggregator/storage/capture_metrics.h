@@ -22,7 +22,7 @@ class CaptureMetrics final : public CaptureObserver {
   // Creates every label value, so that the first increase is visible.
   explicit CaptureMetrics(prometheus::Registry& registry);
 
-  // Called once for each capture, when its end is first stored.
+  // Counts a capture by its final state. Called once for each, when its end is first stored.
   // Requires a state in which the capture has ended.
   void CountEnded(CaptureState state);
   // Counts the answer to a command that did not start a capture, by the kind of its error. OK is

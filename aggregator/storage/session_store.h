@@ -18,8 +18,8 @@
 
 namespace neurontrace {
 
-// Workers are not part of it: agents report them again when they connect.
-// The captures and agents of earlier runs, as read from the store. A plain value.
+// The captures and agents of earlier runs, as read from the store. Workers are not part of it:
+// agents report them again when they connect. A plain value.
 struct StoredSessions {
   std::vector<AgentRecord> agents;
   std::vector<CaptureRecord> captures;
@@ -47,9 +47,10 @@ class SessionStore final : public SessionStorage {
   // Captures that have ended are passed, too; the coordinator keeps those that await agents.
   static void Restore(StoredSessions sessions, Coordinator& coordinator);
 
-  // SessionStorage. PutCapture counts a capture that ends with this record, and reports the result
-  // of the write to Storage. The other two only log a failure, as agents report all of it again.
-  // Fails with the store's error; the record in the store is then the earlier one.
+  // Implement SessionStorage. PutCapture counts a capture that ends with this record, and reports
+  // the result of the write to Storage; it fails with the store's error, and the record in the
+  // store is then the earlier one. The other two only log a failure, as agents report all of it
+  // again.
   absl::Status PutCapture(const CaptureRecord& record, bool durable) override;
   void RememberAgent(const KnownAgent& agent) override;
   // Keeps the time at which the worker was first seen.

@@ -60,10 +60,10 @@ class Storage {
   // Called once a second on one thread, which it may keep waiting for the disk. Notices that the
   // store has to be opened again, and whether opening can succeed now.
   void CheckHealth();
-  // Never becomes false again. Any thread.
-  // Returns true once only opening the store again can make it accept writes. Either it refused all
-  // of them for a while, or it could not create a log file and the disk has room again. The program
-  // then exits, so that its supervisor restarts it; the log has the reason.
+  // Returns true once only opening the store again can make it accept writes, and never false after
+  // that. Either it refused all of them for a while, or it could not create a log file and the disk
+  // has room again. The program then exits, so that its supervisor restarts it; the log has the
+  // reason. Any thread.
   bool must_restart() const { return must_restart_; }
 
  private:
@@ -75,8 +75,8 @@ class Storage {
   const std::unique_ptr<Store> store_;
   StoreQuota quota_;
   StoreMetrics metrics_;
-  // Monotonic; 0 while writes succeed or the disk is full.
-  // Set on the threads that write, read on the one that checks.
+  // Since when writes fail, monotonic; 0 while they succeed or the disk is full. Set on the threads
+  // that write, read on the one that checks.
   std::atomic<uint64_t> failing_since_ns_ = 0;
   std::atomic<bool> must_restart_ = false;
 };

@@ -19,8 +19,7 @@ constexpr int kExitWrongFlags = 2;
 constexpr int kBarWidth = 40;
 
 // One line on a terminal, drawn again and again, and erased at the end so that the report starts
-// clean.
-// Does nothing if `err` is no terminal, so that logs contain no control characters.
+// clean. Does nothing if `err` is no terminal, so that logs contain no control characters.
 class CheckProgress {
  public:
   explicit CheckProgress(FILE* err) : err_(err), enabled_(isatty(fileno(err)) == 1) {}

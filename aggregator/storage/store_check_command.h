@@ -19,8 +19,8 @@ struct StoreCheckCommandOptions {
 // Needs no running aggregator, and none may have the store open.
 int RunStoreCheck(const StoreCheckCommandOptions& options, FILE* out, FILE* err);
 
-// `store` is the directory, as it is named in the output. Pure.
-// Return the report as text for people, and as one JSON object in one line.
+// Return the report as text for people, and as one JSON object in one line. `store` is the
+// directory, as it is named in the output. Pure.
 std::string FormatReport(const StoreCheckReport& report, const std::string& store);
 std::string FormatReportJson(const StoreCheckReport& report, const std::string& store);
 

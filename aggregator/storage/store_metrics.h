@@ -19,8 +19,7 @@ class StoreMetrics {
   // The registry owns the metrics; registry and store must outlive this.
   StoreMetrics(prometheus::Registry& registry, Store& store, const CaptureQuotas& quotas);
 
-  // Exports changed quotas. Any thread.
-  // A quota of 0 means that only the disk limits it.
+  // Exports changed quotas. A quota of 0 means that only the disk limits it. Any thread.
   void SetQuotas(const CaptureQuotas& quotas);
   // Exports figures that are in memory. Called periodically on one thread.
   void Publish();

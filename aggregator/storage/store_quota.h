@@ -23,8 +23,7 @@ namespace neurontrace {
 // Refresh reads the stream records; the other functions use its last result.
 class StoreQuota : public StorageQuota {
  public:
-  // Both must outlive this.
-  // Starts without quotas; see Set.
+  // Starts without quotas; see Set. Both must outlive this.
   StoreQuota(Store& store, const Clock& clock) : store_(store), usage_(store), clock_(clock) {}
   // Applies to every answer from now on.
   void Set(const CaptureQuotas& quotas) {

@@ -142,7 +142,7 @@ TEST_F(StoreRecoveryTest, NoRepairTouchesFilesThatAreNotTheStores) {
   expect_untouched("a rebuilt store");
 }
 
-// RocksDB drops what is behind it in its block, and says nothing.
+// RocksDB drops the rest of the block behind it, without a message.
 TEST_F(StoreRecoveryTest, AHeaderOfZerosInTheLogIsACountedLoss) {
   Fill(1, 1, 60);
   const std::filesystem::path log = Files(".log").back();

@@ -39,7 +39,7 @@ class ArtifactFiles {
 
     // Returns how many bytes have arrived, earlier uploads included: where the sender continues.
     uint64_t offset() const { return offset_; }
-    // Appends to the file. Fails with OUT_OF_RANGE if more bytes come than Receive was told, else
+    // Appends to the file. Fails with OUT_OF_RANGE if more bytes come than Receive announced, else
     // with the error of the disk.
     absl::Status Append(std::string_view bytes);
     // Syncs the file and moves it to its place. Fails with FAILED_PRECONDITION if bytes are
@@ -60,8 +60,8 @@ class ArtifactFiles {
     std::unique_ptr<rocksdb::WritableFile> file_;
   };
 
-  // `env` is not owned and must outlive this. Creates nothing; the limit is
-  // limits::kArtifactStoreBytesDefault until SetBytesMax.
+  // Creates nothing; the limit is limits::kArtifactStoreBytesDefault until SetBytesMax. `env` is
+  // not owned and must outlive this.
   ArtifactFiles(std::string directory, rocksdb::Env& env);
   ~ArtifactFiles();
 

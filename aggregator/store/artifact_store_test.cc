@@ -51,7 +51,7 @@ class ArtifactStoreTest : public ::testing::Test {
     reference.modified_realtime_ns = 7;
     return reference;
   }
-  // Receives the content, if it is not there, and keeps the reference.
+  // Receives the content, if it is missing, and keeps the reference.
   Outcome Keep(const ArtifactReference& reference, std::string_view content) {
     if (!files().Has(reference.sha256)) {
       auto upload = files().Receive(reference.sha256, content.size()).value();

@@ -25,13 +25,15 @@ struct BlobScan {
 //
 // Calls `visit` for each sound record, in file order; its views are valid during the call only.
 // Skips damage, also in the file's own header, and counts it. Fails with the error of reading or of
-// `visit`. Holds at most the largest record and a buffer in memory.
+// `visit`. Holds at most the largest record and a buffer in memory. Works on the calling thread,
+// which it blocks.
 absl::StatusOr<BlobScan> ScanBlobFile(
     const std::string& file, rocksdb::Env& env,
     const std::function<absl::Status(std::string_view key, std::string_view value)>& visit);
 
 // Checks the header and the footer of a blob file, without which RocksDB reads nothing in it, but
-// none of its records. Fails with DATA_LOSS if one is damaged or the file is missing.
+// none of its records. Fails with DATA_LOSS if one is damaged or the file is missing. Any thread;
+// blocks.
 absl::Status CheckBlobFileEnds(const std::string& file, rocksdb::Env& env);
 
 }  // namespace neurontrace

@@ -41,8 +41,8 @@ rocksdb::ReadOptions OptionsFor(const std::shared_ptr<const StoreSnapshot>& snap
   return options;
 }
 
-// Whether the best claim was read by an agent in the worker's own calls or events, which no other
-// evidence can refute.
+// Returns whether the best claim was read by an agent in the worker's own calls or events, which no
+// other evidence can refute.
 bool IsObserved(const std::vector<RankEvidence>& evidence) {
   const RankEvidence* const best = BestEvidence(evidence);
   return best != nullptr &&

@@ -114,7 +114,8 @@ TEST(CaptureReader, BindsRanksThatBecameKnownAfterTheChunks) {
   EXPECT_EQ(streams.front().job, "llama");
 }
 
-// What a reader is told about a stream whose newest chunk and whose worker's agent say this.
+// Returns what a reader learns about a stream whose newest chunk and whose worker's agent have this
+// evidence.
 std::vector<RankEvidence> Bound(const std::vector<RankEvidence>& chunk_says,
                                 const std::optional<std::vector<RankEvidence>>& agent_says) {
   const auto store = OpenInMemory();

@@ -44,9 +44,9 @@ class Trim {
   const Trimmed& trimmed() const { return trimmed_; }
   bool is_empty() const { return end_ == record_.first_sequence; }
 
-  // Fails with the error of reading the index, which is needed for the new first timestamp.
   // Returns the record without the selected chunks. Their events become a loss by expiry, so the
-  // account of the stream still adds up.
+  // account of the stream still adds up. Fails with the error of reading the index, which is needed
+  // for the new first timestamp.
   absl::StatusOr<StreamRecord> Rest() const {
     StreamRecord rest = record_;
     rest.first_sequence = end_;

@@ -333,7 +333,7 @@ TEST_F(ChunkTrimTest, DamageInWhatIsDeletedAlreadyHoldsNothingUp) {
     table.seekp(static_cast<std::streamoff>(file_bytes / 3));
     table.put(static_cast<char>(byte ^ 0x5a));
   }
-  // What the producer's sums say of those that are gone is not asked here.
+  // The producer's sums of those that are gone are not checked here.
   uint64_t steps = 0;
   for (bool may_remove_more = true; may_remove_more; ++steps) {
     const auto step =

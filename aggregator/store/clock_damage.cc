@@ -42,8 +42,8 @@ bool Overlap(const RealtimeWindow& a, const RealtimeWindow& b) {
   return a.begin_ns <= b.end_ns && b.begin_ns <= a.end_ns;
 }
 
-// Writes at most one remark for each host, or one warning for the capture.
-// Compares the damage with one capture and writes what concerns it.
+// Compares the damage with one capture and writes what concerns it: at most one remark for each
+// host, or one warning for the capture.
 class CaptureClockDamage {
  public:
   CaptureClockDamage(Database& database, const ClockDamage& damage, const CaptureRecord& record)

@@ -58,7 +58,7 @@ class Database {
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
-  // RocksDB itself, for iterators, snapshots and properties. Writes go through Write.
+  // Returns RocksDB itself, for iterators, snapshots and properties. Writes go through Write.
   rocksdb::DB& db() const { return *db_; }
   rocksdb::ColumnFamilyHandle* family(Family family) const {
     return handles_[static_cast<size_t>(family)];
@@ -116,7 +116,8 @@ class Database {
   uint64_t Bytes() const;
   // From memory; waits for nothing but RocksDB's own mutex.
   DatabaseState State() const;
-  // Bytes of the log's files, those about to be deleted included. Lists the directory.
+  // Lists the directory and returns the bytes of the log's files, those about to be deleted
+  // included.
   absl::StatusOr<uint64_t> WalBytes() const;
 
   const std::string& path() const { return path_; }

@@ -36,7 +36,7 @@ void PutUint32(uint32_t value, char* at) {
 constexpr size_t kBlockBytes = 32'768;
 constexpr size_t kFragmentHeaderBytes = 7;
 
-// A fragment that leaves so much of a block that `bytes` go on in the next one.
+// A fragment that leaves so much of a block that `bytes` continue in the next one.
 void PutAtBlockEnd(std::string& bytes) {
   constexpr size_t kLeftBytes = 64;
   constexpr size_t kLength = kBlockBytes - kLeftBytes - kFragmentHeaderBytes;

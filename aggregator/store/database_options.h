@@ -26,11 +26,11 @@ enum class Family : uint8_t {
   kArtifacts,
 };
 inline constexpr size_t kFamilyCount = 10;
-// Returns the name by which RocksDB and docs/formats/store.md know the family.
+// Returns the name by which RocksDB and docs/formats/store.md know the family. Pure.
 std::string_view FamilyName(Family family);
 
 // Returns RocksDB's settings; docs/formats/store.md gives the reason for each. `env` is not owned
-// and may be nullptr.
+// and may be nullptr. Keeps no state; any thread.
 rocksdb::DBOptions DatabaseOptions(rocksdb::Env* env);
 // Returns the descriptors of all families: RocksDB's own default family first, then ours in order.
 std::vector<rocksdb::ColumnFamilyDescriptor> FamilyDescriptors();

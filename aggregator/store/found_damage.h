@@ -18,7 +18,8 @@ namespace neurontrace {
 
 // Damage found by somebody who could not write to the database: a check, which only reads, or a
 // reader after RocksDB has stopped writing. It is kept in a file beside the database until the next
-// Store::Open moves it into the records of the streams.
+// Store::Open moves it into the records of the streams. A plain value; the functions below block
+// the calling thread for the disk.
 struct FoundDamage {
   CaptureId capture;
   uint32_t stream = 0;

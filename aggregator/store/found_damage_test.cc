@@ -91,7 +91,7 @@ TEST_F(FoundDamageTest, StandsInTheRecordAndCountsOnce) {
   store = nullptr;
   store = OpenStore();
   EXPECT_THAT(RemarksOf(*store), ElementsAre(expected));
-  // Of streams and captures that are not there, nothing.
+  // Nothing is recorded for streams and captures that do not exist.
   FoundDamage other = Chunk(1, "x");
   other.stream = 9;
   EXPECT_TRUE(store->chunks().NoteFound(other, 1).ok());

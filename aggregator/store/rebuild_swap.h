@@ -13,6 +13,7 @@ namespace neurontrace {
 // Replaces a damaged database by one that was built beside it. The new one is created in
 // PATH/rebuilding. Once it is complete the old files move to PATH/damaged-N and the new ones to
 // PATH, in steps that can be interrupted anywhere and resumed. The caller holds the lock of PATH.
+// The functions keep no state, block, and are called on the thread that opens the store.
 //
 // Creates PATH/rebuilding, empty, and returns its name.
 absl::StatusOr<std::string> BeginRebuilding(const std::string& path, rocksdb::Env& env);

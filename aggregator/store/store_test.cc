@@ -63,7 +63,7 @@ TEST(Store, KeepsChunksCursorsAndCapturesWhenReopened) {
   EXPECT_EQ(chunk.first_timestamp_ns(), 1'005u);
   EXPECT_EQ(chunk.crc32c(), 0xabcd0001u);
 
-  // Numbers go on after the ones given before.
+  // Numbers continue after the ones given before.
   EXPECT_EQ(PutOne(*store, TestChunk(1, TestStream(9), 0)).outcome, PutOutcome::kStored);
   EXPECT_EQ(reader.Streams()->back().number, 2u);
 }

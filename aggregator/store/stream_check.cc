@@ -22,7 +22,7 @@ uint32_t Crc32cOf(std::string_view bytes) { return Crc32c(bytes.data(), bytes.si
 // The index and the sums are compared with what Chunks has read, so they come after it.
 void StreamCheck::Run(const std::function<void()>& step) {
   sums_.number = record_.number;
-  // Expired chunks are not there and must not count as a hole.
+  // Expired chunks are missing and must not count as a hole.
   sums_.next_sequence = record_.first_sequence;
   sums_.identity = record_.identity;
   Chunks(step);

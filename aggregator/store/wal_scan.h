@@ -39,13 +39,14 @@ using VisitBatch = std::function<absl::Status(std::string_view batch)>;
 // Skips damage, and only what it hit. RocksDB itself would drop the rest of the block, silently if
 // it follows a header of zeros. Lists the first limits::kWalDamageNamedMax places, and the first of
 // each log; a record larger than `record_bytes_max` is one. Fails with the error of reading or of
-// `visit`.
+// `visit`. Works on the calling thread, which it blocks.
 absl::StatusOr<std::vector<WalDamage>> ScanWal(
     const std::string& path, rocksdb::Env& env, const VisitBatch& visit,
     size_t record_bytes_max = limits::kWalRecordBytesMax);
 
 // Replaces each damaged log by one with all its whole records, so that RocksDB reads it to its end.
-// Each damaged one is kept beside it with the suffix `.damaged`. The caller holds the store's lock.
+// Keeps each damaged one beside it with the suffix `.damaged`. The caller holds the store's lock.
+// Called on the thread that opens the store.
 absl::Status RewriteDamagedLogs(const std::string& path, rocksdb::Env& env);
 
 }  // namespace neurontrace

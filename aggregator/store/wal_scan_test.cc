@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Logs as RocksDB writes them, damaged anywhere and made by somebody hostile: what is whole is
-// found, and what is told about the rest has a limit.
+// found, and the report about the rest has a limit.
 #include "aggregator/store/wal_scan.h"
 
 #include <gmock/gmock.h>

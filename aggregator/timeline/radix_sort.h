@@ -14,7 +14,7 @@ namespace neurontrace {
 // least significant digit (Knuth, The Art of Computer Programming, volume 3, section 5.2.5). It
 // takes time linear in the items and in the digits in which keys differ, and returns at once if
 // they are sorted. `spare` is scratch memory that callers keep from call to call. At most 2^32 - 1
-// items.
+// items. Keeps no state; any thread.
 template <typename Item>
 void RadixSortByKey(std::vector<Item>& items, std::vector<Item>& spare) {
   constexpr int kDigitBits = 11;

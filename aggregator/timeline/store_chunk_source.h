@@ -14,7 +14,8 @@
 namespace neurontrace {
 
 // Reads a capture from this aggregator's own store, which must outlive it. A reader with a snapshot
-// gives the same answers however the capture changes meanwhile; see CaptureReader.
+// gives the same answers however the capture changes meanwhile; see CaptureReader. Used by one
+// thread at a time.
 class StoreChunkSource : public ChunkSource {
  public:
   StoreChunkSource(CaptureReader reader, CaptureRecord record)

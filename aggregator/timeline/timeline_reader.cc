@@ -32,8 +32,8 @@ constexpr size_t kUnreadableNamedMax = 16;
 // About 17 minutes: a capture of rare events still yields batches often enough to show progress.
 constexpr uint64_t kSliceMaxNs = 1'000'000'000'000;
 
-// The stream's number makes the order, and with it every export, the same each time.
-// Orders a min-heap of chunks by their first times.
+// Orders a min-heap of chunks by their first times. The stream's number makes the order, and with
+// it every export, the same each time.
 bool ComesLater(uint64_t a_ns, uint32_t a_stream, uint64_t b_ns, uint32_t b_stream) {
   return std::pair(a_ns, a_stream) > std::pair(b_ns, b_stream);
 }

@@ -267,7 +267,7 @@ void TriggerEngine::Start(State& state, Job& job, const std::string& job_name, A
   spec.name = rule.name;
   spec.selection.job = job_name;
   spec.labels.push_back({std::string(kLabel), rule.name});
-  // A continuous capture gives way to others, so it is only mentioned, unless the rule asks for
+  // A continuous capture is suspended for others, so it is only mentioned, unless the rule asks for
   // nothing but the past.
   const TriggerWorld::Continuous continuous = world_.continuous(spec);
   spec.cause = CauseOf(

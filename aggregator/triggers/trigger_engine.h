@@ -45,13 +45,13 @@ struct TriggerWorld {
   std::function<absl::StatusOr<CaptureId>(const CaptureSpec&)> start;
   // Returns true until the capture has ended.
   std::function<bool(const CaptureId&)> is_running;
-  // Returns the flight recorder that holds what a capture of this spec would select; empty: none.
-  // A snapshot of it is only possible while it records.
+  // Returns the flight recorder that holds what a capture of this spec would select; empty: none. A
+  // snapshot of it is only possible while it records.
   std::function<CaptureId(const CaptureSpec&)> flight_recorder;
-  // Returns the capture that streams it and does not give way to another; empty: none.
+  // Returns the capture that streams it and is not suspended for another; empty: none.
   std::function<CaptureId(const CaptureSpec&)> recorded_by;
-  // The continuous capture that records all of it and gives way to the trigger's capture; empty:
-  // none.
+  // The continuous capture that records all of it and is suspended for the trigger's capture;
+  // empty: none.
   struct Continuous {
     CaptureId id;
     uint64_t retention_ns = 0;  // 0: limited by size alone
@@ -59,8 +59,8 @@ struct TriggerWorld {
   std::function<Continuous(const CaptureSpec&)> continuous;
 };
 
-// A rule with its history, for operators.
-// Counts continue after a restart as far as stored captures show them.
+// A rule with its history, for operators. Counts continue after a restart as far as stored captures
+// show them.
 struct TriggerStatus {
   TriggerRule rule;
   uint64_t fired = 0;
@@ -85,8 +85,7 @@ class TriggerEngine {
   // The longest cool-down after a capture that could not be started.
   static constexpr uint64_t kRefusedRestNs = 10'000'000'000;
 
-  // All must outlive the engine.
-  // `runner` is the sequence that calls the engine.
+  // All must outlive the engine, which `runner`, its sequence, calls.
   TriggerEngine(const Clock& clock, TaskRunner& runner, TriggerWorld world);
   TriggerEngine(const TriggerEngine&) = delete;
   TriggerEngine& operator=(const TriggerEngine&) = delete;
@@ -104,10 +103,9 @@ class TriggerEngine {
   // from within the coordinator, so it starts nothing itself.
   void OnNotBegun(const CaptureRecord& record, const std::string& why);
 
-  // A new capture has kNone. For kSameIncident and kRecorded `capture` is an existing one, if its
-  // id is known.
-  // The result of Fire, which does not wait for further reports. `retry_ns`: when to try again, for
-  // kCoolDown and kPerHour.
+  // The result of Fire, which does not wait for further reports. A new capture has kNone. For
+  // kSameIncident and kRecorded `capture` is an existing one, if its id is known. `retry_ns`: when
+  // to try again, for kCoolDown and kPerHour.
   struct Answer {
     bool is_known = false;
     CaptureId capture;  // the new one, or the one already running

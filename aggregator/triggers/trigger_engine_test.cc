@@ -247,7 +247,8 @@ TEST_F(TriggerEngineTest, StreamsWhereTheSnapshotDoesNotBegin) {
   EXPECT_EQ(engine_.List()[0].fired, 0u);
 }
 
-// A continuous capture gives way to the rule's, which says where that is that came before.
+// A continuous capture is suspended for the rule's, which names the capture that has what came
+// before.
 TEST_F(TriggerEngineTest, SaysWhereTheTimeBeforeIs) {
   engine_.SetRules({Rule("slow")});
   world_.continuous = {FakeTriggerWorld::Id(50), 600 * kSecondNs};
@@ -338,8 +339,8 @@ TEST_F(TriggerEngineTest, MayEndWhileItGathers) {
   EXPECT_THAT(world_.started, IsEmpty());
 }
 
-// The goal: a restart of the aggregator is no way round a cool-down or a number an hour. What was
-// stored is told to a new engine.
+// The goal: a restart of the aggregator is no way round a cool-down or a number an hour. A new
+// engine restores what was stored.
 
 constexpr uint64_t kNsPerSecond = FakeTriggerWorld::kSecondNs;
 

@@ -14,9 +14,8 @@
 
 namespace neurontrace {
 
-// The result is valid UTF-8 without control characters, because it ends up in logs, records and
-// terminals.
-// Returns external text cleaned and cut to `bytes_max` bytes; a cut text ends in "…".
+// Returns external text cleaned and cut to `bytes_max` bytes; a cut text ends in "…". The result is
+// valid UTF-8 without control characters, because it ends up in logs, records and terminals.
 std::string CutCause(std::string_view text, size_t bytes_max);
 
 // One incident: who reported first that a rule fires, and how many others did until its capture

@@ -37,8 +37,7 @@ namespace neurontrace {
 // ReloadFile and the function of MakePostPage.
 class TriggerService final : public TriggerReportHandler, public CaptureObserver {
  public:
-  // The rule file as last read.
-  // Loaded when the service is made, and again when it changes.
+  // The rule file as last read: loaded when the service is made, and again when it changes.
   using RuleFile = ReloadedFile<std::vector<TriggerRule>>;
   // All of them must outlive the service.
   struct Deps {
@@ -61,8 +60,7 @@ class TriggerService final : public TriggerReportHandler, public CaptureObserver
   void Restore(const CaptureRecord& record) { engine_.Restore(record); }
   // Called once, on the thread that owns the sequence before it runs.
   void Begin() { Apply(std::move(rules_)); }
-  // Judges silence and publishes metrics, at most twice a second.
-  // Called several times a second.
+  // Judges silence and publishes metrics, at most twice a second. Called several times a second.
   void Tick();
   // Reads the file again if it has changed, or in any case with `force`. Called after Begin on one
   // thread other than the sequence, because file systems can hang.
@@ -70,15 +68,15 @@ class TriggerService final : public TriggerReportHandler, public CaptureObserver
   // CaptureObserver: learns of captures that did not begin.
   void OnCaptureChanged(const CaptureRecord& record) override;
 
-  // TriggerReportHandler: for agents.
-  // Returns the present rules with their version, which grows with every change.
+  // Returns the present rules with their version, which grows with every change. Like the next two,
+  // of TriggerReportHandler and for agents.
   v1::AgentOrder RulesOrder() const override;
-  // An agent's report counts only for its own workers; any other is counted and dropped.
+  // Counts an agent's report for its own workers only; drops and counts any other.
   void OnFired(const std::string& agent_id, const TriggerFired& fired) override;
   void OnWorkerStatus(const std::string& agent_id, const CaptureWorkerStatus& status) override;
 
-  // Fire does not wait for further reports, and its reply has either a capture or a problem.
-  // For operators.
+  // Serve operators. Fire does not wait for further reports, and its reply has either a capture or
+  // a problem.
   v1::ListTriggersReply List() const;
   v1::FireTriggerReply Fire(const v1::FireTriggerRequest& request);
 
@@ -95,7 +93,8 @@ class TriggerService final : public TriggerReportHandler, public CaptureObserver
   void Apply(std::vector<TriggerRule> rules);
   // Returns the only flight recorder that the spec can mean; empty if there is none or several.
   CaptureId FlightRecorderOf(const CaptureSpec& spec) const;
-  // Returns a capture that records all that the spec selects and does not give way; empty: none.
+  // Returns a capture that records all that the spec selects and is not suspended for another;
+  // empty: none.
   CaptureId RecorderOf(const CaptureSpec& spec) const;
   // Returns the continuous capture that records everything the spec selects; empty: none.
   TriggerWorld::Continuous ContinuousOf(const CaptureSpec& spec) const;

@@ -11,7 +11,7 @@
 
 namespace neurontrace {
 
-// For tests: captures that begin at once and go on until the test ends them.
+// For tests: captures that begin at once and continue until the test ends them.
 class FakeTriggerWorld {
  public:
   static constexpr uint64_t kSecondNs = 1'000'000'000;

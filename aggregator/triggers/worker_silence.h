@@ -28,8 +28,7 @@ class WorkerSilence {
 
   // Takes a report about a worker of a capture, with the worker's job.
   void OnStatus(const CaptureWorkerStatus& status, const std::string& job, uint64_t now_ns);
-  // Forgets captures that have ended.
-  // `is_running` is asked once for each watched worker.
+  // Forgets captures that have ended. `is_running` is asked once for each watched worker.
   void KeepOnly(const std::function<bool(const CaptureId&)>& is_running);
 
   // Returns the workers that are newly silent. `is_heard`: the worker's agent is connected and has

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The goal: a worker that falls silent while others of its job do not is told once, and nobody else
-// is. Reports go in as agents send them; time is passed in.
+// The goal: a worker that falls silent while others of its job do not is reported once, and nobody
+// else is. Reports go in as agents send them; time is passed in.
 #include "aggregator/triggers/worker_silence.h"
 
 #include <gmock/gmock.h>

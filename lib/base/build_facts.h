@@ -25,8 +25,8 @@ struct Build {
 // Returns the facts of the running program, for its build_info metric and status page. Any thread.
 Build ThisBuild();
 
-// What --version says: the program, its version, and in brackets what it was built from and with
-// and which formats it reads and writes, as
+// Returns the text of --version: the program, its version, and in brackets what it was built from
+// and with and which formats it reads and writes, as
 //   neurontrace-agent 0.1.0 (commit 0123456789ab, gcc 12.2.0, release; chunk 1, spool 1)
 // The first two words are for programs, the rest for people. Any thread.
 std::string BuildFacts(std::string_view program, std::initializer_list<FormatVersion> formats);

@@ -86,7 +86,7 @@ class SteadyClock final : public Clock {
   mutable uint64_t steps_ NT_GUARDED_BY(mutex_) = 0;
 };
 
-// A clock of tests: does not advance until told to. Must not be read on one thread while another
+// A clock of tests: advances only when a test sets it. Must not be read on one thread while another
 // sets it.
 class FakeClock final : public Clock {
  public:

@@ -54,7 +54,7 @@ class FileSystem {
     uint64_t total_bytes = 0;
     uint64_t free_bytes = 0;
   };
-  // A lock on a file. Holds it until destroyed; the kernel releases it when the process ends.
+  // Holds a lock on a file until destroyed; the kernel releases it when the process ends.
   class Lock {
    public:
     virtual ~Lock() = default;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both file systems promise, and what the fake one does at a crash and when it is told to
+// What both file systems promise, and what the fake one does at a crash and when a test makes it
 // fail.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -18,7 +18,8 @@ inline constexpr char kFuzzCorpusVariable[] = "NEURONTRACE_WRITE_FUZZ_CORPUS";
 
 inline bool WantsFuzzSeeds() { return std::getenv(kFuzzCorpusVariable) != nullptr; }
 
-// Writes an input as FUZZER/NAME of the corpus. Fails the test if it cannot.
+// Writes an input as FUZZER/NAME of the corpus. Fails the test if it cannot. Called on the test's
+// thread.
 inline void WriteFuzzSeed(const std::string& fuzzer, const std::string& name,
                           std::string_view bytes) {
   const std::filesystem::path directory =

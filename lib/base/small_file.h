@@ -31,7 +31,7 @@ absl::StatusOr<std::string> ReadTokenFile(const std::string& path, size_t bytes_
 struct FileVersion {
   uint64_t device = 0;
   uint64_t inode = 0;
-  int64_t bytes = -1;       // -1: it is not there
+  int64_t bytes = -1;       // -1: it does not exist
   uint64_t changed_ns = 0;  // CLOCK_REALTIME of its file system
 
   // Returns whether the file, read at `read_realtime_ns`, could have been written again within a

@@ -31,13 +31,13 @@ void Print(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
 // written.
 absl::Status FlushOutput();
 
-// The last call of `program`: flushes standard output and reports lost output on standard error.
+// Flushes standard output and reports lost output on standard error; the last call of `program`.
 // Returns `code`, or 1 if output is lost and `code` does not report a failure already.
 int ExitCodeAfterOutput(std::string_view program, int code);
 
-// The first call of a program. Opens /dev/null for each of descriptors 0, 1 and 2 that the caller
-// has closed, so that no file opened later is written or read as a standard stream. Writing to
-// standard output fails then.
+// Opens /dev/null for each of descriptors 0, 1 and 2 that the caller has closed, so that no file
+// opened later is written or read as a standard stream. Writing to standard output fails then. The
+// first call of a program.
 void OpenStandardDescriptors();
 
 }  // namespace neurontrace

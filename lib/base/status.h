@@ -15,7 +15,7 @@
 namespace neurontrace {
 
 // Returns an error with this code and a formatted message. The format is checked when it is
-// compiled.
+// compiled. Pure.
 template <typename... Args>
 absl::Status MakeStatus(absl::StatusCode code, fmt::format_string<Args...> format, Args&&... args) {
   return absl::Status(code, fmt::format(format, std::forward<Args>(args)...));

@@ -11,7 +11,7 @@
 namespace neurontrace {
 
 // A new directory for a test, removed with its contents by the destructor. Aborts if it cannot be
-// made.
+// made. One thread.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {

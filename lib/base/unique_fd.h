@@ -8,7 +8,7 @@
 namespace neurontrace {
 
 // Owns a file descriptor and closes it. Move only. A negative descriptor is invalid and is not
-// closed.
+// closed. Used by one thread at a time.
 class UniqueFd {
  public:
   UniqueFd() = default;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a packet from the network; and packets that were genuine until a byte of them
-// changed. What is taken says exactly what it was made of, and nothing that was changed is taken.
+// changed. An accepted packet gives exactly what it was made of, and no changed one is accepted.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>

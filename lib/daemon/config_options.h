@@ -13,8 +13,8 @@ class Option;
 class Validator;
 }  // namespace CLI
 
-// The options that agent and aggregator share, and the TOML reader of --config. Used at
-// the start and at each reload.
+// The options that agent and aggregator share, and the TOML reader of --config. Used at the start
+// and at each reload, each parser by one thread.
 namespace neurontrace {
 
 // Adds --log-level and --log-format. `level` and `format` must outlive the parsing.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The goal: a changed file is taken as a whole or not at all, and what it changes is told. On a
-// real file.
+// The goal: a changed file is applied as a whole or not at all, and each difference is reported. On
+// a real file.
 #include "lib/daemon/daemon_process.h"
 
 #include <gmock/gmock.h>

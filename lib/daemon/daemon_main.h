@@ -43,8 +43,8 @@ struct DaemonProgram {
   // The names in messages and in log lines.
   const char* name;      // "neurontrace-agent"
   const char* log_name;  // "agent"
-  // Returns the configuration, or nothing if the program must end at once with `exit_code`.
-  // That is so after --help, --version and wrong options, which `parse` has reported.
+  // Returns the configuration, or nothing if the program must end at once with `exit_code`: after
+  // --help, --version and wrong options, which `parse` has reported.
   std::optional<Config> (*parse)(int argc, char** argv, int& exit_code);
   // Parses again with the current files.
   absl::StatusOr<Config> (*read)(int argc, char** argv);

@@ -32,8 +32,8 @@ namespace neurontrace {
 
 // Follows the file of --config while a program runs. A new version is read and checked as a whole,
 // as at the start. A good one is applied, each difference is logged, and options that need a
-// restart are reported. A bad one changes nothing, and the log reports the reason once.
-// Look is called by one thread, which it blocks for the disk; the other functions by any.
+// restart are reported. A bad one changes nothing, and the log reports the reason once. Look is
+// called by one thread, which it blocks for the disk; the other functions by any.
 class ConfigReload {
  public:
   // Functions of the daemon that Look calls, on its thread.
@@ -83,8 +83,7 @@ class ConfigReload {
 // have one each; the functions say which thread calls them.
 class DaemonProcess {
  public:
-  // Objects of main that must outlive it.
-  // Objects that the process shares with the rest of the daemon.
+  // Objects of main that the process shares with the rest of the daemon. They must outlive it.
   struct Deps {
     ProgramLog& log;
     HealthState& health;
@@ -136,8 +135,8 @@ class DaemonProcess {
   void StopPages() { pages_.reset(); }
   // Returns the HTTP server, to add pages. Valid between StartPages and StopPages.
   HealthServer& pages() { return *pages_; }
-  // Returns the port of the pages. Valid as pages().
-  // For tests and the log, as port 0 picks a free one.
+  // Returns the port of the pages, for tests and the log, as port 0 picks a free one. Valid as
+  // pages().
   int health_port() const { return pages_->port(); }
 
   // Called every few seconds on one thread, which it blocks for the disk. Applies a changed file of

@@ -100,7 +100,7 @@ TEST_F(ProgramLogTest, CutsALineThatIsTooLong) {
   EXPECT_LT(testing::internal::GetCapturedStderr().size(), limits::kLogLineBytesMax + 100);
 }
 
-// The goal: a flood of one kind of line leaves room for the others, and is told in one number.
+// The goal: a flood of one kind of line leaves room for the others, and is reported as one number.
 
 constexpr uint64_t kStart = 5 * kNsPerSecond;
 

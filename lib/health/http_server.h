@@ -34,8 +34,9 @@ struct HttpAnswer {
 };
 
 // HTTP/1.1 for a few short requests, on threads of its own as long as it lives: one answer for each
-// connection. Used by HealthServer only. The protocol is Boost.Beast's; http_session.h has
-// the states of a connection.
+// connection. Used by HealthServer only. The protocol is Boost.Beast's; http_session.h has the
+// states of a connection.
+//
 // Connections that are being read or written hold no thread, and each step has a time limit for all
 // of its bytes (lib/trace/daemon_limits.h). So a client that sends slowly or never ends keeps no
 // other one from an answer. If there are too many connections, the one that has waited for its

@@ -50,8 +50,7 @@ class Sessions {
 // pending.
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  // `options` and `sessions` must outlive it.
-  // The socket's executor is a strand.
+  // `options` and `sessions` must outlive it. The socket's executor is a strand.
   Session(boost::asio::ip::tcp::socket socket, const HttpServer::Options& options,
           Sessions& sessions)
       : options_(options),

@@ -94,8 +94,8 @@ struct OptionalGauge {
   }
 };
 
-// A gauge for each value of one label, which exists while its value is known. One thread.
-// The key is a text or a number.
+// A gauge for each value of one label, a text or a number, which exists while its value is known.
+// One thread.
 template <typename Key>
 struct GaugesByLabel {
   prometheus::Family<prometheus::Gauge>& family;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which names are places of artifacts, and what they say; names that lead elsewhere are none.
+// Which names are places of artifacts, and how they are read; names that lead elsewhere are none.
 #include "lib/trace/artifact.h"
 
 #include <gmock/gmock.h>

@@ -12,7 +12,7 @@ struct CaptureBegin {
   // The moment on the aggregator's reference timescale.
   uint64_t reference_ns = 0;
   uint64_t host_raw_ns =
-      0;  // the same moment on CLOCK_MONOTONIC_RAW of the host that is told; 0: at once
+      0;  // the same moment on CLOCK_MONOTONIC_RAW of the receiving host; 0: at once
   uint64_t bound_ns = 0;         // how far host_raw_ns can be from reference_ns
   uint64_t first_execution = 0;  // of each core; 0: by time
   uint64_t last_execution = 0;   // the last one that is recorded; 0: until told to stop

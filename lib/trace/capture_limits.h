@@ -18,7 +18,7 @@ inline constexpr uint64_t kPreviewKeptNs = 60'000'000'000;
 // Aggregator: interval of comparing the stored bytes of a capture with its budget.
 inline constexpr uint64_t kQuotaCheckNs = 250'000'000;
 // Aggregator: longest delay before changes of a capture's workers are written to its record. What
-// agents are told is written at once.
+// goes to agents is written at once.
 inline constexpr uint64_t kRecordSaveNs = 100'000'000;
 
 }  // namespace neurontrace::limits

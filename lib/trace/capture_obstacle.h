@@ -7,7 +7,7 @@
 
 namespace neurontrace {
 
-// Returns an obstacle as text for tables, messages and labels of metrics. Empty for kNone.
+// Returns an obstacle as text for tables, messages and labels of metrics. Empty for kNone. Pure.
 constexpr std::string_view WordsOf(CaptureObstacle obstacle) {
   switch (obstacle) {
     case CaptureObstacle::kNone:
@@ -38,7 +38,7 @@ constexpr std::string_view WordsOf(CaptureObstacle obstacle) {
   return "";
 }
 
-// Returns why a worker in this state cannot record, or kNone if it can.
+// Returns why a worker in this state cannot record, or kNone if it can. Pure.
 constexpr CaptureObstacle ObstacleOf(WorkerState state) {
   switch (state) {
     case WorkerState::kNotInitialised:

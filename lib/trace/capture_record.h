@@ -77,7 +77,7 @@ struct CaptureRecord {
   std::vector<NonParticipant> non_participants;
   std::vector<std::string> warnings;
   std::vector<std::string> end_warnings;  // added at its end, and again when a late agent finishes
-  std::optional<CaptureBegin> begin;      // what all agents were told, except host_raw_ns
+  std::optional<CaptureBegin> begin;      // the order to all agents, except host_raw_ns
   uint64_t armed_realtime_ns = 0;         // when the last answer had come or was no longer awaited
   friend bool operator==(const CaptureRecord&, const CaptureRecord&) = default;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the names of device profiles say, of both eras; names that say no core are told apart.
+// How the names of device profiles are read, of both eras; names without a core are told apart.
 #include "lib/trace/device_profile.h"
 
 #include <gtest/gtest.h>

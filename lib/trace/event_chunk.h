@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The columns of one chunk: writing them, compressing them, reading them.
+// The columns of one chunk: writing them, compressing them, reading them. Each header names its
+// threads.
 #pragma once
 
 #include "lib/trace/columns_compression.h"  // IWYU pragma: export

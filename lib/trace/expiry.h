@@ -7,7 +7,7 @@ namespace neurontrace {
 
 // Returns whether a loss is of stored events that were deleted when a capture's retention was over.
 // It is in the account, but does not make a capture incomplete. Only the store records such losses;
-// one that a producer reports is ignored (StreamRecord::Add).
+// one that a producer reports is ignored (StreamRecord::Add). Pure.
 constexpr bool IsExpiry(const Loss& loss) {
   return loss.place == LossPlace::kRetention && loss.reason == LossReason::kExpired;
 }

@@ -9,7 +9,7 @@
 #include "lib/trace/loss.h"
 
 // How a trace states that less was recorded than its capture asks for, because the capture's budget
-// was spent. docs/formats/chunk.md defines the texts, decision 0020 the policy.
+// was spent. docs/formats/chunk.md defines the texts, decision 0020 the policy. Pure functions.
 namespace neurontrace {
 
 // The type of the instant in each core's stream at which its fidelity changes, and the keys of its

@@ -16,7 +16,7 @@ inline constexpr std::string_view kMappingThreadKey = "th_id";
 inline constexpr std::string_view kMappingStreamKey = "stream_id";
 
 // Returns whether a file has the name framework_mapping_<digits and underscores>.json, with or
-// without .gz. Folders of the path are ignored.
+// without .gz. Folders of the path are ignored. Pure.
 bool IsFrameworkMappingName(std::string_view path);
 
 }  // namespace neurontrace

@@ -10,7 +10,7 @@
 
 // How a trace states that it has no events of a worker for some time because its standing capture
 // was suspended for another capture, which has those events. docs/formats/chunk.md defines the
-// texts.
+// texts. Pure functions.
 namespace neurontrace {
 
 // Returns "capture 01K… had the worker", or "another capture had the worker" if its id is unknown.

@@ -44,7 +44,7 @@ enum class CaptureWorkerState : uint8_t {
   kRefused = 5,
   // It ended while it recorded, or one of its streams was given up. What was drained is stored.
   kLost = 6,
-  // It can begin when it is told to.
+  // It can begin once it is ordered to.
   kArmed = 7,
   kSuspended = 8,  // a standing capture, while another capture records the worker
 };
@@ -114,7 +114,7 @@ struct CaptureWorkerStatus {
   uint64_t begun_realtime_ns =
       0;                        // by its host's clock; 0: it has not begun, or the time is unknown
   int64_t begin_offset_ns = 0;  // how much later than planned; only with begun_as_planned
-  bool begun_as_planned = false;  // it had been told a time
+  bool begun_as_planned = false;  // it had been given a time
   uint64_t first_execution = 0;   // the lowest of its cores' first; 0: none seen
   uint64_t newest_execution = 0;  // the highest of its cores' newest
   uint64_t reaches_back_ns = 0;   // kSnapshot: from the cut to its youngest core's first event

@@ -106,8 +106,8 @@ class EventCheck {
   uint64_t CategoryOf(const TraceSequence& sequence);
   // Counts the arguments of the current event, resolves their names, and returns known ones.
   Said ReadArguments(const TraceSequence& sequence);
-  // Returns false if there is no slice or instant to which a flow could be bound.
-  // Handles the event by its type, once its track is known.
+  // Handles the event by its type, once its track is known. Returns false if there is no slice or
+  // instant to which a flow could be bound.
   bool TakeByType(Track& track, uint64_t type, const TraceSequence& sequence, uint64_t time_ns);
   // Opens a slice on the track.
   void TakeBegin(Track& track, const Names& names, const Said& said, uint64_t time_ns);
@@ -118,8 +118,7 @@ class EventCheck {
   // Checks the counter values that any event may have in addition. May move all tracks.
   void TakeExtraCounters(const TraceSequence& sequence);
   // Compares the number of extra values with that of their tracks: of the event, or of the
-  // sequence.
-  // The tags select the kind; `default_uuids` is the number of tracks of the sequence.
+  // sequence. The tags select the kind; `default_uuids` is the number of tracks of the sequence.
   void CheckExtraCounters(uint32_t value_tag, uint32_t uuid_tag, uint64_t default_uuids);
   // Adds the event's flows at its slice or instant; without one they are findings.
   void TakeFlows(const Track& track, uint64_t time_ns, bool has_slice);

@@ -53,8 +53,8 @@ class SequenceTable {
 
   // Returns the sequence, adding it if it is new; nullptr if there are too many.
   TraceSequence* Of(uint32_t id);
-  // Forgets the sequence's state and begins a new one.
-  // Called for a packet that clears the state; counts a sequence header.
+  // Forgets the sequence's state and begins a new one. Called for a packet that clears the state;
+  // counts a sequence header.
   void Clear(TraceSequence& sequence);
   // Read TracePacketDefaults, and InternedData. Log numbers that are 0 or used twice. Both throw
   // protozero::exception if the bytes are malformed.

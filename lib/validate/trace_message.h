@@ -11,9 +11,9 @@ namespace neurontrace {
 
 // The fields of one protobuf message, which are looked up by number and wire type
 // (lib/validate/perfetto_numbers.h). A field of another wire type is another field. If a field
-// appears several times, the last one counts. Texts point into the message.
-// Parsing is linear and keeps all fields, as a check may need several of them; a look-up searches
-// backwards. One thread at a time.
+// appears several times, the last one counts. Texts point into the message. Parsing is linear and
+// keeps all fields, as a check may need several of them; a look-up searches backwards. One thread
+// at a time.
 class TraceMessage {
  public:
   // One field in the order of the message. Of other wire types only the tag is known.

@@ -218,7 +218,7 @@ TEST_F(TracePackets, LostPacketsAreAWarning) {
   EXPECT_EQ(report.findings.errors(), 0u);
 }
 
-// What was lost may have told something that later packets rely on: Perfetto waits for a header.
+// What was lost may have had something that later packets rely on: Perfetto waits for a header.
 TEST_F(TracePackets, AfterALossTheStateIsGone) {
   Row();
   const std::string sound = trace_;

@@ -104,8 +104,7 @@ class TrackList {
   std::vector<State>& states() { return tracks_; }
 
  private:
-  // The relevant fields of a TrackDescriptor.
-  // Its track has no uuid yet, and no counts.
+  // The relevant fields of a TrackDescriptor. Its track has no uuid yet, and no counts.
   struct Descriptor {
     std::optional<uint64_t> uuid;
     uint64_t parent_uuid = 0;

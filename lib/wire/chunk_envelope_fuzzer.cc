@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Anything at all as an envelope, its checksum made right so that mutations get past it; with an
-// odd stream_ref its columns are meant plain, are compressed, and the header says of them what is
-// true. What the validator takes must keep its promises and make the same envelope's header again.
+// Any bytes as an envelope, its checksum made right so that mutations get past it; with an odd
+// stream_ref its columns are meant plain, are compressed, and the header describes them truthfully.
+// What the validator takes must keep its promises and make the same envelope's header again.
 #include <google/protobuf/stubs/logging.h>
 
 #include <cstdio>

@@ -19,7 +19,7 @@ void ToProto(const ClockIdentity& value, v1::ClockHello* message) {
   message->set_boot_id(CleanText(value.boot_id, limits::kIdentityStringBytesMax));
 }
 
-// Evidence without one of these could not be told from that of another host or boot.
+// Evidence without one of these could not be distinguished from that of another host or boot.
 absl::StatusOr<ClockIdentity> FromProto(const v1::ClockHello& message) {
   const std::pair<std::string_view, const std::string&> texts[] = {
       {"clock_hello.agent_id", message.agent_id()},

@@ -23,7 +23,7 @@ class EchoService final : public v1::OperatorService::Service {
     reply->set_capture_id(request->capture_id());
     return grpc::Status::OK;
   }
-  // The caller's port, at once and when it is told to.
+  // Answers with the caller's port, at once and again on command.
   grpc::Status WatchCapture(grpc::ServerContext* context, const v1::CaptureReference*,
                             grpc::ServerWriter<v1::Capture>* writer) override {
     v1::Capture said;

@@ -7,7 +7,7 @@
 
 namespace neurontrace {
 
-// Convert between the two status types; both use the same list of codes.
+// Convert between the two status types; both use the same list of codes. Pure functions.
 inline absl::Status ToAbslStatus(const grpc::Status& status) {
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
 }

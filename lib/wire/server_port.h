@@ -62,8 +62,8 @@ class ConnectionShares {
 };
 
 // The port that a gRPC server listens on. It takes the connections itself and hands them to gRPC:
-// gRPC 1.51 closes its own listening socket for good when it cannot take one, for lack of
-// descriptors say (on_read in src/core/lib/iomgr/tcp_server_posix.cc), and nobody is told.
+// gRPC 1.51 closes its own listening socket for good, without a report, when it cannot take a
+// connection, for lack of descriptors say (on_read in src/core/lib/iomgr/tcp_server_posix.cc).
 //
 // Listen, AddTo, start the server, Start; destroy it before the server is shut down. Not
 // thread-safe; what is in the options is called on a thread of its own.

@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-// Certificates for tests, made in memory and written to a directory that goes with the object.
+// Certificates for tests, made in memory and written to a directory that goes with the object. One
+// thread.
 namespace neurontrace {
 
 class TestCertificates {

@@ -18,11 +18,12 @@ enum class TriggerPosts {
   kAnybodyInsecure,  // also from other machines
 };
 
-// Adds --trigger-posts of a daemon. `posts` must outlive the parsing.
+// Adds --trigger-posts of a daemon. `posts` must outlive the parsing. Called on the thread that
+// parses.
 void AddTriggerPostsOption(CLI::App& app, TriggerPosts& posts);
 
 // Fails with FAILED_PRECONDITION and a way out if other machines could start captures without the
-// operator having allowed it. `health_address` is HOST:PORT.
+// operator having allowed it. `health_address` is HOST:PORT. Pure.
 absl::Status CheckTriggerPosts(TriggerPosts posts, const std::string& health_address);
 
 }  // namespace neurontrace

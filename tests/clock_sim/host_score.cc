@@ -68,7 +68,7 @@ std::vector<Stamp> TakeStamps(const Host& host, std::span<const Instant> instant
   return stamps;
 }
 
-// Whether the model says of this time that something is amiss: a finding, or between two segments.
+// Returns whether the model marks this time as doubtful: by a finding, or as between two segments.
 bool IsFlagged(const ClockModel& model, uint64_t x_ns) {
   for (const ClockFinding& finding : model.findings) {
     if (x_ns >= finding.x_begin_ns && x_ns <= finding.x_end_ns) return true;

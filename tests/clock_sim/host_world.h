@@ -30,7 +30,8 @@ class SimUtcWorld {
  public:
   SimUtcWorld(uint64_t seed, int64_t duration_ns);
 
-  // What the sources of a host say from time 0 to the end, in ascending order of raw.
+  // Returns the readings of the sources of a host from time 0 to the end, in ascending order of
+  // raw.
   std::vector<UtcReading> Read(const std::vector<UtcPlan>& plans, const TrueClock& raw,
                                Dice dice) const;
   // What the keeper of the reference stores of its own clocks.

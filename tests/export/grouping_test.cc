@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vendor's grouping options: which fields each takes, what they are where nobody says, and the
-// labels that come of them.
+// The vendor's grouping options: which fields each takes, their defaults, and the labels that
+// result.
 #include "aggregator/export/grouping.h"
 
 #include <gmock/gmock.h>

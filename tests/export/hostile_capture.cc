@@ -233,7 +233,7 @@ void HostileCapture::AddSpan(SeenEvent seen, uint64_t thread, Events& events) {
     if (!seen.is_start_lost) seen.end_ns += Length();
     EventScript::Event stop{name,        Phase::kStop, seen.end_ns,
                             tracking_id, thread,       StopAttributes(seen)};
-    // So that it can be told which: a stop of a whole span has no place for an id.
+    // Identifies the span: a stop of a whole span has no place for an id.
     if (seen.is_start_lost) stop.id = seen.id;
     events.push_back(std::move(stop));
   }

@@ -54,7 +54,7 @@ class HostileCapture {
 
   EventScript::Attributes Attributes(std::string_view prefix, SeenEvent& seen);
   EventScript::Attributes StopAttributes(SeenEvent& seen);
-  // What arrows, collectives and physical cores are told by, where an event of this name has it.
+  // What identifies arrows, collectives and physical cores, where an event of this name has it.
   void AddExecution(std::string_view name, SeenEvent& seen, EventScript::Attributes& attributes);
   void AddAttribute(std::string name, SeenEvent& seen, EventScript::Attributes& attributes);
   EventScript::Value Value(std::string& text);

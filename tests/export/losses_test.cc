@@ -16,7 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::UnorderedElementsAre;
 
-// What an exporter is told, turned into the losses that it has to show.
+// Turns what an exporter receives into the losses that it has to show.
 class LossProbe : public Exporter {
  public:
   explicit LossProbe(std::vector<LossInstant>& losses) : losses_(losses) {}

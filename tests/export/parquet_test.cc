@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: the Parquet tables hold what the capture does, in the vendor's columns, and split where
-// they are told to.
-// Method: captures in memory, exported, and read back through Arrow.
+// requested. Method: captures in memory, exported, and read back through Arrow.
 #include <arrow/array.h>
 #include <arrow/scalar.h>
 #include <arrow/table.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: what a trace shows besides what was recorded is right, stands where it belongs and says
-// that it is derived; arrows join what belongs together. Method: captures in memory, exported, read
-// back by pftrace_check and validated.
+// Goal: what a trace shows besides what was recorded is right, is in its place and is marked as
+// derived; arrows join what belongs together. Method: captures in memory, exported, read back by
+// pftrace_check and validated.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: parts are about as large as they are to be, together hold what the whole trace holds, and
-// the index says which has what. Method: captures by chance with everything that a trace derives or
-// holds back, in every form and at several sizes.
+// the index names the content of each. Method: captures by chance with everything that a trace
+// derives or holds back, in every form and at several sizes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

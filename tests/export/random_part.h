@@ -11,8 +11,8 @@
 
 namespace neurontrace {
 
-// Part of a hostile capture: what is asked for, and what that means, told without the code that
-// selects.
+// Part of a hostile capture: what is asked for, and what that means, determined without the code
+// that selects.
 struct RandomPart {
   static RandomPart Make(uint64_t seed, const HostileCapture::Shape& shape);
 

@@ -64,8 +64,8 @@ struct CaptureTruth {
   std::multiset<SeenSample> samples;
 };
 
-// So begin the names of what a hostile capture's events have for attributes, so that they can be
-// told from those that a format adds; or else, of a name that a format needs itself, the value.
+// The prefix of the names of a hostile capture's attributes, by which they differ from those that a
+// format adds; or else, of a name that a format needs itself, of the value.
 inline constexpr std::string_view kAttributePrefix = "p.";
 inline constexpr std::string_view kValuePrefix = "p.~";
 // And so the names of those that a span's stop has.

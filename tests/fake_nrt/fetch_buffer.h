@@ -60,8 +60,8 @@ class FetchBuffer {
 
 // Hands out fetch texts from page mappings of its own and takes them back. free() of such a pointer
 // dies in the C library, as the bytes before it are no size of a heap block; giving back something
-// else, or the same twice, is reported as misuse. A text that was given back cannot be read.
-// Any thread may call.
+// else, or the same twice, is reported as misuse. A text that was given back cannot be read. Any
+// thread may call.
 class FetchBufferPool {
  public:
   ~FetchBufferPool();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker process on a string: linked against libnrt.so.1 as a real one would be, it does what the
-// lines of its standard input say and answers each with one line. It knows nothing of the tap.
+// A worker process on a string: linked against libnrt.so.1 as a real one would be, it carries out
+// the lines of its standard input and answers each with one line. It knows nothing of the tap.
 #include <errno.h>
 #include <sys/wait.h>
 #include <unistd.h>

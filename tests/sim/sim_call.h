@@ -20,7 +20,7 @@ struct SimLink {
 };
 
 // One call over a link, both directions in order, each message with a delay of its own. It can
-// break at any moment, and either side then learns of it at its own time. Everything is told from
+// break at any moment, and either side then learns of it at its own time. All callbacks come from
 // tasks of the world, never from within what is called here.
 template <typename Up, typename Down>
 class SimCall final : public std::enable_shared_from_this<SimCall<Up, Down>> {
@@ -106,7 +106,7 @@ class SimCall final : public std::enable_shared_from_this<SimCall<Up, Down>> {
     while (client_open_ && !down_.empty() && down_.front().arrives_ns <= now_ns) {
       const auto message = std::move(down_.front().message);
       down_.pop_front();
-      const auto on_message = client_.on_message;  // the client may go while it is told
+      const auto on_message = client_.on_message;  // the client may go in its callback
       on_message(*message);
     }
     if (reading_ == nullptr || !server_open_ || up_.empty() || up_.front().arrives_ns > now_ns) {
@@ -153,7 +153,7 @@ class SimCall final : public std::enable_shared_from_this<SimCall<Up, Down>> {
   void OnServer(std::function<void(Server&)> tell) {
     world_.runner.PostTask([self = this->shared_from_this(), tell = std::move(tell)] {
       if (!self->server_open_) return;
-      Server server = self->server_;  // it may go while it is told
+      Server server = self->server_;  // it may go in its callback
       tell(server);
     });
   }

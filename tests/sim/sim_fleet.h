@@ -83,7 +83,7 @@ class SimFleet {
     SimAgent::Options agent_options;
     std::unique_ptr<SimAgent> agent;
     uint64_t agent_returns_ns = 0;  // while there is none
-    uint64_t agent_ends_ns = 0;     // 0: it was not told to
+    uint64_t agent_ends_ns = 0;     // 0: it was not ordered to
     uint64_t unblocks_ns = 0;       // while its link is blocked
     uint64_t disk_heals_ns = 0;     // 0: its disk is well
     uint32_t boots = 1;

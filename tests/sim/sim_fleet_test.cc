@@ -59,7 +59,7 @@ TEST_F(SimFleetTest, CatchesAnAggregatorThatAcknowledgesBeforeTheWrite) {
   EXPECT_THAT(violations, Contains(HasSubstr("is acknowledged up to")));
 }
 
-// Says of every seventh chunk that it is stored, and lets it go.
+// Reports every seventh chunk as stored, and drops it.
 class ForgetfulSink final : public ChunkSink {
  public:
   explicit ForgetfulSink(ChunkSink& sink) : sink_(sink) {}

@@ -178,8 +178,8 @@ SimLedger::Sums SimLedger::SumOf(const Part& part) const {
   return sums;
 }
 
-// Whether it says that a stream of the worker was given up on the way: one that is there and has
-// no end though its agent has finished.
+// Returns whether it reports a stream of the worker as abandoned: one that exists and has no end
+// though its agent has finished.
 bool SimLedger::GivenUp(const Certificate& certificate, const WorkerIdentity& identity) {
   for (const WorkerCertificate& worker : certificate.workers) {
     if (worker.worker != identity || worker.part != WorkerPart::kVanished) continue;

@@ -19,7 +19,7 @@
 namespace neurontrace {
 
 // The truth about every row of a run, kept outside of everything that is tested, and the judge of
-// what the tested parts say. Rows are numbered from 1; the number travels as the event's id. One
+// the tested parts' reports. Rows are numbered from 1; the number travels as the event's id. One
 // thread.
 class SimLedger {
  public:
@@ -42,8 +42,8 @@ class SimLedger {
   void SetFate(uint64_t row, Fate fate);
   // What a worker left in memory is gone, and what nobody had read of it cannot be known.
   void OnMemoryLost(const WorkerIdentity& worker);
-  // An agent continued from an old state, as its disk took no removal: what it lost is told, but
-  // its place and number cannot be.
+  // Records that an agent continued from an old state, as its disk took no removal: its loss is
+  // reported, but its place and number cannot be.
   void OnResumedWrongly(const std::string& instance_id) { resumed_wrongly_.insert(instance_id); }
 
   // --- What the agents do ---

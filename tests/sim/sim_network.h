@@ -16,7 +16,7 @@ namespace neurontrace {
 using UploadSimCall = SimCall<v1::ChunkEnvelope, v1::UploadAck>;
 using ControlSimCall = SimCall<v1::AgentReport, v1::AgentOrder>;
 
-// What answers calls. Accept is told within a task of the world.
+// Answers calls. Accept is called within a task of the world.
 class SimServer {
  public:
   virtual ~SimServer() = default;

@@ -151,7 +151,7 @@ void SimSource::Commit(Known& known) {
 
 // --- Captures ------------------------------------------------------------------------------------
 
-// What a tap is told and answers; its socket is as quick as a call.
+// Sends a tap its orders and handles its answers; its socket is as quick as a call.
 void SimSource::Command(Known& known, const CaptureId& id, WorkerCapture& capture) {
   SimWorker& worker = *known.worker;
   const auto own = captures_.find(id);

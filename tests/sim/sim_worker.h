@@ -83,7 +83,7 @@ class SimWorker {
   struct Core {
     std::deque<Row> ring;
     uint64_t next_local_id = 0;
-    TapLoss loss = {};  // not told yet
+    TapLoss loss = {};  // not reported yet
   };
 
   void Produce(uint32_t core, uint64_t rows);

@@ -69,8 +69,8 @@ class ArtifactSource final : public Source {
     uint64_t since_ns = 0;  // monotonic: it has been seen like this since then
     bool rests = false;
     bool on_its_way = false;
-    bool settled_for_good = false;  // this state of it is kept, or is told not to be
-    std::string forgone;            // why it will not be kept, to be told; empty: it may be
+    bool settled_for_good = false;  // this state of it is kept, or reported as omitted
+    std::string forgone;            // why it will not be kept, to be reported; empty: it may be
     uint32_t changes = 0;           // while it was read
     uint64_t again_ns = 0;          // monotonic: not before
   };
@@ -93,13 +93,13 @@ class ArtifactSource final : public Source {
   void OnFound(const std::vector<FoundArtifact>& found, bool truncated);
   void Note(Capture& capture, const FoundArtifact& artifact,
             const std::vector<WorkerIdentity>& workers);
-  // Whether the file is in the directory of this worker and was changed during its life.
+  // Returns whether the file is in the directory of this worker and was changed during its life.
   bool IsOfWorker(const FoundArtifact& artifact, const WorkerIdentity& worker) const;
-  // Whether the file, or the report that it will not be kept, is to be sent now.
+  // Returns whether the file, or the report that it will not be kept, is to be sent now.
   bool IsDue(const Capture& capture, const Item& item) const;
   // Hands over the item that is due and has rested longest, unless one is under way.
   void SubmitNext();
-  // Whether the capture has ended too long ago to wait for more files.
+  // Returns whether the capture has ended too long ago to wait for more files.
   bool OutOfPatience(const Capture& capture) const;
   void OnOutcome(Item& item, const FoundArtifact& artifact, const ArtifactSink::Outcome& outcome);
   // Takes the answer to the report that a file will not be kept.

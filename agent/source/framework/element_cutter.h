@@ -88,9 +88,9 @@ class ElementCutter {
   uint64_t position() const { return discarded_ + begin_; }
   // Position of the first byte that is wrong, of the last kDamaged or kStray.
   uint64_t damage_position() const { return damage_position_; }
-  // Whether an array of elements has begun.
+  // Returns whether an array of elements has begun.
   bool has_array() const { return has_array_; }
-  // Whether the top-level value has ended with its bracket.
+  // Returns whether the top-level value has ended with its bracket.
   bool is_closed() const { return is_closed_; }
   // Largest size the window had.
   size_t window_bytes_max() const { return window_.size(); }
@@ -138,8 +138,8 @@ class ElementCutter {
   size_t FromSearch() const;
   // Starts to look for something sound from `from` on, which is an index into the window.
   void BeginSearch(Search search, size_t from);
-  // In the middle of an element: an element inside it shows that a bracket is missing before the
-  // inner one. Begins a search there and returns true if there is one.
+  // Begins a search in the middle of an element, and returns true if an element inside it shows
+  // that a bracket is missing before the inner one.
   bool BeginSearchAtInner();
   // Searches for the next start of something sound, and sets search_at_ to it.
   absl::StatusOr<Supply> FindStart();

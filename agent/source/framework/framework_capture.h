@@ -54,7 +54,7 @@ struct DirectoryListing {
   std::string deep_folder;
   // There are more than limits::kFrameworkDirectoryEntriesMax entries; further ones were not seen.
   bool is_truncated = false;
-  // Nothing failed while it was listed: what is not in `files` is not there.
+  // Nothing failed while it was listed: a file that is not in `files` does not exist.
   bool is_whole = true;
 };
 
@@ -88,7 +88,7 @@ class FrameworkCapture {
     ShapeCache& shapes;
   };
 
-  // Starts the capture. With `is_over` it has already been told to stop, and only the files of
+  // Starts the capture. With `is_over` it has already been ordered to stop, and only the files of
   // `cursors` belong to it.
   FrameworkCapture(const CaptureId& capture_id, const Surroundings& surroundings,
                    std::span<const StreamCursor> cursors, bool is_over);
@@ -148,7 +148,7 @@ class FrameworkCapture {
     kWaiting,  // for the other one to be looked through
   };
 
-  // Whether a file of the directory came or changed during the capture.
+  // Returns whether a file of the directory came or changed during the capture.
   bool IsNews(const std::string& name, const FileState& state) const;
   // Adds a file to the capture, unless the capture is over and no stream of the file exists.
   void AddFile(std::string path, std::string name, const FileState& state, bool listed);
@@ -159,7 +159,8 @@ class FrameworkCapture {
   bool StepFile(File& file);
   // A file of the directory is opened once two looks have found it unchanged.
   bool MayOpen(const File& file) const;
-  // Whether the file has not changed for long enough to be read although it looks incomplete.
+  // Returns whether the file has not changed for long enough to be read although it looks
+  // incomplete.
   bool WasWaitedFor(const File& file) const;
   // Open a file, choose its stream, and start to read it.
   void Open(File& file);
@@ -167,7 +168,7 @@ class FrameworkCapture {
   void BeginStream(File& file, StreamIdentity identity, const StreamCursor* cursor);
   // Ends a stream of an earlier run of the agent whose content no longer exists, with a loss.
   void EndOvertaken(const StreamCursor& cursor);
-  // Whether this content has been read already, under this or another name.
+  // Returns whether this content has been read already, under this or another name.
   bool IsSameContent(const File& file);
   File* XSpaceOf(const File& file);
   // Decides which of the two formats of a JAX session is read.

@@ -51,7 +51,7 @@ class FrameworkSource final : public Source {
   // not belong to it.
   void Arm(const SourceOrder& order);
   void BeginArmed(const CaptureId& capture_id);
-  // `is_over`: the capture was told to stop while the agent was away.
+  // `is_over`: the capture was ordered to stop while the agent was away.
   void Begin(const SourceOrder& order, bool is_over);
   void Work();  // a piece of every capture's work, then again if there is more
   void ScheduleWork();

@@ -35,7 +35,7 @@ class JsonStructure {
   Outcome Scan(const char* data, size_t& at, size_t end);
 
   bool has_key() const { return has_key_; }
-  // Whether the value is an object that has a key followed by a colon.
+  // Returns whether the value is an object that has a key followed by a colon.
   bool has_member() const { return has_member_; }
   // Number of bytes from the beginning to the first object inside the value that has the key.
   std::optional<uint64_t> inner_begin() const { return inner_begin_; }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: an entry of a mapping file is one event with all its numbers, and what is none says why.
+// Goal: an entry of a mapping file is one event with all its numbers, and anything else fails with
+// the reason.
 #include "agent/source/framework/mapping_entry_parser.h"
 
 #include <gmock/gmock.h>

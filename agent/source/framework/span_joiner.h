@@ -39,7 +39,7 @@ class SpanJoiner {
     kNone,       // not an end of a span
     kBegun,      // opened
     kJoined,     // this event ends a span
-    kBeginLost,  // this event ends a span whose begin is not there
+    kBeginLost,  // this event ends a span whose begin is missing
   };
   // Processes one event. `element` is its index in the file, which ascends from call to call.
   // `is_lost` is for an event that is not kept because it has no time; its other end must not be

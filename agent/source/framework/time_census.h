@@ -30,7 +30,7 @@ class TimeCensus {
  public:
   // Times beyond the sample are ignored.
   void Add(const DecimalTime& time);
-  // Whether further times have no effect.
+  // Returns whether further times have no effect.
   bool is_full() const { return sample_.size() == limits::kFrameworkTimesSampledMax; }
 
   // Returns the bounds; `base_ns` is added to each time first. All times are usable if none was

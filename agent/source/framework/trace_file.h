@@ -81,8 +81,8 @@ class TraceFile {
 
   // Number of decompressed bytes returned so far.
   uint64_t bytes_read() const;
-  // Identifies them: the first 64 bits of their SHA-256, with the lowest one set so that it is
-  // never 0. Ends the reading.
+  // Ends the reading and returns a number that identifies the content: the first 64 bits of its
+  // SHA-256, with the lowest one set so that it is never 0.
   uint64_t ContentMark();
   // Checks whether the first `bytes` bytes have this mark. To be set before reading;
   // prefix_matches() is valid once they have been read.

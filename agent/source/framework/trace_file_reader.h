@@ -21,7 +21,7 @@ namespace neurontrace {
 // The second reading of a file in Chrome's JSON, or of a mapping file; TraceFileScan is the first.
 // Created by TraceFileStream with the facts of the first reading, which decide how times are
 // placed. Element numbers are those of ElementCutter's elements, damaged ones included. See
-// EventReader for what its functions return.
+// EventReader for what its functions return. Used by one thread at a time.
 class TraceFileReader final : public EventReader {
  public:
   // Elements before `first_element` give no events, as an earlier run of the agent has stored them,

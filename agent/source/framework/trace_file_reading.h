@@ -30,7 +30,7 @@ struct TraceFileFacts {
   uint64_t elements = 0;              // of traceEvents, or of data
   std::optional<int64_t> rank;        // distributedInfo.rank
   std::optional<int64_t> world_size;  // distributedInfo.world_size
-  std::string rank_problem;           // what these two say where it is no rank; for people
+  std::string rank_problem;           // the text of these two where it is no rank; for people
   TimeBounds time_bounds;             // which times its events can have
   uint64_t bytes_behind = 0;          // behind the end of the trace, other than blanks and NUL
   bool has_elements_behind = false;   // among these bytes, as in a second trace

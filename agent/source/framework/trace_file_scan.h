@@ -18,7 +18,7 @@ namespace neurontrace {
 // The first reading of a file in Chrome's JSON, or of a mapping file: collects the facts, and the
 // times that decide which are plausible. Every piece of the file is cut, but only as many elements
 // are parsed as the times need. Damage is counted here and described by the second reading. See
-// FactsReader.
+// FactsReader. Used by one thread at a time.
 class TraceFileScan final : public FactsReader {
  public:
   // Returns the options of a cutter for such a file; the second reading uses them too.

@@ -74,7 +74,7 @@ class TraceFileStream {
   const FileState& opened_state() const { return opened_state_; }
   // Number of elements that were read, or passed over as stored.
   uint64_t position() const { return position_; }
-  // Whether the stream ended because the file changed.
+  // Returns whether the stream ended because the file changed.
   bool has_changed() const { return has_changed_; }
   StreamWriter::Counts counts() const;
   const StreamIdentity* identity() const { return writer_ ? &writer_->stream() : nullptr; }
@@ -117,7 +117,7 @@ class TraceFileStream {
   uint32_t checks_ = 0;
   bool draining_ = false;
   bool has_changed_ = false;
-  uint64_t said_before_ = 0;  // what is wrong with elements before was told
+  uint64_t said_before_ = 0;  // problems of elements before were reported
   // Number of the next element.
   uint64_t position_ = 0;
   // The position of a record is the index of the element.

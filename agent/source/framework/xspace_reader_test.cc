@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: everything an XSpace says of its events comes out once, at its time; what is damaged is
-// counted with its place and costs nothing beside it. Method: messages written by hand.
+// Goal: everything that an XSpace states about its events comes out once, at its time; what is
+// damaged is counted with its place and costs nothing beside it. Method: messages written by hand.
 #include "agent/source/framework/xspace_reader.h"
 
 #include <gmock/gmock.h>
@@ -231,7 +231,7 @@ TEST(XSpaceReader, DamageIsCountedWhereItIs) {
   EXPECT_TRUE(content.losses[5].events_unknown);
 }
 
-// Such as bytes written as a number, whose size would be computed from an end that is not there.
+// Such as bytes written as a number, whose size would be computed from a missing end.
 TEST(XSpaceReader, ValuesOfAnotherWireTypeAreDamage) {
   const auto of_stat = [](const std::string& value) {
     return Event(1, 0, 0, Bytes(4, Number(1, 1) + value));

@@ -84,7 +84,7 @@ struct XSpaceScan::Impl {
         return Finish(
             fmt::format("the file ends in the middle or is damaged, at byte {}", wire.position()));
       }
-      wire.Seek(plane->end);  // what is damaged in it is told when it is read
+      wire.Seek(plane->end);  // damage in it is reported when it is read
     }
     return false;
   }

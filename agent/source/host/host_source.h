@@ -76,7 +76,7 @@ class HostSource final : public Source {
   Capture* Know(const SourceOrder& order);
   // The cursor of the stream that an earlier run of this agent began on this boot; null if none.
   const StreamCursor* OwnCursor(const Capture& capture) const;
-  // Whether the capture is to be sampled for as long as something records.
+  // Returns whether the capture is to be sampled for as long as something records.
   bool IsOn(const Capture& capture) const;
   // Reads /proc; nothing if that fails.
   std::optional<HostReading> Read();

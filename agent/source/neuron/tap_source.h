@@ -173,7 +173,7 @@ class TapSource final : public Source, private TapSession::Listener {
     bool stopping = false;
     // True while it is stopping and workers with streams in the store may still come back.
     bool awaits_workers = false;
-    // Streams of workers that are not there any more, to be ended.
+    // Streams of workers that have gone, to be ended.
     std::vector<std::unique_ptr<StreamWriter>> orphans;
   };
 

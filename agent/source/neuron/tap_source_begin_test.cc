@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: captures are armed, begun and stopped at a moment, and it is told how well that was kept.
-// Method: as tap_source_test.cc; what a tap does at its time is played by the fake.
+// Goal: captures are armed, begun and stopped at a moment, and reports state how well that was
+// kept. Method: as tap_source_test.cc; what a tap does at its time is played by the fake.
 #include "agent/source/neuron/tap_source.h"
 #include "agent/source/neuron/tap_source_fixture.h"
 

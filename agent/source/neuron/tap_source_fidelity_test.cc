@@ -38,7 +38,7 @@ class TapSourceFidelityTest : public TapSourceTest {
     for (const std::string& name : command.names) payload += name + '\0';
     tap_.Write(TapRecordType::kTraceStarted, payload, capture_);
   }
-  // The tap does what it was told: STOP, then START.
+  // Carries out the tap's orders: STOP, then START.
   void AnswerRestart() {
     const auto stop = tap_.ReadCommand();
     ASSERT_TRUE(stop);
@@ -171,7 +171,7 @@ TEST_F(TapSourceFidelityTest, ComesBackWhenThereIsRoom) {
   ASSERT_EQ(notes.size(), 2u);
   EXPECT_THAT(notes[1], AllOf(HasSubstr(R"("level":0)"), HasSubstr(R"("reason":"room")"),
                               HasSubstr(R"("leaves_out":"")")));
-  // The stretch in between, told without a loss.
+  // The stretch in between, reported without a loss.
   std::vector<Loss> told;
   for (const Loss& loss : sink_.Losses()) {
     if (IsLeftOut(loss)) told.push_back(loss);
@@ -183,8 +183,8 @@ TEST_F(TapSourceFidelityTest, ComesBackWhenThereIsRoom) {
   EXPECT_EQ(status().events_lost, 0u);
 }
 
-// The agent's own time counts too, and where the runtime cannot filter the agent leaves out what it
-// reads: the rows are told from each other when they are read again.
+// The agent's own time counts too, and where the runtime cannot filter, the agent omits what it
+// reads: rows can be told apart when they are read again.
 TEST_F(TapSourceFidelityTest, TheAgentLeavesOutWhereTheRuntimeCannot) {
   tap_.SetFacts({{"runtime.visible_cores", "4"}});
   spec_.budget.core_ppm = 0;
@@ -261,7 +261,7 @@ TEST_F(TapSourceFidelityTest, ATraceThatWasTakenOverBeginsAnew) {
   EXPECT_FALSE(tap_.ReadCommand());
 }
 
-// The capture is stopped while its trace is told to restart: the answer to the STOP of the
+// The capture is stopped while its trace is ordered to restart: the answer to the STOP of the
 // restart is not its end.
 TEST_F(TapSourceFidelityTest, AStopInTheMiddleOfARestartLosesNothing) {
   Begin();

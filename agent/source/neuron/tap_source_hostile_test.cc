@@ -149,7 +149,7 @@ class TapSourceUsersTest : public TapSourceTest {
     while (count < 2 * limits::kTapConnectionsMax && AddSilent()) ++count;
     return count;
   }
-  // Whether it stays.
+  // Returns whether it stays.
   bool AddSilent() {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair) != 0) {

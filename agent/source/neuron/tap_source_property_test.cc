@@ -29,7 +29,7 @@ class TapSourcePropertyTest : public TapSourceTest {
     }
   }
 
-  // Carries out what the tap was told, as a tap does.
+  // Carries out the tap's orders, as a tap does.
   void Obey() {
     while (const auto command = tap_.ReadCommand()) {
       tap_.realtime_ns = clock_.RealtimeNs();

@@ -64,7 +64,7 @@ TEST_F(TapSourceRestartTest, StoresEverythingOnceOverARestartOfTheAgent) {
   }
 }
 
-// The records that told where a core's numbers stood have long gone from the ring.
+// The records that showed where a core's numbers stood have long gone from the ring.
 TEST_F(TapSourceRestartTest, CountsTheHoleBeforeAQuietCoresNextDocument) {
   Connect();
   StartAndRecord();

@@ -97,7 +97,7 @@ TapWorker::TapWorker(Shared& shared, WorkerIdentity identity, Peer peer,
   RefreshFacts();
 }
 
-// Everything that the tap was told over an earlier connection counts as unknown to it.
+// Everything that was sent to the tap over an earlier connection counts as unknown to it.
 void TapWorker::Attach(TapSession& session, const TapGreeting& greeting) {
   session_ = &session;
   process_gone_ = false;
@@ -260,7 +260,7 @@ void TapWorker::Stop(const CaptureId& capture_id, uint64_t stop_at_ns) {
 void TapWorker::Forget(const CaptureId& capture_id) {
   const WorkerCapture* capture = FindCapture(capture_id);
   if (capture != nullptr && !capture->ended() && session_ != nullptr) {
-    session_->SendStop(capture_id).IgnoreError();  // gone if it cannot be told
+    session_->SendStop(capture_id).IgnoreError();  // fails only if the tap is gone
   }
   captures_.erase(capture_id);
   if (forgotten_.size() == kForgottenMax) forgotten_.erase(forgotten_.begin());

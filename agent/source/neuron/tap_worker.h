@@ -107,7 +107,7 @@ class TapWorker {
   // The capture that the tap runs, as far as it has reported; empty if none.
   const CaptureId& tap_capture() const { return tap_capture_; }
   bool connected() const { return session_ != nullptr; }
-  // Whether its tap may come back over a new connection.
+  // Returns whether its tap may come back over a new connection.
   bool can_attach() const { return session_ == nullptr && !broken_; }
 
   // Sets the connection; `session` outlives the worker, or its Detach.
@@ -131,7 +131,7 @@ class TapWorker {
     bool arm = false;
     // When it begins; nothing before that is known.
     std::optional<PlannedMoment> moment;
-    // Whether it was told to begin after others had begun.
+    // Whether it was ordered to begin after others had begun.
     bool late = false;
     ExecutionBounds executions;
   };

@@ -12,7 +12,8 @@ namespace neurontrace {
 
 // A straight piece of one clock by another, from x_begin_ns to x_end_ns. Maps consist of such
 // lines. Host models become maps by way of lines because the lines of several snapshots, each good
-// in its own part, can be merged before the map is made (utc/realtime_map.h).
+// in its own part, can be merged before the map is made (utc/realtime_map.h). A plain value; the
+// functions below are pure.
 struct ClockLine {
   uint64_t x_begin_ns = 0;
   uint64_t x_end_ns = 0;  // greater than x_begin_ns

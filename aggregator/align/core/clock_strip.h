@@ -9,7 +9,7 @@
 
 namespace neurontrace {
 
-// What remains open at one time: offsets in ns from the fit's origin.
+// What remains open at one time: offsets in ns from the fit's origin. A plain value.
 struct StripPoint {
   uint64_t x_ns = 0;
   Interval possible;
@@ -22,7 +22,7 @@ struct StripPoint {
 // rises by 0 to 2 times x from one knot to the next, whatever the estimates are.
 //
 // Requires points in strictly ascending order of x. The choice of knots is the swinging door
-// algorithm for piecewise linear approximation. It is the last step of FitPair (pair_fit.h).
+// algorithm for piecewise linear approximation. It is the last step of FitPair (pair_fit.h). Pure.
 std::vector<ClockKnot> KnotsOf(std::span<const StripPoint> strip, const PairOrigin& origin,
                                const WanderLimits& limits, double tolerance_ns);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: which segment an event is read in is told by the ring and its execution. Method: segments
-// whose counters overlap, and whose hosts' times do not.
+// Goal: the ring and its execution decide in which segment an event is read. Method: segments whose
+// counters overlap, and whose hosts' times do not.
 #include "aggregator/align/device/device_clock.h"
 
 #include <gtest/gtest.h>

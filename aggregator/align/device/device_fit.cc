@@ -12,12 +12,11 @@
 namespace neurontrace {
 namespace {
 
-// In four steps: PartDevice divides the evidence where the counter restarted, an outline of each
-// part is fitted to the brackets alone, sync points far from the outline are removed, and a last
-// fit uses brackets and sync points together. Checked against simulated devices whose true times
-// are known (device_fit_test.cc, device_property_test.cc).
-// Costs a few passes over the evidence of each part, and an envelope of the sync points with a
-// fixed number of neighbours.
+// Fits in four steps: PartDevice divides the evidence where the counter restarted, an outline of
+// each part is fitted to the brackets alone, sync points far from the outline are removed, and a
+// last fit uses brackets and sync points together. Costs a few passes over the evidence of each
+// part, and an envelope of the sync points with a fixed number of neighbours. Checked against
+// simulated devices whose true times are known (device_fit_test.cc, device_property_test.cc).
 
 // One part while it is fitted.
 struct Work {
@@ -150,8 +149,8 @@ void DeviceFitter::AddSyncPoints(Work& work) {
   SortByX(work.part.hard);
 }
 
-// Where only a few sync points speak, what is likely is wider than they say. Widens the likely
-// bounds of the knots by the allowance of the samples next to them.
+// Widens the likely bounds of the knots by the allowance of the samples next to them. If there are
+// only a few sync points, their own bounds are too narrow.
 void Allow(const Work& work, std::vector<ClockKnot>& knots) {
   if (work.samples.empty()) return;
   for (ClockKnot& knot : knots) {

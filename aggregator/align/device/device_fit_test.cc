@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a core's model holds the truth within its bounds and is near it, and what does not fit is
-// left out and told. Method: evidence made from a clock that is known, then spoilt.
+// omitted and reported. Method: evidence made from a clock that is known, then spoilt.
 #include "aggregator/align/device/device_fit.h"
 
 #include <gtest/gtest.h>

@@ -37,8 +37,8 @@ class SyncOrderVote {
   std::vector<double> below_upper_;
 };
 
-// What the sync points of one segment say about its curve. All vectors have an element for each
-// sample.
+// The judgement of the sync points of one segment about its curve. All vectors have an element for
+// each sample.
 struct SyncJudgement {
   // For each sample, the interval of the curve if the assumption holds; infinite: unknown.
   std::vector<Interval> likely;

@@ -33,7 +33,7 @@ struct ProbeRoute {
 
 // A ClockExchange while it is fitted: two inequalities. The host sends at send_ns and receives the
 // answer at receive_ns. As no packet arrives before it is sent, each stamp of the reference limits
-// y from one side, however long the packets took.
+// y from one side, however long the packets took. A plain value.
 struct HostExchange {
   static constexpr uint32_t kNoRoute = UINT32_MAX;
 
@@ -58,14 +58,14 @@ struct HostSide {
   bool is_most = false;  // an upper limit of y, else a lower one
 };
 
-// Returns false if the stamps cannot be of clocks that run forwards. Fills the stamps, the round
-// trip, the epoch and the path of `out`. Otherwise returns false and leaves it unchanged, as also
-// for times beyond kEvidenceTimeMaxNs and a reference that took longer to answer than the host
-// waited.
+// Fills the stamps, the round trip, the epoch and the path of `out`. Returns false and leaves it
+// unchanged if the stamps cannot be of clocks that run forwards, for times beyond
+// kEvidenceTimeMaxNs, and for a reference that took longer to answer than the host waited. Keeps no
+// state; any thread.
 bool ReadExchange(const ClockExchange& exchange, HostExchange& out);
 
 // Returns the side as a constraint: what is certain, and what is likely if its route's shift is
-// known. The constraint's source is the index of the exchange.
+// known. The constraint's source is the index of the exchange. Pure.
 ClockConstraint ConstraintOf(const HostSide& side, const std::vector<HostExchange>& exchanges,
                              const std::vector<ProbeRoute>& routes);
 

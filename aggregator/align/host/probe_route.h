@@ -42,6 +42,7 @@ struct ProbeRoutes {
 // Finds which route each exchange took, by round trips alone, as they depend on neither clock's
 // offset: the minimum round-trip filter of NTP (RFC 5905, section 10) applied to bins. Sets
 // HostExchange::route; exchanges around a change keep none. Requires ascending order of receipt.
+// Keeps no state; any thread.
 ProbeRoutes FindRoutes(std::vector<HostExchange>& exchanges,
                        const ProbeRouteParameters& parameters);
 

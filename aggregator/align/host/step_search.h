@@ -36,7 +36,8 @@ struct ClockStep {
 // steps that happened nevertheless. It finds those larger than what is likely leaves open, which is
 // much less than what is possible does. On its way it learns the shift of each later route, as the
 // clock itself continues, and it rejects exchanges that contradict alone. `exchanges` and `routes`
-// are those of the sides; it sets is_rejected, shift_ns and shift_is_known in them.
+// are those of the sides; it sets is_rejected, shift_ns and shift_is_known in them. Keeps no state;
+// any thread.
 std::vector<ClockStep> FindSteps(std::span<const HostSide> sides,
                                  const StepSearchParameters& parameters,
                                  std::vector<HostExchange>& exchanges,

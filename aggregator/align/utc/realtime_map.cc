@@ -50,8 +50,8 @@ std::vector<ClockLine> UniteByHalves(std::span<std::vector<ClockLine>> lists) {
   return UnionOf(first, UniteByHalves(lists.subspan(half)));
 }
 
-// Raw may be as far off as REALTIME is; an eighth more allows for slews. Returns the bound of a
-// composed line.
+// Returns the bound of a composed line. Raw may be as far off as REALTIME is; an eighth more allows
+// for slews.
 uint64_t WithSnapshots(uint64_t model_bound_ns, uint64_t snapshot_bound_ns) {
   // Saturates to kNoBound.
   return Saturate(Wide{model_bound_ns} + snapshot_bound_ns + snapshot_bound_ns / 8 + 2);

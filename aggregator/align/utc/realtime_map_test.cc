@@ -119,9 +119,9 @@ TEST(RealtimeMapTest, HoldsThroughAFastSlewWhereverItsSnapshotsAre) {
 
 // Snapshots once a second, as an agent keeps them, on a host whose processors are busy: of
 // `preempted` in a hundred readings the thread was preempted for up to a millisecond, anywhere in
-// the reading. Each is honest: REALTIME was what it says at some moment of it. The outermost two
-// are not preempted: behind the last good reading a slew may begin, and no bound can be the usual
-// one.
+// the reading. Each is honest: REALTIME had the value of the snapshot at some moment of it. The
+// outermost two are not preempted: behind the last good reading a slew may begin, and no bound can
+// be the usual one.
 std::vector<ClockSnapshot> BusySnapshots(const World& world, int preempted, uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto up_to = [&](uint64_t most) { return random() % (most + 1); };

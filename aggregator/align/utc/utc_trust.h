@@ -16,12 +16,12 @@ namespace neurontrace {
 inline constexpr std::array kUtcSourcesByTrust = {UtcSource::kPhc, UtcSource::kClockBound,
                                                   UtcSource::kChrony};
 
-// Returns "phc", "clockbound" or "chrony"; "utc" for any other.
+// Returns "phc", "clockbound" or "chrony"; "utc" for any other. Pure.
 std::string_view NameOf(UtcSource source);
 
 // Returns whether a reading is usable: its source is known, its times are in order, and its width
 // is small enough to be informative. Both users of readings, the host's and the reference's, skip
-// all others.
+// all others. Pure.
 bool IsSound(const UtcReading& reading);
 
 }  // namespace neurontrace

@@ -384,8 +384,8 @@ absl::Status JsonExporter::WriteHostSamples(ExportSummary& summary) {
         },
         summary);
   };
-  // Both lists need a reading of their own, because samples may be as many as the events.
-  // The lists are closed by what follows them, so that each is written while it is read.
+  // Both lists need a reading of their own, because samples may be as many as the events. They are
+  // closed by what follows them, so that each is written while it is read.
   out_ += "],\n\"mem_usage\":[";
   RETURN_IF_ERROR(write_all(kHostMemoryEventType, AppendMemoryUsage));
   out_ += "],\n\"cpu_util\":[";

@@ -27,8 +27,8 @@ class JsonExporter : public Exporter {
   uint64_t bytes_written() const override { return bytes_flushed_ + out_.size(); }
 
  private:
-  // Writes the record's object, or holds it until its stop comes.
-  // Records without a place in the vendor's list, such as arrows, are omitted.
+  // Writes the record's object, or holds it until its stop comes. Omits records without a place in
+  // the vendor's list, such as arrows.
   void WriteRecord(const TimelineRecord& record);
   // Appends an event's object without its closing brace.
   void AppendEvent(const TimelineRecord& record, std::string& out);

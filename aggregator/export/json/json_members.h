@@ -12,9 +12,9 @@ namespace neurontrace {
 
 // Adds members to an object that is being written without giving two of them one key. It examines
 // the object only when a key may exist already, and then each byte once. Made for one object; `out`
-// must outlive it and may grow by whole members only. Used by one thread at a time.
-// The exporters use it for recorded attributes, whose names are free and may collide with members
-// that are written already.
+// must outlive it and may grow by whole members only. Used by one thread at a time. The exporters
+// use it for recorded attributes, whose names are free and may collide with members that are
+// written already.
 class JsonMembers {
  public:
   // `out` begins with the object's brace, or with the comma before its first member.

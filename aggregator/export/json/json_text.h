@@ -15,8 +15,8 @@ namespace neurontrace {
 // Takes linear time. Callers paste such a text into a file unchanged.
 bool IsJson(std::string_view text);
 
-// Appends `text` with each invalid byte replaced by U+FFFD.
-// Protobuf, Parquet and JSON all demand valid UTF-8, while recorded texts are arbitrary bytes.
+// Appends `text` with each invalid byte replaced by U+FFFD. Protobuf, Parquet and JSON all demand
+// valid UTF-8, while recorded texts are arbitrary bytes.
 void AppendRepairedUtf8(std::string_view text, std::string& out);
 
 // Appends `text` as a JSON string, with each invalid byte replaced by U+FFFD.

@@ -9,8 +9,8 @@
 namespace neurontrace {
 namespace {
 
-// Columns of times are int64, in the vendor's tables and in ours.
-// Values beyond int64 become its maximum, which SQL reads as a time in 2262.
+// Returns a time as int64, the type of such columns in the vendor's tables and in ours. Values
+// beyond int64 become its maximum, which SQL reads as a time in 2262.
 std::optional<int64_t> Signed64(std::optional<uint64_t> value) {
   constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
   if (!value) return std::nullopt;

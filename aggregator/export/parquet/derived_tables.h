@@ -23,8 +23,8 @@ class DerivedTables {
   DerivedTables(std::span<const TimelineStream> streams, OutputFiles& files,
                 uint64_t file_bytes_max, uint64_t& bytes_written);
 
-  // Takes a preparation from before the first batch.
-  // Called for each before the first Take, in the order of time.
+  // Takes a preparation from before the first batch. Called for each before the first Take, in the
+  // order of time.
   void NotePreparation(const EarlierPreparation& earlier) {
     execution_finder_.NotePreparation(earlier.stream, earlier.exec_id, earlier.start_ns,
                                       earlier.model_name);
@@ -48,8 +48,8 @@ class DerivedTables {
   void WriteStream(uint32_t stream, TableWriter& table) const;
 
   std::span<const TimelineStream> streams_;
-  // The finders refer to it, so it is declared before them.
-  // Shared by the finders, which examine the same shapes.
+  // Shared by the finders, which examine the same shapes. Declared before them, because they refer
+  // to it.
   ShapeFieldTable fields_;
   ExecutionFinder execution_finder_;
   StepFinder step_finder_;

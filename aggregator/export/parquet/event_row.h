@@ -21,7 +21,7 @@ struct RowPlan {
   // Which column a key fills in addition to, or instead of, the JSON of attributes.
   enum class Use : uint8_t {
     kAttribute,
-    // Names the column that gets the value in addition to the attributes:
+    // The values from here on name the column that gets the value in addition to the attributes.
     // Also the column pcore_idx.
     kPhysicalCore,
     // Also the column nt_exec_id.

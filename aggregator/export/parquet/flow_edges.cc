@@ -12,9 +12,9 @@
 namespace neurontrace {
 namespace {
 
-// Prefixed by kind, because numbers of different kinds may be equal.
 // Returns the row's element of flow_id: rows of one process with an equal element belong together.
-// A sequence has the runtime's own number, the others have numbers of FrameworkLinks.
+// A sequence has the runtime's own number, the others have numbers of FrameworkLinks. Prefixed by
+// kind, because numbers of different kinds may be equal.
 std::string FlowId(const LinkPoint& point, const TimelineRecord& record) {
   switch (point.kind) {
     case LinkKind::kSequence:

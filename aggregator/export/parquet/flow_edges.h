@@ -31,8 +31,8 @@ using FlowEdgeTaker = std::function<absl::Status(const FlowEdge& edge)>;
 
 // Finds which row led to which: the results of FrameworkLinks and FrameworkArrows as edges between
 // rows. Beyond the limit, edges from rows that were remembered longest are not found, and are
-// counted. Used by one thread at a time; the header must outlive it.
-// Not used if arrows are not requested.
+// counted. Not used if arrows are not requested. Used by one thread at a time; the header must
+// outlive it.
 class FlowEdges {
  public:
   // Rows of each kind that edges can start at: the latest.
@@ -61,8 +61,7 @@ class FlowEdges {
   };
   // Stream, id, and a hash of more; or a chain.
   using Key = std::tuple<uint32_t, uint64_t, uint64_t>;
-  // The latest places by key, up to kRememberedMax.
-  // Costs constant time for each row.
+  // The latest places by key, up to kRememberedMax. Costs constant time for each row.
   class Remembered {
    public:
     const Place* Find(const Key& key) const;

@@ -12,7 +12,8 @@
 namespace neurontrace {
 
 // Where tables are written, and the approximate size of their files. All of it must outlive the
-// call. The functions below write one table each and fail with errors of the files.
+// call. The functions below write one table each on the exporter's thread, and fail with errors of
+// the files.
 struct TableTarget {
   OutputFiles& files;
   uint64_t file_bytes_max = 0;

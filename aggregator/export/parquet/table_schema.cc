@@ -21,8 +21,8 @@ constexpr ColumnSpec RisingNs(std::string_view name, std::string_view descriptio
           .is_rising = true};
 }
 
-// The vendor's columns come first; ours follow with the prefix nt_.
-// EventRowMaker::Write gives the values of kEventColumns.
+// The vendor's columns come first; ours follow with the prefix nt_. EventRowMaker::Write gives the
+// values of kEventColumns.
 constexpr ColumnSpec kEventColumns[] = {
     {.name = "id",
      .is_required = true,

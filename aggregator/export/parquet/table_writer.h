@@ -33,8 +33,8 @@ class TableWriter {
   // one, because its name depends on that.
   static constexpr size_t kHeadBytesMax = 1u << 20;
 
-  // Files are closed when they reach about `file_bytes_max` bytes (0: the default), or
-  // kFileColumnsMax. Adds what it writes to `bytes_written`. All references must outlive it.
+  // Adds what it writes to `bytes_written`. Files are closed when they reach about `file_bytes_max`
+  // bytes (0: the default), or kFileColumnsMax. All references must outlive it.
   TableWriter(OutputFiles& files, const TableSpec& table, uint64_t file_bytes_max,
               uint64_t& bytes_written);
   ~TableWriter();

@@ -8,9 +8,9 @@
 namespace neurontrace {
 namespace {
 
-// The pieces of a map that a stretch touches, with the begin of each inside the stretch.
-// It hides whether the stretch is in raw or in reference time. Requires that the map has at least
-// one piece; both arguments must outlive it.
+// The pieces of a map that a stretch touches, with the begin of each inside the stretch. Hides
+// whether the stretch is in raw or in reference time. Requires that the map has at least one piece;
+// both arguments must outlive it.
 class Pieces {
  public:
   Pieces(const ClockMap& map, const ClockStretch& stretch) : map_(map), stretch_(stretch) {

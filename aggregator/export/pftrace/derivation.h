@@ -25,8 +25,8 @@ struct DerivedBatch {
     uint64_t record = 0;
     uint64_t id = 0;
   };
-  // Arrows by record.
-  // Both lists ascend by record, so that PftraceExporter needs no search.
+  // Arrows by record. Like `correlations`, ascends by record, so that PftraceExporter needs no
+  // search.
   std::vector<Flow> flows;
   // Collectives that the record is a part of, by record; the id is the collective's number.
   std::vector<Flow> correlations;
@@ -37,8 +37,7 @@ struct DerivedBatch {
   std::vector<HbmIdentity> new_memories;
   std::vector<BandwidthSample> bandwidth;
 
-  // Keeps the capacity.
-  // Called before a batch is reused.
+  // Empties the batch before it is reused, and keeps the capacity.
   void Clear();
 };
 

@@ -13,6 +13,7 @@ namespace neurontrace {
 // Serialises the fields of one Perfetto TrackEvent into memory that is reused from event to event.
 // Written by hand rather than with protozero because this is the hot path of an export. Used by one
 // thread at a time.
+//
 // Start comes first, then the other functions in any order; the result is bytes(). The fields are
 // those of track_event.proto and debug_annotation.proto, with the numbers of perfetto_fields.h.
 class TrackEventFields {
@@ -27,8 +28,8 @@ class TrackEventFields {
     end_ = wire_bytes::Byte(end_, perfetto::tag::kTrackUuid);
     end_ = wire_bytes::Varint(end_, track_uuid);
   }
-  // Numbers of texts are those of the Interner of the event's sequence.
-  // The event's title, and one of its categories.
+  // Writes the event's title and one of its categories. Numbers of texts are those of the Interner
+  // of the event's sequence.
   void Name(uint32_t iid) {
     Ensure(kRoomPerField);
     end_ = wire_bytes::Byte(end_, perfetto::tag::kNameIid);

@@ -112,8 +112,7 @@ class PacketWriter {
   ByteSink& sink_;
   Interner& interner_;
   Interner side_interner_;
-  // The header of the side sequence is written.
-  // Cleared with each generation.
+  // Whether the header of the side sequence is written. Cleared with each generation.
   bool has_side_ = false;
   std::optional<PacketCompressor> compressor_;
   // Its size is the capacity; buffer_at_ is the end of the bytes in it.

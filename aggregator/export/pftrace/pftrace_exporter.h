@@ -32,9 +32,9 @@
 namespace neurontrace {
 
 // The ends of spans that have begun, returned in the order of time. Of two at one time, that of the
-// span begun later, which is the inner one, comes first. Used by one thread at a time.
-// How it works: ends inside the current slice of time are sorted once, with a radix sort, and later
-// ones wait in a heap until their slice.
+// span begun later, which is the inner one, comes first. Ends inside the current slice of time are
+// sorted once, with a radix sort, and later ones wait in a heap until their slice. Used by one
+// thread at a time.
 class PendingEnds {
  public:
   // The end of one span.
@@ -87,8 +87,8 @@ class LateStops {
   // Beyond, the attributes of a stop are omitted and counted.
   static constexpr size_t kAwaitedMax = 65'536;
 
-  // A span that was ended before its stop came.
-  // Identifies the span for the instant that shows the late attributes.
+  // A span that was ended before its stop came. Identifies the instant that shows the late
+  // attributes.
   struct Ended {
     // The id of its start event.
     uint64_t id = 0;
@@ -244,8 +244,8 @@ class PftraceExporter final : public RowExporter {
 
   // Writes everything that is due up to this time: ends, losses, and what happened to clocks.
   void WriteUntil(uint64_t until_ns);
-  // Merges losses, clock events and the head by time.
-  // Writes the next item that is not an end. Returns false if none is due.
+  // Writes the next item that is not an end, merging losses, clock events and the head by time.
+  // Returns false if none is due.
   bool WriteOther(uint64_t until_ns);
   // Adds the attributes of a stop that came separately to those of its start. Returns false if the
   // stop is not in this batch.

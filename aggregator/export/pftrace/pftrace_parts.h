@@ -85,8 +85,7 @@ class PftraceParts : public Exporter {
     uint64_t bytes = 0;
     uint64_t begin_ns = 0;
     uint64_t end_ns = 0;
-    // Those of the range.
-    // Those of the range.
+    // The workers of the range.
     std::shared_ptr<const std::string> workers;
   };
 

@@ -105,9 +105,8 @@ class ChunkStrings {
   Iids name_iids_;
 };
 
-// The plans of all shapes, and the strings of the chunks that are being read. Used by one thread at
-// a time.
-// The exporter asks for a plan for every record, so that this is a hot path.
+// The plans of all shapes, and the strings of the chunks that are being read. The exporter asks for
+// a plan for every record, so that this is a hot path. Used by one thread at a time.
 class EventPlans {
  public:
   // Returns the plan without interned numbers.

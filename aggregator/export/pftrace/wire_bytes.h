@@ -6,15 +6,14 @@
 #include <string_view>
 
 // Protobuf's wire format as bytes, for the hot path: each function writes at `out` and returns the
-// end. The caller has made room.
+// end. The caller has made room. Pure functions.
 namespace neurontrace::wire_bytes {
 
 // Bytes of the longest varint: 64 bits in groups of seven.
 inline constexpr size_t kVarintMax = 10;
 
-// Writes up to kVarintMax bytes.
-// Groups of seven bits, the lowest first; the top bit tells that more follow (the base-128 varints
-// of protobuf's encoding guide).
+// Writes a base-128 varint of up to kVarintMax bytes (protobuf's encoding guide): groups of seven
+// bits, the lowest first, with the top bit set if more follow.
 inline char* Varint(char* out, uint64_t value) {
   while (value >= 0x80) {
     *out++ = static_cast<char>(value | 0x80);

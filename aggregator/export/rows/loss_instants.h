@@ -11,8 +11,8 @@
 namespace neurontrace {
 
 // Returns the losses of a stream as they are shown: those known one by one, each at its time, then
-// the remainder of the sums. Every lost event is in exactly one. A pure function.
-// Times are raw, as in the stream's description.
+// the remainder of the sums. Every lost event is in exactly one. Times are raw, as in the stream's
+// description. A pure function.
 std::vector<Loss> LossInstants(const StreamDescription& stream);
 
 // A loss and its place in a trace.

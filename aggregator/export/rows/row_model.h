@@ -72,8 +72,8 @@ struct ExportRow {
 
 // The processes and rows of an exported file by the vendor's grouping: which row an event belongs
 // to, the names of rows, and their order. Perfetto, chrome-json and XSpace share it;
-// docs/formats/pftrace.md defines the names. Used by one thread at a time.
-// Row numbers stay valid to the end. References to rows are valid until the next row is added.
+// docs/formats/pftrace.md defines the names. Row numbers stay valid to the end, references to rows
+// until the next row is added. Used by one thread at a time.
 class RowModel {
  public:
   // Beyond this number, events of new threads share one row for each source in their stream's first

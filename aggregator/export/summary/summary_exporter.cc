@@ -270,8 +270,8 @@ std::string_view SourceName(ExecutionSource source) {
   return source == ExecutionSource::kDevice ? "device" : "runtime";
 }
 
-// The functions from here on write the form for programs.
-// A JSON object that is being written. Each member is preceded by a comma; Close removes the first.
+// A JSON object of the form for programs, which everything from here on writes. Each member is
+// preceded by a comma; Close removes the first.
 class Object {
  public:
   template <std::integral Number>

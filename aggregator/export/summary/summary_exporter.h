@@ -12,10 +12,9 @@
 namespace neurontrace {
 
 // Reads a whole timeline and writes its figures at the end: as text for people, or as JSON with the
-// capture and its certificate for programs. docs/formats/summary.md defines both. Used by one
+// capture and its certificate for programs. docs/formats/summary.md defines both. Writes nothing
+// before Finish. Memory is that of CaptureSummaryBuilder, whatever the capture's size. Used by one
 // thread at a time; the sink must outlive it.
-// Memory is that of CaptureSummaryBuilder, whatever the capture's size; nothing is written before
-// Finish.
 class SummaryExporter : public Exporter {
  public:
   enum class Form : uint8_t { kText, kJson };

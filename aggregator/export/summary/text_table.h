@@ -9,9 +9,8 @@
 namespace neurontrace {
 
 // Rows of text for a terminal. The first column is aligned left and cut to what the others leave of
-// kWidthMax; the others are aligned right. Texts must be safe for a terminal (CleanText). A plain
-// value.
-// Used by SummaryExporter alone.
+// kWidthMax; the others are aligned right. Texts must be safe for a terminal (CleanText). Used by
+// SummaryExporter alone. A plain value; the functions below are pure.
 class TextTable {
  public:
   static constexpr size_t kWidthMax = 100;

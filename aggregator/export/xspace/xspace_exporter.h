@@ -84,8 +84,7 @@ class XSpaceExporter final : public RowExporter {
     // For each lane, its line number in the plane.
     std::vector<uint32_t> lanes;
   };
-  // An event apart from its attributes.
-  // Times count from origin_ns_.
+  // An event apart from its attributes. Times count from origin_ns_.
   struct Item {
     std::string name;
     uint64_t start_ns = 0;
@@ -118,8 +117,8 @@ class XSpaceExporter final : public RowExporter {
 
   // Writes the arrows that the batch completed.
   absl::Status WriteArrows();
-  // Called at the end of each batch:
   // Gives the flow to a span or, if that cannot take it any more, to an event without length.
+  // Called at the end of each batch.
   absl::Status WriteFlow(const ArrowSpan& span, uint64_t at_ns, uint64_t flow,
                          std::string_view category);
   absl::Status WriteCounterAt(const TimelineRecord& record, const Place& place);

@@ -4,7 +4,8 @@
 #include <cstdint>
 
 // The fields of XProf's profile format that we write: openxla/xla,
-// third_party/tsl/tsl/profiler/protobuf/xplane.proto. Numbers only, as that file has them.
+// third_party/tsl/tsl/profiler/protobuf/xplane.proto. Constants only, with the numbers of that
+// file.
 namespace neurontrace::xspace {
 
 // XSpace.

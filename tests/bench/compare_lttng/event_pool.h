@@ -9,7 +9,7 @@
 namespace neurontrace {
 
 // The seeded event stream of one process: some executions of each core, made in advance so that
-// making them costs the measurement nothing, and repeated with identifiers and times that go on.
+// making them costs the measurement nothing, and repeated with identifiers and times that continue.
 class EventPool {
  public:
   EventPool(uint64_t seed, uint32_t cores, uint32_t first_gid);

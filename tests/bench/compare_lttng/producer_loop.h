@@ -9,7 +9,7 @@ namespace neurontrace {
 // The result of one run of a producer.
 struct ProducerReport {
   uint64_t emitted = 0;
-  uint64_t taken = 0;  // of these, by a running capture, as far as the producer is told
+  uint64_t taken = 0;  // of these, by a running capture, as far as the producer knows
   double seconds = 0;
   double cpu_seconds = 0;  // of the thread that emits
 };

@@ -8,10 +8,11 @@
 //   not
 //
 // Shifted are the readings of REALTIME, MONOTONIC, BOOTTIME and MONOTONIC_RAW; the receive stamps
-// of packets, which the kernel makes of its own REALTIME; what adjtimex(2) says of how REALTIME is
-// steered; a timer that is to tell when REALTIME is set; and deadlines that threads wait for. True
-// time itself is there as neurontrace_true_ns(). Real seconds pass as ever: timers, timeouts and
-// sleeps of a given length are not touched, nor what other processes and the kernel's files show.
+// of packets, which the kernel makes of its own REALTIME; adjtimex(2)'s report of how REALTIME is
+// steered; a timer that is to report when REALTIME is set; and deadlines that threads wait for.
+// True time itself is there as neurontrace_true_ns(). Real seconds pass as ever: timers, timeouts
+// and sleeps of a given length are not touched, nor what other processes and the kernel's files
+// show.
 #include <dlfcn.h>
 #include <linux/futex.h>
 #include <pthread.h>

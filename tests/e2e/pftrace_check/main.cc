@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// pftrace_check FILE [--json]: what a Perfetto trace says, and whether it is sound. The
+// pftrace_check FILE [--json]: prints the content of a Perfetto trace, and whether it is sound. The
 // exit code is 0 when nothing is wrong, 1 when something is, 2 when there is no such file.
 #include <cstdio>
 #include <fstream>

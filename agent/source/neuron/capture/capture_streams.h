@@ -142,7 +142,7 @@ struct StreamSetup {
   AgentSourceMetrics& metrics;
 };
 
-// Which events of a worker a capture selects, beyond what the runtime was already told to omit.
+// Which events of a worker a capture selects, beyond what the runtime was already ordered to omit.
 struct EventSelection {
   EventFilter filter;
   // Logical cores; empty: all.
@@ -174,8 +174,8 @@ class CaptureStreams final : public NrtEventSink {
   void SetExecutions(const ExecutionBounds& bounds);
   // How far the worker's cores have come.
   ExecutionProgress executions() const;
-  // Whether events of no particular core are recorded: some core is between its first and its last
-  // execution.
+  // Returns whether events of no particular core are recorded: some core is between its first and
+  // its last execution.
   bool AnyPassing() const;
   // Sets which events belong to a snapshot; before its first record.
   void SetWindow(SnapshotWindow window) { window_ = window; }
@@ -291,7 +291,7 @@ class CaptureStreams final : public NrtEventSink {
   // Notes an event of the document: its times, its number in the sequence and its rank.
   Core& Touch(uint32_t nc_idx, const EventFields& fields, uint32_t present);
   const ShapeNote& NoteOf(const CachedShape& shape);
-  // Whether the execution that the event belongs to is recorded.
+  // Returns whether the execution that the event belongs to is recorded.
   bool Admits(Core& core, const NrtEvent& event, const ShapeNote& note);
   // Records a loss of the core, unless it does not belong to the capture.
   void TellLoss(Core& core, uint64_t position, Loss loss);

@@ -74,9 +74,10 @@ class ExecutionGate {
   };
   // Follows the event; returns true if the capture records it.
   bool Admit(const Event& event);
-  // Whether events without an execution number pass: the core is between its first and its last.
+  // Returns whether events without an execution number pass: the core is between its first and its
+  // last.
   bool passing() const { return !by_execution_ || (open_ && !past_); }
-  // Whether it has been open, or always was.
+  // Returns whether it has been open, or always was.
   bool opened() const { return !by_execution_ || open_; }
   // True once nothing more of the capture is expected of this core, except losses of the same
   // document.

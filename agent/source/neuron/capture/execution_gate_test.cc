@@ -89,7 +89,7 @@ TEST_F(ExecutionGateTest, ASpanThatNeverStopsHoldsTheEndUpOnlySoLong) {
 
 TEST_F(ExecutionGateTest, TakesExecutionsOutOfOrderRepeatedAndMissing) {
   gate_.SetBounds({10, 20});
-  EXPECT_TRUE(Executes(13));  // 10 to 12 are not there, or late
+  EXPECT_TRUE(Executes(13));  // 10 to 12 are missing, or late
   EXPECT_TRUE(Executes(11));
   EXPECT_TRUE(Executes(11));
   EXPECT_FALSE(Executes(9));

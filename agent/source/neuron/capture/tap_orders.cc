@@ -158,7 +158,7 @@ CaptureObstacle ObstacleOf(TapState state) {
   return CaptureObstacle::kRuntimeRefused;
 }
 
-// A flight recorder gives way to continuous captures, and both to captures that end.
+// A flight recorder is suspended for continuous captures, and both for captures that end.
 int Precedence(CaptureMode mode) {
   switch (mode) {
     case CaptureMode::kFlightRecorder:

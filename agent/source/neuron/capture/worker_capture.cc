@@ -337,7 +337,7 @@ void WorkerCapture::EndBecauseBroken(uint64_t position, const std::string& why) 
   Enter(CaptureWorkerState::kLost, why);
 }
 
-// --- The tap: what it is told, and what its answers mean -----------------------------------------
+// --- The tap: its orders and its answers ---------------------------------------------------------
 
 // The state becomes "starting" only if none was reported before.
 void WorkerCapture::Confirm() {
@@ -372,7 +372,7 @@ CaptureObstacle WorkerCapture::FindObstacle(const TapView& tap, std::string& det
     detail = "its rings are not held by this flight recorder";
     return CaptureObstacle::kNotArmed;
   }
-  // It would have to give way, or this one waits for it as a standing one does.
+  // It would have to be suspended, or this one waits for it as a standing one does.
   const CaptureMode mode = plan_.spec.mode;
   if (tap.running_mode && tap.running != plan_.id &&
       (IsStanding(mode) ? Precedence(*tap.running_mode) == Precedence(mode)

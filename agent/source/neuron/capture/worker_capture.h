@@ -35,12 +35,12 @@ class SuspensionTracker {
   // How often a suspension that lasts is reported.
   static constexpr uint64_t kTellNs = 2'000'000'000;
 
-  // The capture gives way to `other`; its trace is about to end, or there was none.
+  // Suspends the capture for `other`; its trace is about to end, or there was none.
   void GiveWay(const CaptureId& other, uint64_t now_ns);
-  // A trace of the capture was stopped by command, while the capture continues. Returns the loss to
-  // record.
+  // Handles that a trace of the capture was stopped by command, while the capture continues.
+  // Returns the loss to record.
   Loss TraceStopped(uint64_t at_ns);
-  // A trace of the capture began. Returns the complete period, if there was one.
+  // Handles that a trace of the capture began. Returns the complete period, if there was one.
   std::optional<Loss> TraceStarted(uint64_t at_ns);
   // Returns what has to be recorded now; with `is_last`, everything. To be called a few times a
   // second.
@@ -64,7 +64,7 @@ struct TapView {
   // Null while the tap is not connected.
   TapSession* session = nullptr;
   TapState state = TapState::kNotInitialised;
-  // The capture that the tap has been told to record; empty: none.
+  // The capture that the tap has been ordered to record; empty: none.
   CaptureId running;
   // The mode of `running`, where this agent knows that capture.
   std::optional<CaptureMode> running_mode;
@@ -120,11 +120,11 @@ class WorkerCapture {
   // `other` has the tap.
   void GiveWay(const TapView& tap, const CaptureId& other);
   void TakeBack();
-  // Whether another capture has its tap.
+  // Returns whether another capture has its tap.
   bool suspended() const { return IsSuspended(phase_); }
-  // Whether it records, or would if the tap were free, and cannot share the tap.
+  // Returns whether it records, or would if the tap were free, and cannot share the tap.
   bool WantsTap() const;
-  // Whether it has reported that it can begin, and waits for its moment.
+  // Returns whether it has reported that it can begin, and waits for its moment.
   bool armed() const {
     return state_ == CaptureWorkerState::kArmed && IsActive(phase_) && !is_snapshot();
   }
@@ -158,7 +158,7 @@ class WorkerCapture {
   void EndBecauseGone(uint64_t position, bool said_goodbye);
   void EndBecauseBroken(uint64_t position, const std::string& why);
 
-  // Whether a trace of it was seen to run.
+  // Returns whether a trace of it was seen to run.
   bool has_recorded() const { return trace_ != TraceState::kUnseen; }
   bool ended() const { return phase_ == WorkerPhase::kEnded; }
   bool finished() const { return ended() && streams_->finished(); }
@@ -167,11 +167,11 @@ class WorkerCapture {
  private:
   // When it was to begin and did, as its status reports it.
   struct Beginning {
-    // When it was to begin; nothing before it was told to.
+    // When it was to begin; nothing before it was ordered to.
     std::optional<PlannedMoment> moment;
-    // It was told to begin after others had begun.
+    // It was ordered to begin after others had begun.
     bool late = false;
-    // Something kept it from recording after it was told to begin.
+    // Something kept it from recording after it was ordered to begin.
     bool kept_off_since = false;
     // The next trace that begins is not its beginning, as an earlier one has run.
     bool was_unseen = false;
@@ -196,7 +196,7 @@ class WorkerCapture {
   bool is_snapshot() const { return plan_.spec.mode == CaptureMode::kSnapshot; }
   bool is_continuous() const { return plan_.spec.mode == CaptureMode::kContinuous; }
   bool is_tracing() const { return trace_ == TraceState::kRunning; }
-  // Whether anything of it was seen, by this agent or by one before it.
+  // Returns whether anything of it was seen, by this agent or by one before it.
   bool has_part() const { return has_recorded() || streams_->stream_count() > 0; }
   bool is_due() const { return beginning_.moment && NowNs() >= beginning_.moment->monotonic_ns; }
   bool is_ruled_out() const {

@@ -167,7 +167,7 @@ constexpr bool IsEachPairOnce() {
 }
 static_assert(IsEachPairOnce(), "two rows for one pair of phase and event");
 
-// Whether every phase but kEnded ends, and nothing leaves kEnded.
+// Returns whether every phase but kEnded ends, and nothing leaves kEnded.
 constexpr bool EndsFromEveryPhase() {
   size_t ends = 0;
   for (const WorkerTransition& row : kTransitions) {

@@ -124,29 +124,29 @@ TraceState NextTraceState(TraceState from, TraceSign sign);
 // Returns the enumerator's name without its k, as in the diagram.
 std::string_view ToString(WorkerPhase phase);
 
-// The worker's tap is given, or is being given, to another capture.
+// Returns whether the worker's tap is given, or is being given, to another capture.
 constexpr bool IsSuspended(WorkerPhase phase) {
   return phase == WorkerPhase::kYielding || phase == WorkerPhase::kSuspended ||
          phase == WorkerPhase::kYielded;
 }
-// The capture was told to stop, and its streams have not ended.
+// Returns whether the capture is to stop, and its streams have not ended.
 constexpr bool IsStopping(WorkerPhase phase) {
   return phase == WorkerPhase::kStopping || phase == WorkerPhase::kStopSent;
 }
-// A snapshot that knows when it is cut; it ends by itself.
+// Returns whether the phase is of a snapshot whose time of the cut is known; it ends by itself.
 constexpr bool IsCut(WorkerPhase phase) {
   return phase == WorkerPhase::kCutDue || phase == WorkerPhase::kCollecting;
 }
-// The capture records or may still record.
+// Returns whether the capture records or may still record.
 constexpr bool IsActive(WorkerPhase phase) {
   return !IsSuspended(phase) && !IsStopping(phase) && phase != WorkerPhase::kEnded;
 }
-// The tap has a START or a COLLECT of the capture.
+// Returns whether the tap has a START or a COLLECT of the capture.
 constexpr bool HasOrder(WorkerPhase phase) {
   return phase == WorkerPhase::kOrdered || phase == WorkerPhase::kUnsupported ||
          phase == WorkerPhase::kYielding || phase == WorkerPhase::kCollecting;
 }
-// The runtime or the selection excludes the worker.
+// Returns whether the runtime or the selection excludes the worker.
 constexpr bool IsRuledOut(WorkerPhase phase) {
   return phase == WorkerPhase::kCannotStart || phase == WorkerPhase::kUnsupported;
 }

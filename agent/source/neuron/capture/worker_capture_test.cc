@@ -142,7 +142,7 @@ class Part {
         return capture_->EndBecauseGone(0, false);
     }
   }
-  // What a tap may also say or write, at any time.
+  // Does what a tap may also send or write, at any time.
   void DoMore(uint64_t choice) {
     const uint64_t next = next_position_;
     switch (choice % 7) {

@@ -25,7 +25,7 @@ class WorkerFidelity {
  public:
   static constexpr uint64_t kRestartEveryNs = 5'000'000'000;
   static constexpr uint32_t kRestartBurst = 5;
-  // A trace that was told to restart and did not is assumed to run unchanged.
+  // A trace that was ordered to restart and did not is assumed to run unchanged.
   static constexpr uint64_t kRestartPatienceNs = 10'000'000'000;
   // An agent that took over a trace finds the record of its start within this time, or restarts it.
   static constexpr uint64_t kTakeOverPatienceNs = 2'000'000'000;

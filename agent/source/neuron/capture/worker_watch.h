@@ -15,8 +15,8 @@ class WorkerWatch {
  public:
   virtual ~WorkerWatch() = default;
 
-  // A document of this worker is about to be decoded, fetched at `fetched_ns` (realtime). Returns
-  // false if its events are not of interest; OnEvent is not called for them then.
+  // Called before a document of this worker, fetched at `fetched_ns` (realtime), is decoded.
+  // Returns false if its events are not of interest; OnEvent is not called for them then.
   virtual bool BeginDocument(const WorkerIdentity& worker, const std::string& job,
                              uint64_t fetched_ns) = 0;
   // One of its events; everything it points to is valid during the call only.

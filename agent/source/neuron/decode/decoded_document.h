@@ -10,6 +10,7 @@
 namespace neurontrace {
 
 // For tests: copies everything that a decoder hands over, so that it can be examined afterwards.
+// One thread.
 class DecodedDocument final : public NrtEventSink {
  public:
   // An attribute with its key.

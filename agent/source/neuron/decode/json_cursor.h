@@ -32,7 +32,7 @@ class JsonCursor {
   char peek() const { return text_[*token_]; }
   // The place of the current token in the text.
   uint32_t offset() const { return *token_; }
-  // Whether every token was taken.
+  // Returns whether every token was taken.
   bool at_end() const { return token_ == end_; }
   // Takes the current token without a check. Requires that there is one.
   void Skip() { ++token_; }

@@ -9,8 +9,8 @@
 
 #include "lib/trace/event.h"
 
-// The spelling of JSON's scalars (RFC 8259). Functions without state; those that say so read up to
-// 8 bytes beyond the text they are given, which the padding of a document allows.
+// The spelling of JSON's scalars (RFC 8259). Pure functions; those that say so read up to 8 bytes
+// beyond the text they are given, which the padding of a document allows.
 namespace neurontrace {
 
 namespace json_text_internal {

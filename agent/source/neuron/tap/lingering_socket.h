@@ -12,7 +12,7 @@
 namespace neurontrace {
 
 // For tests: a TCP connection whose last close blocks for days, because what was sent is not read
-// and SO_LINGER is set (socket(7)).
+// and SO_LINGER is set (socket(7)). Made by one thread.
 struct LingeringSocket {
   LingeringSocket() : fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     const UniqueFd door(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));

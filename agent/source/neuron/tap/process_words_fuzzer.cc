@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as what /proc says of a process, which its program wrote itself: its name, its
+// Any bytes as the texts of /proc about a process, which its program wrote itself: its name, its
 // mappings, command line, environment and control group. Separated by 0xff, which none of them
 // needs.
 #include <stdlib.h>

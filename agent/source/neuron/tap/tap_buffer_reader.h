@@ -93,7 +93,7 @@ class TapBufferReader {
   absl::StatusOr<Facts> ReadFacts() const;
 
   ino_t inode() const { return inode_; }
-  // Whether both are the same memory file, by the kernel's own numbers for it.
+  // Returns whether both are the same memory file, by the kernel's own numbers for it.
   bool IsSameFile(const TapBufferReader& other) const {
     return device_ == other.device_ && inode_ == other.inode_ && inode_ != 0;
   }

@@ -92,7 +92,7 @@ class TapSession {
   // The process that connected, by SO_PEERCRED; pid 0 for a process in a namespace that the agent
   // cannot see.
   const ucred& peer() const { return peer_; }
-  // Whether the tap's HELLO was accepted for form.
+  // Returns whether the tap's HELLO was accepted for form.
   bool greeted() const { return greeted_; }
   uint64_t connected_ns() const { return connected_ns_; }  // monotonic
 

@@ -69,11 +69,13 @@ class UntappedWorkers final : public Source {
   void Look();
   // Compares what a round found with what was reported, and reports the changes.
   void TakeRound();
-  // Whether the process is to be reported: it has no tap, or its tap has had time to connect.
+  // Returns whether the process is to be reported: it has no tap, or its tap has had time to
+  // connect.
   bool IsListed(const RuntimeProcesses::Process& process) const;
-  // Whether its tap looks for another socket than this agent's, so that it need not be waited for.
+  // Returns whether its tap looks for another socket than this agent's, so that it need not be
+  // waited for.
   bool LooksElsewhere(uint32_t pid) const;
-  // Whether another agent is responsible for the process.
+  // Returns whether another agent is responsible for the process.
   bool IsAnotherAgents(const RuntimeProcesses::Process& process, std::string_view socket) const;
   // Returns the report about a process; nothing if it is another agent's.
   std::optional<WorkerInfo> Describe(const RuntimeProcesses::Process& process) const;

@@ -90,7 +90,7 @@ class Agent final : private ControlObserver {
   // thread that called Create.
   void Run(int signal_fd);
 
-  // The TCP port of the health address; differs from the configured one if that was 0.
+  // Returns the TCP port of the health address; differs from the configured one if that was 0.
   int health_port() const { return process_.health_port(); }
 
  private:
@@ -133,13 +133,14 @@ class Agent final : private ControlObserver {
   // Copies all counters into the Prometheus registry and sets the conditions of /readyz. Once a
   // second. Also proves to LoopWatchdog that the sequence is alive.
   void PublishMetrics();
-  // The page POST /triggers/NAME. Its handler runs on the HTTP server's thread and waits for the
-  // sequence.
+  // Returns the page POST /triggers/NAME. Its handler runs on the HTTP server's thread and waits
+  // for the sequence.
   PostPage MakeTriggerPage(const AgentConfig& config);
   static DaemonProcess::Options ProcessOptions(const AgentConfig& config, const AgentInfo& info);
-  // The agent applies the drain time; the shared hooks apply the options of the log.
+  // Returns the hooks of a reload: the agent applies the drain time; the shared hooks apply the
+  // options of the log.
   ConfigReload::Hooks MakeReloadHooks(const Process& process);
-  // The tables of the status page, made on the sequence.
+  // Returns the tables of the status page, made on the sequence.
   std::vector<StatusTable> StatusTables(const AgentInfo& info);
   // Applies changed files of the configuration, every two seconds.
   void LookAtConfig();

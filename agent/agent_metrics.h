@@ -47,8 +47,8 @@ class DiskRoom {
   // Starts a query on `io`, unless one is still running, so that a disk that hangs collects no
   // tasks.
   void Ask();
-  // Bytes available to an unprivileged process. Empty before the first answer and after a failed
-  // one.
+  // Returns the bytes available to an unprivileged process. Empty before the first answer and after
+  // a failed one.
   std::optional<uint64_t> free_bytes() const;
 
  private:
@@ -156,7 +156,7 @@ class AgentMetrics {
  private:
   // Reads one value of a component; called in Publish. It must not block.
   using Read = std::function<double()>;
-  // A counter's function returns a total that never falls; Publish adds the increase.
+  // Adds a counter, whose function returns a total that never falls; Publish adds the increase.
   void AddCounter(const char* name, const char* help, Read read);
   void AddGauge(const char* name, const char* help, Read read);
   // Register the metrics of one area each.

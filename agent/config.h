@@ -60,8 +60,9 @@ struct AgentConfig {
   EffectiveOptions options;      // all of this, as texts
 };
 
-// Names of the options that a running agent applies when its configuration file changes. All others
-// take effect after a restart, which the metric neurontrace_agent_options_after_restart shows.
+// Returns the names of the options that a running agent applies when its configuration file
+// changes. All others take effect after a restart, which the metric
+// neurontrace_agent_options_after_restart shows.
 std::set<std::string> AgentOptionsAtOnce();
 
 // Parses the command line. Returns nothing if the program is to exit with `exit_code`: 0 after

@@ -37,9 +37,9 @@ class Aggregator {
 
   // HOST:PORT with the actual port.
   const std::string& address() const { return server_->address(); }
-  // The port of the HTTP pages.
+  // Returns the port of the HTTP pages.
   int health_port() const;
-  // The UDP port of clock probes; 0: none.
+  // Returns the UDP port of clock probes; 0: none.
   uint16_t probe_port() const;
   // See Storage::must_restart.
   bool must_restart() const;

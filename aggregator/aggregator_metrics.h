@@ -33,7 +33,7 @@ struct AggregatorMetrics {
   prometheus::Counter& watches_unread;
   prometheus::Gauge& secret_files_open;
 
-  // nullopt removes the gauge. One thread.
+  // Sets the gauge; nullopt removes it. One thread.
   void SetCanaryAge(std::optional<uint64_t> age_ns);
   // Sets expiry times, in seconds since 1970; unknown ones remove their gauge. One thread.
   void SetSecurityEnds(const SecurityEnds& ends);

@@ -44,7 +44,7 @@ class CaptureWatch {
   // refusal. The capture itself continues in any case.
   grpc::Status Follow(v1::Capture& capture, const WatchOptions& options);
 
-  // The watcher, for an export that follows; it redirects interrupts to itself.
+  // Returns the watcher, for an export that follows; it redirects interrupts to itself.
   InterruptWatcher& interrupts() { return interrupts_; }
 
  private:

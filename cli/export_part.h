@@ -39,7 +39,7 @@ class ExportPart {
   // Returns whether Leave has an effect.
   bool can_be_left() const { return note_.valid(); }
 
-  // For a single file: the aggregator's name of it. Stored with left files; empty while there are
+  // Returns the aggregator's name of a single file. Stored with left files; empty while there are
   // none.
   const std::string& file_name() const { return file_name_; }
   void NoteFileName(const std::string& name);

@@ -26,7 +26,7 @@ class AgentConnection {
   // Answers that wait for the socket. An agent that lets more pile up is disconnected.
   static constexpr uint32_t kPendingMax = 16;
 
-  // The agent's socket; a path that does not fit an address is never connected to.
+  // Sets the agent's socket; a path that does not fit an address is never connected to.
   void SetPath(const char* path);
 
   // Connects if the pause is over. Returns true if it made a connection.

@@ -41,11 +41,11 @@ NEURONTRACE_BIND_OLDEST(pthread_create);
 
 namespace neurontrace::tap {
 
-// True if this process has libpthread.
+// Returns true if this process has libpthread.
 inline bool HasThreads() {
   return &pthread_create != nullptr && &pthread_attr_setstacksize != nullptr;
 }
-// True if this process has libdl.
+// Returns true if this process has libdl.
 inline bool HasLoader() {
   return &dlsym != nullptr && &dlopen != nullptr && &dlclose != nullptr && &dladdr != nullptr;
 }

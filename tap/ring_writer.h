@@ -51,7 +51,8 @@ class RingWriter {
   // any more.
   bool empty() { return FreeBytes() == ring_bytes_; }
   uint64_t write_pos() const { return write_pos_; }
-  // The tap's own counts; the counters in the shared header may be overwritten by the agent.
+  // Returns the tap's own counts; the counters in the shared header may be overwritten by the
+  // agent.
   uint64_t documents() const { return documents_; }
   uint64_t refused_documents() const { return refused_documents_; }
 

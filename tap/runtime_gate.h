@@ -75,7 +75,7 @@ class RuntimeGate {
   // Begins calls of the trace API. Returns false, and the runtime must not be called, if it is not
   // initialised, the process exits, a profiler is active or an application thread waits.
   bool Enter();
-  // For calls that do not concern captures: allowed while a profiler is active.
+  // Enters for a call that does not concern captures: allowed while a profiler is active.
   bool EnterForFacts();
   // Begins the last drain and the stop of the tap's own trace; allowed while application threads
   // wait for exactly that. Returns false if the runtime is closed, or the tap owns no trace.
@@ -91,7 +91,8 @@ class RuntimeGate {
   int wake_fd() const { return wake_fd_.load(std::memory_order_acquire); }
   void ClearWake();
 
-  // Not 0 while an application thread waits. The tap checks it between the calls of long work.
+  // Returns a counter that is not 0 while an application thread waits. The tap checks it between
+  // the calls of long work.
   const std::atomic<uint32_t>& waiting() const { return waiting_; }
 
  private:

@@ -21,7 +21,8 @@ class SharedBuffer {
   // while the ring is empty.
   void ReleaseRingPages();
 
-  // True between Create and Destroy. Otherwise fd() is -1 and the pointers below must not be used.
+  // Returns true between Create and Destroy. Otherwise fd() is -1 and the pointers below must not
+  // be used.
   bool valid() const { return base_ != nullptr; }
   int fd() const { return fd_; }
   uint64_t total_bytes() const { return kTapRingOffset + ring_bytes_; }

@@ -39,7 +39,7 @@ class WorkerTap {
   // removed.
   static constexpr uint32_t kExitHandlersMax = 8;
 
-  // The tap's thread. Ends only if the shared buffer cannot be created.
+  // Runs the tap's thread. Ends only if the shared buffer cannot be created.
   static void* ThreadMain(void* self);
   // Reads the tap's environment variables and creates the thread, with every signal blocked. A
   // failure leaves the worker untraced.

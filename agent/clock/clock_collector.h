@@ -56,9 +56,9 @@ class UtcSources {
   // Everything in `deps`, and `out`, outlive this.
   UtcSources(const Deps& deps, UtcPaths paths, ClockEvidence& out);
 
-  // To be called every kIntervalNs. Readings of the PHC and of ClockBound are appended to the
-  // evidence at once, chronyd's when its answer arrives. `disruption_marker` is the vmclock's,
-  // where there is one.
+  // Asks all sources. Called every kIntervalNs. Readings of the PHC and of ClockBound are appended
+  // to the evidence at once, chronyd's when its answer arrives. `disruption_marker` is the
+  // vmclock's, where there is one.
   void Ask(std::optional<uint64_t> disruption_marker);
 
   const Counters& counters() const { return counters_; }
@@ -151,7 +151,7 @@ class ClockCollector {
   // Takes a snapshot that is kept, then flushes: the evidence then reaches up to this moment.
   void FlushNow();
 
-  // One heartbeat. Public for tests, which have no kernel timer.
+  // Performs one heartbeat. Public for tests, which have no kernel timer.
   void Beat();
 
   const Counters& counters() const { return counters_; }
@@ -166,7 +166,7 @@ class ClockCollector {
   // Fails with UNAVAILABLE if the kernel gives no timer, as the next function does.
   absl::Status StartBeat();
   absl::Status WatchRealtime();
-  // CLOCK_REALTIME was set: records the step.
+  // Records the step after CLOCK_REALTIME was set.
   void OnRealtimeSet();
   // Compare the vmclock's marker and the kernel's clock source with what they were, and record a
   // break since the last look if they differ.

@@ -44,7 +44,7 @@ class StreamProber {
   void Send(int probes);
   // Ends the call. Send starts another one.
   void Disconnect();
-  // True from the Send that starts a call until the call is destroyed.
+  // Returns true from the Send that starts a call until the call is destroyed.
   bool connected() const { return stream_ != nullptr; }
 
   const Counters& counters() const { return counters_; }
@@ -141,17 +141,18 @@ class ClockProber {
 
   ClockProber(ProbeMode mode, UdpProber& udp, StreamProber& stream, Random& random);
 
-  // An aggregator has accepted this agent. Without `access` it answers no probes over UDP.
+  // Called when an aggregator has accepted this agent. Without `access` it answers no probes over
+  // UDP.
   void OnWelcome(const std::optional<ProbeAccess>& access);
-  // The aggregator is gone; probing stops until the next OnWelcome.
+  // Called when the aggregator is gone; stops probing until the next OnWelcome.
   void OnLost();
-  // The clocks may have changed: older exchanges no longer bound the offset, so new ones are
-  // urgent.
+  // Called when the clocks may have changed: older exchanges no longer bound the offset, so new
+  // ones are urgent.
   void OnBreak() { schedule_.Rush(); }
   // Sends what is due.
   void Beat();
 
-  // True while answers are sought in a gRPC call.
+  // Returns true while answers are sought in a gRPC call.
   bool uses_stream() const { return welcomed_ && use_stream_; }
 
  private:

@@ -49,12 +49,12 @@ class EvidenceLink {
                Random& random, Hooks hooks);
   ~EvidenceLink();
 
-  // Connects. To be called once.
+  // Connects. Called once.
   void Start();
   // Appends a batch and sends what may be sent.
   void Put(const ClockEvidence& batch);
 
-  // True while an aggregator accepts evidence.
+  // Returns true while an aggregator accepts evidence.
   bool connected() const { return has_access_; }
   // Return the size of what is not acknowledged; the bytes include an overhead for each batch.
   size_t backlog_batches() const { return backlog_.size(); }
@@ -72,9 +72,9 @@ class EvidenceLink {
   };
   // Starts a call, unless one is open.
   void Connect();
-  // The first event of a call: evidence may be sent from now on.
+  // Called first in a call: evidence may be sent from now on.
   void OnAccess(const std::optional<ProbeAccess>& access);
-  // Every batch up to `number` is stored: forgets them. Ignored if nothing with that number was
+  // Forgets every batch up to `number`, as it is stored. Ignored if nothing with that number was
   // sent.
   void OnReceipt(uint64_t number);
   // Reports the loss of an aggregator that gave access, and schedules the next call.

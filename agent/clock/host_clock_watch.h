@@ -32,7 +32,7 @@ class SnapshotFilter {
   // Appends `snapshot` and the one before it unconditionally: something happened between them.
   void Keep(const ClockSnapshot& snapshot, std::vector<ClockSnapshot>& kept);
 
-  // The previous snapshot; nullptr before the first.
+  // Returns the previous snapshot; nullptr before the first.
   const ClockSnapshot* last() const { return last_ ? &*last_ : nullptr; }
   uint64_t let_go() const { return let_go_; }
 
@@ -80,17 +80,17 @@ class HostClockWatch {
   // (MakeProcessorWait), or is null where that is not known. The others outlive this.
   HostClockWatch(const HostClocks& clocks, std::function<uint64_t()> waited_ns, ClockEvidence& out);
 
-  // To be called every kBeatNs. Records a pause or a suspend since the last call.
+  // Records a pause or a suspend since the last call. Called every kBeatNs.
   void Beat();
   // Takes a snapshot that is kept regardless of the filter. As every snapshot, it may reveal a
   // suspend, which is recorded.
   void KeepSnapshot() { TakeSnapshot(/*keep=*/true); }
-  // REALTIME was set a moment ago: locates the step between two readings, with the amount.
+  // Locates the step between two readings, with the amount, after REALTIME was set a moment ago.
   void OnRealtimeSet();
   // Records that something happened to raw itself after `since_raw_ns`, and keeps a snapshot now.
   void OnBreak(ClockEventKind kind, uint64_t since_raw_ns);
 
-  // CLOCK_MONOTONIC_RAW of the last beat, in ns.
+  // Returns CLOCK_MONOTONIC_RAW of the last beat, in ns.
   uint64_t raw_ns() const { return readings_.empty() ? 0 : readings_.back().raw_begin_ns; }
   uint64_t snapshots_let_go() const { return filter_.let_go(); }
 

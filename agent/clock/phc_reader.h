@@ -37,7 +37,7 @@ class PhcReader {
   // bound at the moment, or gives an implausible reading.
   absl::StatusOr<UtcReading> Read(const HostClocks& clocks);
 
-  // The clock's name in sysfs.
+  // Returns the clock's name in sysfs.
   const std::string& name() const { return name_; }
 
  private:

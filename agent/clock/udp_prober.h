@@ -48,7 +48,7 @@ class UdpProber {
   absl::Status Connect(const ProbeAccess& access);
   // Forgets all open questions.
   void Disconnect();
-  // True from a successful Connect until Disconnect.
+  // Returns true from a successful Connect until Disconnect.
   bool connected() const { return socket_.valid(); }
 
   // Sends `probes` questions at once. Send errors are counted and otherwise ignored, as UDP loses

@@ -21,27 +21,29 @@ class ControlObserver {
  public:
   virtual ~ControlObserver() = default;
 
-  // An aggregator accepted this agent and all of its captures are dealt with; `captures` are those
-  // that continue. Chunks may be uploaded from now on.
+  // Called when an aggregator accepted this agent and all of its captures are dealt with;
+  // `captures` are those that continue. Chunks may be uploaded from now on.
   virtual void OnWelcome(const std::set<CaptureId>& /*captures*/) {}
-  // The connection to an aggregator that had accepted this agent is gone.
+  // Called when the connection to an aggregator that had accepted this agent is gone.
   virtual void OnConnectionLost() {}
-  // Any status but OK means that this is not the aggregator that the agent works for: the call is
-  // ended and tried again later, and nothing of the welcome is carried out.
+  // Checks the aggregator's id. Any status but OK means that this is not the aggregator that the
+  // agent works for: the call is ended and tried again later, and nothing of the welcome is carried
+  // out.
   virtual absl::Status CheckAggregator(const std::string& /*aggregator_id*/) {
     return absl::OkStatus();
   }
   // Returns true if the agent resumed this capture offline at places that the aggregator's cursors
   // contradict. The capture is then forgotten and begun again.
   virtual bool WasResumedWrongly(const CaptureResume&) { return false; }
-  // The capture runs on this node from now on; called before the sources get the order. Not called
+  // Called before the sources get the order: the capture runs on this node from now on. Not called
   // for captures that cannot continue without the aggregator.
   virtual void OnCaptureRunning(const CaptureId&, const CaptureSpec&) {}
-  // The result of ControlSession::Records has changed for some capture.
+  // Called when the result of ControlSession::Records has changed for some capture.
   virtual void OnRecordingChanged() {}
   // Called when a capture is to end and the sources have been informed.
   virtual void OnCaptureStopping() {}
-  // The capture is over: everything of it is delivered, or the aggregator no longer wants it.
+  // Called when the capture is over: everything of it is delivered, or the aggregator no longer
+  // wants it.
   virtual void OnCaptureOver(const CaptureId&) {}
   // Called before the sources learn the cursors of a capture that a welcome lists: adds what this
   // node's own spool holds.
@@ -49,7 +51,7 @@ class ControlObserver {
   // Returns true once no chunk of the capture is on its way. Asked after the sources have finished
   // it.
   virtual bool IsDelivered(const CaptureId&) const { return true; }
-  // The aggregator sent its trigger rules, which replace all earlier ones.
+  // Called with the aggregator's trigger rules, which replace all earlier ones.
   virtual void OnTriggers(const std::vector<TriggerRule>& /*rules*/, uint64_t /*version*/) {}
 };
 

@@ -95,7 +95,7 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
   // Adds a source that every order goes to. To be called before Start; the source outlives the
   // session, or its Stop.
   void AddSource(Source& source) { sources_.push_back(&source); }
-  // Connects, and starts the periodic work. To be called once.
+  // Connects, and starts the periodic work. Called once.
   void Start();
   // How long after Start the agent waits for the first welcome before it resumes captures by itself
   // (Resume). Taps hold more than two seconds of events, and an aggregator that is reached knows
@@ -112,9 +112,9 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
   // than limits::kTriggerStaleNs.
   bool ReportTrigger(const TriggerFired& fired);
 
-  // True while a call is open whose aggregator has accepted this agent.
+  // Returns true while a call is open whose aggregator has accepted this agent.
   bool welcomed() const { return welcomed_; }
-  // The number of captures that are known here, including those that are finished.
+  // Returns the number of captures that are known here, including those that are finished.
   size_t captures() const { return captures_.size(); }
   // Returns true while a worker of this node records in the capture, or a framework's trace file is
   // read for it.
@@ -187,7 +187,8 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
     std::set<std::pair<WorkerIdentity, bool>> changed;
   };
 
-  // A reader of trace files reports kRecording before there is any file, which does not count.
+  // Returns whether the status counts as recording. A reader of trace files reports kRecording
+  // before there is any file, which does not count.
   static bool IsRecording(const CaptureWorkerStatus& status) {
     return status.state == CaptureWorkerState::kRecording &&
            (!status.framework || status.streams > 0);
@@ -212,9 +213,9 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
   // Discards the capture here and in every source: the aggregator no longer wants it.
   void ForgetCapture(const CaptureId& capture_id);
   void ForgetOldestFinished();
-  // The number of captures that are not finished.
+  // Returns the number of captures that are not finished.
   size_t unfinished() const;
-  // Every 50 ms: finds captures that have finished, sends progress reports and heartbeats, and
+  // Finds, every 50 ms, captures that have finished, sends progress reports and heartbeats, and
   // gives up on an aggregator that does not send a welcome.
   void Tick();
   // Returns whether the sources have finished the capture, everything is delivered, and each worker

@@ -56,7 +56,7 @@ class FakeAggregator {
     };
   }
   ControlStream::Listener& listener() { return *listener_; }
-  // What was sent and not heard yet, with every write done.
+  // Returns what was sent since the last call, with every write done.
   std::vector<std::string> Hear() {
     std::vector<std::string> heard;
     while (!ended && !sent_.empty()) {

@@ -66,19 +66,19 @@ class ControlStream {
     virtual ~Listener() = default;
     virtual void OnWritten() = 0;  // the next Send may follow
     virtual void OnWelcome(const Welcome& welcome) = 0;
-    // A capture starts, or is armed if `capture.arm`.
+    // Starts a capture, or arms it if `capture.arm`.
     virtual void OnStartCapture(const CaptureResume& capture) = 0;
-    // A capture that is armed begins, at the moment of `begin`.
+    // Begins a capture that is armed, at the moment of `begin`.
     virtual void OnBeginCapture(const CaptureId& capture_id, const CaptureBegin& begin) = 0;
-    // On the host's CLOCK_MONOTONIC_RAW; 0: at once.
+    // Stops a capture at a time of the host's CLOCK_MONOTONIC_RAW; 0: at once.
     virtual void OnStopCapture(const CaptureId& capture_id, uint64_t host_raw_ns) = 0;
-    // These rules replace all earlier ones.
+    // Replaces all earlier rules.
     virtual void OnSetTriggers(const std::vector<TriggerRule>& rules, uint64_t version) = 0;
     virtual void OnClosed(const absl::Status& status) = 0;  // the last event
   };
 
   virtual ~ControlStream() = default;
-  // To be called once for the start, which sends AgentInfo, then after each OnWritten.
+  // Sends one report. Called once for the start, which sends AgentInfo, then after each OnWritten.
   virtual void Send(const AgentReport& report) = 0;  // one at a time
 };
 

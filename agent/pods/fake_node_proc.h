@@ -43,7 +43,7 @@ class FakeNodeProc {
                            Uid(pod, '_'), std::string(64, 'a')),
                open);
   }
-  // A UID made of one hexadecimal digit; '_' as `dash` for the systemd driver.
+  // Returns a UID made of one hexadecimal digit; '_' as `dash` for the systemd driver.
   static std::string Uid(char pod, char dash = '-') {
     return fmt::format("{}{}{}{}{}{}{}{}{}", std::string(8, pod), dash, std::string(4, pod), dash,
                        std::string(4, pod), dash, std::string(4, pod), dash, std::string(12, pod));

@@ -40,8 +40,8 @@ class PodAttribution {
   void Start();
 
  private:
-  // One look: collects the processes here, resolves them on io_, reports changes here, and
-  // schedules the next look.
+  // Collects the processes here, resolves them on io_, reports changes here, and schedules the next
+  // look.
   void Look();
   void LookLater();
 

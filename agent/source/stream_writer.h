@@ -104,7 +104,7 @@ class StreamWriter {
   void End(uint64_t position);
 
   bool ended() const { return ended_; }
-  // True once the stream has ended and every chunk is stored by the aggregator or lost.
+  // Returns true once the stream has ended and every chunk is stored by the aggregator or lost.
   bool finished() const { return ended_ && unsettled_chunks_ == 0; }
   // Returns the position of the record with the first row or loss that is not durable, on this node
   // or at the aggregator; nothing if all is. The source must keep that record and all later ones.

@@ -107,7 +107,7 @@ class Spool {
   absl::Status Recover(const SpoolRecovery::Visitor& visitor);
   // After an error of Recover: whether there is something that it could not read. Blocks.
   bool MayHoldChunks();
-  // What the last successful Recover found.
+  // Returns what the last successful Recover found.
   const SpoolRecovery::Summary& recovered() const { return recovered_; }
 
   // Writes the chunk with the next job; OnKept follows, unless the capture is forgotten or `chunk`
@@ -128,7 +128,7 @@ class Spool {
   // can vouch for its cursors by then. Valid until Forget or NoteUnsure.
   void NoteRunning(const CaptureId& capture_id, const CaptureSpec& spec);
   void NoteUnsure(const CaptureId& capture_id);
-  // The captures that Recover found to be resumed.
+  // Returns the captures that Recover found to be resumed.
   const std::map<CaptureId, CaptureSpec>& running() const { return running_; }
   // Sets the aggregator that the spool is for; empty: not known yet.
   void NoteAggregator(const std::string& aggregator_id);
@@ -143,7 +143,7 @@ class Spool {
   // Writes the cursors once more, then calls `done`, whether that succeeded or not.
   void Finish(std::function<void()> done);
 
-  // True while new chunks have to wait for room; IsFullFor: those of the capture.
+  // Returns true while new chunks have to wait for room; IsFullFor: those of the capture.
   bool full() const { return blocked_ || !waiting_.empty(); }
   bool IsFullFor(const CaptureId& capture_id) const {
     return blocked_ || waiting_.contains(capture_id);

@@ -42,9 +42,9 @@ struct SpoolCheckReport {
   std::string problem;               // of the files that say so
   uint64_t quarantined_files = 0;
 
-  // True if nothing is damaged and everything can be read. A torn end is no damage: every crash
-  // leaves one, and nothing in it was reported as kept. A file of a later version is not sound,
-  // since this program cannot judge it.
+  // Returns true if nothing is damaged and everything can be read. A torn end is no damage: every
+  // crash leaves one, and nothing in it was reported as kept. A file of a later version is not
+  // sound, since this program cannot judge it.
   bool sound() const;
   // One line for each segment and cursor, and a sum.
   std::string ToText() const;

@@ -86,7 +86,7 @@ struct SpoolJob {
   std::optional<std::string> running;
   std::optional<std::string> aggregator;  // the file of that name
 
-  // True if there is nothing to do.
+  // Returns true if there is nothing to do.
   bool empty() const {
     return !probe && !look && !running_left && !running && !aggregator && directories.empty() &&
            appends.empty() && aside.empty() && cursors.empty() && removals.empty();

@@ -142,8 +142,8 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
     std::shared_ptr<v1::ChunkEnvelope> envelope;  // null: to be loaded
     std::unique_ptr<Done> done;
   };
-  // Number of entries in a stream's queue; 0 for an unknown stream. An index counts the entries of
-  // a stream's queue from its front. It is valid until an entry before it is removed.
+  // Returns the number of entries in a stream's queue; 0 for an unknown stream. An index counts the
+  // entries of a stream's queue from its front. It is valid until an entry before it is removed.
   size_t size(StreamNumber stream) const;
   size_t ready(StreamNumber stream) const;  // how many of the first may be sent
   // Requires an existing entry. The reference is valid until an entry of the stream is added or
@@ -152,14 +152,15 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
   // Returns the index of the first entry with a sequence of at least `sequence`; size() if there is
   // none.
   size_t IndexOf(StreamNumber stream, uint64_t sequence) const;
-  // The aggregator has reported everything before this sequence as stored.
+  // Returns the sequence before which the aggregator has reported everything as stored.
   uint64_t stored_before(StreamNumber stream) const;
   StreamNumber Find(const CaptureId& capture_id, const StreamIdentity& stream) const;  // 0: none
   // Reads the entry back, and some that follow it. OnLoaded is called later. Does nothing for an
   // entry that is in memory or already being read.
   void Load(StreamNumber stream, size_t index);
 
-  // The first entry is stored by the aggregator. Returns false if the stream has ended with it.
+  // Removes the first entry, as the aggregator has stored it. Returns false if the stream has ended
+  // with it.
   bool PopStored(StreamNumber stream);
   // Gives up what is left of the stream. Later chunks of it get a new number. Every receipt is
   // kLost with this reason, and the events count as refused by the aggregator.

@@ -59,7 +59,7 @@ class Uploader final : public UploadStream::Listener, public DeliveryQueue::List
   // ForgetAllBut: the aggregator has listed all captures that it knows, and others have ended.
   void ForgetAllBut(const std::set<CaptureId>& captures);
 
-  // True while a call is open, whether or not the aggregator answers.
+  // Returns true while a call is open, whether or not the aggregator answers.
   bool connected() const { return stream_ != nullptr; }
   // Chunks sent and not acknowledged.
   size_t unacked() const { return window_.in_flight(); }

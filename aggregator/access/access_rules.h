@@ -29,8 +29,9 @@ struct AccessRule {
 // the file decides, so that a specific rule can precede a general one.
 class AccessRules {
  public:
-  // Without a file: a certificate states its role itself, as the URI "neurontrace:operator". Then a
-  // certificate without such a URI matches nothing, and neither does any token.
+  // Makes the rules without a file: a certificate states its role itself, as the URI
+  // "neurontrace:operator". Then a certificate without such a URI matches nothing, and neither does
+  // any token.
   AccessRules() = default;
   explicit AccessRules(std::vector<AccessRule> rules) : rules_(std::move(rules)), by_file_(true) {}
 

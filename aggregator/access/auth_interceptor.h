@@ -77,8 +77,8 @@ class SlotGuard final : public grpc::AuthMetadataProcessor {
   SlotGuard(std::shared_ptr<AuthInterceptor> guard, std::function<std::string()> from)
       : guard_(std::move(guard)), from_(std::move(from)) {}
 
-  // gRPC then judges calls on threads of its own that may wait, one call on each. Without
-  // Kubernetes tokens a judgement takes microseconds and runs on gRPC's own threads.
+  // Returns whether gRPC judges calls on threads of its own that may wait, one call on each.
+  // Without Kubernetes tokens a judgement takes microseconds and runs on gRPC's own threads.
   bool IsBlocking() const override { return guard_->may_wait(); }
   grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* context, OutputMetadata*,
                        OutputMetadata*) override {

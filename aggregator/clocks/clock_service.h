@@ -115,7 +115,7 @@ class ClockService final : public SessionClocks {
 
   // The gRPC service, to be registered with a server that must end before this.
   ClockGateway& gateway() { return *gateway_; }
-  // The UDP port that answers probes; 0: none.
+  // Returns the UDP port that answers probes; 0: none.
   uint16_t probe_port() const { return responder_ == nullptr ? 0 : responder_->port(); }
   const ReferenceTimescale& timescale() const { return timescale_; }
   // Parts for the rest of the aggregator; valid while this exists. Both are safe on any thread.
@@ -130,7 +130,7 @@ class ClockService final : public SessionClocks {
   // thread.
   std::vector<HostBound> BoundsOf(const CaptureRecord& record) const;
 
-  // SessionClocks. ReferenceNs may be called on any thread. None of them waits.
+  // Implement SessionClocks. None of them waits. ReferenceNs may be called on any thread.
   uint64_t ReferenceNs() const override { return timescale_.NowNs(); }
   std::optional<MomentOnHost> MomentOn(const AgentInfo& agent,
                                        uint64_t reference_ns) const override {

@@ -71,7 +71,7 @@ class Bandwidth {
   void Take(const TimelineBatch& batch, std::vector<BandwidthSample>& done);
   // Appends the remaining samples. Called once, after the last batch.
   void Finish(std::vector<BandwidthSample>& done);
-  // The counts so far.
+  // Returns the counts so far.
   const BandwidthCounts& counts() const { return counts_; }
 
  private:

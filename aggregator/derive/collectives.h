@@ -152,7 +152,7 @@ class CollectiveFinder {
   std::span<const uint64_t> absences() const { return absences_; }
   std::span<const Communicator> communicators() const { return communicators_.all(); }
   uint64_t communicator_overflow() const { return communicators_.overflow(); }
-  // The counts so far.
+  // Returns the counts so far.
   CollectiveCounts counts() const;
 
  private:

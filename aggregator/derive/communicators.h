@@ -67,7 +67,7 @@ class CommunicatorTable {
   // Returns the communicators in the order in which they were found; valid until the next Find.
   std::span<const Communicator> all() const { return communicators_; }
   uint64_t overflow() const { return overflow_; }
-  // How often a stream did not fit into a communicator.
+  // Returns how often a stream did not fit into a communicator.
   uint64_t not_members() const { return not_members_; }
 
  private:

@@ -91,7 +91,7 @@ class ExecutionFinder {
   void Take(const TimelineBatch& batch, std::vector<Execution>& done);
   // Appends the remaining executions. Called once, after the last batch.
   void Finish(std::vector<Execution>& done);
-  // The counts so far.
+  // Returns the counts so far.
   const ExecutionCounts& counts() const { return counts_; }
 
  private:

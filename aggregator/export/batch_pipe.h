@@ -38,7 +38,7 @@ class BatchPipe {
   // the reader's error, after all batches before it. Blocks while none is ready. Must not be called
   // again after false or an error.
   absl::StatusOr<bool> Take(TimelineBatch& batch);
-  // The reader's counts as of the batch that was taken last.
+  // Returns the reader's counts as of the batch that was taken last.
   const TimelineCounts& counts() const { return counts_; }
 
  private:

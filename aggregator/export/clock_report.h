@@ -41,19 +41,20 @@ class ClockReport {
   // they were recorded.
   ClockReport(const CaptureClocks* clocks, bool is_raw,
               std::span<const StreamIdentity* const> streams);
-  // The same for streams of a timeline; those with their own time are counted separately.
+  // Returns the report for streams of a timeline; those with their own time are counted separately.
   static ClockReport Of(const CaptureClocks* clocks, bool is_raw,
                         std::span<const TimelineStream> streams);
 
   // Returns whether times went through clock maps; otherwise they are as they were recorded.
   bool is_aligned() const { return !is_raw_ && !known_.empty(); }
   std::string_view timescale() const { return is_aligned() ? "reference" : "recorded"; }
-  // The instances in the export that have a model, by id, and the number of all instances in it.
+  // Return the instances in the export that have a model, by id, and the number of all instances in
+  // it.
   std::span<const InstanceClock* const> known() const { return known_; }
   size_t instances() const { return instances_; }
   // Returns the largest version among the models, or 0 if there are none.
   uint32_t algorithm_version() const;
-  // The version of the capture's models and whether it is final, see CaptureClocks.
+  // Return the version of the capture's models and whether it is final, see CaptureClocks.
   uint32_t version() const { return version_; }
   bool is_final() const { return is_final_; }
   // Returns the checks whether what instances did together is shown in a possible order.
@@ -71,7 +72,7 @@ class ClockReport {
   std::string Json() const;
 
  private:
-  // The sentence about instances alone, without streams that have their own time.
+  // Returns the sentence about instances alone, without streams that have their own time.
   std::string DescribeHosts() const;
 
   // nullptr: nothing is known of any clock.

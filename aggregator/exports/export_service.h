@@ -66,7 +66,7 @@ class ExportService final : public CaptureExporter {
   absl::Status ExportCapture(const CaptureRecord& record, const v1::ExportRequest& request,
                              const ExportWriter& write) override;
 
-  // The exports that rules ask for; the owner of this object begins and ends them.
+  // Returns the exports that rules ask for; the owner of this object begins and ends them.
   StandingExports& standing() { return standing_; }
   // Leases are taken by exports, and by whoever deletes a capture.
   ExportLeases& leases() { return leases_; }

@@ -52,7 +52,7 @@ class StandingExports final : public CaptureObserver {
 
   // Starts the thread, unless there are no rules. Called once.
   void Begin();
-  // From now on no export starts, and the current one is cancelled. May be called on any thread.
+  // Cancels the current export and starts no further one. May be called on any thread.
   void Quit() { is_ending_ = true; }
   // Waits for the thread's end, which is final.
   void End();

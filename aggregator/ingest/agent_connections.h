@@ -23,8 +23,9 @@ class AgentConnections : public OrderSender {
   // Removes a call that has ended. Ids that are not registered are ignored.
   void Remove(ConnectionId connection);
 
-  // OrderSender, called by the coordinator on its sequence. The agent's id is not needed: the
-  // connection identifies the call. An order for a connection that is gone is dropped, as in Send.
+  // Sends an order for OrderSender, called by the coordinator on its sequence. The agent's id is
+  // not needed: the connection identifies the call. An order for a connection that is gone is
+  // dropped, as in Send.
   void SendOrder(const std::string& agent_id, ConnectionId connection,
                  const CaptureOrder& order) override;
   // Drops the order if the connection is gone: an agent that returns gets it again. Does not wait

@@ -41,7 +41,7 @@ struct ArtifactMetrics {
 // Checks every field of an offer: sizes, hash and place. Fails with INVALID_ARGUMENT, and names the
 // field.
 absl::StatusOr<ArtifactReference> FromProto(const v1::ArtifactOffer& offer);
-// The same for a note; its reason becomes clean text.
+// Converts a note in the same way; its reason becomes clean text.
 absl::StatusOr<ArtifactForgone> FromProto(const v1::ArtifactForgone& forgone);
 
 // The gRPC service for artifacts. Each call has one of gRPC's threads, as many at once as agents

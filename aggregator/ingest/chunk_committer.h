@@ -85,7 +85,7 @@ class ChunkCommitter {
   // each agent sends its chunks again.
   void Commit(Group& group);
 
-  // Of committed chunks. Any thread.
+  // Returns the canaries of committed chunks. Any thread.
   CanaryAges& canary_ages() { return canary_ages_; }
 
  private:

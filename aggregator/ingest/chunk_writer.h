@@ -28,7 +28,7 @@ class ChunkWriter {
   void Submit(ReceivedChunk chunk, Done done);
 
  private:
-  // The thread's function: gathers, commits and repeats until it is closing and nothing is left.
+  // Gathers, commits and repeats until it is closing and nothing is left; the thread's function.
   void Run();
 
   ChunkCommitter& committer_;

@@ -59,7 +59,7 @@ class ClockEvidenceWriter {
   void Submit(ClockEvidenceBatch batch, Done done);
 
  private:
-  // The thread's function. Ends when it is closing and nothing is left to write.
+  // Writes until it is closing and nothing is left to write; the thread's function.
   void Run();
 
   ClockEvidenceStore& store_;

@@ -68,7 +68,7 @@ class ClockReportCall final : public grpc::ServerBidiReactor<v1::ClockReport, v1
   void OnDone() override;
 
  private:
-  // The first message: identifies the host and answers with its probe key and the UDP port.
+  // Identifies the host by the first message, and answers with its probe key and the UDP port.
   void OnHello(const v1::ClockHello& hello);
   // Charges the batch to its instance and submits it. A batch that is invalid or too much is
   // dropped with a receipt, because the agent would send it again otherwise.

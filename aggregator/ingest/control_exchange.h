@@ -40,10 +40,10 @@ class ControlExchange final : public BidiExchange<v1::AgentReport, v1::AgentOrde
   // not handled. Does nothing if the call is ending already.
   void End(const grpc::Status& status);
 
-  // `ok` false means that the agent has closed its side; the call then ends with the status that is
-  // set.
+  // Handles a report. `ok` false means that the agent has closed its side; the call then ends with
+  // the status that is set.
   void OnReadDone(bool ok);
-  // The last callback: removes the connection, then reports the disconnection on the sequence.
+  // Removes the connection, then reports the disconnection on the sequence; the last callback.
   void OnDone();
 
  private:

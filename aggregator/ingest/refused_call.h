@@ -25,8 +25,7 @@ inline absl::Status Admitted(const AdmitCall& admit, const grpc::ServerContextBa
 template <typename Request, typename Response>
 class RefusedCall final : public grpc::ServerBidiReactor<Request, Response> {
  public:
-  // gRPC allows Finish in the constructor, before any read. The client receives `why` as the status
-  // of its call.
+  // Ends the call with `why` as its status. gRPC allows Finish in the constructor, before any read.
   explicit RefusedCall(const absl::Status& why) { this->Finish(ToGrpcStatus(why)); }
   // The last callback of gRPC for a call.
   void OnDone() override { delete this; }

@@ -49,7 +49,7 @@ class AuditedCalls {
   // such a refusal to the audit log.
   absl::StatusOr<CaptureRecord> RecordFor(const grpc::ServerContext& context,
                                           const std::string& text) const;
-  // The same for `act` of Run: adds the capture and its job to the entry.
+  // Does the same for `act` of Run: adds the capture and its job to the entry.
   absl::StatusOr<CaptureRecord> RecordFor(const Caller& caller, const std::string& text,
                                           AuditEntry& entry) const;
 

@@ -16,7 +16,8 @@ class CaptureAudit : public CaptureObserver {
   // `audit` must outlive this.
   explicit CaptureAudit(AuditLog& audit) : audit_(audit) {}
 
-  // CaptureObserver. A capture that a late agent completes is written again, with its new state.
+  // Writes the end of a capture, for CaptureObserver. A capture that a late agent completes is
+  // written again, with its new state.
   void OnCaptureEnded(const CaptureRecord& record) override;
   void OnCaptureStoppedByQuota(const CaptureRecord& record, const std::string& why) override;
 

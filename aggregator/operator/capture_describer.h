@@ -41,8 +41,8 @@ class CaptureDescriber {
                                        Extent extent) const;
 
  private:
-  // Both fail with the error of the store. A brief description of a running capture has no
-  // certificate.
+  // Describe a capture; the brief form of a running one has no certificate. Both fail with the
+  // error of the store.
   absl::StatusOr<v1::Capture> DescribeBriefly(const CaptureRecord& record) const;
   absl::StatusOr<v1::Capture> DescribeFully(const CaptureRecord& record) const;
   // A preview has neither streams nor a certificate.

@@ -13,7 +13,7 @@ namespace neurontrace {
 v1::Certificate ToMessage(const Certificate& certificate);
 void ToMessage(const JobRanks& job, v1::JobRanks& message);
 
-// Only what one line about a capture needs: verdict, account, findings and notes.
+// Converts only what one line about a capture needs: verdict, account, findings and notes.
 v1::Certificate ToBriefMessage(const Certificate& certificate);
 
 // Returns the message in proto3's JSON on one line, with the field names of the .proto file and

@@ -57,7 +57,7 @@ class ProbeResponder {
   ProbeResponder(const ProbeResponder&) = delete;
   ProbeResponder& operator=(const ProbeResponder&) = delete;
 
-  // The port that is bound. Differs from the requested one if that was 0.
+  // Returns the port that is bound. Differs from the requested one if that was 0.
   uint16_t port() const { return port_; }
 
  private:

@@ -57,7 +57,7 @@ class RetentionService {
   void End();
 
  private:
-  // One pass of retention and of the owner's chores; posts itself again.
+  // Performs one pass of retention and of the owner's chores, and posts itself again.
   void RunAndAgain();
 
   RetentionMetrics metrics_;

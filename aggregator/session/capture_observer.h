@@ -23,8 +23,8 @@ class CaptureObserver {
  public:
   virtual ~CaptureObserver() = default;
 
-  // The record differs from the last reported one. After the last change of an ended capture it is
-  // no longer among the running ones.
+  // Called when the record differs from the last reported one. After the last change of an ended
+  // capture it is no longer among the running ones.
   virtual void OnCaptureChanged(const CaptureRecord&) {}
   // Called once the end of the capture is on the disk, and again if a late agent has changed the
   // record since.

@@ -22,8 +22,8 @@ class CaptureRoster {
   CaptureRoster() = default;
   explicit CaptureRoster(CaptureRecord record);
 
-  // Other fields may be changed directly; agents, workers and non-participants are added and
-  // removed only by the functions below, which maintain the indexes.
+  // Returns the record. Other fields may be changed directly; agents, workers and non-participants
+  // are added and removed only by the functions below, which maintain the indexes.
   const CaptureRecord& record() const { return record_; }
   CaptureRecord& record() { return record_; }
 

@@ -100,8 +100,8 @@ class CaptureSession {
   ArmingTally Judge();
   // Returns how long the slowest agent took to answer; 0 if none has.
   uint64_t SlowestAnswerNs() const;
-  // Begin: the capture records, or will once the moment in `begin` comes. NotBegin: it ends at
-  // once, and `why` becomes its warning.
+  // End the arming. Begin: the capture records, or will once the moment in `begin` comes. NotBegin:
+  // it ends at once, and `why` becomes its warning.
   void Begin(const CaptureBegin& begin, const SessionTime& now);
   void NotBegin(const SessionTime& now, std::string why);
   // Sets the first and last execution of a capture that has begun by time.
@@ -138,7 +138,7 @@ class CaptureSession {
   // Returns whether the duration counts from the first execution that a worker records.
   bool CountsFromExecution() const;
   void RecordExecution(const CaptureWorkerStatus& status, const SessionTime& now);
-  // Of the agent of the worker's instance; nullptr without one.
+  // Returns the presence of the agent of the worker's instance; nullptr without one.
   const Presence* PresenceOf(const WorkerIdentity& worker) const;
   Presence& PresenceOf(std::string_view agent_id);  // of an agent that has a part
   // Returns whether a stopping capture has waited long enough for the agent.

@@ -101,7 +101,8 @@ class Coordinator : private CaptureLookup {
   const AgentRegistry& registry() const { return registry_; }
   // Returns nullptr if the capture has ended or never existed. Valid until the next call.
   const CaptureRecord* FindRunning(const CaptureId& capture) const;
-  // Also finds captures that have ended and await late agents; returns nullptr for any other.
+  // Returns the record of a capture that runs, or has ended and awaits late agents; nullptr for any
+  // other.
   const CaptureRecord* Find(const CaptureId& capture) const override;
   size_t running() const { return running_.size(); }
   void ForEachRunning(const std::function<void(const CaptureRecord&)>& visit) const;

@@ -16,7 +16,7 @@ namespace neurontrace {
 // the coordinator's sequence.
 class QuotaStopPolicy {
  public:
-  // The allowance is unknown, as after a restart of the aggregator: Check asks for it.
+  // Starts with an unknown allowance, as after a restart of the aggregator: Check asks for it.
   QuotaStopPolicy() = default;
   // Starts with the allowance that the capture was admitted with.
   QuotaStopPolicy(CaptureAllowance allowance, const SessionTime& now);

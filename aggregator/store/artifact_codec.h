@@ -30,7 +30,8 @@ std::string ReferenceKey(const ArtifactReference& reference);
 std::string ForgoneKey(const ArtifactReference& reference);
 // Returns the key of the note itself.
 std::string ForgoneKey(const ArtifactForgone& forgone);
-// Prefix of the owner entries of one content: while any key has it, the content is referred to.
+// Returns the prefix of the owner entries of one content: while any key has it, the content is
+// referred to.
 std::string OwnerPrefix(std::string_view sha256);
 std::string OwnerKey(std::string_view sha256, std::string_view reference_key);
 

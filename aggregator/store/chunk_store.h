@@ -177,7 +177,7 @@ class ChunkStore {
   struct Scratch;
   class Batch;
 
-  // By the capture's stored record; true also if it is gone.
+  // Returns whether the capture has ended by its stored record; true also if it is gone.
   absl::StatusOr<bool> HasCaptureEnded(const CaptureId& capture) const;
   // Adds what a stream has lost more than before to losses().
   void CountGrowth(const std::vector<Loss>& before, const std::vector<Loss>& after);

@@ -90,7 +90,7 @@ class Database {
 
   // Moves everything written so far from the logs into table and blob files.
   absl::Status Flush();
-  // After deletions: flushes, so that old logs go, and deletes files that nothing needs any more.
+  // Flushes after deletions, so that old logs go, and deletes files that nothing needs any more.
   absl::Status GiveSpaceBack();
 
   // Calls `visit(key, value)` for every key with `prefix`, in ascending order, until it fails.
@@ -112,9 +112,9 @@ class Database {
     return FromRocksDb(it->status(), "reading the store");
   }
 
-  // Bytes of tables, blob files and memtables; from memory, without the logs.
+  // Returns the bytes of tables, blob files and memtables; from memory, without the logs.
   uint64_t Bytes() const;
-  // From memory; waits for nothing but RocksDB's own mutex.
+  // Returns the state from memory; waits for nothing but RocksDB's own mutex.
   DatabaseState State() const;
   // Lists the directory and returns the bytes of the log's files, those about to be deleted
   // included.

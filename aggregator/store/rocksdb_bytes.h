@@ -26,7 +26,7 @@ constexpr uint32_t UnmaskCrc(uint32_t masked) {
   return (rotated >> 17) | (rotated << 15);
 }
 
-// The inverse of UnmaskCrc.
+// Returns the inverse of UnmaskCrc.
 constexpr uint32_t MaskCrc(uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8u; }
 
 // Writes the masked checksum of `bytes` into the four bytes from `at` on.

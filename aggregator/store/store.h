@@ -126,7 +126,8 @@ class Store {
   absl::StatusOr<ChunkStore::Deleted> DeleteCapture(const CaptureId& id);
 
   const std::string& aggregator_id() const { return aggregator_id_; }
-  // How timestamps relate to the machine's clock; an empty record in a new store. Not synced.
+  // Returns how timestamps relate to the machine's clock; an empty record in a new store. Not
+  // synced.
   absl::StatusOr<ClockRecord> ReadClock() const;
   absl::Status WriteClock(const ClockRecord& record);
   uint64_t bytes() const;  // of database files and memtables

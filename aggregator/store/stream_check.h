@@ -48,7 +48,7 @@ class StreamCheck {
     auto operator<=>(const Expected&) const = default;
   };
 
-  // The steps of Run, in this order. Each reports its own faults.
+  // Perform the steps of Run, in this order. Each reports its own faults.
   void Chunks(const std::function<void()>& step);
   void Chunk(uint64_t sequence, std::string_view value);
   // Returns the validated chunk, or what is wrong with it.

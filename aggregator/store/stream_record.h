@@ -84,8 +84,8 @@ struct StreamRecord {
   void NoteGap(const Loss& loss);
 };
 
-// The value of family `streams`; the number is in the key. Decoding fails with DATA_LOSS for
-// anything that encoding does not write.
+// Encode and decode the value of family `streams`; the number is in the key. Decoding fails with
+// DATA_LOSS for anything that encoding does not write.
 std::string EncodeStreamRecord(const StreamRecord& record);
 absl::StatusOr<StreamRecord> DecodeStreamRecord(uint32_t number, std::string_view value);
 

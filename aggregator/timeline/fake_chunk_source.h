@@ -28,7 +28,7 @@ class FakeChunkSource : public ChunkSource {
   void ForgetEventTypes();
   // Makes a chunk unreadable, like one that a store's disk has lost.
   void Lose(uint32_t stream, uint64_t sequence);
-  // The stored columns of a chunk, for tests that damage them.
+  // Returns the stored columns of a chunk, for tests that damage them.
   std::string& columns(uint32_t stream, uint64_t sequence);
 
   // Calls of ReadColumns.

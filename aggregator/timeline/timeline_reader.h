@@ -105,7 +105,7 @@ class TimelineReader {
   TimelineReader(const TimelineReader&) = delete;
   TimelineReader& operator=(const TimelineReader&) = delete;
 
-  // The capture, except for its streams, which moved to streams().
+  // Returns the capture, except for its streams, which moved to streams().
   const CaptureDescription& capture() const { return capture_; }
   std::span<const TimelineStream> streams() const { return streams_; }  // the selected ones
   // Warnings of the capture and of this reading. Grows while reading.
@@ -115,7 +115,7 @@ class TimelineReader {
   // Returns whether a stream in the window has events from before the lookback: spans that began
   // there are not shown whole, and not at all if they end after the window.
   bool has_unseen_past() const { return has_unseen_past_; }
-  // Bytes of names and texts held of chunks that are partly read.
+  // Returns the bytes of names and texts held of chunks that are partly read.
   size_t name_bytes() const { return name_bytes_; }
 
   // Replaces `batch` by the next one, reusing its memory. Returns false at the end of the timeline.

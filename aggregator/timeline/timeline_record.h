@@ -118,8 +118,8 @@ struct TimelineRecord {
   uint64_t raw_start_ns() const {
     return (flags & kHasRawStart) != 0 ? values[clock_values()] : start_ns;
   }
-  // Require kDeviceClock. Return the start by the host's clock, and how far that can be from the
-  // truth because of the device's clock.
+  // Return the start by the host's clock, and how far that can be from the truth because of the
+  // device's clock. Require kDeviceClock.
   uint64_t host_start_ns() const { return values[clock_values() + 1]; }
   uint64_t device_bound_ns() const { return values[clock_values() + 2]; }
 

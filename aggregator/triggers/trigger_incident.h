@@ -22,7 +22,7 @@ std::string CutCause(std::string_view text, size_t bytes_max);
 // ended. A plain value.
 class TriggerIncident {
  public:
-  // The first report provides job and cause; its worker counts as the first one.
+  // Starts with the first report, which provides job and cause; its worker counts as the first one.
   explicit TriggerIncident(const TriggerFired& first);
 
   // Adds a report; a worker counts once.

@@ -38,7 +38,7 @@ class WorkerSilence {
 
   // Lets callers skip the reports of workers while no rule needs them.
   bool has_rules() const { return !rules_.empty(); }
-  // Number of workers that are compared.
+  // Returns the number of workers that are compared.
   size_t watched() const { return workers_.size(); }
   uint64_t not_watched() const { return not_watched_; }  // reports beyond the limit
 

@@ -36,7 +36,7 @@ class EventLoop final : public TaskRunner {
   bool RunsTasksOnCurrentThread() const override;
 
  private:
-  // The loop of Run: due tasks, then ready descriptors, in turn.
+  // Runs due tasks, then ready descriptors, in turn: the loop of Run.
   void RunUntilQuit();
   // Makes epoll_wait return.
   void Wake();

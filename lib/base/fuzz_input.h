@@ -8,9 +8,9 @@
 
 namespace neurontrace {
 
-// For fuzzers that take steps rather than bytes. Aborts with the text of a promise that the tested
-// class has broken, which the fuzzer reports as a crash; unlike assert it is compiled into every
-// build.
+// Aborts with the text of a promise that the tested class has broken, which the fuzzer reports as a
+// crash; unlike assert it is compiled into every build. For fuzzers that take steps rather than
+// bytes.
 inline void CheckPromise(bool good, const char* what) {
   if (good) return;
   std::fprintf(stderr, "broken promise: %s\n", what);

@@ -20,7 +20,7 @@ inline constexpr std::array<Field, 6> kFieldColumns = {Field::kId,         Field
                                                        Field::kTrackingId, Field::kThreadId,
                                                        Field::kNrtaSeqId,  Field::kWorkerGid};
 
-// A key's byte: value type in the low four bits, scope in the high four.
+// Returns a key's byte: value type in the low four bits, scope in the high four.
 constexpr uint8_t PackKey(ValueType type, KeyScope scope) {
   return static_cast<uint8_t>(static_cast<unsigned>(type) | static_cast<unsigned>(scope) << 4);
 }

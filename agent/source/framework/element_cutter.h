@@ -76,23 +76,25 @@ class ElementCutter {
   // kMalformed the same is returned again. Fails only with the input's own errors.
   absl::StatusOr<Piece> Next();
 
-  // To be called after kEnd: reads the rest of the input, a part with each call, and returns true
-  // at its end.
+  // Reads the rest of the input, a part with each call, and returns true at its end. Called after
+  // kEnd.
   absl::StatusOr<bool> Drain();
-  // Number of bytes after the top-level value that are neither blanks nor NUL, and whether they
-  // seem to contain elements, as a second trace would. Valid once Drain has returned true.
+  // Return the number of bytes after the top-level value that are neither blanks nor NUL, and
+  // whether they seem to contain elements, as a second trace would. Valid once Drain has returned
+  // true.
   uint64_t bytes_behind() const { return bytes_behind_; }
   bool has_elements_behind() const { return has_elements_behind_; }
 
-  // Bytes of the input before the end of the last piece, or of what has been passed over since.
+  // Returns the bytes of the input before the end of the last piece, or of what has been passed
+  // over since.
   uint64_t position() const { return discarded_ + begin_; }
-  // Position of the first byte that is wrong, of the last kDamaged or kStray.
+  // Returns the position of the first byte that is wrong, of the last kDamaged or kStray.
   uint64_t damage_position() const { return damage_position_; }
   // Returns whether an array of elements has begun.
   bool has_array() const { return has_array_; }
   // Returns whether the top-level value has ended with its bracket.
   bool is_closed() const { return is_closed_; }
-  // Largest size the window had.
+  // Returns the largest size the window had.
   size_t window_bytes_max() const { return window_.size(); }
 
  private:
@@ -149,7 +151,7 @@ class ElementCutter {
   // Each tests the candidate at search_at_; kNotYet: more of the input is needed.
   Answer TestElement();
   Answer TestMember();
-  // A cheap test, before a candidate is scanned.
+  // Tests cheaply whether a candidate is worth a scan.
   bool LooksLikeStart(size_t at) const;
   std::optional<size_t> FindArrayEnd() const;
   // Returns the piece for what was passed over; cutting continues at `at`.

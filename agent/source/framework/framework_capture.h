@@ -105,11 +105,12 @@ class FrameworkCapture {
   // Closes the chunks that are open.
   void Flush();
   bool stopping() const { return stopping_; }
-  // True once it was stopped, every file is dealt with, and every chunk is stored or lost.
+  // Returns true once it was stopped, every file is dealt with, and every chunk is stored or lost.
   bool finished() const;
-  // False while no file belongs to the capture, so that nothing is reported.
+  // Returns false while no file belongs to the capture, so that nothing is reported.
   bool has_files() const { return !files_.empty(); }
-  // The state, counts and remarks of all files together, as one framework "worker" of the instance.
+  // Returns the state, counts and remarks of all files together, as one framework "worker" of the
+  // instance.
   CaptureWorkerStatus status() const;
 
  private:
@@ -157,7 +158,7 @@ class FrameworkCapture {
 
   // Advances one file by one step; returns false if it waits for something.
   bool StepFile(File& file);
-  // A file of the directory is opened once two looks have found it unchanged.
+  // Returns whether the file may be opened: once two looks have found it unchanged.
   bool MayOpen(const File& file) const;
   // Returns whether the file has not changed for long enough to be read although it looks
   // incomplete.
@@ -173,7 +174,7 @@ class FrameworkCapture {
   File* XSpaceOf(const File& file);
   // Decides which of the two formats of a JAX session is read.
   SessionPart SessionPartOf(File& file);
-  // The current stream has handed over everything.
+  // Handles that the current stream has handed over everything.
   void TakeEnded(File& file);
   void OpenAgain(File& file);
   // Ends the work on a file with this fate.

@@ -79,7 +79,7 @@ class FrameworkSourceTest : public ::testing::Test {
     }
     return lines;
   }
-  // The count of a remark in the last status; 0 without one.
+  // Returns the count of a remark in the last status; 0 without one.
   uint64_t Remarked(RemarkKind kind) const {
     for (const Remark& remark : status().remarks) {
       if (remark.kind == kind) return remark.count;

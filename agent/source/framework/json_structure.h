@@ -37,11 +37,12 @@ class JsonStructure {
   bool has_key() const { return has_key_; }
   // Returns whether the value is an object that has a key followed by a colon.
   bool has_member() const { return has_member_; }
-  // Number of bytes from the beginning to the first object inside the value that has the key.
+  // Returns the number of bytes from the beginning to the first object inside the value that has
+  // the key.
   std::optional<uint64_t> inner_begin() const { return inner_begin_; }
-  // Number of bytes from the beginning to the end of that key.
+  // Returns the number of bytes from the beginning to the end of that key.
   uint64_t inner_key_end() const { return inner_key_end_; }
-  // Number of bytes from the beginning to that of the last string or scalar.
+  // Returns the number of bytes from the beginning to that of the last string or scalar.
   uint64_t token_begin() const { return token_begin_; }
 
  private:

@@ -54,7 +54,7 @@ class SpanJoiner {
   };
   static constexpr size_t kNamedMax = 16;
   Unended unended() const;
-  // Number of spans that were given up because too many were open.
+  // Returns the number of spans that were given up because too many were open.
   uint64_t given_up() const { return given_up_; }
 
  private:

@@ -28,7 +28,7 @@ struct TimeBounds {
 // A plain value; memory is bounded by limits::kFrameworkTimesSampledMax.
 class TimeCensus {
  public:
-  // Times beyond the sample are ignored.
+  // Adds a time; ignores those beyond the sample.
   void Add(const DecimalTime& time);
   // Returns whether further times have no effect.
   bool is_full() const { return sample_.size() == limits::kFrameworkTimesSampledMax; }

@@ -26,7 +26,7 @@ struct FileState {
   uint64_t inode = 0;
   friend bool operator==(const FileState&, const FileState&) = default;
 };
-// Pure.
+// Returns the parts of a stat(2) result that identify a version of the file. Pure.
 FileState StateOf(const struct stat& status);
 
 // What the first bytes of a file, after decompression, show it to be.
@@ -79,7 +79,7 @@ class TraceFile {
   const FileState& state() const;
   void AcceptState(const FileState& state);
 
-  // Number of decompressed bytes returned so far.
+  // Returns the number of decompressed bytes returned so far.
   uint64_t bytes_read() const;
   // Ends the reading and returns a number that identifies the content: the first 64 bits of its
   // SHA-256, with the lowest one set so that it is never 0.

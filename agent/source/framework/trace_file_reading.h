@@ -86,14 +86,14 @@ class EventReader {
     std::string detail;
   };
   virtual const std::vector<Oddity>& oddities() const = 0;
-  // To be called after kEnd: the spans that begin and do not end.
+  // Returns the spans that begin and do not end. Called after kEnd.
   virtual Remark open_spans() const = 0;
-  // Index of the first element that has not been given out yet.
+  // Returns the index of the first element that has not been given out yet.
   virtual uint64_t position() const = 0;
   virtual uint64_t bytes_read() const = 0;
 
-  // To be called after kEnd: reads the rest of the file in steps, and returns true when that is
-  // done. content_mark() then equals that of the facts if both readings saw the same content.
+  // Reads the rest of the file in steps, and returns true when that is done. Called after kEnd.
+  // content_mark() then equals that of the facts if both readings saw the same content.
   virtual absl::StatusOr<bool> Drain() = 0;
   virtual uint64_t content_mark() = 0;
   // Sets the state that the file is expected to have from now on.

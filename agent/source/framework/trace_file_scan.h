@@ -41,7 +41,7 @@ class TraceFileScan final : public FactsReader {
   void TakeDistributedInfo(std::string_view text);
   void TakeMappingMember(const ElementCutter::Piece& piece);
   void TakeElement(std::string_view element);
-  // Nothing of the file is read. The first reason counts.
+  // Refuses the file, so that nothing of it is read. The first reason counts.
   void Refuse(std::string_view why);
   // Completes the facts; an empty `problem` means that the file ended as it should.
   void End(std::string problem);

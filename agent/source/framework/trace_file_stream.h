@@ -47,13 +47,13 @@ class TraceFileStream {
   ~TraceFileStream();
   explicit TraceFileStream(std::string path) : TraceFileStream(std::move(path), Options()) {}
 
-  // In kScanned or kIncomplete: starts to write the file's events to `writer`, from `first_element`
-  // on. With `is_continuation`, an earlier stream has reported what was wrong with the elements
-  // before.
+  // Starts, in kScanned or kIncomplete, to write the file's events to `writer`, from
+  // `first_element` on. With `is_continuation`, an earlier stream has reported what was wrong with
+  // the elements before.
   void Read(std::unique_ptr<StreamWriter> writer, uint64_t first_element,
             bool is_continuation = false);
-  // The store has this stream to its end: there is nothing to do. Requires kScanned or kIncomplete;
-  // state() is kEnded afterwards.
+  // Ends the stream, as the store has it to its end. Requires kScanned or kIncomplete; state() is
+  // kEnded afterwards.
   void MarkStored();
 
   // Does one bounded piece of work, about one or two milliseconds. Not to be called while the sink
@@ -64,15 +64,15 @@ class TraceFileStream {
   bool works() const { return state_ == State::kScanning || state_ == State::kReading; }
   // Closes the chunk that is open.
   void Flush();
-  // True if there is nothing more to do and no chunk without a receipt.
+  // Returns true if there is nothing more to do and no chunk without a receipt.
   bool finished() const;
   const std::string& path() const { return path_; }
-  // Why the file is incomplete, is no trace or could not be opened, or its first damage.
+  // Returns why the file is incomplete, is no trace or could not be opened, or its first damage.
   const std::string& problem() const { return problem_; }
   const TraceFileFacts& facts() const { return facts_; }
-  // The state of the file when it was opened.
+  // Returns the state of the file when it was opened.
   const FileState& opened_state() const { return opened_state_; }
-  // Number of elements that were read, or passed over as stored.
+  // Returns the number of elements that were read, or passed over as stored.
   uint64_t position() const { return position_; }
   // Returns whether the stream ended because the file changed.
   bool has_changed() const { return has_changed_; }
@@ -80,7 +80,7 @@ class TraceFileStream {
   const StreamIdentity* identity() const { return writer_ ? &writer_->stream() : nullptr; }
 
  private:
-  // The file cannot be read at all: state() becomes kFailed with the status as the problem.
+  // Makes state() kFailed with the status as the problem, as the file cannot be read at all.
   void Fail(const absl::Status& status);
   // The steps of kScanning: probe the first bytes, scan, look for the session's base.
   void StepScan();

@@ -45,7 +45,8 @@ class XSpaceReader {
   Kind Next();
   const FrameworkEvent& event() const;
   const Loss& loss() const;
-  // Index of the first element that was not given out yet: every event and every loss is one.
+  // Returns the index of the first element that was not given out yet: every event and every loss
+  // is one.
   uint64_t position() const;
   uint64_t bytes_read() const;
 

@@ -29,9 +29,10 @@ struct XSpaceFacts {
   std::optional<uint32_t> process_id;     // stat process_id, of the plane /host:CPU before others
   std::optional<uint64_t> first_line_ns;  // of the first line, as the file says it
 
-  // Time of its first line by the wall clock, or since a moment that is not known.
+  // Returns the time of its first line by the wall clock, or since a moment that is not known.
   uint64_t first_time_ns() const;
-  // True if neither the session's begin is known nor its lines have times of the wall clock.
+  // Returns true if neither the session's begin is known nor its lines have times of the wall
+  // clock.
   bool has_own_time() const;
 };
 
@@ -47,7 +48,7 @@ class XSpaceScan {
   // broken file has facts too.
   bool Step();
   const XSpaceFacts& facts() const;
-  // The error of the input, if it failed.
+  // Returns the error of the input, if it failed.
   absl::Status status() const;
 
  private:

@@ -51,7 +51,8 @@ class HostSource final : public Source {
   void Forget(const CaptureId& capture_id) override;
   void Flush() override;
 
-  // The result of IsRecording has changed for some capture; it is asked soon, by a task.
+  // Called when the result of IsRecording has changed for some capture; it is asked soon, by a
+  // task.
   void LookAgain();
 
  private:
@@ -74,7 +75,8 @@ class HostSource final : public Source {
   // Returns the capture of the order, which is created or gets the order's cursors; null if the
   // source has no part in it.
   Capture* Know(const SourceOrder& order);
-  // The cursor of the stream that an earlier run of this agent began on this boot; null if none.
+  // Returns the cursor of the stream that an earlier run of this agent began on this boot; null if
+  // none.
   const StreamCursor* OwnCursor(const Capture& capture) const;
   // Returns whether the capture is to be sampled for as long as something records.
   bool IsOn(const Capture& capture) const;

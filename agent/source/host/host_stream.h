@@ -57,7 +57,7 @@ class HostStream {
   void Pause() { paused_ = true; }
   void Continue(HostReading first);
   bool paused() const { return paused_; }
-  // To be called once a second, paused or not.
+  // Closes the chunk if it is due. Called once a second, paused or not.
   void Tick();
   void Flush();
   void End();

@@ -107,7 +107,7 @@ class TapSourceTest : public ::testing::Test {
             .monotonic_ns = clock_.MonotonicNs(),
             .realtime_ns = clock_.RealtimeNs()};
   }
-  // A moment so far from now, as the aggregator names it.
+  // Returns a moment so far from now, as the aggregator names it.
   CaptureBegin In(int64_t ms) const {
     return {.host_raw_ns = Now().raw_ns + static_cast<uint64_t>(ms * 1'000'000)};
   }
@@ -168,7 +168,7 @@ class TapSourceTest : public ::testing::Test {
            std::to_string(gid) + R"(,"data":{"n":)" + std::to_string(number) +
            R"(},"timestamp_ns":)" + std::to_string(1'000'000 + number) + "}";
   }
-  // A document of core `core` with the events from `first` on.
+  // Returns a document of core `core` with the events from `first` on.
   static std::string Document(uint32_t core, uint64_t first, uint64_t count) {
     std::string json = R"({"events":[)";
     for (uint64_t i = first; i < first + count; ++i) {

@@ -44,7 +44,7 @@ class WorkerCost {
   void Observe(uint64_t now_ns, uint64_t tap_ns, uint64_t bytes);
 
   uint64_t core_ns() const { return core_ns_; }
-  // The cost over about a second; nothing before one has passed.
+  // Returns the cost over about a second; nothing before one has passed.
   const std::optional<OverheadCost>& recent() const { return recent_; }
 
  private:
@@ -104,7 +104,7 @@ class TapWorker {
   std::optional<uid_t> user() const { return peer_.user; }
   const std::string& job() const { return facts_.job; }
   const TapBufferReader& reader() const { return *reader_; }
-  // The capture that the tap runs, as far as it has reported; empty if none.
+  // Returns the capture that the tap runs, as far as it has reported; empty if none.
   const CaptureId& tap_capture() const { return tap_capture_; }
   bool connected() const { return session_ != nullptr; }
   // Returns whether its tap may come back over a new connection.
@@ -197,7 +197,8 @@ class TapWorker {
   // Returns true once after each change of the facts that ranks are resolved from.
   bool TakeRanksChanged() { return std::exchange(ranks_changed_, false); }
 
-  // True if the process is gone and everything that it left is delivered: it can be destroyed.
+  // Returns true if the process is gone and everything that it left is delivered: it can be
+  // destroyed.
   bool done() const;
 
  private:
@@ -236,7 +237,7 @@ class TapWorker {
   WorkerInfo MakeInfo() const;
   // Suspends and resumes standing captures, then sends what is due.
   void SettlePrecedence();
-  // The tap as captures see it.
+  // Returns the tap as captures see it.
   TapView View() const;
   // The same for a capture that asks whether it could begin: a capture that was promised the tap
   // counts as running, so that a second one that arms meanwhile finds it taken.

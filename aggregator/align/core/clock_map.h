@@ -78,7 +78,7 @@ class ClockMapCursor {
   // The first call of either function always searches: the current piece is empty until then.
   explicit ClockMapCursor(const ClockMap& map) : map_(&map) {}
 
-  // The common case: one subtraction, one comparison and one multiplication.
+  // Maps a time; in the common case with one subtraction, one comparison and one multiplication.
   uint64_t ToReference(uint64_t raw_ns) {
     const uint64_t elapsed = raw_ns - plain_begin_;
     if (elapsed >= plain_length_) [[unlikely]]
@@ -86,7 +86,8 @@ class ClockMapCursor {
     return reference_begin_ + elapsed +
            static_cast<uint64_t>((__int128{elapsed} * rate_) >> ClockMap::kRateBits);
   }
-  // The same as ClockMap::ErrorBoundNs, without a search while the times stay within one piece.
+  // Returns the same as ClockMap::ErrorBoundNs, without a search while the times stay within one
+  // piece.
   std::optional<uint64_t> ErrorBoundNs(uint64_t raw_ns) {
     if (raw_ns < begin_ || raw_ns >= end_) [[unlikely]]
       Seek(raw_ns);

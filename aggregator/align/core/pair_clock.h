@@ -41,8 +41,8 @@ struct PairOrigin {
   uint64_t x_ns = 0;
   int64_t offset_ns = 0;  // the y - x that counts as 0
 
-  // At a constraint: its x, and the middle of its interval of y. A constraint with only one side
-  // counts as that side. Requires at least one.
+  // Returns the origin at a constraint: its x, and the middle of its interval of y. A constraint
+  // with only one side counts as that side. Requires at least one.
   static PairOrigin Of(const ClockConstraint& constraint);
 
   // Convert to the fit's numbers: seconds since x_ns, and offsets in ns. Both accept times before

@@ -24,14 +24,14 @@ class WanderFilter {
   WanderFilter(double seconds, const WanderPolygon& polygon, const WanderLimits& limits)
       : limits_(limits), seconds_(seconds), polygon_(polygon) {}
 
-  // At `seconds` the offset, in ns, is at most, or at least, `offset`. A NaN counts as a
-  // contradiction. `seconds` may be on either side of the earlier constraints, but a pass that
-  // jumps back and forth only grows the set.
+  // Adds the constraint that at `seconds` the offset, in ns, is at most, or at least, `offset`. A
+  // NaN counts as a contradiction. `seconds` may be on either side of the earlier constraints, but
+  // a pass that jumps back and forth only grows the set.
   Outcome AtMost(double seconds, double offset);
   Outcome AtLeast(double seconds, double offset);
-  // The same for a constraint that may contradict by up to `tolerance`. The clock is then assumed
-  // to have strayed more than the limits allow, and the set is widened by the difference. A
-  // tolerance of 0 is the plain form. The tolerance is in ns.
+  // Adds a constraint that may contradict by up to `tolerance`, in ns; 0 is the plain form. The
+  // clock is then assumed to have strayed more than the limits allow, and the set is widened by the
+  // difference.
   Outcome AtMostWithin(double tolerance, double seconds, double offset);
   Outcome AtLeastWithin(double tolerance, double seconds, double offset);
 

@@ -97,11 +97,11 @@ class DeviceEvidenceReader {
   // Moves the oldest open execution to the evidence of its cores, unless it has no run or is
   // thinned.
   void CloseOldest();
-  // Host times certainly before the start, and certainly after the end, of an execution. Both count
-  // host events in an impossible order as inconsistent.
+  // Return host times certainly before the start, and certainly after the end, of an execution.
+  // Both count host events in an impossible order as inconsistent.
   std::optional<uint64_t> BeforeOf(const Execution& execution);
   std::optional<uint64_t> AfterOf(const Execution& execution);
-  // CoreOf: by index. CoreNear: the core whose counter fits a sync point.
+  // Return a core by its index (CoreOf), and the core whose counter fits a sync point (CoreNear).
   DeviceCoreEvidence* CoreOf(std::optional<uint64_t> index);
   DeviceCoreEvidence* CoreNear(const DeviceSyncPoint& point);
   // Halves the executions of every core, and keeps only half as many of those to come.

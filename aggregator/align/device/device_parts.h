@@ -28,7 +28,8 @@ enum class DeviceFault : uint8_t {
 // Counts rejected evidence, and reports each cause once. One thread at a time.
 class DeviceFaults {
  public:
-  // `amount_ns` is signed and 0 if it is unknown; the largest in magnitude is reported.
+  // Adds a fault, and reports the largest in magnitude. `amount_ns` is signed and 0 if it is
+  // unknown.
   void Add(DeviceFault fault, uint64_t x_ns, double amount_ns = 0);
   // Adds the counts and one finding for each cause. Called once, at the end of the fit.
   void WriteTo(ClockModel& model) const;

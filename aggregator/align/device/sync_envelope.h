@@ -26,7 +26,7 @@ struct EnvelopeParameters {
 // time. Values are in ns; INFINITY without a sample to compare with.
 std::vector<double> LowerEnvelope(std::span<const SyncSample> samples,
                                   const EnvelopeParameters& parameters);
-// The same without the sample itself, by which a sample can be judged.
+// Returns the same without the sample itself, by which a sample can be judged.
 std::vector<double> LowerEnvelopeOfOthers(std::span<const SyncSample> samples,
                                           const EnvelopeParameters& parameters);
 // Returns how low a curve above all samples can be.

@@ -21,8 +21,8 @@ struct ProbeRoute {
   double shift_ns = 0;
   bool shift_is_known = false;
 
-  // The least delay of either direction, by assumption. ConstraintOf narrows the likely sides by
-  // it.
+  // Return the least delay of either direction, by assumption. ConstraintOf narrows the likely
+  // sides by it.
   double floor_forward_ns() const {
     return std::max(0.0, round_trip_ns / 2 + shift_ns - margin_ns);
   }

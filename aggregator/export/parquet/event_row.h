@@ -48,7 +48,8 @@ class RowPlans {
   // Shapes with higher numbers are planned again, except for the one that was asked for last.
   static constexpr size_t kShapesMax = 16'384;
 
-  // The result is valid until the next call. A shape is either always a framework's or never.
+  // Returns the plan of a shape, which is either always a framework's or never. The result is valid
+  // until the next call.
   const RowPlan& Of(const SharedShape& shape, bool is_framework, bool is_span);
 
  private:

@@ -57,7 +57,7 @@ class ClockTracks {
   // object.
   void Begin(const TimelineHeader& header, const ClockReport& report, TrackTable& tracks);
 
-  // The time of the next event; UINT64_MAX if there is none, see has_next().
+  // Returns the time of the next event; UINT64_MAX if there is none, see has_next().
   uint64_t next_ns() const { return next_ < items_.size() ? items_[next_].at_ns : UINT64_MAX; }
   bool has_next() const { return next_ < items_.size(); }
   // Writes the event at next_ns() into `out` and proceeds to the next.

@@ -55,7 +55,7 @@ class Derivation {
   // Returns the remaining results. Called once, after the last batch.
   void Finish(DerivedBatch& out);
 
-  // The length of a bandwidth sample in nanoseconds.
+  // Returns the length of a bandwidth sample in nanoseconds.
   uint64_t bin_ns() const { return bandwidth_.bin_ns(); }
   std::vector<std::string> LinkWarnings() const;
 

@@ -42,11 +42,11 @@ class TrackEventFields {
   }
   // An arrow that starts or ends here, as flow_ids.
   void Flow(uint64_t id);
-  // An arrow that ends here and may end elsewhere, too; at most one for each event.
+  // Writes an arrow that ends here and may end elsewhere, too; at most one for each event.
   void IncomingFlow(uint64_t id);
   // Joins slices that are parts of one operation: viewers highlight them together.
   void CorrelationId(uint64_t id);
-  // Only for events of type kCounter. The integer form keeps 64 bits.
+  // Writes a counter's value, only for events of type kCounter. The integer form keeps 64 bits.
   void CounterValue(double value);
   void CounterValue(int64_t value);
   // Appends fields that were serialised before.
@@ -55,8 +55,8 @@ class TrackEventFields {
     end_ = wire_bytes::Bytes(end_, fields);
   }
 
-  // Debug annotations. Whole numbers have the same type whether or not they can be negative, except
-  // for those that need all 64 bits: a query then finds one column.
+  // Write debug annotations. Whole numbers have the same type whether or not they can be negative,
+  // except for those that need all 64 bits: a query then finds one column.
   void Uint(uint32_t name_iid, uint64_t value) {
     const bool fits = value <= static_cast<uint64_t>(INT64_MAX);
     Number(name_iid, fits ? perfetto::tag::kIntValue : perfetto::tag::kUintValue, value);
@@ -73,7 +73,7 @@ class TrackEventFields {
   void Double(uint32_t name_iid, uint64_t bits);
   void String(uint32_t name_iid, std::string_view value);
 
-  // The fields so far; valid until the next call.
+  // Returns the fields so far; valid until the next call.
   std::string_view bytes() const {
     return {bytes_.data(), static_cast<size_t>(end_ - bytes_.data())};
   }

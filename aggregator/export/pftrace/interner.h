@@ -26,8 +26,8 @@ class Interner {
 
   // Checked between events only, because a reset in the middle of one would invalidate its numbers.
   bool is_full() const { return texts_ >= kTextsMax || text_bytes_ >= kTextBytesMax; }
-  // pending() has the fields of an InternedData message with everything new since ClearPending. It
-  // must be written before any event that uses the new numbers.
+  // Returns whether pending() has anything: the fields of an InternedData message with everything
+  // new since ClearPending. It must be written before any event that uses the new numbers.
   bool has_pending() const { return !pending_.empty(); }
   std::string_view pending() const { return pending_; }
   void ClearPending() { pending_.clear(); }

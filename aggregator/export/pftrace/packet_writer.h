@@ -23,8 +23,8 @@ class PacketCompressor {
   // bytes in a packet; random bytes grow by less than a thousandth.
   static constexpr size_t kBlockBytes = 384u << 10;
 
-  // `packets` must be whole ones, each with its tag and length. The result is valid until the next
-  // call.
+  // Compresses `packets`, which must be whole ones, each with its tag and length. The result is
+  // valid until the next call.
   std::string_view Compress(std::string_view packets);
 
  private:
@@ -77,11 +77,11 @@ class PacketWriter {
   absl::Status FlushIfLarge() { return buffer_at_ >= kFlushBytes ? Flush() : absl::OkStatus(); }
   absl::Status Flush();
 
-  // Bytes before compression, and those of them that are still buffered.
+  // Return the bytes before compression, and those of them that are still buffered.
   uint64_t bytes_written() const { return bytes_flushed_ + buffer_at_; }
   // Of these, those that have not been handed on.
   uint64_t bytes_buffered() const { return buffer_at_; }
-  // The time of the packet written last in the main sequence.
+  // Returns the time of the packet written last in the main sequence.
   uint64_t now_ns() const { return now_ns_; }
 
  private:

@@ -194,7 +194,7 @@ class PftraceExporter final : public RowExporter {
   absl::Status FinishAt(uint64_t end_ns, ExportSummary& summary);
   uint64_t bytes_written() const override { return out_.bytes_written(); }
 
-  // The part of bytes_written() that is not in the sink yet.
+  // Returns the part of bytes_written() that is not in the sink yet.
   uint64_t bytes_buffered() const { return out_.bytes_buffered(); }
 
  private:

@@ -44,8 +44,8 @@ class SliceArguments {
              TrackEventFields& out);
   // Writes the attributes of a stop event that came separately from its span.
   void WriteStop(const TimelineRecord& stop, EventPlans& plans, TrackEventFields& out);
-  // The same for a slice that has the attributes of its start already. If `start` is nullptr, these
-  // are not known, and every attribute gets the prefix "stop_".
+  // Writes the same for a slice that has the attributes of its start already. If `start` is
+  // nullptr, these are not known, and every attribute gets the prefix "stop_".
   void WriteStopBeside(const SharedShape* start, const TimelineRecord& stop, EventPlans& plans,
                        TrackEventFields& out);
   // Writes the name and annotations of a loss.

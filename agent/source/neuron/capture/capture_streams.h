@@ -43,18 +43,19 @@ class SequenceGaps {
   // More events cannot be recorded between two fetches, however busy a core is.
   static constexpr uint64_t kHolesMax = uint64_t{1} << 36;
 
-  // A trace begins with empty rings. Also the initial state: a core without any report has lost
-  // everything before its first event.
+  // Handles the begin of a trace with empty rings. Also the initial state: a core without any
+  // report has lost everything before its first event.
   void BeginTrace() { trace_begins_ = true; }
-  // The events to come were held in rings that overwrite: what preceded the first is no gap.
+  // Handles that the events to come were held in rings that overwrite: what preceded the first is
+  // no gap.
   void BeginAnywhere() {
     trace_begins_ = false;
     known_ = false;
     next_ = 0;
   }
 
-  // The state between documents, for cursors: one more than the highest id of this trace; 0 before
-  // the first.
+  // Returns the state between documents, for cursors: one more than the highest id of this trace; 0
+  // before the first.
   uint64_t mark() const { return trace_begins_ ? 0 : next_; }
   void Resume(uint64_t mark) {
     trace_begins_ = mark == 0;
@@ -172,24 +173,24 @@ class CaptureStreams final : public NrtEventSink {
   // Sets which executions are recorded, in a capture by execution. May be repeated; the last call
   // counts.
   void SetExecutions(const ExecutionBounds& bounds);
-  // How far the worker's cores have come.
+  // Returns how far the worker's cores have come.
   ExecutionProgress executions() const;
   // Returns whether events of no particular core are recorded: some core is between its first and
   // its last execution.
   bool AnyPassing() const;
   // Sets which events belong to a snapshot; before its first record.
   void SetWindow(SnapshotWindow window) { window_ = window; }
-  // How far back from its cut a snapshot is complete; 0: not known, or no snapshot.
+  // Returns how far back from its cut a snapshot is complete; 0: not known, or no snapshot.
   uint64_t reaches_back_ns() const { return window_ ? window_->reaches_back_ns() : 0; }
   // Records, from the next record on, only what `note.level` leaves. Every core's stream contains
-  // the note, as an instant after the current record. To be called between records.
+  // the note, as an instant after the current record. Called between records.
   void SetFidelity(FidelityNote note);
   // Sets the rank evidence of a core, best first, with remarks about it; also for streams that are
   // opened later.
   void SetRankEvidence(uint32_t nc_idx, const std::vector<RankEvidence>& evidence,
                        const std::vector<Remark>& remarks = {});
 
-  // A trace begins in the runtime: sequence numbers start again, with empty rings.
+  // Handles the begin of a trace in the runtime: sequence numbers start again, with empty rings.
   void BeginTrace(const TapRecord& record);
   // Takes the tap's report about fetches that failed. Events that the tap fetched and had no room
   // for become a loss by number, and are subtracted from the gap that they left in their core's
@@ -205,8 +206,8 @@ class CaptureStreams final : public NrtEventSink {
 
   // Adds a loss of the worker as a whole, found in the record at `position`.
   void AddLoss(uint64_t position, Loss loss);
-  // The trace ended: events that the tap refused, of no particular core, and that no gap accounts
-  // for are counted as lost now.
+  // Handles the end of the trace: counts as lost the events that the tap refused, of no particular
+  // core, and that no gap accounts for.
   void EndTrace(const TapRecord& record);
 
   // To be called between records; `position` is that of the next one.
@@ -231,7 +232,7 @@ class CaptureStreams final : public NrtEventSink {
     }
   }
 
-  // True once every stream has ended and every chunk has its last receipt.
+  // Returns true once every stream has ended and every chunk has its last receipt.
   bool finished() const;
   uint32_t stream_count() const { return stream_count_; }
   StreamWriter::Counts counts() const;

@@ -63,7 +63,7 @@ class ExecutionGate {
   void SetBounds(const ExecutionBounds& bounds) { bounds_ = bounds; }
   // Events of this core are stored from an earlier run of the agent, so it was open.
   void ResumeOpen() { open_ = true; }
-  // The runtime restarts its trace, and may number executions from the beginning.
+  // Handles a restart of the runtime's trace, which may number executions from the beginning.
   void BeginTrace();
 
   struct Event {
@@ -79,8 +79,8 @@ class ExecutionGate {
   bool passing() const { return !by_execution_ || (open_ && !past_); }
   // Returns whether it has been open, or always was.
   bool opened() const { return !by_execution_ || open_; }
-  // True once nothing more of the capture is expected of this core, except losses of the same
-  // document.
+  // Returns true once nothing more of the capture is expected of this core, except losses of the
+  // same document.
   bool past() const { return past_; }
 
   // Takes a loss of this core, found between documents or at the end of one; returns true if it is
@@ -88,11 +88,10 @@ class ExecutionGate {
   // capture. If it is not clear whether one is before the first, it is held back until the core
   // opens.
   bool TakeLoss(const Loss& loss);
-  // To be called after the last loss of a document; returns held losses that are to be recorded
-  // now.
+  // Returns held losses that are to be recorded now. Called after the last loss of a document.
   std::vector<Loss> EndDocument();
 
-  // The lowest execution recorded, and the highest seen.
+  // Return the lowest execution recorded, and the highest seen.
   std::optional<uint64_t> first() const { return first_; }
   std::optional<uint64_t> newest() const { return newest_; }
 

@@ -63,8 +63,8 @@ class OverheadGovernor {
   // `steps` is above 0 and at most kFidelityLevels.
   OverheadGovernor(const OverheadBudget& budget, uint32_t steps);
 
-  // The step that was decided is in effect from now on: earlier measurements are discarded. Nothing
-  // is decided before the first call, nor after a decision until the next one.
+  // Puts the step that was decided in effect: earlier measurements are discarded. Nothing is
+  // decided before the first call, nor after a decision until the next one.
   void Begin(uint64_t now_ns, const OverheadTotals& totals);
 
   struct Decision {
@@ -81,9 +81,10 @@ class OverheadGovernor {
 
   uint32_t step() const { return step_; }
   const OverheadBudget& budget() const { return budget_; }
-  // Cost of the last second as of the last Observe; nothing while too little is measured.
+  // Returns the cost of the last second as of the last Observe; nothing while too little is
+  // measured.
   const std::optional<OverheadCost>& cost() const { return cost_; }
-  // The pause before the next richer step, which grows with mistakes.
+  // Returns the pause before the next richer step, which grows with mistakes.
   uint64_t pause_ns() const { return pause_ns_; }
 
  private:

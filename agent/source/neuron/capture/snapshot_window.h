@@ -14,12 +14,12 @@ namespace neurontrace {
 // was overwritten. A plain value; outlives the captures that use it.
 class HeldRings {
  public:
-  // A trace that holds its events begins, with empty rings.
+  // Handles the begin of a trace that holds its events, with empty rings.
   void BeginTrace(uint64_t realtime_ns);
   // Returns since when nothing is missing of a core (realtime), given `first_id`, the lowest number
   // in its ring, and `first_ns`, the time of that event.
   uint64_t CoveredSince(uint32_t nc_idx, uint64_t first_id, uint64_t first_ns) const;
-  // The core's events below `ids_end` were taken out at this time.
+  // Records that the core's events below `ids_end` were taken out at this time.
   void TakeOut(uint32_t nc_idx, uint64_t ids_end, uint64_t realtime_ns);
   uint64_t begun_ns() const { return begun_ns_; }  // realtime; 0: not known
 

@@ -39,7 +39,8 @@ std::string DescribeStop(TapStopReason reason);
 // Returns what a tap in this state prevents a capture from; kNone if nothing.
 CaptureObstacle ObstacleOf(TapState state);
 
-// A standing capture gives a worker to one of a higher precedence, and takes it back afterwards.
+// Returns the precedence of a mode: a standing capture gives a worker to one of a higher
+// precedence, and takes it back afterwards.
 int Precedence(CaptureMode mode);
 
 }  // namespace neurontrace

@@ -97,9 +97,9 @@ class WorkerCapture {
   const CaptureStreams& streams() const { return *streams_; }
   const CapturePlan& plan() const { return plan_; }
   WorkerPhase phase() const { return phase_; }
-  // When the aggregator confirmed it, monotonic; the current time if it has not.
+  // Returns when the aggregator confirmed it, monotonic; the current time if it has not.
   uint64_t joined_ns() const { return confirmed_ns_.value_or(NowNs()); }
-  // The size of each core's ring in the runtime, as START asks for it.
+  // Returns the size of each core's ring in the runtime, as START asks for it.
   uint64_t ring_events() const;
 
   // Called when the aggregator wants the capture. The tap receives no command before that.
@@ -116,7 +116,7 @@ class WorkerCapture {
   // Sends a STOP for `stop_at_ns` (monotonic; 0: at once), and ends the streams when the tap has
   // answered.
   void Stop(TapSession* session, uint64_t stop_at_ns = 0);
-  // A standing capture gives the tap to `other`, and takes it back. GiveWay is repeated while
+  // Suspend a standing capture while `other` has the tap, and resume it. GiveWay is repeated while
   // `other` has the tap.
   void GiveWay(const TapView& tap, const CaptureId& other);
   void TakeBack();
@@ -128,13 +128,13 @@ class WorkerCapture {
   bool armed() const {
     return state_ == CaptureWorkerState::kArmed && IsActive(phase_) && !is_snapshot();
   }
-  // The connection is new: sends again what the tap has to know, except START, for which TryStart
+  // Sends again over a new connection what the tap has to know, except START, for which TryStart
   // follows.
   void Reconnect(const TapView& tap);
   // Keeps it within its budget; `core_ns` is what the worker has cost so far. Called a few times a
   // second, between records.
   void Govern(const TapView& tap, uint64_t core_ns);
-  // The level in effect; nothing without a budget.
+  // Returns the level in effect; nothing without a budget.
   std::optional<uint32_t> fidelity() const;
   // The tap's answers, and its reports of a new state.
   void OnStartAnswer(const TapReport& report);
@@ -212,8 +212,8 @@ class WorkerCapture {
   // kept, and it may continue.
   void EnterStored(std::string detail, CaptureObstacle obstacle);
   void EnterStored(const TapReport& report);
-  // The tap has its order and does not record yet: its time may not have come, or something keeps
-  // it.
+  // Handles that the tap has its order and does not record yet: its time may not have come, or
+  // something keeps it.
   void EnterWaiting(const TapReport& report);
   // Reports that it stops, except for a worker that was refused.
   void EnterStopping(uint64_t stopped_ns);

@@ -35,9 +35,9 @@ class WorkerFidelity {
   // Returns whether the capture has a budget; only captures that stream for long do.
   static bool IsFor(const CaptureSpec& spec);
 
-  // The level that START requests.
+  // Returns the level that START requests.
   uint32_t level() const { return level_; }
-  // The level in effect, as the streams record it.
+  // Returns the level in effect, as the streams record it.
   uint32_t told_level() const { return told_level_; }
 
   struct Situation {

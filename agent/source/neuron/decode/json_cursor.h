@@ -28,9 +28,9 @@ class JsonCursor {
         end_(index.tokens().data() + index.tokens().size()),
         unescaped_(unescaped) {}
 
-  // The first character of the current token; 0 at the end.
+  // Returns the first character of the current token; 0 at the end.
   char peek() const { return text_[*token_]; }
-  // The place of the current token in the text.
+  // Returns the place of the current token in the text.
   uint32_t offset() const { return *token_; }
   // Returns whether every token was taken.
   bool at_end() const { return token_ == end_; }
@@ -69,7 +69,7 @@ class JsonCursor {
   const JsonIndex::Fault& fault() const { return fault_; }
 
  private:
-  // The text of the current scalar, without white space after it.
+  // Returns the text of the current scalar, without white space after it.
   std::string_view ScalarText() const;
   // Take one scalar of the kind that its first character announces. A string with half of a
   // surrogate pair is kJson: its text is the raw text with the quotes.

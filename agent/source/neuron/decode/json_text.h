@@ -74,7 +74,8 @@ inline bool ParseCanonicalUint(const char* text, size_t size, uint64_t& value) {
   return true;
 }
 
-// The same, with a minus allowed before anything but 0. `value` is unchanged for any other text.
+// Parses in the same way, with a minus allowed before anything but 0. `value` is unchanged for any
+// other text.
 bool ParseCanonicalInt(const char* text, size_t size, int64_t& value);
 
 // Returns how a number is kept: kUint, kInt or kDouble if that reproduces the same text (`bits`

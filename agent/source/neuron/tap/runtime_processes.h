@@ -57,9 +57,9 @@ class RuntimeProcesses {
   // Returns the processes that started this one, its parent first, as far as they are remembered.
   std::vector<uint32_t> AncestorsOf(uint32_t pid) const;
 
-  // The number of processes that are remembered, with the runtime or without.
+  // Returns the number of processes that are remembered, with the runtime or without.
   size_t remembered() const { return processes_.size(); }
-  // How many lists of mappings were read; the costly part of a round.
+  // Returns how many lists of mappings were read; the costly part of a round.
   uint64_t lists_read() const { return lists_read_; }
 
  private:

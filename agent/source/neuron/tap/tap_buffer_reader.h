@@ -55,9 +55,9 @@ class TapBufferReader {
   void StepBack(const TapRecord& record) { position_ = record.position; }
   // Returns true if Next would find something.
   bool HasMore() const;
-  // Where Next continues.
+  // Returns where Next continues.
   uint64_t position() const { return position_; }
-  // Where the tap claims to write next: any value at all.
+  // Returns where the tap claims to write next: any value at all.
   uint64_t write_position() const;
   // Allows the tap to overwrite what precedes `position`. Moves forward only, up to position().
   void Commit(uint64_t position);

@@ -89,8 +89,8 @@ class TapSession {
   // Returns the user who connected, by SO_PEERCRED; nothing if the kernel does not know.
   static std::optional<uid_t> ReadPeerUser(int socket);
 
-  // The process that connected, by SO_PEERCRED; pid 0 for a process in a namespace that the agent
-  // cannot see.
+  // Returns the process that connected, by SO_PEERCRED; pid 0 for a process in a namespace that the
+  // agent cannot see.
   const ucred& peer() const { return peer_; }
   // Returns whether the tap's HELLO was accepted for form.
   bool greeted() const { return greeted_; }

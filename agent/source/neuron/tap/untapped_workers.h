@@ -49,7 +49,7 @@ class UntappedWorkers final : public Source {
   UntappedWorkers(Options options, TaskRunner& runner, const Clock& clock, SourceListener& listener,
                   std::function<bool(uint32_t, uint64_t)> has_worker);
 
-  // The number of processes that the last round listed, including those of other agents.
+  // Returns the number of processes that the last round listed, including those of other agents.
   size_t size() const { return workers_.size(); }
 
   // Source

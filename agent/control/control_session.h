@@ -67,7 +67,7 @@ class PendingReports {
 // aggregator's orders to every source, and reports the results. Reconnects with a growing delay for
 // as long as it runs; sources continue to record meanwhile, and everything is reported again on
 // each new connection. Orders are idempotent, and a capture that a welcome does not list is over
-// (docs/decisions/0012-captures-go-on-without-the-aggregator.md).
+// (docs/decisions/0012-captures-continue-without-the-aggregator.md).
 //
 // Nothing here fails towards a caller: what cannot be done is logged, counted or reported. Lives on
 // the agent's sequence; all functions are called there.

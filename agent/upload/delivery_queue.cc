@@ -570,7 +570,8 @@ void DeliveryQueue::LoseUnreadable(StreamNumber number, size_t index, const absl
 // --- Resuming ------------------------------------------------------------------------------------
 
 // Where streams continue: by the aggregator's cursors and what is here, or, before the aggregator
-// is reached, by the latter alone (docs/decisions/0012-captures-go-on-without-the-aggregator.md).
+// is reached, by the latter alone
+// (docs/decisions/0012-captures-continue-without-the-aggregator.md).
 
 void DeliveryQueue::Learn(const CaptureId& capture_id, const StreamCursor& cursor) {
   auto& streams = behind_[capture_id];

@@ -46,6 +46,7 @@ class Layers:
     def __init__(self):
         self.may_include = {}  # folder pattern -> (names, line number)
         self.tests_may_include = {}
+        self.files = set()  # the keys of may_include that are one .cc file
         self.only = []  # (prefix, folder patterns, line number)
         self.std_only = []
 
@@ -70,22 +71,36 @@ class Layers:
                 table, left = layers.tests_may_include, left.split()[1]
             if left in table:
                 raise TableError(f"tools/layers.txt:{number}: second line for '{left}'")
+            if left.endswith(".h"):
+                raise TableError(f"tools/layers.txt:{number}: a header has the rights of its folder, '{left}' too")
+            if left.endswith(CODE_SUFFIXES):
+                layers.files.add(left)
             table[left] = (right.split(), number)
         layers.check_acyclic()
         return layers
 
     def folder_of(self, path):
-        """The pattern in the table that a file belongs to, or None."""
+        """The line of the table that a file belongs to, or None: a folder's pattern, or the file itself."""
+        if path in self.files:
+            return path
         folder = os.path.dirname(path)
-        fitting = [pattern for pattern in self.may_include if under(pattern, folder)]
+        fitting = [pattern for pattern in self.folders() if under(pattern, folder)]
         return max(fitting, key=lambda p: len(p.removesuffix("/**")), default=None)
+
+    def folders(self):
+        """The patterns of folders, without the lines for single files."""
+        return [pattern for pattern in self.may_include if pattern not in self.files]
 
     def top_folders(self):
         return {pattern.split("/", 1)[0] for pattern in self.may_include}
 
     def check_acyclic(self):
-        """Two folders that may include each other are one folder: refuse such a table."""
+        """Two folders that may include each other are one folder: refuse such a table.
+
+        A line for a single file closes no circle, because nothing includes a .cc file.
+        """
         state = {}
+        top_of = {folder: folder.removesuffix("/**") for folder in self.folders()}
 
         def visit(folder, trail):
             if state.get(folder) == "done" or "*" in self.may_include[folder][0]:
@@ -93,12 +108,12 @@ class Layers:
             if folder in trail:
                 raise TableError("tools/layers.txt: a circle: " + " -> ".join(trail + [folder]))
             for name in self.may_include[folder][0]:
-                for other in self.may_include:
-                    if other != folder and name == other:
+                for other, top in top_of.items():
+                    if other != folder and (name == other or under(name, top)):
                         visit(other, trail + [folder])
             state[folder] = "done"
 
-        for folder in self.may_include:
+        for folder in top_of:
             visit(folder, [])
 
 
@@ -242,7 +257,7 @@ def main(arguments=None):
         return 2
     if options.list:
         for folder, (names, _) in layers.may_include.items():
-            print(f"{folder:24} {' '.join(names)}")
+            print(f"{folder:28} {' '.join(names)}")
         return 0
     checker = Checker(options.root, layers)
     findings = checker.run()

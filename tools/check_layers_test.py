@@ -74,11 +74,20 @@ class OurHeaders(Tree):
         self.assert_one("lib/base/clock.h:1", "agent/agent.h")
 
     def test_a_folder_below_a_tree_belongs_to_the_tree(self):
-        self.write("agent/source/source.h")
-        self.write("agent/source/neuron/decoder.h", '#include "agent/source/source.h"\n')
-        self.write("agent/source/framework/reader.cc", '#include "agent/source/neuron/decoder.h"\n')
-        self.write("agent/control/control.cc", '#include "agent/source/neuron/decoder.h"\n')
+        self.write("tools/layers.txt", "a/**:\nb: a/**\n")
+        self.write("a/x.h")
+        self.write("a/c/y.h", '#include "a/x.h"\n')
+        self.write("b/z.cc", '#include "a/c/y.h"\n')
         self.assert_clean()
+
+    def test_a_folder_with_a_line_of_its_own_does_not_have_the_rights_of_its_parent(self):
+        self.write("agent/source/source.h")
+        self.write("agent/source/neuron/decode/decoder.h", '#include "agent/source/source.h"\n')
+        self.write("agent/source/neuron/capture/part.cc", '#include "agent/source/neuron/decode/decoder.h"\n')
+        self.write("agent/control/control.cc", '#include "agent/source/neuron/decode/decoder.h"\n')
+        self.assert_clean()
+        self.write("agent/source/framework/reader.cc", '#include "agent/source/neuron/decode/decoder.h"\n')
+        self.assert_one("agent/source/framework/reader.cc:1", "agent/source/framework may include only agent/source ")
 
     def test_generated_messages_count_as_proto(self):
         self.write("lib/wire/codec.cc", '#include "neurontrace/v1/chunk.pb.h"\n')
@@ -130,11 +139,11 @@ class Tap(Tree):
     def test_the_agent_sees_only_the_shared_headers_of_the_tap(self):
         for header in ("buffer_format", "agent_protocol", "drain_thread"):
             self.write(f"tap/{header}.h")
-        self.write("agent/source/neuron/reader.cc",
+        self.write("agent/source/neuron/tap/reader.cc",
                    '#include "tap/buffer_format.h"\n#include "tap/agent_protocol.h"\n')
         self.assert_clean()
-        self.write("agent/source/neuron/other.cc", '#include "tap/drain_thread.h"\n')
-        self.assert_one("agent/source/neuron/other.cc:1", "tap/drain_thread.h")
+        self.write("agent/source/neuron/tap/other.cc", '#include "tap/drain_thread.h"\n')
+        self.assert_one("agent/source/neuron/tap/other.cc:1", "tap/drain_thread.h")
 
 
 class Libraries(Tree):
@@ -188,6 +197,23 @@ class Table(Tree):
     def test_a_circle_is_refused(self):
         with self.assertRaisesRegex(check_layers.TableError, "circle: a -> b -> a"):
             check_layers.Layers.parse("a: b\nb: a\n")
+
+    def test_a_circle_through_a_tree_is_refused(self):
+        with self.assertRaisesRegex(check_layers.TableError, "circle: a -> b/c -> a"):
+            check_layers.Layers.parse("a: b/**\nb/c: a\n")
+
+    def test_one_file_may_include_the_folders_that_include_its_own(self):
+        self.write("tools/layers.txt", "a:\na/b: a\na/all.cc: a/**\n")
+        self.write("a/x.h")
+        self.write("a/b/y.h", '#include "a/x.h"\n')
+        self.write("a/all.cc", '#include "a/x.h"\n#include "a/b/y.h"\n')
+        self.assert_clean()
+        self.write("a/other.cc", '#include "a/b/y.h"\n')
+        self.assert_one("a/other.cc:1", "a may include only itself")
+
+    def test_a_line_for_a_header_is_refused(self):
+        with self.assertRaisesRegex(check_layers.TableError, "layers.txt:2: a header"):
+            check_layers.Layers.parse("a:\na/x.h: a\n")
 
     def test_a_second_line_for_a_folder_is_refused(self):
         with self.assertRaisesRegex(check_layers.TableError, "layers.txt:2: second line"):

@@ -8,7 +8,8 @@
 
 A generated block stands between the lines `<!-- generated: NAME -->` and `<!-- end of generated -->`.
 
-    folders   tools/layers.txt, and the first sentence of each folder's README.md
+    folders   tools/layers.txt, and the first sentence of each folder's README.md; in each such README the
+              text behind `**May include:**` too
     threads   `// thread: NAME: what it does` in each class that starts a thread; longer text continues on
               lines that begin with `//   `
     worker_states, trace_states
@@ -25,6 +26,7 @@ import argparse
 import os
 import re
 import sys
+import textwrap
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import check_layers  # noqa: E402
@@ -58,10 +60,44 @@ def first_sentence(text):
     return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", sentence)
 
 
+def may_include(layers, pattern):
+    """What a line of the table permits, as text without a full stop; empty for nothing."""
+    libraries = sorted({prefix.strip("/") for prefix, places, _ in layers.only for place in places
+                        if layers.folder_of(place.removesuffix("/**") + "/x.h") == pattern})
+    names, _ = layers.may_include[pattern]
+    may = ["anything" if name == "*" else f"`{name}`" for name in names]
+    text = ", ".join(may + [f"`<{library}>`" for library in libraries])
+    for file in sorted(layers.files):
+        if layers.folder_of(os.path.dirname(file) + "/x.h") == pattern:
+            more = [f"`{name}`" for name in layers.may_include[file][0] if name not in names]
+            text += f"; `{os.path.basename(file)}` also {', '.join(more)}"
+    return text
+
+
+MAY_INCLUDE = re.compile(r"^\*\*May include:\*\* .*?(?=\n\*\*|\n\n|\n?\Z)", re.MULTILINE | re.DOTALL)
+
+
+def readmes(root):
+    """[(path, block, text now, text as it should be)] of what the folders' READMEs say about includes."""
+    if not os.path.exists(os.path.join(root, "tools", "layers.txt")):
+        return []
+    layers = check_layers.Layers.parse(read(root, "tools/layers.txt"))
+    found = []
+    for pattern in layers.folders():
+        path = os.path.join(pattern.removesuffix("/**"), "README.md")
+        now = MAY_INCLUDE.search(read(root, path)) if os.path.exists(os.path.join(root, path)) else None
+        if now:
+            wanted = f"**May include:** {may_include(layers, pattern) or 'nothing of ours'}."
+            found.append((path, "May include", now.group(), "\n".join(textwrap.wrap(
+                wanted, 120, break_long_words=False, break_on_hyphens=False))))
+    return found
+
+
 def folders(root):
     layers = check_layers.Layers.parse(read(root, "tools/layers.txt"))
     items = []
-    for pattern, (names, line) in layers.may_include.items():
+    for pattern in layers.folders():
+        line = layers.may_include[pattern][1]
         folder = pattern.removesuffix("/**")
         readme = os.path.join(folder, "README.md")
         if not os.path.exists(os.path.join(root, readme)):
@@ -69,11 +105,8 @@ def folders(root):
         job = first_sentence(read(root, readme))
         if not job:
             raise DocsError(f"{readme}: the first paragraph has to be a sentence that says the folder's one job")
-        libraries = sorted({prefix.strip("/") for prefix, places, _ in layers.only for place in places
-                            if layers.folder_of(place.removesuffix("/**") + "/x.h") == pattern})
-        may = ["anything" if name == "*" else f"`{name.removesuffix('/**')}`" for name in names]
-        may += [f"`<{library}>`" for library in libraries]
-        includes = f" May include: {', '.join(may)}." if may else ""
+        may = may_include(layers, pattern)
+        includes = f" May include: {may}." if may else ""
         items.append(f"- [`{folder}/`](../../{readme}): {job}.{includes}\n")
     return "".join(items)
 
@@ -337,7 +370,7 @@ def rewritten(root, programs=None):
     makers = {"folders": folders, "threads": threads, "limits": limits, "worker_states": worker_states,
               "trace_states": trace_states}
     pages = dict(PAGES, **({OPTIONS_PAGE: ("options",)} if programs else {}))
-    found = []
+    found = readmes(root)
     for path, blocks in pages.items():
         if not os.path.exists(os.path.join(root, path)):
             continue

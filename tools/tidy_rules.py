@@ -5,6 +5,7 @@ import os
 import re
 
 import tidy_functions
+import tidy_readmes
 import tidy_sentences
 import tidy_words
 
@@ -353,6 +354,8 @@ RULES = [
          check_cells),
     Rule("place", "docs/developer/where_things_are.md names what is in the files that it links to", check_places),
     Rule("file-table", "a table in a folder's README names files of that folder", check_file_table),
+    Rule("readme-form", "the README of each folder in tools/layers.txt has the same headings", tidy_readmes.check_form),
+    Rule("readme-name", "the README of such a folder names what exists", tidy_readmes.check_names),
     Rule("decision-index", "docs/developer/ARCHITECTURE.md lists every decision", check_decision_index),
     Rule("sleep", "tests do not sleep", check_sleeps),
     Rule("disabled-test", "no DISABLED_ tests", check_disabled_tests),

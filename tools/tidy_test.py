@@ -72,6 +72,8 @@ class PlainWords(unittest.TestCase):
         self.assertEqual(self.found('const char* a =\n    "two, of "\n    "which";\n'), [3])
         self.assertEqual(rules_of("x.md", "Two, of\nwhich one.\n"), [(1, "plain-words")])
         self.assertEqual(rules_of("x/y.py", HASH_SPDX + "# it goes\n# on\n"), [(2, "plain-words")])
+        self.assertEqual(rules_of("x/y.yaml", "a: 1  # it\n# is mended\n"), [(2, "plain-words")])
+        self.assertEqual(rules_of("x/y.yaml", "anew: 'of which'\n"), [(1, "plain-words")])
         self.assertEqual(rules_of("x/y.py", HASH_SPDX + '"""Begins.\n\nIt is mended.\n"""\n'), [(4, "plain-words")])
 
     def test_plain_text_and_code(self):
@@ -359,6 +361,33 @@ class Ratchet(unittest.TestCase):
         code, output = self.run_tidy()
         self.assertEqual(code, 1)
         self.assertIn("lib/base/README.md:2: [file-table] gone is no file of this folder", output)
+
+    README = ("# base\n\nKeeps time.\n\n**In:** {0}.\n**Out:** none.\n**May include:** nothing of ours.\n**Threads:** any.\n"
+              "**Invariants:** none.\n")
+
+    def test_readmes_of_folders_have_one_form(self):
+        self.write("lib/base/x.cc", SPDX + "int a;\n")
+        self.write("tools/layers.txt", "lib/base:\n")
+        self.write("lib/base/README.md", self.README.format("none"))
+        self.write("lib/README.md", "# lib\n\nno headings: layers.txt does not name it\n")
+        self.assertEqual(self.run_tidy()[0], 0)
+        for text in (self.README.replace("**Threads:** any.\n", ""), self.README.replace("Keeps", "keeps"),
+                     self.README.replace("**In:** {0}.\n**Out:** none.\n", "**Out:** none.\n**In:** {0}.\n")):
+            self.write("lib/base/README.md", text.format("none"))
+            code, output = self.run_tidy()
+            self.assertEqual(code, 1, text)
+            self.assertIn("lib/base/README.md", output)
+            self.assertIn("[readme-form]", output)
+
+    def test_readmes_of_folders_name_what_exists(self):
+        self.write("tools/layers.txt", "lib/base:\n")
+        self.write("lib/base/x.cc", SPDX + "int ReadClock();\n")
+        for name in ("x.cc", "ReadClock", "ReadClock()", "anything"):
+            self.write("lib/base/README.md", self.README.format(f"`{name}`"))
+            self.assertEqual(self.run_tidy()[0], 0, name)
+        for name in ("core_watch", "core_watch.h", "CoreWatch"):
+            self.write("lib/base/README.md", self.README.format(f"`{name}`"))
+            self.assertIn(f"lib/base/README.md:5: [readme-name] {name} does not exist", self.run_tidy()[1])
 
     def test_the_index_of_decisions_is_whole(self):
         self.write("lib/base/x.cc", SPDX + "int a;\n")

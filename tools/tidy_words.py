@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rule plain-words: no banned phrase in comments, literals and Markdown, no overlong sentence in messages."""
+"""The rule plain-words: no banned phrase in comments, literals, YAML and Markdown, no overlong sentence in messages."""
 
 import ast
 import bisect
@@ -35,7 +35,6 @@ PHRASES = [
 ]
 PATTERN = re.compile("|".join(rf"(?P<p{i}>\b(?:{phrase})\b)" for i, (phrase, _) in enumerate(PHRASES)), re.IGNORECASE)
 SENTENCE_END = re.compile(r"[.!?…:;](?:\s|$)|\\n|\n")
-LANGUAGES = ("cc", "proto", "python", "shell")
 # These name the phrases that they look for.
 OWN_FILES = re.compile(r"^tools/tidy\w*\.(?:py|json)$")
 
@@ -84,7 +83,7 @@ def passages_hash(source, into):
         words = comment.strip().lstrip("#").strip()
         if words:
             into.add("comment", words + " ", line, comment_before and not code.strip())
-        elif source.language == "shell":
+        elif source.language in ("shell", "yaml"):
             for literal in re.finditer(r'"([^"]*)"|\'([^\']*)\'', code):
                 into.add("string", literal.group(1) or literal.group(2) or "", line, False)
         comment_before = bool(words)
@@ -119,7 +118,7 @@ def passages_of(source):
         passages_cc(source.text, into)
     elif source.language == "python":
         passages_python(source, into)
-    elif source.language == "shell":
+    elif source.language in ("shell", "yaml"):
         passages_hash(source, into)
     elif source.path.endswith(".md"):
         passages_markdown(source, into)

@@ -6,7 +6,7 @@
     tools/measure_tree.py --root DIR      another one, such as LevelDB's
     tools/measure_tree.py aggregator cli  only these folders
 
-Nothing is enforced: docs/developer/STYLE.md says what the figures should be, tools/tidy.py which of them are limits.
+Nothing is enforced here: tools/tidy.py checks the limits of files and functions.
 """
 
 import argparse

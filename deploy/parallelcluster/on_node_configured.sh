@@ -151,7 +151,7 @@ control() {
 }
 
 # units UNIT[:static]...: puts them, and has those that are not static started now and at each start of the node; those
-# that run, again where anything changed since all of them were started. A daemon that cannot go on ends within moments of
+# that run, again where anything changed since all of them were started. A daemon that cannot continue ends within moments of
 # its start.
 units() {
   local unit
@@ -209,7 +209,7 @@ head_node() {
   restart_slurmctld
 }
 
-# Once, where its configuration names the epilog and it has not seen it: jobs go on meanwhile, and new ones wait a moment.
+# Once, where its configuration names the epilog and it has not seen it: jobs continue meanwhile, and new ones wait a moment.
 restart_slurmctld() {
   [[ -e $etc/slurmctld-restart-due ]] || return 0
   if grep -riqs --include='*.conf' "^ *EpilogSlurmctld *= *[^ ]*/neurontrace/" "$root/opt/slurm/etc"; then

@@ -148,7 +148,7 @@ def job_of(record):
         return Job(job_id, began, int(nodes), user, "" if comment == "(null)" else comment)
     except (ValueError, OverflowError) as error:
         # Not passed over: a job that is not in the list would count as ended.
-        raise Failed(f"squeue says of a job what is not understood: {error}") from None
+        raise Failed(f"unknown answer of squeue about a job: {error}") from None
 
 
 class Neurontrace:
@@ -314,7 +314,7 @@ class Bell:
 
 
 def run_service(options):
-    """Until SIGTERM. Captures that run then go on, and the next one to start looks after them."""
+    """Until SIGTERM. Running captures continue, and the next service to start looks after them."""
     try:
         bell = Bell(options.wake)
     except Failed as error:

@@ -110,7 +110,7 @@ class RenderTest(ChartCase):
 
 
 class ManifestTest(ChartCase):
-    """What manifests say, beyond what schemas know."""
+    """Contents of manifests that schemas do not check."""
 
     def of_each(self, check):
         for name, values in MATRIX.items():

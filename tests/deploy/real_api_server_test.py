@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The chart in a real API server, by the README's own commands: installed, upgraded, rolled back and taken away; what that
-server admits and allows, what its admission policy does to pods, and what it says of tokens.
+server admits and allows, what its admission policy does to pods, and its answers about tokens.
 
 Needs scripts/setup_kubernetes, which a person calls; skipped without. Nodes have no kubelet: what runs in pods is not shown."""
 import json

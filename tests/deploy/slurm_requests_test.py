@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What jobs can ask for, and what the service of the head node makes of it, with a Slurm and an aggregator that are told
-what to say, and a clock that is moved by hand."""
+"""The requests of jobs and the actions of the head node's service, with a Slurm and an aggregator whose answers the
+test sets, and a clock that is moved by hand."""
 
 import importlib.util
 import io
@@ -61,7 +61,7 @@ class FakeNeurontrace:
         self.starts = []
         self.stopped = []
         self.stops = []  # (capture, its stop), in the order of their begin
-        self.stop_says = ""  # None: stops go on until a test ends them
+        self.stop_says = ""  # None: stops continue until a test ends them
         self.refuses = False
 
     def workers_of(self, job_id):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exports into a bucket of a real S3 server: the layout, large objects, names, who may write and what refusals say."""
+"""Exports into a bucket of a real S3 server: the layout, large objects, names, who may write, and the texts of
+refusals."""
 import json
 import time
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exports that break off on their way to the command line: the aggregator killed in the midst, the command killed, an
-interrupt. What has the real name in the end is, byte for byte, an export that nothing disturbed."""
+"""Exports that are interrupted on their way to the command line: the aggregator killed in the middle, the command
+killed, an interrupt. What has the real name in the end is, byte for byte, an export that nothing disturbed."""
 import signal
 import subprocess
 

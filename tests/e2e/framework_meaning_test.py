@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What framework trace files say comes out as it is meant: spans of two elements, odd times and durations, counters and
-ranks; what cannot be meant is said, and moves nothing else."""
+"""The contents of framework trace files are exported with their meaning: spans of two elements, odd times and
+durations, counters and ranks; what cannot be meant is reported, and moves nothing else."""
 
 import collections
 import json

@@ -86,7 +86,7 @@ def compare(workers, events_path, traces=None, selects=lambda row: True, killed=
     """Compares the capture in `events_path` with the workers' accounts.
 
     `traces` names the runtime's traces of these workers that belong to the capture, counted from 1 in each process
-    (default: all). `selects` says of a row of the truth whether an export's filter lets it through: a capture that
+    (default: all). `selects` returns whether an export's filter lets a row of the truth through: a capture that
     was filtered needs none, because the runtime then never recorded the rest. Of `killed` workers the last events may
     be missing and the truth itself may lack them.
     """

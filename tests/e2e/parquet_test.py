@@ -47,7 +47,7 @@ class ParquetCase(FormatCase):
         return out
 
     def check_schema(self, folder):
-        """SchemaFields says of every file what is in it."""
+        """SchemaFields describes the contents of every file."""
         about = collections.defaultdict(list)
         for row in read_table(folder, "SchemaFields"):
             about[row["table_name"]].append((row["field_name"], row["field_required"]))

@@ -68,7 +68,7 @@ class Pftrace:
         return whole
 
     def losses(self):
-        """What instants say of losses: (name of the track, place, reason) -> events, of unknown ones -1."""
+        """The losses that instants report: (name of the track, place, reason) -> events, of unknown ones -1."""
         sums = {}
         for entry in self.slices:
             if entry.instant and entry.name == "events lost":

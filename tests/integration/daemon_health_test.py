@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What agent and aggregator say about themselves over HTTP: health, readiness with its reason, and metrics under their
+"""The state that agent and aggregator publish over HTTP: health, readiness with its reason, and metrics under their
 documented names with values that agree with the capture."""
 
 import re

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """docs/operator/backup.md: a copy of the store made while the aggregator is stopped, and one of a single moment of its files, are
-sound, and take its place while agents go on recording."""
+sound, and take its place while agents keep recording."""
 
 import json
 import shutil
@@ -30,7 +30,7 @@ class Backup(FleetCase):
         return ended, before, running
 
     def check(self, store):
-        """That the check calls it sound; returns what it says."""
+        """That the check calls it sound; returns its output."""
         done = subprocess.run([self.fleet.program("neurontrace-aggregator"), "--store-check", "--store", store,
                                "--output", "json"], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)

@@ -2,7 +2,7 @@
 """An upgrade with nothing left: a spool that drops its oldest, a store that is over its quota, and a capture that continued.
 
 Both were left by scripts/make_upgrade_fixture with the programs of a former release. This one's packages come over them,
-by a real dpkg, and its daemons go on under the same limits: what was held is there, what was dropped is counted, and
+by a real dpkg, and its daemons continue under the same limits: what was held is there, what was dropped is counted, and
 nothing more is lost.
 """
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The processes that produce the events, and what /proc says of any process."""
+"""The processes that produce the events, and the figures of /proc for any process."""
 
 import json
 import os

@@ -47,7 +47,7 @@ class ClockCase(FleetCase):
         self.fleet.wait_for_workers(len(INSTANCES))
 
     def pass_true_time(self, seconds_from_now):
-        """Lets agents go on measuring."""
+        """Lets agents continue to measure."""
         end_ns = self.true_after(seconds_from_now)
         wait_until(lambda: self.fleet.true_time.now_ns() > end_ns, "true time", seconds_from_now + 5)
 

@@ -80,7 +80,7 @@ def check_account(workers, events_path, capture, killed=(), may_be_unknown=lambd
     """Holds the capture in `events_path` against the accounts of `workers`, which have ended.
 
     Of `killed` workers nobody knows what their rings still held: their streams must say so, and what is known must
-    still add up. `may_be_unknown` says of other cores whether a loss of unknown size is documented there.
+    still add up. `may_be_unknown` returns for another core whether a loss of unknown size is documented there.
     """
     account = Account()
     rows = collections.defaultdict(collections.Counter)

@@ -40,7 +40,7 @@ class StoreDisk(FaultCase):
         self.check_account(capture_id)
 
     def start_in_vain(self):
-        """Starts an aggregator that must refuse, by itself and with code 1; returns what it says."""
+        """Starts an aggregator that must refuse, by itself and with code 1; returns its message."""
         aggregator, line = self.try_to_start(self.disk.path)
         self.assertEqual(line, "", "it must not serve")
         self.assertEqual(aggregator.popen.returncode, 1, aggregator.log.read_text())

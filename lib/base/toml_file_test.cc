@@ -71,6 +71,18 @@ TEST(TomlFileTest, KeysWithoutANameAreErrors) {
   }
 }
 
+// toml++ has no answer for some of these letters; see toml_file.cc.
+TEST(TomlFileTest, LettersOutsideStringsAreErrors) {
+  for (const std::string letter :
+       {"\u00e9", "\u0182", "\u0498", "\u1500", "\u3042", "\ufd30", "\U0001f600"}) {
+    for (const std::string& text : {letter + " = 1", "a = " + letter, "a " + letter + " = 1",
+                                    "{\"a\"" + letter, "[a" + letter + "]", "a = 1 " + letter}) {
+      EXPECT_THAT(ErrorOf(text), StartsWith("f:1:"));
+    }
+    EXPECT_TRUE(ParseToml("a = \"" + letter + "\"  # " + letter, "f").ok());
+  }
+}
+
 TEST(TomlFileTest, TheIniFormIsShownAsToml) {
   EXPECT_THAT(ErrorOf("# x\nname = 127.0.0.1:9500 ; here\n"),
               HasSubstr("strings must be quoted: name = \"127.0.0.1:9500\""));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -89,13 +90,14 @@ class FrameworkArrows {
   // The kind of the record must be one of the three of flows.
   void AddPoint(uint64_t row, const TimelineRecord& point);
   // Resolves the points added so far. Must be called at the end of each batch.
-  void EndBatch() { Settle(); }
+  void EndBatch() {
+    Settle();
+    assert(open_.size() <= starts_.size() + waiting_.size());  // ForgetOldest reaches every key
+  }
 
   // Findings since the caller last cleared them, in the order of time.
   std::vector<ArrowFinding>& findings() { return findings_; }
 
-  // Returns how many keys have a start or waiting ends; at most kStartsMax + kWaitingMax.
-  size_t open_keys() const { return open_.size(); }
   // Returns the number of all points so far, with and without a span.
   uint64_t points() const { return points_; }
   // Returns warnings for users about points that are part of no arrow.

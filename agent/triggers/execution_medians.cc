@@ -2,6 +2,7 @@
 #include "agent/triggers/execution_medians.h"
 
 #include <algorithm>
+#include <cassert>
 
 // How it works: starts wait for their stops, which are matched by tracking id. A duration is
 // compared with the median of the last ones of its model and then added to them.
@@ -95,6 +96,7 @@ std::optional<ExecutionMedians::Taken> ExecutionMedians::End(const Mark& mark) {
 
 std::optional<ExecutionMedians::Taken> ExecutionMedians::FindUnended(uint64_t now_ns, double times,
                                                                      uint32_t teller) {
+  assert(teller < limits::kTriggerRulesMax);
   for (Open& open : open_) {
     if (open.told[teller] || !open.begin.execution) continue;
     const Model* const model = FindModel(open.begin.model);

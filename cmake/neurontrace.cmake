@@ -40,7 +40,7 @@ function(nt_reuse_precompiled name precompiled)
   endif()
 endfunction()
 
-# What libFuzzer steers by. Unit tests and the replay of kept inputs, which the unoptimised build is for, are faster without it.
+# Adds the counters that guide libFuzzer. The unoptimised build, for unit tests and replays of kept inputs, does not need them.
 function(nt_count_edges name)
   if(NEURONTRACE_FUZZERS AND NOT NEURONTRACE_SANITIZE_OPTIMIZE STREQUAL "-O0")
     target_compile_options(${name} PRIVATE -fsanitize=fuzzer-no-link)

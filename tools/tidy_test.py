@@ -62,7 +62,7 @@ class PlainWords(unittest.TestCase):
         return [line for line, rule in cc(text, path) if rule == "plain-words"]
 
     def test_phrases_in_comments_and_literals(self):
-        for phrase in ("it begins anew", "two, of which one is old", "rows, each of which has a name", "the capture goes on", "Likewise", "says it in words",
+        for phrase in ("it begins anew", "two, of which one is old", "rows, each of which has a name", "rows, both of which have one", "the capture goes on", "Likewise", "says it in words",
                        "mend it", "no lock is had", "what the file says counts", "what came of it", "for want of room"):
             self.assertEqual(self.found(f"// {phrase}.\n"), [2], phrase)
             self.assertEqual(self.found(f'const char* a = "{phrase}";\n'), [2], phrase)
@@ -78,7 +78,7 @@ class PlainWords(unittest.TestCase):
 
     def test_plain_text_and_code(self):
         self.assertEqual(self.found("int anew = mend(likewise);\n"), [])
-        self.assertEqual(self.found("// Rows, both of which have a name. Recommended: continue.\n"), [])
+        self.assertEqual(self.found("// Rows. Both have a name. Recommended: continue.\n"), [])
         self.assertEqual(rules_of("x.md", "`goes on`\n```\nanew\n```\n[a](what_came_of.md)\n"), [])
 
     def test_sentences_of_messages(self):

@@ -11,7 +11,7 @@ from tidy_sentences import MAX_WORDS
 # (pattern, what to write instead). Each reads like a translation, or means something else to most readers.
 PHRASES = [
     (r"(?:begins?|began|begun|starts?|started|made|makes?|writes?|written|reads?|counts?)? ?anew", "again, restart"),
-    (r"(?<!both )(?<!some )(?<!all )(?<!none )(?<!one )of which", "a second sentence"),
+    (r"of which", "a second sentence"),
     (r"(?:goes|went) on|going on", "continues, resumes, is running"),
     (r"likewise", "also, the same applies to"),
     (r"in words|the words of", "as text, the text of"),

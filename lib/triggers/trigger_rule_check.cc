@@ -83,7 +83,7 @@ std::string CheckTimesMedian(const TriggerRule& rule) {
       limits::kTriggerTimesMedianMin, limits::kTriggerTimesMedianMax);
 }
 
-// Checks a duration against its limits, both of which are allowed.
+// Checks that a duration is from `min_ns` to `max_ns`. Returns what is wrong, or "".
 std::string CheckDuration(uint64_t ns, uint64_t min_ns, uint64_t max_ns) {
   if (ns < min_ns || ns > max_ns) {
     return fmt::format("must be a duration from {} to {}", DescribeDuration(min_ns),

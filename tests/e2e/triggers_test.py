@@ -20,7 +20,7 @@ class Triggers(FleetCase):
         return path
 
     def start(self, rules, options=(), instances=2):
-        """A fleet of one job with these rules, all of which its agents know."""
+        """A fleet of one job whose agents all know these rules."""
         self.fleet.start_aggregator("--triggers", self.write_rules(rules))
         workers = self.start_fleet(instances=instances, options=options)
         for instance, agent in self.fleet.agents.items():

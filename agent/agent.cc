@@ -13,6 +13,7 @@
 #include <span>
 #include <string_view>
 
+#include "agent/disk_room.h"
 #include "agent/grpc_streams.h"
 #include "agent/pods/kubelet_client.h"
 #include "agent/pods/pod_attribution.h"

@@ -18,6 +18,8 @@
 #include "agent/config.h"
 #include "agent/control/control_observer.h"
 #include "agent/control/control_session.h"
+#include "agent/delivery_metrics.h"
+#include "agent/disk_room.h"
 #include "agent/source/artifact/artifact_source.h"
 #include "agent/source/framework/framework_source.h"
 #include "agent/source/host/host_source.h"

@@ -6,6 +6,7 @@
 #include <cassert>
 #include <utility>
 
+#include "agent/clock/stream_prober.h"
 #include "agent/grpc_streams.h"
 #include "lib/wire/grpc_channel.h"
 

@@ -8,6 +8,8 @@
 #include "agent/clock/clock_collector.h"
 #include "agent/clock/clock_prober.h"
 #include "agent/clock/evidence_link.h"
+#include "agent/clock/stream_prober.h"
+#include "agent/clock/utc_sources.h"
 #include "agent/config.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/file_system.h"

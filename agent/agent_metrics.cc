@@ -1,137 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/agent_metrics.h"
 
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
-#include "lib/trace/loss_table.h"
+#include "agent/source/canary_watch.h"
 
 // Each metric is registered once with a function that reads its value; Publish calls all of them on
 // the agent's sequence. docs/operator/metrics.md is checked against the names here.
 namespace neurontrace {
-namespace {
-
-// Disks and certificates are looked at in every tenth turn: once in ten seconds.
-constexpr uint32_t kTurnsBetweenLooks = 10;
-
-}  // namespace
-
-void DiskRoom::Ask() {
-  if (answer_->is_awaited.exchange(true)) return;
-  io_.PostTask([directory = directory_, answer = answer_] {
-    std::error_code error;
-    // May block for long on a network volume; only the spool's thread waits.
-    const auto space = std::filesystem::space(directory, error);
-    if (!error) answer->bytes = space.available;
-    // bytes is written before is_known, which free_bytes() reads first.
-    answer->is_known = !error;
-    answer->is_awaited = false;
-  });
-}
-
-std::optional<uint64_t> DiskRoom::free_bytes() const {
-  return answer_->is_known ? std::optional(answer_->bytes.load()) : std::nullopt;
-}
-
-WorkerLoadMetrics::WorkerLoadMetrics(prometheus::Registry& registry,
-                                     const prometheus::Labels& labels)
-    : core_ppm_{MakeGaugeFamily(registry, "neurontrace_agent_worker_core_ppm",
-                                "Processor time of tracing a worker, in its tap and the agent, in "
-                                "millionths of one processor",
-                                labels),
-                "pid",
-                {}},
-      bytes_per_second_{MakeGaugeFamily(registry, "neurontrace_agent_worker_bytes_per_second",
-                                        "Bytes per second of a worker's chunks", labels),
-                        "pid",
-                        {}},
-      fidelity_{MakeGaugeFamily(registry, "neurontrace_agent_worker_fidelity_level",
-                                "Level of detail omitted from a worker's capture to stay within "
-                                "its budget: 0 none, 5 most",
-                                labels),
-                "pid",
-                {}} {}
-
-void WorkerLoadMetrics::Publish(const std::map<uint32_t, TapWorker::Load>& loads) {
-  std::map<uint32_t, double> core_ppm;
-  std::map<uint32_t, double> bytes_per_second;
-  std::map<uint32_t, double> fidelity;
-  for (const auto& [pid, load] : loads) {
-    if (load.cost) core_ppm[pid] = load.cost->core_ppm;
-    if (load.cost) bytes_per_second[pid] = load.cost->bytes_per_second;
-    if (load.fidelity) fidelity[pid] = *load.fidelity;
-  }
-  // Set replaces all labels, so a worker that has ended disappears with the next call.
-  core_ppm_.Set(core_ppm);
-  bytes_per_second_.Set(bytes_per_second);
-  fidelity_.Set(fidelity);
-}
-
-DeliveryMetrics::DeliveryMetrics(prometheus::Registry& registry, const prometheus::Labels& labels,
-                                 const Watched& watched, ChannelSecurity security)
-    : watched_(watched),
-      losses_(MakeCounterFamily(registry, "neurontrace_agent_losses_total",
-                                "Events lost, by place and reason, if the number is known",
-                                labels)),
-      losses_unknown_(
-          MakeCounterFamily(registry, "neurontrace_agent_losses_of_unknown_size_total",
-                            "Losses of an unknown number of events, by place and reason", labels)),
-      acknowledge_seconds_(MakeHistogram(registry, "neurontrace_agent_acknowledge_seconds",
-                                         "Seconds from sending a chunk to its acknowledgement",
-                                         {AckTimes::kSeconds.begin(), AckTimes::kSeconds.end()},
-                                         labels)),
-      disk_free_{MakeGaugeFamily(registry, "neurontrace_agent_spool_disk_free_bytes",
-                                 "Free bytes of the spool's disk that the agent may use", labels)},
-      certificate_expiry_{
-          MakeGaugeFamily(registry, "neurontrace_agent_certificate_expiry_seconds",
-                          "Expiry time of the agent's certificate, in seconds since 1970", labels)},
-      authority_expiry_{MakeGaugeFamily(
-          registry, "neurontrace_agent_authority_expiry_seconds",
-          "Earliest expiry time of its certificate authorities, in seconds since 1970", labels)},
-      secret_files_open_(MakeGauge(
-          registry, "neurontrace_agent_secret_files_open",
-          "Private key and token files that are readable for every user of the machine", labels)),
-      security_(std::move(security)) {
-  // At once, so that every place and reason has a counter before the first loss: an alert on an
-  // increase would not see the first value of a new series.
-  PublishLosses();
-}
-
-void DeliveryMetrics::Publish() {
-  PublishLosses();
-  PublishAckTimes();
-  if (turn_++ % kTurnsBetweenLooks == 0) {
-    if (watched_.room != nullptr) watched_.room->Ask();
-    // Certificates may be replaced while the agent runs, so their files are read again.
-    const SecurityEnds ends = EndsOf(security_);
-    certificate_expiry_.Set(ends.certificate);
-    authority_expiry_.Set(ends.authority);
-    secret_files_open_.Set(static_cast<double>(ends.open_secrets));
-  }
-  if (watched_.room != nullptr) disk_free_.Set(watched_.room->free_bytes());
-}
-
-// Losses are counted where they are recorded in a stream: by sources up to decoding, by the queue
-// from there on.
-void DeliveryMetrics::PublishLosses() {
-  LossTable all = watched_.sources.losses_by_place;
-  all.Add(watched_.queue.losses());
-  RaiseLosses(losses_, all, LossPlace::kWireRefusal);
-  RaiseLosses(losses_unknown_, watched_.sources.losses_unknown, LossPlace::kDecode);
-}
-
-void DeliveryMetrics::PublishAckTimes() {
-  const AckTimes& now = watched_.uploader.ack_times();
-  // The histogram takes what is new since the last time; the uploader keeps totals.
-  std::vector<double> more;
-  more.reserve(now.counts.size());
-  for (size_t i = 0; i < now.counts.size(); ++i) {
-    more.push_back(static_cast<double>(now.counts[i] - published_.counts[i]));
-  }
-  acknowledge_seconds_.ObserveMultiple(more, now.sum_seconds - published_.sum_seconds);
-  published_ = now;
-}
 
 AgentMetrics::AgentMetrics(prometheus::Registry& registry, const std::string& instance_id,
                            const Watched& watched)

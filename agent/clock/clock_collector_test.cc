@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "agent/clock/utc_sources.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/fake_file_system.h"
 #include "lib/base/fake_task_runner.h"

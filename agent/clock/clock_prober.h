@@ -2,120 +2,15 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <optional>
 
 #include "agent/clock/probe_access.h"
-#include "agent/clock/probe_stream.h"
+#include "agent/clock/probe_schedule.h"
+#include "agent/clock/stream_prober.h"
 #include "agent/clock/udp_prober.h"
 #include "lib/base/random.h"
-#include "lib/base/task_runner.h"
-#include "lib/base/weak_tasks.h"
-#include "lib/clock/host_clocks.h"
-#include "lib/trace/clock_evidence.h"
-#include "lib/trace/clock_limits.h"
 
 namespace neurontrace {
-
-// Probes the aggregator's time in a gRPC call of its own, one question after the answer to the
-// previous one, so that none waits behind another. Its intervals are wider than those over UDP,
-// since neither end sees kernel timestamps. Lives on the sequence of `runner`; connector's objects,
-// `clocks` and `runner` outlive it.
-class StreamProber {
- public:
-  struct Counters {
-    // gRPC calls started, and questions asked in them.
-    uint64_t calls = 0;
-    uint64_t sent = 0;
-    uint64_t answered = 0;
-    // Answers that belong to no open question, or whose times contradict each other.
-    uint64_t refused = 0;
-  };
-  // Called on the sequence with each answered question.
-  using OnExchange = std::function<void(const ClockExchange&)>;
-
-  StreamProber(ProbeConnector connector, const HostClocks& clocks, TaskRunner& runner,
-               OnExchange on_exchange);
-  ~StreamProber();
-
-  // Asks `probes` times, in a call that is started if none is open. Questions that are still to be
-  // asked from an earlier Send are replaced, not added. An answer later than a second is ignored.
-  void Send(int probes);
-  // Ends the call. Send starts another one.
-  void Disconnect();
-  // Returns true from the Send that starts a call until the call is destroyed.
-  bool connected() const { return stream_ != nullptr; }
-
-  const Counters& counters() const { return counters_; }
-
- private:
-  // Sends the next question, unless one is being written or unanswered.
-  void Pump();
-  void OnReply(const ProbeReply& reply);
-  void OnClosed();
-
-  const ProbeConnector connector_;
-  const HostClocks& clocks_;
-  TaskRunner& runner_;
-  const OnExchange on_exchange_;
-  std::unique_ptr<ProbeStream> stream_;
-  // Questions of the last Send that are still to be asked.
-  int to_send_ = 0;
-  // True from a Send of the stream until its on_written.
-  bool writing_ = false;
-  // The number of the last question; it grows over all calls.
-  uint64_t sequence_ = 0;
-  // False while the last question waits for its answer.
-  bool answered_ = true;
-  // When the last question was asked, in ns of raw.
-  uint64_t send_raw_ns_ = 0;
-  Counters counters_;
-  WeakTasks weak_tasks_;
-};
-
-// Decides when to probe, in beats of 50 ms. Regularly 4 probes twice a second: the exchange with
-// the smallest round trip bounds the offset best (Mills, RFC 5905, clock filter), so a few are
-// worth more than their mean. After a start, and whenever the clocks may have changed, 64 probes in
-// half a second, so that a timeline is good from its beginning. A plain value.
-class ProbeSchedule {
- public:
-  // Regularly, kProbesPerBurst probes are sent in one of this many beats.
-  static constexpr int kBeatsPerBurst = 10;
-  static constexpr int kProbesPerBurst = 4;
-  static constexpr int kProbesAtOnce = 7;  // in a beat of a rush
-  static constexpr int kProbesPerRush = 64;
-  static constexpr int kBeatsPerSecond = 20;
-  static_assert(2 * kProbesPerBurst * kBeatsPerSecond / kBeatsPerBurst <=
-                        int{limits::kProbesPerSecondMax} &&
-                    4 * kProbesPerRush <= int{limits::kProbesAtOnceMax},
-                "far below what an aggregator answers");
-
-  // `phase` is any number, different for each agent, so that the agents of a fleet do not ask in
-  // step.
-  explicit ProbeSchedule(uint64_t phase)
-      : beats_to_burst_(1 + static_cast<int>(phase % kBeatsPerBurst)) {}
-
-  // Starts a rush; one that is under way starts again.
-  void Rush() { rush_ = kProbesPerRush; }
-  // Returns how many probes to send in this beat.
-  int Beat() {
-    const bool burst = --beats_to_burst_ <= 0;
-    if (burst) beats_to_burst_ = kBeatsPerBurst;
-    if (rush_ > 0) {
-      const int probes = rush_ < kProbesAtOnce ? rush_ : kProbesAtOnce;
-      rush_ -= probes;
-      return probes;
-    }
-    return burst ? kProbesPerBurst : 0;
-  }
-
- private:
-  // Beats until the next regular burst, which is skipped during a rush.
-  int beats_to_burst_;
-  // Probes of the current rush that are still to be sent.
-  int rush_ = 0;
-};
 
 // How an agent probes the time of its aggregator; the option --clock-probes.
 enum class ProbeMode : uint8_t {

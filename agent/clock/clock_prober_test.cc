@@ -8,6 +8,7 @@
 
 #include <vector>
 
+#include "agent/clock/stream_prober.h"
 #include "lib/base/fake_task_runner.h"
 #include "lib/clock/fake_host_clocks.h"
 

@@ -237,25 +237,6 @@ TEST_F(ControlSessionTest, AggregatorThatIsAnotherIsLeftAndTriedAgain) {
   EXPECT_TRUE(session_.welcomed());
 }
 
-TEST(PendingReports, WorkerThatComesAndGoesHasOnePlaceInTheQueue) {
-  WorkerInfo flapping;
-  flapping.identity.pid = 1;
-  WorkerInfo other;
-  other.identity.pid = 2;
-  PendingReports pending;
-  pending.Put(flapping);
-  pending.Put(other);
-  for (int i = 0; i < 1'000; ++i) {
-    pending.Put(WorkerGone{flapping.identity});
-    pending.Put(flapping);
-  }
-  EXPECT_EQ(pending.size(), 2u);
-  // A place that it had left would be used again.
-  EXPECT_EQ(Words(*pending.Take()), "worker 2 ");
-  EXPECT_EQ(Words(*pending.Take()), "worker 1 ");
-  EXPECT_FALSE(pending.Take().has_value());
-}
-
 TEST_F(ControlSessionTest, GivesUpACallThatIsNeverWelcomed) {
   session_.Start();
   aggregator_.Hear();

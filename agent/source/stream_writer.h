@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "agent/source/canary_watch.h"
 #include "agent/source/chunk_sink.h"
 #include "agent/source/shape_cache.h"
 #include "agent/source/source_metrics.h"

@@ -3,20 +3,16 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
-#include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
-#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "agent/source/neuron/capture/worker_watch.h"
-#include "agent/source/shape_cache.h"
+#include "agent/triggers/event_rules.h"
 #include "agent/triggers/execution_medians.h"
+#include "agent/triggers/trigger_reports.h"
 #include "lib/base/clock.h"
 #include "lib/base/task_runner.h"
 #include "lib/base/weak_tasks.h"
@@ -25,72 +21,6 @@
 #include "lib/trace/trigger_rule.h"
 
 namespace neurontrace {
-
-// Reports rules that fire to the aggregator, each at most once a second for the same worker. On the
-// agent's sequence.
-class TriggerReports {
- public:
-  // Sends one report; returns false if no aggregator is connected that could receive it. Called on
-  // the agent's sequence; the agent passes ControlSession::ReportTrigger.
-  using Send = std::function<bool(const TriggerFired&)>;
-  struct Counters {
-    uint64_t fired = 0;       // reported
-    uint64_t suppressed = 0;  // within a second of one, or beyond limits::kTriggerReportsKeptMax
-    uint64_t unheard = 0;     // there was no aggregator
-  };
-  // kUnheard: it was not sent and does not count as recent, so the next one is tried at once.
-  enum class Outcome { kTold, kSuppressed, kUnheard };
-
-  // `clock` outlives it.
-  TriggerReports(const Clock& clock, Send send) : clock_(clock), send_(std::move(send)) {}
-
-  // Sends a report, with the current time filled in. The cause may be any text; it is cleaned and
-  // cut.
-  Outcome Tell(TriggerFired fired);
-  const Counters& counters() const { return counters_; }
-
- private:
-  using Key = std::pair<std::string, WorkerIdentity>;
-
-  const Clock& clock_;
-  const Send send_;
-  // Pairs of rule and worker that were reported within limits::kTriggerReportIntervalNs.
-  std::set<Key> lately_;
-  std::deque<std::pair<uint64_t, Key>> by_time_;  // the same, monotonic
-  Counters counters_;
-};
-
-// What rules want of events of one shape, determined once for each shape. Bounds the cost of an
-// event to one look-up in a vector.
-struct EventInterest {
-  // Set once the shape was examined, whatever the result.
-  bool is_known = false;
-  bool is_start = false;  // of an execution on a core
-  bool is_stop = false;
-  int8_t execution = -1;  // where among its values these numbers are; below 0: nowhere
-  int8_t model = -1;
-  int8_t device_time = -1;
-};
-
-// Decides by the types of events which of them rules have to examine. On one sequence.
-class EventRules {
- public:
-  // Forgets all interests, as the new rules may have others.
-  void SetRules(const std::vector<TriggerRule>& rules);
-  // Returns the interest in events of this shape. Valid until the next call of any function.
-  const EventInterest& InterestIn(const CachedShape& shape);
-
- private:
-  // Without such a rule no shape is of interest.
-  bool executions_ = false;               // a rule looks at them
-  std::vector<EventInterest> interests_;  // by CachedShape::number
-  uint32_t generation_ = 0;
-};
-
-// Returns the number at `index`, written as a number or in quotes; nothing if it is none. Pure.
-// `values` has one value for each key of the shape, and `index` is one of FindNumber or below 0.
-std::optional<uint64_t> NumberAt(const Shape& shape, std::span<const AttributeValue> values,
-                                 int8_t index);
 
 // One core of a worker, as rules see it.
 struct WatchedCore {

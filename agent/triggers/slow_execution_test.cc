@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "agent/triggers/running_median.h"
 #include "agent/triggers/trigger_test_support.h"
 
 namespace neurontrace {

@@ -9,12 +9,12 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "agent/source/chunk_sink.h"
 #include "agent/source/host_instant.h"
+#include "agent/source/neuron/counting_sink.h"
 #include "agent/source/neuron/tap/tap_server.h"
 #include "agent/source/neuron/tap/tap_session.h"
 #include "agent/source/neuron/tap_worker.h"
@@ -24,23 +24,6 @@
 #include "lib/trace/stream_cursor.h"
 
 namespace neurontrace {
-
-// The sink of previews, which keep nothing: the streams count what they submit, and each chunk is
-// reported as stored, so that its records are released. On the agent's sequence.
-class CountingSink final : public ChunkSink {
- public:
-  // `runner` outlives the sink.
-  explicit CountingSink(TaskRunner& runner) : runner_(runner) {}
-
-  using ChunkSink::HasRoom;
-  bool HasRoom(const CaptureId&) const override { return true; }
-  void Submit(Chunk, Done done) override {
-    runner_.PostTask([done = std::move(done)] { done({Fate::kStored, "", false}); });
-  }
-
- private:
-  TaskRunner& runner_;
-};
 
 // A worker whose buffer has something to be read.
 struct WaitingReader {

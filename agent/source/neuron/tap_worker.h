@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/source/neuron/capture/held_rings.h"
 #include "agent/source/neuron/capture/overhead_governor.h"
 #include "agent/source/neuron/capture/worker_capture.h"
 #include "agent/source/neuron/capture/worker_watch.h"
@@ -21,6 +22,7 @@
 #include "agent/source/neuron/tap/tap_buffer_reader.h"
 #include "agent/source/neuron/tap/tap_session.h"
 #include "agent/source/neuron/tap/worker_facts.h"
+#include "agent/source/neuron/worker_cost.h"
 #include "agent/source/source.h"
 #include "lib/base/fill_rate.h"
 #include "lib/trace/stream_cursor.h"
@@ -30,37 +32,6 @@ namespace neurontrace {
 // Returns the processor time of the calling thread, in ns (CLOCK_THREAD_CPUTIME_ID). TapWorker
 // reads it twice a turn.
 uint64_t ReadThreadCpuNs();
-
-// Measures what tracing one worker costs this machine: the drain rounds of its tap, by the tap's
-// own counter (elapsed time including the runtime's fetch, so more than it used if it had to wait
-// for a processor), and the agent's processor time for what the tap wrote. The tap's counter is not
-// trusted: a tap is one thread, so it counts as at most the time since the last look. A plain
-// value.
-class WorkerCost {
- public:
-  void AddAgent(uint64_t ns) { core_ns_ += ns; }
-  // `now_ns`: monotonic. `tap_ns`: the tap's counter. `bytes`: of chunks so far. A counter that
-  // runs backwards counts as unchanged; a clock that does restarts the measurement.
-  void Observe(uint64_t now_ns, uint64_t tap_ns, uint64_t bytes);
-
-  uint64_t core_ns() const { return core_ns_; }
-  // Returns the cost over about a second; nothing before one has passed.
-  const std::optional<OverheadCost>& recent() const { return recent_; }
-
- private:
-  static constexpr uint64_t kRecentNs = 1'000'000'000;
-
-  // Whether Observe was called, and the time and the tap's counter of the last call.
-  bool seen_ = false;
-  uint64_t seen_ns_ = 0;
-  uint64_t tap_ns_ = 0;
-  // What tap and agent have cost so far, in ns of one processor.
-  uint64_t core_ns_ = 0;
-  // Where the current measurement of `recent_` began.
-  uint64_t marked_ns_ = 0;
-  OverheadTotals marked_;
-  std::optional<OverheadCost> recent_;
-};
 
 // One worker process with a tap: its shared buffer, its connection while there is one, and its part
 // in each capture. Outlives the connection and the process until everything in the buffer has been

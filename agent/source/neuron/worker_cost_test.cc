@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "agent/source/neuron/worker_cost.h"
 #include "lib/base/time_units.h"
 
 namespace neurontrace {

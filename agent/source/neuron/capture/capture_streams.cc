@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/source/neuron/capture/execution_summary.h"
 #include "agent/source/neuron/capture/fidelity_levels.h"
 #include "lib/trace/fidelity.h"
 

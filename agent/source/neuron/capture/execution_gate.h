@@ -134,18 +134,4 @@ class ExecutionGate {
   bool past_in_document_ = false;
 };
 
-// Combines the progress of all cores of a worker.
-class ExecutionSummary {
- public:
-  explicit ExecutionSummary(const ExecutionBounds& bounds) : bounds_(bounds) {}
-  void Add(const ExecutionGate& gate);
-  ExecutionProgress progress() const;
-
- private:
-  const ExecutionBounds bounds_;
-  std::optional<uint64_t> first_;
-  std::optional<uint64_t> newest_;
-  bool all_past_ = true;
-};
-
 }  // namespace neurontrace

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "agent/source/neuron/capture/held_rings.h"
 #include "agent/source/neuron/capture/snapshot_window.h"
 
 #include <gtest/gtest.h>

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "agent/source/neuron/capture/held_rings.h"
 #include "lib/base/status.h"
 
 namespace neurontrace {

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "agent/source/host_instant.h"
 #include "agent/source/neuron/capture/capture_streams.h"
-#include "agent/source/neuron/capture/snapshot_window.h"
+#include "agent/source/neuron/capture/held_rings.h"
 #include "agent/source/neuron/capture/tap_orders.h"
 #include "agent/source/neuron/capture/worker_capture_states.h"
 #include "agent/source/neuron/capture/worker_fidelity.h"

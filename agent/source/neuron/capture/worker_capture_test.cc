@@ -2,6 +2,7 @@
 // Goal: WorkerCapture follows its table, and no order of calls leaves it stuck. Method: its own
 // calls, with a real connection to a fake tap; the events that a call stands for are folded over
 // the table and compared with the phase.
+#include "agent/source/neuron/capture/held_rings.h"
 #include "agent/source/neuron/capture/worker_capture.h"
 
 #include <gmock/gmock.h>

@@ -1,16 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gmock/gmock.h>
+#include "agent/delivery_metrics.h"
+
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <ctime>
+#include <map>
+#include <string>
 #include <utility>
 
-#include "agent/agent_metrics.h"
+#include "agent/source/chunk_sink.h"
+#include "agent/source/source_metrics.h"
 #include "agent/source/stream_writer.h"
+#include "agent/upload/delivery_queue.h"
 #include "agent/upload/fake_aggregator.h"
+#include "agent/upload/uploader.h"
+#include "lib/base/clock.h"
 #include "lib/base/fake_task_runner.h"
 #include "lib/base/random.h"
+#include "lib/trace/chunk_header.h"
 #include "lib/trace/ids.h"
+#include "lib/trace/loss.h"
+#include "lib/trace/stream_cursor.h"
 #include "lib/wire/test_certificates.h"
 
 namespace neurontrace {
@@ -162,38 +173,6 @@ TEST_F(DeliveryMetricsTest, TheCertificatesEndIsThereWhileThereIsOne) {
   certificates.Write("agent.pem", "no certificate");
   for (int i = 0; i < kTurns; ++i) metrics.Publish();
   EXPECT_TRUE(FamilyOf(kName).metric.empty());
-}
-
-TEST(DiskRoom, KnowsWhatTheDiskSaidLast) {
-  FakeClock clock;
-  FakeTaskRunner disk(clock);
-  DiskRoom room("/", disk);
-  EXPECT_FALSE(room.free_bytes());
-  room.Ask();
-  EXPECT_FALSE(room.free_bytes());  // it has not answered
-  disk.RunUntilIdle();
-  ASSERT_TRUE(room.free_bytes());
-  EXPECT_GT(*room.free_bytes(), 0u);
-}
-
-TEST(DiskRoom, ADirectoryThatIsNotThereIsUnknown) {
-  FakeClock clock;
-  FakeTaskRunner disk(clock);
-  DiskRoom room("/no/such/directory", disk);
-  room.Ask();
-  disk.RunUntilIdle();
-  EXPECT_FALSE(room.free_bytes());
-}
-
-TEST(DiskRoom, MayGoBeforeTheDiskAnswers) {
-  FakeClock clock;
-  FakeTaskRunner disk(clock);
-  {
-    DiskRoom room("/", disk);
-    room.Ask();
-    room.Ask();
-  }
-  disk.RunUntilIdle();
 }
 
 }  // namespace

@@ -21,6 +21,7 @@
 #include "lib/base/post_and_wait.h"
 #include "lib/base/status.h"
 #include "lib/base/time_units.h"
+#include "lib/daemon/config_reload.h"
 #include "lib/health/metric_builders.h"
 #include "lib/trace/state_words.h"
 #include "lib/trace/trigger_limits.h"

@@ -36,6 +36,8 @@
 #include "lib/base/event_loop.h"
 #include "lib/base/file_system.h"
 #include "lib/base/random.h"
+#include "lib/base/unsynced_file_system.h"
+#include "lib/daemon/config_reload.h"
 #include "lib/daemon/daemon_process.h"
 #include "lib/daemon/program_log.h"
 #include "lib/health/health_state.h"

@@ -3,6 +3,7 @@
 
 #include "tap/agent_connection.h"
 #include "tap/capture_spec.h"
+#include "tap/facts_writer.h"
 #include "tap/nrt_library.h"
 #include "tap/ring_writer.h"
 #include "tap/runtime_gate.h"

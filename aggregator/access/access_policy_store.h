@@ -9,7 +9,7 @@
 #include "aggregator/access/access_rules.h"
 #include "lib/base/clock.h"
 #include "lib/base/mutex.h"
-#include "lib/base/small_file.h"
+#include "lib/base/reloaded_file.h"
 
 namespace neurontrace {
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "lib/base/steady_clock.h"
 #include "lib/health/metric_builders.h"
 
 namespace neurontrace {

@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "aggregator/store/clock_record.h"
 #include "aggregator/store/store.h"
-#include "lib/base/clock.h"
+#include "lib/base/steady_clock.h"
 
 namespace neurontrace {
 

@@ -10,6 +10,7 @@
 
 #include "aggregator/store/full_disk.h"
 #include "aggregator/store/store_test_support.h"
+#include "lib/base/steady_clock.h"
 
 namespace neurontrace {
 namespace {

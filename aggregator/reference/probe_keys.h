@@ -10,6 +10,7 @@
 #include "lib/base/mutex.h"
 #include "lib/base/random.h"
 #include "lib/clock/probe_packet.h"
+#include "lib/clock/replay_window.h"
 #include "lib/trace/clock_limits.h"
 
 namespace neurontrace {

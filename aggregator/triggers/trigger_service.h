@@ -23,7 +23,7 @@
 #include "aggregator/triggers/trigger_engine.h"
 #include "aggregator/triggers/worker_silence.h"
 #include "lib/base/clock.h"
-#include "lib/base/small_file.h"
+#include "lib/base/reloaded_file.h"
 #include "lib/base/task_runner.h"
 #include "lib/health/post_page.h"
 #include "lib/wire/trigger_posts.h"

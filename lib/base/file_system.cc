@@ -20,22 +20,6 @@
 namespace neurontrace {
 namespace {
 
-// Passes everything on but Sync.
-class UnsyncedFile final : public FileSystem::File {
- public:
-  explicit UnsyncedFile(std::unique_ptr<FileSystem::File> file) : file_(std::move(file)) {}
-
-  absl::Status Append(std::string_view bytes) override { return file_->Append(bytes); }
-  absl::Status Sync() override { return absl::OkStatus(); }
-  absl::StatusOr<std::string> Read(uint64_t offset, size_t bytes_max) override {
-    return file_->Read(offset, bytes_max);
-  }
-  absl::StatusOr<uint64_t> Size() override { return file_->Size(); }
-
- private:
-  std::unique_ptr<FileSystem::File> file_;
-};
-
 // Spools and stores hold what workers traced; other users of a shared node must not read it.
 constexpr mode_t kFileMode = 0600;
 constexpr mode_t kDirectoryMode = 0700;
@@ -150,12 +134,6 @@ absl::StatusOr<UniqueFd> Open(const char* operation, const std::string& path, in
 }
 
 }  // namespace
-
-absl::StatusOr<std::unique_ptr<FileSystem::File>> UnsyncedFileSystem::Create(
-    const std::string& path) {
-  ASSIGN_OR_RETURN(std::unique_ptr<File> file, files_.Create(path));
-  return std::make_unique<UnsyncedFile>(std::move(file));
-}
 
 absl::StatusOr<std::unique_ptr<FileSystem::File>> SystemFileSystem::Create(
     const std::string& path) {

@@ -3,12 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string>
-#include <utility>
 
 #include "absl/status/statusor.h"
-#include "lib/base/clock.h"
 
 // Files that people write, and that may be written again while a daemon runs: trigger rules, access
 // policy, tokens.
@@ -43,73 +40,5 @@ struct FileVersion {
 // Returns the version of the file at `path`, or a default one if it cannot be examined. Follows
 // links.
 FileVersion MarkOf(const std::string& path);
-
-// Tells whether a file has to be read again. By polling, as inotify does not work on network file
-// systems and in mounted secrets. One thread; blocks on the disk.
-class WatchedFile {
- public:
-  // `clock` must outlive this.
-  WatchedFile(std::string path, const Clock& clock) : path_(std::move(path)), clock_(clock) {}
-
-  // Returns whether the file may have changed since the last call; true at the first. The caller
-  // reads the file after this returns, not before.
-  bool MayBeNew();
-
-  const std::string& path() const { return path_; }
-
- private:
-  const std::string path_;
-  const Clock& clock_;
-  // Whether MayBeNew was called; then the version that it saw, and when.
-  bool has_checked_ = false;
-  FileVersion mark_;
-  uint64_t checked_realtime_ns_ = 0;
-};
-
-// The contents of a watched file in their last good version: if a new version is bad, or the file
-// is gone, the old contents remain, and problem() explains it. One thread; blocks on the disk.
-template <typename Contents>
-class ReloadedFile {
- public:
-  // Reads and parses the file.
-  using Reader = std::function<absl::StatusOr<Contents>(const std::string& path)>;
-  // `clock` must outlive this.
-  ReloadedFile(std::string path, Reader reader, const Clock& clock)
-      : file_(std::move(path), clock), reader_(std::move(reader)) {}
-
-  // Reads the file for the first time. Returns the reader's error, after which contents() is a
-  // default value.
-  absl::Status Load() {
-    file_.MayBeNew();
-    return Read();
-  }
-  // Reads the file if it may be new, or in any case with `force`. Returns whether the contents or
-  // the problem have changed.
-  bool Poll(bool force) {
-    if (!file_.MayBeNew() && !force) return false;
-    const Contents contents = contents_;
-    const std::string problem = problem_;
-    return !Read().ok() ? problem_ != problem : !problem.empty() || !(contents_ == contents);
-  }
-
-  const std::string& path() const { return file_.path(); }
-  const Contents& contents() const { return contents_; }
-  // Returns what is wrong with the current version of the file; empty if nothing is.
-  const std::string& problem() const { return problem_; }
-
- private:
-  // Reads the file and takes its contents if they are good.
-  absl::Status Read() {
-    absl::StatusOr<Contents> read = reader_(path());
-    problem_ = read.ok() ? "" : std::string(read.status().message());
-    if (read.ok()) contents_ = *std::move(read);
-    return read.status();
-  }
-
-  WatchedFile file_;
-  const Reader reader_;
-  Contents contents_{};
-  std::string problem_;
-};
 
 }  // namespace neurontrace

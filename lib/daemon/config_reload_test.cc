@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The goal: a changed file is applied as a whole or not at all, and each difference is reported. On
 // a real file.
-#include "lib/daemon/daemon_process.h"
+#include "lib/daemon/config_reload.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -14,6 +14,7 @@
 
 #include "lib/base/status.h"
 #include "lib/health/http_session.h"
+#include "lib/health/sessions.h"
 #include "lib/trace/daemon_limits.h"
 
 namespace neurontrace {

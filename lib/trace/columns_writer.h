@@ -12,23 +12,10 @@
 #include "lib/trace/event_chunk_builder.h"
 #include "lib/trace/integer_column.h"
 #include "lib/trace/string_table.h"
+#include "lib/trace/timestamp_order.h"
 
 // The second half of EventChunkBuilder: what it collected, and how that becomes columns.
 namespace neurontrace {
-
-// Finds the order of a chunk's events by timestamp; equal timestamps keep their order of arrival.
-// Reuses its memory from call to call. One thread at a time.
-class TimestampOrder {
- public:
-  // Returns the positions of `timestamps` (at most limits::kChunkEventsMax) in ascending order,
-  // valid until the next call; empty if they are ascending already.
-  std::span<const uint32_t> Sort(std::span<const uint64_t> timestamps);
-
- private:
-  std::vector<uint64_t> keys_;
-  std::vector<uint64_t> spare_;
-  std::vector<uint32_t> order_;
-};
 
 // A key of a shape. Names are indexes of a StringTable.
 struct ChunkKey {

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "lib/validate/inflater.h"
 #include "lib/validate/trace_bytes.h"
 #include "lib/validate/trace_finding.h"
 

@@ -29,6 +29,7 @@
 #include <thread>
 #include <vector>
 
+#include "lib/base/steady_clock.h"
 #include "lib/trace/chunk_header.h"
 #include "lib/trace/event_chunk_builder.h"
 #include "lib/trace/limits.h"

@@ -22,6 +22,7 @@
 
 #include "aggregator/store/database_options.h"
 #include "aggregator/store/keys.h"
+#include "lib/base/steady_clock.h"
 #include "lib/trace/columns_compression.h"
 #include "lib/trace/event_chunk_builder.h"
 #include "lib/trace/limits.h"

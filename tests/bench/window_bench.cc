@@ -21,6 +21,7 @@
 #include "aggregator/export/exporter.h"
 #include "aggregator/store/store.h"
 #include "aggregator/timeline/store_chunk_source.h"
+#include "lib/base/steady_clock.h"
 #include "lib/trace/columns_compression.h"
 #include "tests/bench/made_capture.h"
 #include "tests/bench/resident_memory.h"

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/base/clock.h"
+#include "lib/base/steady_clock.h"
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cstdlib>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+
+#include "lib/base/clock.h"
 
 namespace neurontrace {
 namespace {

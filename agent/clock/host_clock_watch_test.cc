@@ -113,7 +113,5 @@ TEST(ProcessorWait, GrowsAndIsReadable) {
   EXPECT_GE(waited(), first);
 }
 
-using ::testing::Contains;
-
 }  // namespace
 }  // namespace neurontrace

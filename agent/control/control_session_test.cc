@@ -15,7 +15,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
-
 TEST_F(ControlSessionTest, SaysNothingButHelloBeforeItIsWelcome) {
   TellWorker(1);
   session_.Start();

@@ -152,7 +152,5 @@ TEST_F(AgentTriggersTest, TakesNoRuleThatMakesNoSense) {
   EXPECT_EQ(triggers.counters().rules_refused, 1u);
 }
 
-// The goal: what agents tell is bounded, whatever happens to them.
-
 }  // namespace
 }  // namespace neurontrace

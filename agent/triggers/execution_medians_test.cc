@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The goal: the running median is the median of the last values, whatever they are.
 #include "agent/triggers/execution_medians.h"
-#include "agent/triggers/running_median.h"
 
 #include <gtest/gtest.h>
+
+#include "agent/triggers/running_median.h"
 
 namespace neurontrace {
 namespace {

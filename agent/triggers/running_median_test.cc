@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The goal: the running median is the median of the last values, whatever they are.
 #include "agent/triggers/running_median.h"
 
 #include <gtest/gtest.h>

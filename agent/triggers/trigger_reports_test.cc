@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The goal: what agents tell is bounded, whatever happens to them.
 #include "agent/triggers/trigger_reports.h"
 
 #include <gtest/gtest.h>

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "aggregator/access/kubernetes_api.h"
+#include "aggregator/access/slot_guard.h"
 #include "lib/base/address.h"
 #include "lib/base/status.h"
 

@@ -17,7 +17,7 @@
 #include "aggregator/access/audit_log.h"
 #include "aggregator/access/auth_interceptor.h"
 #include "aggregator/access/authenticator.h"
-#include "aggregator/access/call_rates.h"
+#include "aggregator/access/call_limits.h"
 #include "aggregator/access/token_reviews.h"
 #include "lib/base/clock.h"
 #include "lib/health/metric_builders.h"

@@ -8,13 +8,11 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
-#include <utility>
 
 #include "aggregator/access/audit_log.h"
 #include "aggregator/access/authenticator.h"
-#include "aggregator/access/call_rates.h"
+#include "aggregator/access/call_limits.h"
 #include "lib/base/clock.h"
 #include "lib/base/mutex.h"
 
@@ -68,26 +66,6 @@ class AuthInterceptor final {
   Mutex mutex_;
   uint64_t second_ NT_GUARDED_BY(mutex_) = 0;
   uint32_t written_in_second_ NT_GUARDED_BY(mutex_) = 0;
-};
-
-// An AuthInterceptor for the connections of one slot of a port (see lib/wire/peer_slots.h).
-class SlotGuard final : public grpc::AuthMetadataProcessor {
- public:
-  // `from` returns the address of the slot's peer.
-  SlotGuard(std::shared_ptr<AuthInterceptor> guard, std::function<std::string()> from)
-      : guard_(std::move(guard)), from_(std::move(from)) {}
-
-  // Returns whether gRPC judges calls on threads of its own that may wait, one call on each.
-  // Without Kubernetes tokens a judgement takes microseconds and runs on gRPC's own threads.
-  bool IsBlocking() const override { return guard_->may_wait(); }
-  grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* context, OutputMetadata*,
-                       OutputMetadata*) override {
-    return guard_->Process(metadata, *context, from_);
-  }
-
- private:
-  const std::shared_ptr<AuthInterceptor> guard_;
-  const std::function<std::string()> from_;
 };
 
 }  // namespace neurontrace

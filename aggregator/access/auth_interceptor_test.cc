@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "aggregator/access/call_limits.h"
 #include "lib/base/small_file.h"
 #include "lib/base/temporary_directory.h"
 #include "lib/wire/pem_files.h"

@@ -64,26 +64,6 @@ class CallRates {
   std::unordered_map<std::string, Accounts::iterator> by_caller_ NT_GUARDED_BY(mutex_);
 };
 
-// The limits of one aggregator: operators are counted by name, agents by address, as all agents may
-// use one certificate. Any thread. Owned by AccessControl.
-class CallLimits {
- public:
-  // Everything passed by reference must outlive this.
-  CallLimits(const Clock& clock, prometheus::Registry& registry, uint32_t calls_per_second);
-
-  // Returns RESOURCE_EXHAUSTED for an operator that calls too often; AuthInterceptor counts it.
-  absl::Status AdmitCaller(const std::string& name) { return callers_.Take(name); }
-  // Admits an agent's call or refuses it, which is counted. `peer` is as gRPC names it; its port is
-  // ignored.
-  absl::Status AdmitAgent(const std::string& peer);
-
- private:
-  prometheus::Counter& forgotten_;
-  prometheus::Counter& refused_;
-  CallRates callers_;
-  CallRates agents_;
-};
-
 // Returns neurontrace_aggregator_calls_refused_total for one reason. Registering the same counter
 // again returns the existing one.
 prometheus::Counter& RefusedCalls(prometheus::Registry& registry, const char* reason);

@@ -6,6 +6,8 @@
 
 #include <string>
 
+#include "aggregator/access/call_limits.h"
+
 namespace neurontrace {
 namespace {
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "aggregator/align/core/clock_lines.h"
+#include "aggregator/align/core/clock_maps.h"
 #include "aggregator/align/core/wide.h"
 #include "aggregator/align/device/device_clock.h"
 #include "aggregator/align/device/device_evidence_reader.h"

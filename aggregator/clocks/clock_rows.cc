@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "aggregator/align/core/capture_clocks.h"
+#include "aggregator/align/core/clock_maps.h"
 #include "aggregator/store/stored_bytes.h"
 #include "lib/base/status.h"
 #include "lib/trace/clock_limits.h"

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "aggregator/align/core/clock_maps.h"
 #include "aggregator/align/core/clock_reading.h"
 #include "aggregator/align/instance_clock.h"
 #include "aggregator/clocks/clock_rows_test_support.h"

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "aggregator/clocks/clock_finalizer.h"
 #include "aggregator/clocks/clock_model_cache.h"
 #include "aggregator/clocks/clock_rows.h"
 #include "aggregator/clocks/clock_rows_test_support.h"

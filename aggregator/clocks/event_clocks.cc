@@ -14,6 +14,7 @@
 #include "aggregator/align/device/device_clock.h"
 #include "aggregator/align/device/device_evidence_reader.h"
 #include "aggregator/align/device/device_fit.h"
+#include "aggregator/clocks/collective_reader.h"
 #include "lib/base/status.h"
 #include "lib/trace/decoded_chunk.h"
 #include "lib/trace/event_chunk.h"

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "aggregator/align/core/clock_maps.h"
 #include "aggregator/align/device/device_times.h"
 #include "aggregator/clocks/core_world_test_support.h"
 #include "aggregator/store/store_test_support.h"

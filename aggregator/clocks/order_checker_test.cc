@@ -87,27 +87,6 @@ class OrderCheckerTest : public ::testing::Test {
   std::mt19937_64 random_{7};
 };
 
-TEST(CollectiveReaderTest, PartsThatEndedDoNotCrowdOutALongOne) {
-  const auto event = [](Phase phase, uint64_t tracking_id) {
-    return DeviceEvent{.type = DeviceEventType::kCollective,
-                       .phase = phase,
-                       .tracking_id = tracking_id,
-                       .exec_id = tracking_id,
-                       .operation = 1};
-  };
-  std::vector<DeviceEvent> events{event(Phase::kStart, 1)};
-  for (uint64_t i = 2; i <= 2 * limits::kDeviceSpansOpenMax; ++i) {
-    events.push_back(event(Phase::kStart, i));
-    events.push_back(event(Phase::kStop, i));
-  }
-  events.push_back(event(Phase::kStop, 1));
-  CollectiveReader reader(1, events.size());
-  reader.Add(events);
-  const std::vector<CollectivePart> parts = reader.Take();
-  ASSERT_THAT(parts, SizeIs(2 * limits::kDeviceSpansOpenMax));
-  EXPECT_EQ(parts.back().exec_id, 1u);
-}
-
 TEST_F(OrderCheckerTest, RightClocksShowNothingBeforeItsCause) {
   TestCoreWorld a(Rank(0)), b(Rank(1));
   Execute(a, b);
@@ -218,25 +197,6 @@ TEST_F(OrderCheckerTest, ClassesAreSwitchedOneByOne) {
   const auto collectives = Check(0, 5'000, {.barriers = false});
   ASSERT_THAT(collectives, SizeIs(1));
   EXPECT_EQ(collectives[0].event_type, "cc_running");
-}
-
-TEST(CollectiveReaderTest, KeepsTheSameExecutionsOfAllCoresWhereThereAreTooMany) {
-  CollectiveReader reader(1, 100);
-  std::vector<DeviceEvent> events;
-  for (uint64_t i = 1; i <= 1'000; ++i) {
-    events.push_back({.type = DeviceEventType::kCollective,
-                      .phase = Phase::kStart,
-                      .tracking_id = i,
-                      .exec_id = i,
-                      .operation = 0});
-    events.push_back(
-        {.type = DeviceEventType::kCollective, .phase = Phase::kStop, .tracking_id = i});
-  }
-  reader.Add(events);
-  EXPECT_EQ(reader.stride(), 16u);
-  const auto parts = reader.Take();
-  EXPECT_THAT(parts, SizeIs(62));
-  for (const CollectivePart& part : parts) EXPECT_EQ(part.exec_id % 16, 0u);
 }
 
 }  // namespace

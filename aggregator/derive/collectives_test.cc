@@ -7,8 +7,9 @@
 
 #include <optional>
 
+#include "aggregator/align/core/clock_maps.h"
 #include "aggregator/derive/derive_fixture.h"
-#include "aggregator/derive/summary.h"
+#include "aggregator/derive/stragglers.h"
 #include "aggregator/timeline/model_names.h"
 
 namespace neurontrace {

@@ -7,8 +7,8 @@
 
 #include <optional>
 
+#include "aggregator/derive/busy_share_sums.h"
 #include "aggregator/derive/derive_fixture.h"
-#include "aggregator/derive/summary.h"
 #include "aggregator/timeline/model_names.h"
 
 namespace neurontrace {

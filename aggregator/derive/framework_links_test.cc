@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "aggregator/derive/derive_fixture.h"
+#include "aggregator/derive/open_spans.h"
 #include "aggregator/timeline/framework_names.h"
 #include "lib/trace/framework_mapping.h"
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "aggregator/align/core/clock_maps.h"
 #include "aggregator/certificate/clock_judgement.h"
 #include "aggregator/certificate/job_ranks.h"
 #include "aggregator/certificate/make_certificate.h"

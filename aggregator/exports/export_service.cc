@@ -7,10 +7,12 @@
 #include <thread>
 #include <utility>
 
+#include "aggregator/align/core/clock_maps.h"
 #include "aggregator/exports/capture_delivery.h"
 #include "aggregator/exports/capture_export.h"
 #include "aggregator/exports/grpc_output_files.h"
 #include "aggregator/exports/relative_window.h"
+#include "aggregator/exports/resume_state.h"
 #include "lib/base/status.h"
 #include "lib/base/time_units.h"
 #include "lib/trace/access_limits.h"

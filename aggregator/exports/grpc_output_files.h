@@ -7,58 +7,15 @@
 #include <string_view>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "aggregator/exports/capture_export.h"
+#include "aggregator/exports/resume_prefix.h"
+#include "aggregator/exports/resume_state.h"
 #include "aggregator/operator/capture_exporter.h"
-#include "lib/base/sha256.h"
 #include "neurontrace/v1/operator_service.pb.h"
 
 namespace neurontrace {
-
-// The beginning of a file that the caller already has, from an interrupted download. It is produced
-// again, hashed and compared, but not sent. Used by one thread at a time.
-class ResumePrefix {
- public:
-  // For a file that the caller does not have.
-  ResumePrefix() = default;
-  ResumePrefix(uint64_t bytes, std::string sha256)
-      : bytes_(bytes), left_(bytes), sha256_(std::move(sha256)) {}
-
-  // Removes from the front of `bytes` what the caller has. Returns false if all of that has been
-  // produced and differs from it.
-  bool Skip(std::string_view& bytes);
-  // Returns whether all that the caller has was produced again; Skip then compared it.
-  bool is_through() const { return left_ == 0; }
-  uint64_t bytes() const { return bytes_; }
-
- private:
-  uint64_t bytes_ = 0;
-  // Bytes of it that have not been produced again, and the SHA-256 of all of it, as 32 bytes.
-  uint64_t left_ = 0;
-  std::string sha256_;
-  Sha256 hash_;
-};
-
-// What the caller already has of each file, by name. Used by one thread at a time.
-class ResumeState {
- public:
-  // Fails with INVALID_ARGUMENT for a malformed entry and with RESOURCE_EXHAUSTED for more than
-  // limits::kExportHeldFilesMax.
-  static absl::StatusOr<ResumeState> Of(const v1::ExportRequest& request);
-
-  // Returns the prefix of this file and forgets it; an empty prefix if the caller has nothing.
-  ResumePrefix Take(std::string_view name);
-  // Returns the first name that was not taken, or an empty text.
-  std::string Untaken() const;
-  uint64_t bytes() const { return bytes_; }
-
- private:
-  absl::flat_hash_map<std::string, ResumePrefix> files_;
-  // Of all files together.
-  uint64_t bytes_ = 0;
-};
 
 // Writes the files of an export as replies of a gRPC call, in pieces of limited size, without what
 // the caller already has. Used by one thread at a time.

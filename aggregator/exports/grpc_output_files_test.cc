@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "aggregator/exports/resume_state.h"
 #include "lib/base/sha256.h"
 #include "lib/base/status.h"
 #include "lib/trace/export_limits.h"

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "aggregator/align/core/clock_maps.h"
 #include "lib/base/status.h"
 #include "lib/base/time_units.h"
 #include "lib/trace/expiry.h"

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "aggregator/align/core/clock_map.h"
+#include "aggregator/align/core/clock_maps.h"
 #include "aggregator/store/stream_record.h"
 #include "neurontrace/v1/operator_service.pb.h"
 

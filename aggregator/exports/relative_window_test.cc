@@ -7,6 +7,7 @@
 
 #include <vector>
 
+#include "aggregator/align/core/clock_maps.h"
 #include "aggregator/store/store_test_support.h"
 #include "lib/base/time_units.h"
 #include "lib/trace/suspension.h"

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "aggregator/ingest/bidi_exchange.h"
 #include "aggregator/ingest/control_exchange.h"
+#include "aggregator/ingest/exchange_call.h"
 #include "aggregator/ingest/refused_call.h"
 #include "aggregator/ingest/upload_exchange.h"
 #include "neurontrace/v1/agent_gateway.grpc.pb.h"

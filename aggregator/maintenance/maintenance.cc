@@ -8,6 +8,7 @@
 #include <string>
 
 #include "aggregator/access/system_audit_events.h"
+#include "aggregator/ingest/canary_ages.h"
 #include "lib/base/post_and_wait.h"
 #include "lib/trace/capture_limits.h"
 #include "lib/wire/security_watch.h"

@@ -11,7 +11,7 @@
 #include "aggregator/clocks/clock_service.h"
 #include "aggregator/clocks/clock_steps.h"
 #include "aggregator/exports/export_service.h"
-#include "aggregator/ingest/chunk_committer.h"
+#include "aggregator/ingest/canary_ages.h"
 #include "aggregator/operator/streaming_call_limiter.h"
 #include "aggregator/retention/preview_reaper.h"
 #include "aggregator/retention/retention_service.h"

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "aggregator/align/core/clock_maps.h"
 #include "lib/base/status.h"
 
 namespace neurontrace {

@@ -12,6 +12,7 @@
 #include "aggregator/session/capture_quota.h"
 #include "aggregator/session/session_environment.h"
 #include "aggregator/store/store.h"
+#include "aggregator/store/store_usage.h"
 #include "lib/base/clock.h"
 #include "lib/base/mutex.h"
 #include "lib/trace/capture_spec.h"

@@ -14,6 +14,7 @@
 #include "aggregator/store/keys.h"
 #include "aggregator/store/store.h"
 #include "aggregator/store/store_test_support.h"
+#include "aggregator/store/store_usage.h"
 #include "lib/trace/expiry.h"
 
 namespace neurontrace {

@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "aggregator/store/capture_store.h"
 #include "aggregator/store/chunk_store.h"
 #include "aggregator/store/database.h"
 #include "aggregator/store/store.h"

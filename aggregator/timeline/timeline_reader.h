@@ -11,31 +11,16 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "aggregator/align/core/clock_map.h"
+#include "aggregator/align/core/clock_maps.h"
 #include "aggregator/timeline/chunk_source.h"
 #include "aggregator/timeline/rank_binding.h"
 #include "aggregator/timeline/record_extractor.h"
 #include "aggregator/timeline/stream_index.h"
+#include "aggregator/timeline/time_order.h"
 #include "aggregator/timeline/timeline_filter.h"
 #include "aggregator/timeline/timeline_record.h"
 
 namespace neurontrace {
-
-// Sorts the records of a time slice by start. At equal start the longer is first (what encloses
-// precedes what it encloses), and else the order is kept. Keeps its memory. Used by one thread at a
-// time.
-class TimeOrder {
- public:
-  void Sort(std::vector<TimelineRecord*>& records);
-
- private:
-  struct Item {
-    uint64_t key;  // start
-    TimelineRecord* record;
-  };
-
-  std::vector<Item> items_;
-  std::vector<Item> spare_;
-};
 
 // A selected stream of the capture being read. A plain value that points into the reader.
 struct TimelineStream {

@@ -10,6 +10,7 @@
 #include <random>
 #include <tuple>
 
+#include "aggregator/align/core/clock_maps.h"
 #include "aggregator/timeline/event_script.h"
 #include "aggregator/timeline/fake_chunk_source.h"
 
@@ -20,7 +21,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAreArray;
-
 constexpr uint64_t kBase = 1'750'000'000'000'000'000u;
 
 StreamIdentity Core(const std::string& instance, uint32_t pid, uint32_t nc_idx) {

@@ -283,7 +283,5 @@ TEST_F(FakeDisk, BitsFlip) {
   EXPECT_THAT(FakeFileSystem().Paths(), IsEmpty());
 }
 
-// What survives with syncs that do nothing: the end of the program, and only that.
-
 }  // namespace
 }  // namespace neurontrace

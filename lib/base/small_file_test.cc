@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Real files in a directory of the test's own: what is no small regular file is refused with its
 // name, and another version of a file has another mark.
-#include "lib/base/reloaded_file.h"
 #include "lib/base/small_file.h"
 
 #include <gmock/gmock.h>
@@ -11,6 +10,8 @@
 
 #include <filesystem>
 #include <fstream>
+
+#include "lib/base/reloaded_file.h"
 
 namespace neurontrace {
 namespace {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// What survives with syncs that do nothing: the end of the program, and only that.
 #include "lib/base/unsynced_file_system.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The goal: a flood of one kind of line leaves room for the others, and is reported as one number.
 #include "lib/daemon/line_limiter.h"
 
 #include <gtest/gtest.h>

@@ -99,7 +99,5 @@ TEST_F(ProgramLogTest, CutsALineThatIsTooLong) {
   EXPECT_LT(testing::internal::GetCapturedStderr().size(), limits::kLogLineBytesMax + 100);
 }
 
-// The goal: a flood of one kind of line leaves room for the others, and is reported as one number.
-
 }  // namespace
 }  // namespace neurontrace

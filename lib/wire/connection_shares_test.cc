@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The arithmetic with made-up peers; what was closed meanwhile with real connections.
 #include "lib/wire/connection_shares.h"
 
 #include <gtest/gtest.h>

@@ -201,7 +201,5 @@ TEST_F(ServerPortTest, SaysWhereItCannotListen) {
             0);
 }
 
-// The arithmetic with made-up peers; what was closed meanwhile with real connections.
-
 }  // namespace
 }  // namespace neurontrace

@@ -3,8 +3,11 @@
 // events in order, about as many pieces to cross as a capture has.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "aggregator/align/core/clock_map.h"

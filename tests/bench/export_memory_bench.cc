@@ -16,7 +16,7 @@
 #include <string>
 #include <string_view>
 
-#include "aggregator/derive/summary.h"
+#include "aggregator/derive/capture_summary_builder.h"
 #include "aggregator/export/exporter.h"
 #include "tests/bench/made_capture.h"
 #include "tests/bench/resident_memory.h"

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "aggregator/store/store.h"
+#include "aggregator/store/store_usage.h"
 #include "lib/base/steady_clock.h"
 #include "lib/trace/columns_compression.h"
 #include "lib/trace/event_chunk_builder.h"

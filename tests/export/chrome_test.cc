@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "aggregator/export/chrome/chrome_exporter.h"
+#include "aggregator/export/rows/lanes.h"
 #include "tests/export/export_fixture.h"
 
 namespace neurontrace {

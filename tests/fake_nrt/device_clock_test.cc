@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "aggregator/align/core/clock_maps.h"
 #include "aggregator/align/device/device_clock.h"
 #include "aggregator/align/device/device_evidence_reader.h"
 #include "aggregator/align/device/device_fit.h"

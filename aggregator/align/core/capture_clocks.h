@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "aggregator/align/core/clock_map.h"
+#include "aggregator/align/core/clock_maps.h"
 #include "aggregator/align/core/clock_model.h"
 
 namespace neurontrace {

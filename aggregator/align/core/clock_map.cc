@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "aggregator/align/core/clock_maps.h"
 #include "aggregator/align/core/clock_reading.h"
 #include "aggregator/align/core/wide.h"
 #include "lib/base/status.h"
@@ -95,20 +96,6 @@ uint64_t ClockMapCursor::ToReferenceBeyond(uint64_t raw_ns) {
   return ClockMap::Apply(map_->pieces_[piece_], raw_ns);
 }
 
-// Only the machine and its boot matter: all workers of one host share its clocks.
-ClockMaps::Key ClockMaps::KeyOf(const WorkerIdentity& host, ClockDomain domain) {
-  return {host.instance_id, host.boot_id, domain};
-}
-
-void ClockMaps::Set(const WorkerIdentity& host, ClockDomain domain, ClockMap map) {
-  maps_.insert_or_assign(KeyOf(host, domain), std::move(map));
-}
-
-const ClockMap& ClockMaps::For(const WorkerIdentity& host, ClockDomain domain) const {
-  const auto it = maps_.find(KeyOf(host, domain));
-  return it == maps_.end() ? identity_ : it->second;
-}
-
 // Sequences decide first. Execution numbers decide where a late record or a gap between two parts
 // leaves the sequence unclear, and only if they ascend across the restart.
 const DeviceMapPart* DeviceMap::For(const DevicePlace& place) const {
@@ -131,24 +118,6 @@ const DeviceMapPart* DeviceMap::For(const DevicePlace& place) const {
   if (!place.exec_id || !ascend(*begun, *after)) return nullptr;
   if (*place.exec_id <= begun->last_exec_id) return &*begun;
   return *place.exec_id >= after->first_exec_id ? &*after : nullptr;
-}
-
-// A logical core has only a few physical ones, so a scan is enough.
-void ClockMaps::SetDevice(const WorkerIdentity& worker, const DeviceCore& core, DeviceMap map) {
-  std::vector<Device>& devices = devices_[{worker, core.nc_idx}];
-  for (Device& device : devices) {
-    if (device.physical != core.physical) continue;
-    device.map = std::move(map);
-    return;
-  }
-  devices.push_back({core.physical, std::move(map)});
-}
-
-std::span<const ClockMaps::Device> ClockMaps::Devices(const WorkerIdentity& worker,
-                                                      uint32_t nc_idx) const {
-  const auto it = devices_.find({worker, nc_idx});
-  if (it == devices_.end()) return {};
-  return it->second;
 }
 
 std::vector<ClockBound> BoundsIn(const ClockMap& map, const ReferenceWindow& window) {

@@ -7,6 +7,7 @@
 
 #include <random>
 
+#include "aggregator/align/core/clock_maps.h"
 #include "aggregator/align/core/clock_reading.h"
 
 namespace neurontrace {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "aggregator/align/core/clock_lines.h"
+#include "aggregator/align/core/clock_maps.h"
 #include "aggregator/align/core/wide.h"
 
 namespace neurontrace {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "aggregator/align/core/clock_map.h"
+#include "aggregator/align/core/clock_maps.h"
 #include "aggregator/align/core/clock_model.h"
 #include "aggregator/align/core/clock_reading.h"
 

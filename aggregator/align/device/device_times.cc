@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/align/device/device_times.h"
 
+#include "aggregator/align/core/clock_maps.h"
+
 namespace neurontrace {
 
 void DeviceTimes::Begin(const ClockMaps* clocks, const StreamIdentity& stream) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "aggregator/align/core/clock_map.h"
+#include "aggregator/align/core/clock_maps.h"
 #include "lib/trace/ids.h"
 
 namespace neurontrace {

@@ -8,8 +8,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdlib>
 #include <random>
+#include <utility>
 
 #include "lib/base/random.h"
 #include "lib/base/time_units.h"

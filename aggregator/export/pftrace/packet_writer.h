@@ -3,36 +3,17 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "aggregator/export/output_files.h"
 #include "aggregator/export/pftrace/interner.h"
+#include "aggregator/export/pftrace/packet_compressor.h"
 #include "aggregator/export/pftrace/perfetto_fields.h"
 #include "aggregator/export/pftrace/wire_bytes.h"
 
 namespace neurontrace {
-
-// Puts packets of a trace into packets of compressed packets, which a viewer unpacks one by one, so
-// that a file that ends early is readable up to its end. Used by one thread at a time.
-class PacketCompressor {
- public:
-  // Bytes of packets that are compressed together. Perfetto advises at most 512 KiB of compressed
-  // bytes in a packet; random bytes grow by less than a thousandth.
-  static constexpr size_t kBlockBytes = 384u << 10;
-
-  // Compresses `packets`, which must be whole ones, each with its tag and length. The result is
-  // valid until the next call.
-  std::string_view Compress(std::string_view packets);
-
- private:
-  void AddBlock(std::string_view packets);
-
-  std::string block_;
-  std::string out_;
-};
 
 // Writes the packets of one sequence in the order of time: its header, interned texts, and events
 // with their time as the difference from the preceding packet. The header is repeated when the

@@ -4,17 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <protozero/pbf_writer.hpp>
 #include <utility>
 
-#include "aggregator/export/rows/row_names.h"
-#include "aggregator/timeline/framework_names.h"
-#include "aggregator/timeline/radix_sort.h"
-#include "lib/base/clean_text.h"
 #include "lib/base/status.h"
-#include "lib/trace/host_samples.h"
 
 namespace neurontrace {
 namespace {
@@ -23,11 +16,6 @@ namespace {
 // to PendingEnds. Then arrows are placed on begins and ends that are still to be written. The
 // second pass writes begins and instants, and before each of them everything else that is due up to
 // its time. So the main sequence is in the order of time, and its packets need only differences.
-
-// Orders a min-heap by time; of two ends at one time, that of the later span comes first.
-bool ComesLater(const PendingEnds::End& a, const PendingEnds::End& b) {
-  return std::pair(a.key, b.number) > std::pair(b.key, a.number);
-}
 
 using perfetto::EventType;
 
@@ -47,92 +35,6 @@ void AddAttribute(protozero::pbf_writer& attributes, std::string_view key, std::
 constexpr size_t kCertificateArgumentBytesMax = 256u << 10;
 
 }  // namespace
-
-// Moves the ends that are now due out of the heap, and restores the order in which they were added,
-// which Seal needs.
-void PendingEnds::StartSlice(uint64_t until_ns) {
-  until_ns_ = until_ns;
-  due_.clear();
-  next_ = 0;
-  while (!later_.empty() && later_.front().key < until_ns) {
-    std::pop_heap(later_.begin(), later_.end(), ComesLater);
-    due_.push_back(later_.back());
-    later_.pop_back();
-  }
-  std::sort(due_.begin(), due_.end(),
-            [](const End& a, const End& b) { return a.number < b.number; });
-}
-
-void PendingEnds::AddLater(const End& end) {
-  later_.push_back(end);
-  std::push_heap(later_.begin(), later_.end(), ComesLater);
-}
-
-// The ends were added in the order of their spans' numbers. After reversing, a stable sort by time
-// puts the end of the span begun last first among those of one time.
-void PendingEnds::Seal() {
-  std::reverse(due_.begin(), due_.end());
-  RadixSortByKey(due_, spare_);
-}
-
-// Each number among the arguments of a counter event is a series of its own.
-void CounterEvents::Write(const TimelineRecord& record) {
-  const std::string name = CounterName(record);
-  const auto& keys = record.start().keys;
-  for (size_t i = 0; i < keys.size(); ++i) {
-    if (keys[i].scope != KeyScope::kData) continue;
-    const uint64_t value = record.values[i];
-    const bool is_exact =
-        keys[i].type == ValueType::kInt || (keys[i].type == ValueType::kUint && value <= INT64_MAX);
-    double number = 0;
-    if (keys[i].type == ValueType::kDouble) {
-      number = std::bit_cast<double>(value);
-    } else if (keys[i].type == ValueType::kUint) {
-      number = static_cast<double>(value);
-    } else if (!is_exact) {
-      continue;
-    }
-    const uint32_t track = tracks_.CounterUuid(record, fmt::format("{} {}", name, keys[i].name));
-    fields_.Start(EventType::kCounter, track);
-    if (is_exact) {
-      fields_.CounterValue(static_cast<int64_t>(value));
-    } else {
-      fields_.CounterValue(number);
-    }
-    out_.Event(record.start_ns, fields_.bytes());
-  }
-}
-
-// lib/trace/host_samples.h defines the events.
-void CounterEvents::WriteHostSample(const TimelineRecord& record) {
-  // The track comes from `uuid_of`, so that it is described only if the sample has the value.
-  const auto write = [&](std::string_view key, const auto& uuid_of) {
-    const ShapeKey* about = nullptr;
-    const uint64_t* value = FindAttribute(record, KeyScope::kData, key, &about);
-    if (value == nullptr) return;
-    const double number = about->type == ValueType::kDouble ? std::bit_cast<double>(*value)
-                                                            : static_cast<double>(*value);
-    const bool is_number = about->type == ValueType::kDouble || about->type == ValueType::kUint;
-    if (!is_number || !std::isfinite(number)) return;
-    fields_.Start(EventType::kCounter, uuid_of());
-    fields_.CounterValue(number);
-    out_.Event(record.start_ns, fields_.bytes());
-  };
-  if (record.start().event_type == kHostMemoryEventType) {
-    write(kHostUsedBytesKey,
-          [&] { return tracks_.HostCounterUuid(record.stream, "memory used", TrackUnit::kBytes); });
-    write(kHostUsedPercentKey, [&] {
-      return tracks_.HostCounterUuid(record.stream, "memory used, share", TrackUnit::kPercent);
-    });
-    return;
-  }
-  if (record.start().event_type != kHostCpuEventType) return;
-  const ShapeKey* about = nullptr;
-  const uint64_t* id = FindAttribute(record, KeyScope::kData, kHostCpuIdKey, &about);
-  if (id == nullptr || about->type != ValueType::kString) return;
-  const std::string cpu = CleanText(record.text(*id), 64);
-  write(kHostUtilPercentKey, [&] { return tracks_.HostCpuUuid(record.stream, cpu); });
-}
 
 // The order of the members matters: each refers to those that were initialised before.
 PftraceExporter::PftraceExporter(Options options, ByteSink& sink)

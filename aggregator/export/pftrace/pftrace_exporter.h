@@ -15,154 +15,23 @@
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/grouping.h"
 #include "aggregator/export/pftrace/clock_tracks.h"
+#include "aggregator/export/pftrace/counter_events.h"
 #include "aggregator/export/pftrace/derivation.h"
 #include "aggregator/export/pftrace/derived_tracks.h"
 #include "aggregator/export/pftrace/event_fields.h"
 #include "aggregator/export/pftrace/interner.h"
+#include "aggregator/export/pftrace/late_stops.h"
 #include "aggregator/export/pftrace/packet_writer.h"
+#include "aggregator/export/pftrace/pending_ends.h"
 #include "aggregator/export/pftrace/shape_plan.h"
 #include "aggregator/export/pftrace/slice_arguments.h"
 #include "aggregator/export/pftrace/track_table.h"
 #include "aggregator/export/rows/loss_instants.h"
 #include "aggregator/export/rows/row_exporter.h"
-#include "aggregator/timeline/shape_table.h"
 #include "aggregator/timeline/timeline_record.h"
 #include "lib/base/mutex.h"
 
 namespace neurontrace {
-
-// The ends of spans that have begun, returned in the order of time. Of two at one time, that of the
-// span begun later, which is the inner one, comes first. Ends inside the current slice of time are
-// sorted once, with a radix sort, and later ones wait in a heap until their slice. Used by one
-// thread at a time.
-class PendingEnds {
- public:
-  // The end of one span.
-  struct End {
-    // Its time; the name is what RadixSortByKey needs.
-    uint64_t key = 0;
-    // Of the span, ascending from span to span.
-    uint64_t number = 0;
-    // Set if the stop's attributes come separately, else 0.
-    uint64_t span_id = 0;
-    uint32_t track_uuid = 0;
-  };
-
-  // Starts the slice that ends at `until_ns`. Then Add must be called for all spans that begin in
-  // it, and Seal.
-  void StartSlice(uint64_t until_ns);
-  void Add(const End& end) {
-    if (end.key < until_ns_) {
-      due_.push_back(end);
-    } else {
-      AddLater(end);
-    }
-  }
-  void Seal();
-
-  // Returns the next end of the slice, or nullptr if there is none left.
-  const End* next() const { return next_ == due_.size() ? nullptr : &due_[next_]; }
-  void Pop() { ++next_; }
-
-  size_t size() const { return later_.size() + due_.size() - next_; }
-
- private:
-  void AddLater(const End& end);
-
-  uint64_t until_ns_ = 0;
-  // A min-heap: ends beyond the slice.
-  std::vector<End> later_;
-  // The ends of the slice, sorted after Seal; next_ is the first that was not popped.
-  std::vector<End> due_;
-  // Memory for the sort.
-  std::vector<End> spare_;
-  size_t next_ = 0;
-};
-
-// Stops whose attributes come separately from their spans (kStopFollows): those of the current
-// batch, and spans that are written without a length, whose end came before the stop. Used by one
-// thread at a time.
-class LateStops {
- public:
-  // Beyond, the attributes of a stop are omitted and counted.
-  static constexpr size_t kAwaitedMax = 65'536;
-
-  // A span that was ended before its stop came. Identifies the instant that shows the late
-  // attributes.
-  struct Ended {
-    // The id of its start event.
-    uint64_t id = 0;
-    uint32_t track_uuid = 0;
-  };
-
-  void StartBatch() { of_batch_.clear(); }
-  void Add(const TimelineRecord& stop) { of_batch_[stop.span_id] = &stop; }
-  // Returns this span's stop in the current batch, or nullptr.
-  const TimelineRecord* Find(uint64_t span_id) const {
-    const auto stop = of_batch_.find(span_id);
-    return stop == of_batch_.end() ? nullptr : stop->second;
-  }
-
-  // Records that the span's stop has not come so far.
-  void Await(const TimelineRecord& span, uint32_t track_uuid) {
-    if (awaited_.size() >= kAwaitedMax) {
-      ++beyond_limit_;
-    } else {
-      awaited_[span.span_id] = {span.id, track_uuid};
-    }
-  }
-  // Returns the span if its stop is awaited, and forgets it.
-  std::optional<Ended> Take(uint64_t span_id) {
-    const auto span = awaited_.find(span_id);
-    if (span == awaited_.end()) return std::nullopt;
-    const Ended ended = span->second;
-    awaited_.erase(span);
-    return ended;
-  }
-
-  // Records that the stop's attributes are to be written with the span's end, beside those of its
-  // start.
-  void Expect(const TimelineRecord& span) {
-    // Shapes with higher numbers live only as long as their chunk.
-    const bool is_kept = span.shape->number < ShapeTable::kShapesMax;
-    start_of_[span.span_id] = is_kept ? span.shape : nullptr;
-  }
-  // Returns the shape of the span's start, or nullptr if it no longer exists. Called once for each
-  // span.
-  const SharedShape* TakeStart(uint64_t span_id) {
-    const auto start = start_of_.find(span_id);
-    if (start == start_of_.end()) return nullptr;
-    const SharedShape* const shape = start->second;
-    start_of_.erase(start);
-    return shape;
-  }
-
-  size_t awaited() const { return awaited_.size(); }
-  uint64_t beyond_limit() const { return beyond_limit_; }
-
- private:
-  absl::flat_hash_map<uint64_t, const TimelineRecord*> of_batch_;  // by span_id
-  absl::flat_hash_map<uint64_t, Ended> awaited_;                   // the same
-  absl::flat_hash_map<uint64_t, const SharedShape*> start_of_;     // the same; as many as open ends
-  uint64_t beyond_limit_ = 0;
-};
-
-// Writes the recorded counters: series of framework traces, and samples of hosts. Used by one
-// thread at a time.
-class CounterEvents {
- public:
-  CounterEvents(TrackTable& tracks, PacketWriter& out) : tracks_(tracks), out_(out) {}
-
-  // Writes a counter event of a framework's file.
-  void Write(const TimelineRecord& record);
-  // Writes a sample of a host's processors or memory.
-  void WriteHostSample(const TimelineRecord& record);
-
- private:
-  TrackTable& tracks_;
-  PacketWriter& out_;
-  TrackEventFields fields_;
-};
 
 // Writes a timeline as a Perfetto trace; docs/formats/pftrace.md defines the mapping. What is
 // derived from a batch is found in Prepare, ahead of time, or otherwise in Write. Write passes

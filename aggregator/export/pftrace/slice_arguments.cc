@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "aggregator/export/clock_report.h"
+#include "aggregator/export/pftrace/chunk_strings.h"
 #include "aggregator/export/row_source.h"
 #include "aggregator/timeline/framework_names.h"
 #include "lib/trace/suspension.h"

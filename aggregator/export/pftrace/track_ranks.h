@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "aggregator/export/rows/row_model.h"
+#include "aggregator/export/rows/lanes.h"
 
 // The order of a trace's tracks among those of one parent (sibling_order_rank): in a process its
 // clock, memories and counters, then workers and cores in the order of their ranks; in a worker or

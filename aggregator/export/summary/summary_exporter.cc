@@ -10,6 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "aggregator/derive/busy_share_sums.h"
+#include "aggregator/derive/duration_sketch.h"
+#include "aggregator/derive/duration_stats.h"
+#include "aggregator/derive/stragglers.h"
 #include "aggregator/derive/summary.h"
 #include "aggregator/export/capture_warnings.h"
 #include "aggregator/export/clock_report.h"

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "aggregator/derive/capture_summary_builder.h"
 #include "aggregator/derive/summary.h"
 #include "aggregator/export/exporter.h"
 

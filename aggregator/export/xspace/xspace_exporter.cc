@@ -15,6 +15,7 @@
 #include "aggregator/export/capture_warnings.h"
 #include "aggregator/export/json/json_text.h"
 #include "aggregator/export/output_files.h"
+#include "aggregator/export/rows/lanes.h"
 #include "aggregator/export/rows/loss_instants.h"
 #include "aggregator/export/rows/row_names.h"
 #include "aggregator/export/xspace/plane_buffer.h"

@@ -2,9 +2,10 @@
 // Goal: a capture by execution records its executions, all of them and nothing else, whatever order
 // their events come in, and no number that a worker writes breaks it.
 #include "agent/source/neuron/capture/execution_gate.h"
-#include "agent/source/neuron/capture/execution_summary.h"
 
 #include <gtest/gtest.h>
+
+#include "agent/source/neuron/capture/execution_summary.h"
 
 namespace neurontrace {
 namespace {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/source/neuron/capture/held_rings.h"
 #include "agent/source/neuron/capture/snapshot_window.h"
 
 #include <gtest/gtest.h>
+
+#include "agent/source/neuron/capture/held_rings.h"
 
 namespace neurontrace {
 namespace {

@@ -2,7 +2,6 @@
 // Goal: WorkerCapture follows its table, and no order of calls leaves it stuck. Method: its own
 // calls, with a real connection to a fake tap; the events that a call stands for are folded over
 // the table and compared with the phase.
-#include "agent/source/neuron/capture/held_rings.h"
 #include "agent/source/neuron/capture/worker_capture.h"
 
 #include <gmock/gmock.h>
@@ -16,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/source/neuron/capture/held_rings.h"
 #include "agent/source/neuron/tap/fake_tap.h"
 #include "agent/source/recording_sink.h"
 #include "lib/base/fake_task_runner.h"

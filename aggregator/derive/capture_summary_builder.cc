@@ -1,19 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "aggregator/derive/summary.h"
+#include "aggregator/derive/capture_summary_builder.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
-#include <map>
+#include <optional>
 #include <set>
-#include <tuple>
+#include <string>
 #include <utility>
+#include <vector>
 
-#include "absl/strings/string_view.h"
+#include "aggregator/derive/busy_share_sums.h"
+#include "aggregator/derive/collectives.h"
+#include "aggregator/derive/duration_stats.h"
+#include "aggregator/derive/executions.h"
+#include "aggregator/derive/memory_use.h"
 #include "aggregator/derive/shape_fields.h"
+#include "aggregator/derive/steps.h"
+#include "aggregator/derive/stragglers.h"
 #include "aggregator/derive/summary_rows.h"
+#include "aggregator/timeline/timeline_record.h"
+#include "lib/trace/ids.h"
+#include "lib/trace/loss.h"
 
 namespace neurontrace {
 namespace {
@@ -21,30 +29,7 @@ namespace {
 // One pass over the timeline: Parts holds a finder for each kind of thing (executions, steps,
 // collectives, memory, transfers) and a table for each figure. A batch passes through the finders,
 // what they return passes through the tables, and nothing of the batch is kept. The figures are
-// defined in docs/formats/derived.md and tested in summary_test.cc.
-
-// 16 bins for each power of two, see DurationSketch.
-constexpr int kSubBits = 4;
-constexpr uint64_t kSubBins = 1u << kSubBits;
-
-// The bins of a floating-point number with four bits of mantissa, as in HdrHistogram: a bin's
-// number is exponent and mantissa, so that numbers ascend with values.
-uint16_t BinOf(uint64_t value) {
-  if (value < kSubBins) return static_cast<uint16_t>(value);
-  const int exponent = std::bit_width(value) - 1 - kSubBits;
-  return static_cast<uint16_t>((static_cast<uint64_t>(exponent) << kSubBits) + (value >> exponent));
-}
-
-// Returns the middle of a bin.
-uint64_t ValueOf(uint16_t bin) {
-  if (bin < 2 * kSubBins) return bin;
-  const int exponent = (bin >> kSubBits) - 1;
-  const uint64_t low = (kSubBins + (bin & (kSubBins - 1))) << exponent;
-  return low + ((uint64_t{1} << exponent) - 1) / 2;
-}
-
-// Sums saturate: hostile lengths must not wrap around to small figures.
-uint64_t Plus(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
+// defined in docs/formats/derived.md and tested in capture_summary_builder_test.cc.
 
 // Returns the largest error bound of the stream's stamps; nullopt if any of them has none.
 // Considers only pieces of the map that the stamps fall into.
@@ -159,243 +144,6 @@ void AddWarnings(CaptureSummary& summary) {
 }
 
 }  // namespace
-
-// Most values fall into the bin of the value before, so that bin is tried first.
-void DurationSketch::AddTo(uint16_t bin, uint64_t count) {
-  if (latest_ < bins_.size() && bins_[latest_].number == bin) {
-    bins_[latest_].count += count;
-    return;
-  }
-  // A sorted vector: real sketches have a few dozen bins, and iterating in order gives quantiles.
-  const auto at = std::lower_bound(bins_.begin(), bins_.end(), bin,
-                                   [](const Bin& b, uint16_t number) { return b.number < number; });
-  latest_ = static_cast<size_t>(at - bins_.begin());
-  if (at != bins_.end() && at->number == bin) {
-    at->count += count;
-  } else {
-    bins_.insert(at, {bin, count});
-  }
-}
-
-void DurationSketch::Add(uint64_t duration_ns) {
-  ++count_;
-  sum_ns_ = Plus(sum_ns_, duration_ns);
-  min_ns_ = std::min(min_ns_, duration_ns);
-  max_ns_ = std::max(max_ns_, duration_ns);
-  AddTo(BinOf(duration_ns), 1);
-}
-
-// Bins are added one by one, as the other sketch may use other bins.
-void DurationSketch::Merge(const DurationSketch& other) {
-  count_ += other.count_;
-  sum_ns_ = Plus(sum_ns_, other.sum_ns_);
-  min_ns_ = std::min(min_ns_, other.min_ns_);
-  max_ns_ = std::max(max_ns_, other.max_ns_);
-  for (const Bin& bin : other.bins_) AddTo(bin.number, bin.count);
-}
-
-uint64_t DurationSketch::QuantileNs(double q) const {
-  if (count_ == 0) return 0;
-  // The nearest-rank definition: a quantile is always a value that occurred, apart from its bin's
-  // width.
-  const double wanted = std::ceil(std::clamp(q, 0.0, 1.0) * static_cast<double>(count_));
-  const uint64_t rank = std::clamp<uint64_t>(static_cast<uint64_t>(wanted), 1, count_);
-  // The maximum is known exactly, the last bin's middle is not.
-  if (rank == count_) return max_ns_;
-  uint64_t seen = 0;
-  for (const Bin& bin : bins_) {
-    seen += bin.count;
-    if (seen >= rank) return std::clamp(ValueOf(bin.number), min_ns_, max_ns_);
-  }
-  return max_ns_;
-}
-
-// Each member waited from its own arrival to the last one.
-void Stragglers::Add(const Collective& collective) {
-  // If its members cannot have met, nobody waited for the last one.
-  if (collective.members.size() < 2 || collective.is_disjoint()) return;
-  for (const CollectiveMember& member : collective.members) {
-    StragglerRow& row = rows_[member.stream];
-    ++row.collectives;
-    row.waits.Add(collective.last_arrival_ns() - member.start_ns);
-  }
-  StragglerRow& last = rows_[collective.last().stream];
-  ++last.last;
-  if (!collective.is_last_known()) return;
-  ++last.last_known;
-  last.lateness.Add(collective.lateness_ns());
-  const auto bound_ns = collective.lateness_bound_ns();
-  if (!bound_ns) ++last.lateness_unbounded;
-  last.lateness_bound_max_ns = std::max(last.lateness_bound_max_ns, bound_ns.value_or(0));
-}
-
-std::vector<StragglerRow> Stragglers::Finish(std::span<const uint64_t> absences) {
-  // Numbers the rows, which is only needed in the result.
-  for (size_t i = 0; i < rows_.size(); ++i) {
-    rows_[i].stream = static_cast<uint32_t>(i);
-    if (i < absences.size()) rows_[i].absent = absences[i];
-  }
-  std::erase_if(rows_, [](const StragglerRow& r) { return r.collectives == 0 && r.absent == 0; });
-  // By the time that the others lost, rather than by how often the core was last.
-  std::stable_sort(rows_.begin(), rows_.end(), [](const StragglerRow& a, const StragglerRow& b) {
-    return a.lateness.sum_ns() > b.lateness.sum_ns();
-  });
-  return std::move(rows_);
-}
-
-// Types are numbered from 1, and 1 is kOther, so that 0 can mean "not looked up yet".
-uint32_t DurationStats::TypeOf(const SharedShape& shape) {
-  const bool is_kept = shape.number < ShapeFieldTable::kShapesMax;
-  // Avoids hashing the name for each event.
-  if (is_kept && shape.number < type_of_shape_.size() && type_of_shape_[shape.number] != 0) {
-    return type_of_shape_[shape.number];
-  }
-  if (types_.empty()) types_.emplace(kOther, 1);
-  const std::string_view name = shape.shape.event_type;
-  const auto known = types_.find(absl::string_view(name.data(), name.size()));
-  uint32_t type = 1;
-  if (known != types_.end()) {
-    type = known->second;
-  } else if (types_.size() < kTypesMax) {
-    type = static_cast<uint32_t>(types_.size() + 1);
-    types_.emplace(name, type);
-  }
-  if (is_kept) {
-    if (shape.number >= type_of_shape_.size()) type_of_shape_.resize(shape.number + 1);
-    type_of_shape_[shape.number] = type;
-  }
-  return type;
-}
-
-// Rows are made on first use, for each stream and type.
-DurationRow& DurationStats::RowOf(const TimelineRecord& record) {
-  // Several shapes may have one type.
-  const uint32_t type = TypeOf(*record.shape);
-  if (rows_.empty()) rows_.push_back({.event_type = kOther, .stream = kOtherStream});
-  if (record.stream >= row_of_.size()) row_of_.resize(record.stream + 1);
-  auto& rows = row_of_[record.stream];
-  if (type >= rows.size()) rows.resize(type + 1);
-  uint32_t& row = rows[type];
-  if (row == 0 && rows_.size() < kRowsMax) {
-    rows_.push_back({.event_type = type == 1 ? std::string(kOther)
-                                             : std::string(record.shape->shape.event_type),
-                     .stream = record.stream});
-    row = static_cast<uint32_t>(rows_.size());
-  }
-  // Rows are numbered from 1 for the same reason as types; row 0 is the common one for all beyond
-  // kRowsMax.
-  if (type == 1 || row == 0) ++overflow_;
-  return row == 0 ? rows_.front() : rows_[row - 1];
-}
-
-// Only whole spans have a duration; the others are counted by what they lack.
-void DurationStats::Take(const TimelineBatch& batch) {
-  for (const TimelineRecord* record : batch.records) {
-    switch (record->kind) {
-      case RecordKind::kSpan: {
-        DurationRow& row = RowOf(*record);
-        if ((record->flags & kOpen) != 0) {
-          ++row.open;
-        } else if ((record->flags & kStartLost) != 0) {
-          ++row.start_lost;
-        } else if ((record->flags & kOddLength) != 0) {
-          ++row.odd;
-        } else {
-          row.spans.Add(record->end_ns - record->start_ns);
-        }
-        break;
-      }
-      case RecordKind::kInstant:
-      case RecordKind::kOther:
-        ++RowOf(*record).instants;
-        break;
-      case RecordKind::kFlowStart:
-      case RecordKind::kFlowStep:
-      case RecordKind::kFlowEnd:
-      case RecordKind::kCounter:
-      case RecordKind::kStopAttributes:
-        break;
-    }
-  }
-}
-
-// The common row of the limits is removed if nothing is in it.
-std::vector<DurationRow> DurationStats::Finish() {
-  std::erase_if(rows_, [](const DurationRow& row) { return row.count() == 0; });
-  std::sort(rows_.begin(), rows_.end(), [](const DurationRow& a, const DurationRow& b) {
-    return std::tie(a.event_type, a.stream) < std::tie(b.event_type, b.stream);
-  });
-  return std::move(rows_);
-}
-
-BusyShareSums::BusyShareSums(size_t streams, uint64_t window_start_ns, uint64_t window_end_ns)
-    : window_start_ns_(window_start_ns),
-      window_end_ns_(window_end_ns),
-      device_(streams),
-      runtime_(streams) {}
-
-// An execution may reach out of the window or come after later ones (see kIntervalsMax).
-void BusyShareSums::Add(const Execution& execution) {
-  Sum& sum = (execution.source == ExecutionSource::kDevice ? device_ : runtime_)[execution.stream];
-  sum.share.stream = execution.stream;
-  sum.share.source = execution.source;
-  ++sum.share.executions;
-  // It is not known how much of the time it ran.
-  if (execution.is_open) {
-    ++sum.share.open;
-    return;
-  }
-  Interval interval{std::max(execution.start_ns, window_start_ns_),
-                    std::min(execution.end_ns, window_end_ns_)};
-  if (interval.start_ns >= interval.end_ns) return;
-  // What lies before cannot be compared with the intervals there any more.
-  if (interval.start_ns < sum.summed_until_ns) {
-    ++sum.share.joined_late;
-    interval.start_ns = std::min(sum.summed_until_ns, interval.end_ns);
-  }
-  Hold(interval, sum);
-  while (sum.held.size() > kIntervalsMax) SumFirst(sum);
-}
-
-// Merges the interval into the held ones. Most executions come nearly in the order of their starts,
-// so the search begins at the end.
-void BusyShareSums::Hold(Interval interval, Sum& sum) {
-  auto& held = sum.held;
-  auto end = held.end();
-  while (end != held.begin() && std::prev(end)->start_ns > interval.end_ns) --end;
-  auto begin = end;
-  while (begin != held.begin() && std::prev(begin)->end_ns >= interval.start_ns) {
-    --begin;
-    interval.start_ns = std::min(interval.start_ns, begin->start_ns);
-    interval.end_ns = std::max(interval.end_ns, begin->end_ns);
-  }
-  if (begin == end) {
-    held.insert(begin, interval);
-    return;
-  }
-  *begin = interval;
-  held.erase(std::next(begin), end);
-}
-
-// Nothing may be merged with it afterwards; summed_until_ns remembers where it ended.
-void BusyShareSums::SumFirst(Sum& sum) {
-  const Interval first = sum.held.front();
-  sum.held.erase(sum.held.begin());
-  sum.share.busy_ns += first.end_ns - first.start_ns;
-  sum.summed_until_ns = first.end_ns;
-}
-
-// The host's calls count only if the device reported nothing.
-std::vector<BusyShare> BusyShareSums::Finish() {
-  std::vector<BusyShare> shares;
-  for (size_t i = 0; i < device_.size(); ++i) {
-    Sum& sum = device_[i].share.executions > 0 ? device_[i] : runtime_[i];
-    if (sum.share.executions == 0) continue;
-    while (!sum.held.empty()) SumFirst(sum);
-    shares.push_back(sum.share);
-  }
-  return shares;
-}
 
 // Finders come before tables: each batch passes through the finders, and their results through the
 // tables, so that no figure needs a second reading.

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: an honest agent never meets the limit, whatever happened to it; one that lies gets no more
 // than that into the store.
-#include "aggregator/ingest/clock_gateway.h"
+#include "aggregator/ingest/evidence_allowance.h"
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
 #include "lib/base/time_units.h"
 #include "lib/trace/clock_evidence_limits.h"
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which answers an agent gets, and how often.
-#include "aggregator/ingest/upload_exchange.h"
+#include "aggregator/ingest/upload_acks.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "aggregator/store/chunk_store.h"
 #include "lib/base/clean_text.h"
-#include "lib/base/status.h"
 #include "lib/trace/limits.h"
 
 namespace neurontrace {

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "aggregator/access/authenticator.h"
+#include "aggregator/access/certificate_ends.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "lib/base/clock.h"
 #include "lib/base/small_file.h"
 #include "lib/wire/pem_files.h"
 #include "lib/wire/test_certificates.h"

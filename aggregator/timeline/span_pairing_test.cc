@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a stop closes the latest start of its type and id, in time that no ids can make grow.
 // Method: small chunks by hand; ids made for a table without a seed.
-#include "aggregator/timeline/record_extractor.h"
+#include "aggregator/timeline/span_pairing.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "lib/trace/decoded_chunk.h"
+#include "lib/trace/event.h"
+#include "lib/trace/event_chunk_builder.h"
 #include "lib/trace/limits.h"
 
 namespace neurontrace {

@@ -4,6 +4,7 @@
 import os
 import re
 
+import tidy_classes
 import tidy_functions
 import tidy_readmes
 import tidy_sentences
@@ -338,6 +339,8 @@ def check_banned_words(source, report):
 RULES = [
     Rule("file-length", f"{MAX_LINES} lines a file, {MAX_HEADER_LINES} a header, {MAX_TEST_LINES} a test",
          check_file_length),
+    Rule("one-class", "a header has one class with member functions in its .cc file, test support left out",
+         tidy_classes.check),
     Rule("function-length", f"{MAX_FUNCTION_LINES} lines a function, in C++ and Python", check_function_length),
     Rule("line-length", f"{MAX_COLUMNS} columns, outside tests (Python: 120)", check_line_length),
     Rule("spdx", "the first line names the licence", check_spdx),

@@ -13,6 +13,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import tidy  # noqa: E402
+import tidy_classes  # noqa: E402
 import tidy_functions  # noqa: E402
 
 SPDX = "// SPDX-License-Identifier: Apache-2.0\n"
@@ -62,7 +63,8 @@ class PlainWords(unittest.TestCase):
         return [line for line, rule in cc(text, path) if rule == "plain-words"]
 
     def test_phrases_in_comments_and_literals(self):
-        for phrase in ("it begins anew", "two, of which one is old", "rows, each of which has a name", "rows, both of which have one", "the capture goes on", "Likewise", "says it in words",
+        for phrase in ("it begins anew", "two, of which one is old", "rows, each of which has a name",
+                       "rows, both of which have one", "the capture goes on", "Likewise", "says it in words",
                        "mend it", "no lock is had", "what the file says counts", "what came of it", "for want of room"):
             self.assertEqual(self.found(f"// {phrase}.\n"), [2], phrase)
             self.assertEqual(self.found(f'const char* a = "{phrase}";\n'), [2], phrase)
@@ -333,6 +335,39 @@ class Ratchet(unittest.TestCase):
     def test_the_baseline_cannot_grow(self):
         self.assertEqual(self.run_tidy("--update")[0], 1)
         self.assertFalse(os.path.exists(os.path.join(self.folder.name, "tools/tidy_baseline.json")))
+
+    CLASSES = "#pragma once\n" + "class A{0} {{\n  void F();\n}};\n\nclass B final : public C {{\n  void F();\n}};\n"
+
+    def test_a_class_has_a_file_pair_of_its_own(self):
+        both = SPDX + "namespace n {\nvoid A::F() {}\nint B::F() {\n  return 1;\n}\n}\n"
+        self.write("lib/base/x.cc", both)
+        self.write("lib/base/x.h", SPDX + self.CLASSES.format(""))
+        code, output = self.run_tidy()
+        self.assertEqual(code, 1)
+        self.assertIn("lib/base/x.h:7: [one-class] B shares its files with A", output)
+        self.write("lib/base/x.h", SPDX + self.CLASSES.format(" final").replace("class A", "struct A"))
+        self.assertEqual(self.run_tidy()[0], 0)
+        self.write("lib/base/x.h", SPDX + self.CLASSES.format("").replace("class B", " class B"))
+        self.assertEqual(self.run_tidy()[0], 0)
+        self.write("lib/base/x.h", SPDX + self.CLASSES.format(""))
+        self.write("lib/base/x.cc", SPDX + "void A::F() {}\n")
+        self.assertEqual(self.run_tidy()[0], 0)
+        folder = os.path.join(self.folder.name, "lib/base")
+        os.rename(os.path.join(folder, "x.h"), os.path.join(folder, "x_fixture.h"))
+        self.write("lib/base/x_fixture.cc", both)
+        self.assertEqual(self.run_tidy()[0], 0)
+
+    def test_the_list_of_shared_files_may_only_shrink(self):
+        path = "lib/base/random.h"
+        self.assertIn(path, tidy_classes.SHARED)
+        self.write("lib/base/x.cc", SPDX)
+        self.write(path, SPDX + self.CLASSES.format(""))
+        self.write("lib/base/random.cc", SPDX + "void A::F() {}\nvoid B::F() {}\n")
+        self.assertEqual(self.run_tidy()[0], 0)
+        self.write("lib/base/random.cc", SPDX + "void A::F() {}\n")
+        code, output = self.run_tidy()
+        self.assertEqual(code, 1)
+        self.assertIn("lib/base/random.h:1: [one-class] has one class with functions in its .cc file now", output)
 
     def test_links_lead_somewhere(self):
         self.write("lib/base/x.cc", SPDX + "int a;\n")

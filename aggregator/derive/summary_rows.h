@@ -9,8 +9,8 @@
 
 #include "aggregator/derive/summary.h"
 
-// The sums of CaptureSummaryBuilder, one class for each table. One thread at a time. Each is filled
-// by Add and read by one call of Finish.
+// The sums of CaptureSummaryBuilder, one small class for each table, which nothing else uses. One
+// thread at a time. Each is filled by Add and read by one call of Finish.
 namespace neurontrace {
 
 // Sums executions by core and source, and keeps the slowest ones.

@@ -15,6 +15,7 @@
 #include "aggregator/store/stream_record.h"
 #include "lib/trace/ids.h"
 
+// A capture's reader is here with what it hands out: they share a snapshot and their private parts.
 namespace neurontrace {
 
 class ChunkStore;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+// The writer and the reader are here together because they define one encoding.
 namespace neurontrace {
 
 // Encodes the most numerous values of the store, the entries of the chunk index and the rows of

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+// The implementations are here because they are a function each.
 namespace neurontrace {
 
 // A source of unpredictable bits. Abstract so that tests are repeatable. Unless a class says

@@ -11,6 +11,8 @@
 #include "agent/source/framework/trace_file_reading.h"
 #include "agent/source/framework/xspace_reader.h"
 
+// The readings of an XSpace file. They have one file together because they share how they read it:
+// planes at random places, then all bytes for the content mark.
 namespace neurontrace {
 
 // The first reading of an XSpace file: its facts, then all its bytes for the content mark. Planes

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cassert>
 
-#include "aggregator/align/core/clock_maps.h"
 #include "aggregator/align/core/clock_reading.h"
 #include "aggregator/align/core/wide.h"
 #include "lib/base/status.h"
@@ -94,30 +93,6 @@ void ClockMapCursor::Seek(uint64_t raw_ns) {
 uint64_t ClockMapCursor::ToReferenceBeyond(uint64_t raw_ns) {
   if (raw_ns < begin_ || raw_ns >= end_) Seek(raw_ns);
   return ClockMap::Apply(map_->pieces_[piece_], raw_ns);
-}
-
-// Sequences decide first. Execution numbers decide where a late record or a gap between two parts
-// leaves the sequence unclear, and only if they ascend across the restart.
-const DeviceMapPart* DeviceMap::For(const DevicePlace& place) const {
-  if (parts.size() <= 1) return parts.empty() ? nullptr : &parts.front();
-  if (!place.sequence) return nullptr;
-  const auto after = std::upper_bound(
-      parts.begin(), parts.end(), *place.sequence,
-      [](uint64_t sequence, const DeviceMapPart& part) { return sequence < part.first_sequence; });
-  if (after == parts.begin()) return &parts.front();
-  const auto begun = after - 1;
-  // Execution numbers that restarted in between tell nothing.
-  const auto ascend = [](const DeviceMapPart& a, const DeviceMapPart& b) {
-    return a.last_exec_id < b.first_exec_id;
-  };
-  if (begun != parts.begin() && place.exec_id && ascend(*(begun - 1), *begun) &&
-      *place.exec_id <= (begun - 1)->last_exec_id) {
-    return &*(begun - 1);  // recorded late
-  }
-  if (after == parts.end() || *place.sequence <= begun->last_sequence) return &*begun;
-  if (!place.exec_id || !ascend(*begun, *after)) return nullptr;
-  if (*place.exec_id <= begun->last_exec_id) return &*begun;
-  return *place.exec_id >= after->first_exec_id ? &*after : nullptr;
 }
 
 std::vector<ClockBound> BoundsIn(const ClockMap& map, const ReferenceWindow& window) {

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 
+// The cursor is here because it is another way to read a map, and reads the map's pieces.
 namespace neurontrace {
 
 // Maps raw nanoseconds of one clock to nanoseconds of the reference clock, linearly in each piece.

@@ -13,6 +13,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "lib/base/status.h"
+
 namespace neurontrace::cli {
 namespace {
 

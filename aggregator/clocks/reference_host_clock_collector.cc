@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/clocks/reference_host_clock_collector.h"
 
+#include <spdlog/spdlog.h>
+
 #include <cstdint>
 #include <utility>
 

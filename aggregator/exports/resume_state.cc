@@ -6,6 +6,7 @@
 
 #include "aggregator/export/output_files.h"
 #include "lib/base/sha256.h"
+#include "lib/base/status.h"
 #include "lib/base/time_units.h"
 #include "lib/trace/export_limits.h"
 

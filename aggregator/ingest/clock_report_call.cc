@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/ingest/clock_report_call.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "lib/base/status.h"
 #include "lib/trace/clock_evidence_limits.h"
 #include "lib/trace/clock_limits.h"
 #include "lib/wire/clock_messages.h"

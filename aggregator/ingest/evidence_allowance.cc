@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lib/base/status.h"
 #include "lib/base/time_units.h"
 #include "lib/trace/clock_evidence_limits.h"
 

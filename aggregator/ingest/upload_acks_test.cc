@@ -10,6 +10,7 @@
 
 #include "aggregator/store/chunk_store.h"
 #include "lib/base/clean_text.h"
+#include "lib/base/status.h"
 #include "lib/trace/limits.h"
 
 namespace neurontrace {

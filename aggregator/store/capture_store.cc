@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "aggregator/store/database.h"
 #include "aggregator/store/database_options.h"
 #include "aggregator/store/keys.h"
 #include "aggregator/store/record_codec.h"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/daemon/config_reload.h"
 
+#include <spdlog/spdlog.h>
+
 #include <utility>
 
 namespace neurontrace {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "lib/base/status.h"
+
 namespace neurontrace {
 namespace {
 

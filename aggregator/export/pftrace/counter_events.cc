@@ -18,6 +18,11 @@
 #include "lib/trace/host_samples.h"
 
 namespace neurontrace {
+namespace {
+
+using perfetto::EventType;
+
+}  // namespace
 
 // Each number among the arguments of a counter event is a series of its own.
 void CounterEvents::Write(const TimelineRecord& record) {

@@ -70,8 +70,6 @@ std::string SerializeTrack(uint32_t uuid, const ChildTrack& track) {
   return body;
 }
 
-using Part = Grouping::Part;
-
 namespace descriptor = perfetto::descriptor;
 
 // Processes that were not known beforehand follow all that were.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/access/authenticator.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

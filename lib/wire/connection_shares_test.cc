@@ -2,6 +2,7 @@
 // The arithmetic with made-up peers; what was closed meanwhile with real connections.
 #include "lib/wire/connection_shares.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 

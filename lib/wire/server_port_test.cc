@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // A real server on loopback that strangers take the descriptors of.
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>

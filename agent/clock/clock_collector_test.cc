@@ -7,7 +7,6 @@
 #include <cstring>
 #include <vector>
 
-#include "agent/clock/utc_sources.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/fake_file_system.h"
 #include "lib/base/fake_task_runner.h"
@@ -139,34 +138,6 @@ TEST_F(ClockCollectorTest, CountsASuspendThatAFlushFinds) {
   Beat(50);
   EXPECT_EQ(collector_.counters().suspends, 1u);
   EXPECT_EQ(breaks_, 1);
-}
-
-// /dev/null is the device: it opens, and never answers as a clock.
-TEST(UtcSources, SearchesAgainForAHardwareClockThatDoesNotAnswer) {
-  constexpr char kBound[] = "/ptp/null/device/phc_error_bound";
-  constexpr int kAsksPerSearch = 60;
-  FakeClock clock;
-  FakeTaskRunner runner(clock);
-  const FakeHostClocks host;
-  FakeFileSystem files;
-  SeededRandom random(1);
-  ClockEvidence out;
-  UtcPaths paths = Paths().utc;
-  paths.phc = {.shown = "/ptp", .devices = "/dev"};
-  files.SetContents(kBound, "1000\n");
-  UtcSources utc({runner, host, files, random}, paths, out);
-  const auto refused_of = [&](int asks) {
-    const uint64_t before = utc.counters().refused;
-    for (int i = 0; i < asks; ++i) utc.Ask(std::nullopt);
-    return utc.counters().refused - before;
-  };
-  EXPECT_EQ(refused_of(1), 1u);
-  ASSERT_TRUE(files.Remove(kBound).ok());
-  refused_of(kAsksPerSearch);
-  EXPECT_EQ(refused_of(kAsksPerSearch), 0u) << "it is gone";
-  files.SetContents(kBound, "1000\n");
-  refused_of(kAsksPerSearch);
-  EXPECT_EQ(refused_of(1), 1u) << "it is found again";
 }
 
 TEST(ClockCollector, WorksOnThisMachine) {

@@ -2,8 +2,8 @@
 // Goal: what devices stamped is shown when the device's clock says it was, in order, and as the
 // runtime put it where that clock says nothing; and bounds are those of the clocks a time came
 // through. Method: captures in memory, device maps made by hand.
-#include "aggregator/align/core/clock_maps.h"
 #include "aggregator/align/device/device_times.h"
+#include "aggregator/align/core/clock_maps.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -319,7 +319,7 @@ StreamRecord Stream(uint32_t number, uint64_t events) {
 
 // A capture that was suspended for another has a hole, and reports when: no loss, and not all there
 // was.
-TEST(GaveWay, TheTimeThatAnotherCaptureHadIsSaidAndNotClaimed) {
+TEST(Suspensions, TheTimeThatAnotherCaptureHadIsSaidAndNotClaimed) {
   CaptureRecord record;
   record.state = CaptureState::kComplete;
   record.started_realtime_ns = 1'000'000'000;
@@ -333,12 +333,13 @@ TEST(GaveWay, TheTimeThatAnotherCaptureHadIsSaidAndNotClaimed) {
   const auto make = [&record, &streams] {
     return MakeCertificate({.record = record, .streams = streams, .workers = {}});
   };
-  const std::string words = "capture 01K had the worker";
+  const CaptureId other = *CaptureId::Parse("01ARZ3NDEKTSV4RRFFQ69G5FAV");
+  const std::string words = "capture " + other.ToString() + " had the worker";
   StreamRecord& stream = streams[1];
   const uint64_t at_ns = 1'763'700'000 * kNsPerSecond;
-  stream.losses = {GaveWayFromTo(at_ns + kNsPerSecond, at_ns + 9 * kNsPerSecond, words)};
-  stream.gaps = {GaveWayFromTo(at_ns + kNsPerSecond, at_ns + 3 * kNsPerSecond, words),
-                 GaveWayFromTo(at_ns + 7 * kNsPerSecond, at_ns + 9 * kNsPerSecond, words)};
+  stream.suspensions = {{other, at_ns + kNsPerSecond, at_ns + 3 * kNsPerSecond},
+                        {{}, at_ns + 5 * kNsPerSecond, at_ns + 5 * kNsPerSecond},
+                        {other, at_ns + 7 * kNsPerSecond, at_ns + 9 * kNsPerSecond}};
   Certificate certificate = make();
   EXPECT_TRUE(certificate.complete) << certificate.verdict;
   EXPECT_EQ(certificate.verdict,
@@ -365,7 +366,7 @@ TEST(GaveWay, TheTimeThatAnotherCaptureHadIsSaidAndNotClaimed) {
                            .reason = LossReason::kExpired,
                            .events = 1,
                            .last_timestamp_ns = at_ns + 4 * kNsPerSecond});
-  EXPECT_EQ(make().workers[0].gave_way.size(), 1u);
+  EXPECT_EQ(make().workers[0].suspensions.size(), 1u);
 }
 
 }  // namespace

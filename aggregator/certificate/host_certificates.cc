@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "aggregator/certificate/event_account.h"
-#include "lib/trace/suspension.h"
 
 namespace neurontrace {
 namespace {
@@ -25,7 +24,7 @@ bool IsCutShort(const CertificateEvidence& evidence, const StreamRecord& stream)
 // An agent that continues without its aggregator reports such a gap, because the capture may have
 // been stopped meanwhile: its begin is known, its end is not.
 bool HasNoEnd(const Loss& gap) {
-  return gap.events == 0 && !gap.events_unknown && !IsGivenWay(gap) &&
+  return gap.events == 0 && !gap.events_unknown &&
          gap.first_timestamp_ns == gap.last_timestamp_ns;
 }
 

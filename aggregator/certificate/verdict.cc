@@ -26,8 +26,8 @@ namespace {
 // the findings. The texts are read by people and compared by make_certificate_test.cc and
 // absences_test.cc.
 
-// Stretches that the note on one worker names.
-constexpr size_t kGaveWayNamedMax = 4;
+// Suspensions that the note on one worker names.
+constexpr size_t kSuspensionsNamedMax = 4;
 // Jobs that a verdict names.
 constexpr size_t kJobsNamedMax = 3;
 
@@ -164,20 +164,18 @@ std::string DescribeNotReached(const CaptureRecord& record, const WorkerCertific
                                 : fmt::format("it did not reach execution {}", first));
 }
 
-// Requires a gap with both ends.
-uint64_t LengthNs(const Loss& gap) { return gap.last_timestamp_ns - gap.first_timestamp_ns; }
-
 // "did not record from … to … (8.0 s): capture … had the worker", in the order of time.
 std::string DescribeSuspensions(const WorkerCertificate& worker) {
   std::string text = NameOf(worker) + " did not record";
   size_t named = 0;
-  for (const Loss& gap : worker.gave_way) {
-    if (++named > kGaveWayNamedMax) {
-      return text + fmt::format("; and {} more times", worker.gave_way.size() - kGaveWayNamedMax);
+  for (const Suspension& suspension : worker.suspensions) {
+    if (++named > kSuspensionsNamedMax) {
+      return text +
+             fmt::format("; and {} more times", worker.suspensions.size() - kSuspensionsNamedMax);
     }
     text += fmt::format("{} from {} to {} ({:.1f} s): {}", named == 1 ? "" : ";",
-                        TimeText(gap.first_timestamp_ns), TimeText(gap.last_timestamp_ns),
-                        static_cast<double>(LengthNs(gap)) * 1e-9, gap.detail);
+                        TimeText(suspension.begin_ns), TimeText(suspension.end_ns),
+                        static_cast<double>(suspension.length_ns()) * 1e-9, Describe(suspension));
   }
   return text;
 }
@@ -188,8 +186,10 @@ std::string DescribeExceptions(const Certificate& certificate) {
   uint64_t longest_ns = 0;
   for (const WorkerCertificate& worker : certificate.workers) {
     uint64_t sum_ns = 0;
-    for (const Loss& gap : worker.gave_way) sum_ns = AddSaturating(sum_ns, LengthNs(gap));
-    workers += !worker.gave_way.empty();
+    for (const Suspension& suspension : worker.suspensions) {
+      sum_ns = AddSaturating(sum_ns, suspension.length_ns());
+    }
+    workers += !worker.suspensions.empty();
     longest_ns = std::max(longest_ns, sum_ns);
   }
   if (workers == 0) return "";
@@ -275,7 +275,7 @@ void JudgeWorkers(const CaptureRecord& record, const Certificate& certificate, b
       notes.Add(WithDetail(NameOf(worker) + " " + DescribeAbsence(worker), worker.detail));
     }
     if (worker.left_out) notes.Add(DescribeOmitted(worker));
-    if (!worker.gave_way.empty()) notes.Add(DescribeSuspensions(worker));
+    if (!worker.suspensions.empty()) notes.Add(DescribeSuspensions(worker));
   }
 }
 

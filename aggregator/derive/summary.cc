@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "aggregator/derive/shape_fields.h"
 #include "aggregator/derive/summary_rows.h"
+#include "lib/trace/suspension.h"
 
 namespace neurontrace {
 namespace {
@@ -88,6 +89,9 @@ void DescribeStreams(std::span<const TimelineStream> streams, CaptureSummary& su
     if (identity.kind == StreamKind::kNeuronCore) workers.insert(identity.worker);
     if (identity.has_core()) ++summary.cores;
     for (const Loss& loss : stream.description.losses) AddLoss(loss, summary.losses);
+    for (const Suspension& suspension : stream.description.suspensions) {
+      AddLoss(ShownAmongLosses(suspension), summary.losses);
+    }
   }
   summary.instances = instances.size();
   summary.workers = workers.size();

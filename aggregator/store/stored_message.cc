@@ -2,6 +2,7 @@
 #include "aggregator/store/stored_message.h"
 
 #include "lib/wire/conversions.h"
+#include "lib/wire/suspension_codec.h"
 
 namespace neurontrace {
 namespace {
@@ -31,5 +32,7 @@ absl::StatusOr<Remark> FromStored(v1::Remark& message) {
 }
 
 absl::StatusOr<Loss> FromStored(v1::Loss& message) { return FromProto(message); }
+
+absl::StatusOr<Suspension> FromStored(v1::Suspension& message) { return FromProto(message); }
 
 }  // namespace neurontrace

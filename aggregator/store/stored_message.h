@@ -14,6 +14,7 @@
 #include "lib/trace/loss.h"
 #include "lib/trace/rank_evidence.h"
 #include "lib/trace/remark.h"
+#include "lib/trace/suspension.h"
 #include "neurontrace/v1/store.pb.h"
 
 // Converts between the messages of store.proto and values of the store. Pure functions, any thread.
@@ -59,6 +60,7 @@ inline std::string CleanStored(std::string_view text) { return CleanText(text, t
 absl::StatusOr<RankEvidence> FromStored(v1::RankEvidence& message);
 absl::StatusOr<Remark> FromStored(v1::Remark& message);
 absl::StatusOr<Loss> FromStored(v1::Loss& message);
+absl::StatusOr<Suspension> FromStored(v1::Suspension& message);
 
 // Appends the converted messages to `values`; fails with the first one's error.
 template <typename Messages, typename Value>

@@ -184,6 +184,12 @@ void StreamCheck::Sums() {
                                         "other places and reasons",
                                         record_.events_lost(), sums_.events_lost()));
   }
+  if (record_.suspensions != sums_.suspensions ||
+      record_.suspensions_count != sums_.suspensions_count) {
+    on_fault_(std::nullopt, fmt::format("its record says {} suspensions, its chunks give {}, or "
+                                        "other times",
+                                        record_.suspensions_count, sums_.suspensions_count));
+  }
   if (record_.evidence != sums_.evidence) {
     on_fault_(std::nullopt, "its record has other rank evidence than its chunks");
   }

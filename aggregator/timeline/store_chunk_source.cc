@@ -32,6 +32,7 @@ StreamDescription DescriptionOf(StreamRecord record) {
   std::ranges::copy_if(record.losses, std::back_inserter(stream.losses),
                        [](const Loss& loss) { return !IsExpiry(loss); });
   stream.gaps = std::move(record.gaps);
+  stream.suspensions = std::move(record.suspensions);
   stream.chunks = record.chunks;
   stream.events = record.events;
   stream.first_timestamp_ns = record.first_timestamp_ns;

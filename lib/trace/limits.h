@@ -30,6 +30,7 @@ inline constexpr size_t kStringBytesMax =
     64u << 10;  // one string or raw JSON value; longer: the event is a decode loss
 inline constexpr uint32_t kAttributesPerEventMax = 64;
 inline constexpr uint32_t kLossesPerChunkMax = 64;  // further ones are summed into the last
+inline constexpr uint32_t kSuspensionsPerChunkMax = 16;  // the shortest beyond it is not sent
 inline constexpr uint32_t kRankEvidencePerStreamMax = 16;
 inline constexpr uint32_t kRemarksPerStreamMax = 24;  // kinds of remarks
 inline constexpr size_t kRemarkDetailsMax = 16;       // of one remark; it counts all of them
@@ -181,6 +182,9 @@ inline constexpr uint32_t kLateCapturesMax = 256;
 // Aggregator: losses that one stream's record keeps one by one. Beyond: the shortest ones are
 // removed from the list; the sums still contain them.
 inline constexpr uint32_t kGapsPerStreamMax = 32;
+// Aggregator: suspensions that one stream's record keeps. Beyond: the shortest one is removed,
+// except the latest; the count still contains it.
+inline constexpr uint32_t kSuspensionsPerStreamMax = 32;
 // Certificates: gaps shown for one worker, and ranges of ranks named for one job. Further ones are
 // counted.
 inline constexpr uint32_t kCertificateGapsMax = 8;

@@ -15,6 +15,7 @@
 #include "lib/trace/event_filter.h"
 #include "lib/trace/limits.h"
 #include "lib/wire/field_checks.h"
+#include "lib/wire/suspension_codec.h"
 
 // Text that came from outside (command lines, file names, what a runtime reported) is repaired
 // before it is sent, since a message with a string that is not UTF-8 is refused as a whole. Enums
@@ -90,6 +91,16 @@ void ToProto(const std::vector<KeyValue>& values, Repeated<v1::KeyValue>* messag
     message->set_key(Whole(value.key));
     message->set_value(Whole(value.value));
   }
+}
+
+// Checks the number of entries of a header's lists. Fails with INVALID_ARGUMENT, naming the field.
+absl::Status CheckCounts(const v1::ChunkHeader& message) {
+  RETURN_IF_ERROR(CheckCount("header.rank_evidence", message.rank_evidence_size(),
+                             limits::kRankEvidencePerStreamMax));
+  RETURN_IF_ERROR(CheckCount("header.losses", message.losses_size(), limits::kLossesPerChunkMax));
+  RETURN_IF_ERROR(
+      CheckCount("header.losses_before", message.losses_before_size(), limits::kLossesPerChunkMax));
+  return CheckCount("header.remarks", message.remarks_size(), limits::kRemarksPerStreamMax);
 }
 
 // Parts of FromProto(CaptureSpec), split for the length of functions. They fail with
@@ -276,6 +287,7 @@ void ToProto(const ChunkHeader& value, v1::ChunkHeader* message) {
   if (value.replaced) ToProto(*value.replaced, message->mutable_replaced());
   message->set_canary_realtime_ns(value.canary_realtime_ns);
   AddRemarks(value.remarks, message->mutable_remarks());
+  AddSuspensions(value.suspensions, message->mutable_suspensions());
 }
 
 void ToProto(const PrecedingGap& value, v1::GoneBefore* message) {
@@ -471,13 +483,7 @@ absl::StatusOr<ChunkHeader> FromProto(const v1::ChunkHeader& message) {
         "clock",
         static_cast<int>(message.stream().kind()));
   }
-  RETURN_IF_ERROR(CheckCount("header.rank_evidence", message.rank_evidence_size(),
-                             limits::kRankEvidencePerStreamMax));
-  RETURN_IF_ERROR(CheckCount("header.losses", message.losses_size(), limits::kLossesPerChunkMax));
-  RETURN_IF_ERROR(
-      CheckCount("header.losses_before", message.losses_before_size(), limits::kLossesPerChunkMax));
-  RETURN_IF_ERROR(
-      CheckCount("header.remarks", message.remarks_size(), limits::kRemarksPerStreamMax));
+  RETURN_IF_ERROR(CheckCounts(message));
   if (message.has_replaced() && message.event_count() > 0) {
     return InvalidArgument("header.replaced is set, but the chunk has {} events",
                            message.event_count());
@@ -523,6 +529,7 @@ absl::StatusOr<ChunkHeader> FromProto(const v1::ChunkHeader& message) {
   RETURN_IF_ERROR(FromProtoList(message.losses_before(), value.losses_before));
   value.sequence_mark = message.sequence_mark();
   RETURN_IF_ERROR(FromProtoList(message.remarks(), value.remarks));
+  ASSIGN_OR_RETURN(value.suspensions, SuspensionsOf(message));
   if (message.has_replaced()) {
     ASSIGN_OR_RETURN(value.replaced, FromProto(message.replaced()));
   }

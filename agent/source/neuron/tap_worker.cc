@@ -161,9 +161,9 @@ void TapWorker::SettlePrecedence() {
       if (comes_first && (has_it || (other == nullptr && each->WantsTap()))) other = &other_id;
     }
     if (other != nullptr) {
-      capture->GiveWay(View(), *other);
+      capture->Suspend(View(), *other);
     } else if (capture->suspended()) {
-      capture->TakeBack();
+      capture->EndSuspension();
     }
   }
   // Commands come last, when it is settled who has the tap.

@@ -16,7 +16,6 @@
 #include "lib/trace/event_json.h"
 #include "lib/trace/fidelity.h"
 #include "lib/trace/host_samples.h"
-#include "lib/trace/suspension.h"
 
 namespace neurontrace {
 namespace {
@@ -296,15 +295,16 @@ absl::Status ChromeExporter::WriteHostCounter(const TimelineRecord& record) {
   return absl::OkStatus();
 }
 
-// Writes each loss as an instant of its process. Called once, in Begin, because losses are known
-// beforehand.
+// Writes each loss and suspension as an instant of its process. Called once, in Begin, because they
+// are known beforehand.
 void ChromeExporter::WriteLosses() {
-  for (const auto& [at_ns, stream, loss] : TraceLosses(*header_)) {
+  for (const LossInstant& instant : TraceLosses(*header_)) {
+    const uint32_t stream = instant.stream;
+    const Loss& loss = instant.loss;
     pid_ = PidOf(rows_.ProcessOf(stream));
     tid_ = pid_;
     lines_ = {};
-    AppendHead("i", IsGivenWay(loss) ? "not recorded" : "events lost", kOwnCategory, at_ns,
-               lines_.head);
+    AppendHead("i", instant.name(), kOwnCategory, instant.at_ns, lines_.head);
     // The scope of the instant: the whole process.
     lines_.head += ",\"s\":\"p\"";
     std::string& out = lines_.arguments;

@@ -386,7 +386,7 @@ void PftraceExporter::WriteLateStop(const TimelineRecord& stop) {
 void PftraceExporter::WriteLoss(const LossInstant& loss) {
   out_.StartOverIfDue();
   fields_.Start(EventType::kInstant, tracks_.LossUuid(loss.stream));
-  arguments_.WriteLoss(loss.loss, fields_);
+  arguments_.WriteLoss(loss, fields_);
   out_.Event(loss.at_ns, fields_.bytes());
 }
 

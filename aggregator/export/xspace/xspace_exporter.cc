@@ -23,7 +23,6 @@
 #include "lib/base/status.h"
 #include "lib/trace/fidelity.h"
 #include "lib/trace/host_samples.h"
-#include "lib/trace/suspension.h"
 
 namespace neurontrace {
 namespace {
@@ -368,12 +367,14 @@ absl::Status XSpaceExporter::WriteCounterAt(const TimelineRecord& record, const 
 }
 
 absl::Status XSpaceExporter::WriteLosses() {
-  for (const auto& [at_ns, stream, loss] : TraceLosses(*header_)) {
+  for (const LossInstant& instant : TraceLosses(*header_)) {
+    const uint32_t stream = instant.stream;
+    const Loss& loss = instant.loss;
     const std::string identity = ToString(header_->streams[stream].description.identity);
     const Place place = PlaceOf(rows_.ProcessOf(stream));
     RETURN_IF_ERROR(Add(
         place, SideLine(place, "losses"),
-        {.name = IsGivenWay(loss) ? "not recorded" : "events lost", .start_ns = SinceBegin(at_ns)},
+        {.name = std::string(instant.name()), .start_ns = SinceBegin(instant.at_ns)},
         {{"stream", ValueType::kString, 0, identity},
          {"place", ValueType::kString, 0, ToString(loss.place)},
          {"reason", ValueType::kString, 0, ToString(loss.reason)},

@@ -380,6 +380,11 @@ void CaptureStreams::AddLoss(uint64_t position, Loss loss) {
   CoreAt(SlotOf(limits::kNoNcIdx)).writer->AddLoss(position, std::move(loss));
 }
 
+void CaptureStreams::AddSuspension(uint64_t position, const Suspension& suspension) {
+  if (ended_) return;
+  CoreAt(SlotOf(limits::kNoNcIdx)).writer->AddSuspension(position, suspension);
+}
+
 void CaptureStreams::EndTrace(const TapRecord& record) {
   if (ended_) return;
   if (refused_of_any_ > 0 && AnyPassing()) {
@@ -464,9 +469,9 @@ void CaptureStreams::End(uint64_t position) {
   TellLeftOut(surroundings_.clock.RealtimeNs());
   ended_ = true;
   end_position_ = position;
-  // Losses that concern all cores are stored before the other streams end. If the agent is killed
-  // in between, the next one ends the rest; the other order could leave only ended streams and
-  // losses that nobody knows of.
+  // Losses and suspensions that concern all cores are stored before the other streams end. If the
+  // agent is killed in between, the next one ends the rest; the other order could leave only ended
+  // streams, and losses that nobody knows of.
   if (cores_.back() != nullptr) cores_.back()->writer->End(position);
   for (size_t slot = 0; slot + 1 < cores_.size(); ++slot) {
     if (cores_[slot] != nullptr) cores_[slot]->writer->End(position);

@@ -125,7 +125,7 @@ std::string DescribeStop(TapStopReason reason) {
     case TapStopReason::kProcessExit:
       return "the worker ended";
     case TapStopReason::kYielded:
-      return "gave way to another profiler; recording continues when that ends";
+      return "suspended for another profiler; recording continues when that ends";
     case TapStopReason::kOrphaned:
       return "stopped because no agent was there for a minute";
     case TapStopReason::kFetchFailed:

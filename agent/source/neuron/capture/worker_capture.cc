@@ -35,46 +35,6 @@ WorkerEvent EventOf(TapResult start_result) {
 
 }  // namespace
 
-// Repeated calls for the same capture have no effect. The command's time counts until the tap's
-// record has a better one (TraceStopped).
-void SuspensionTracker::GiveWay(const CaptureId& other, uint64_t now_ns) {
-  if (other == other_ && since_ns_) return;
-  // From one to the next, without a trace of its own in between.
-  if (since_ns_ && !other_.empty()) {
-    if (now_ns > *since_ns_) due_.push_back(GaveWayFromTo(*since_ns_, now_ns, words_));
-    since_ns_.reset();
-  }
-  other_ = other;
-  words_ = DescribeSuspension(other);
-  told_ns_ = 0;
-  if (!since_ns_) since_ns_ = now_ns;
-}
-
-Loss SuspensionTracker::TraceStopped(uint64_t at_ns) {
-  // The tap's time is more exact than that of the command, unless a period has been reported
-  // already.
-  if (!since_ns_ || told_ns_ == 0 || at_ns < *since_ns_) since_ns_ = at_ns;
-  return GaveWayFromTo(*since_ns_, std::max(told_ns_, *since_ns_), words_);
-}
-
-std::optional<Loss> SuspensionTracker::TraceStarted(uint64_t at_ns) {
-  told_ns_ = 0;
-  const std::optional<uint64_t> since_ns = std::exchange(since_ns_, std::nullopt);
-  if (!since_ns || at_ns <= *since_ns) return std::nullopt;
-  return GaveWayFromTo(*since_ns, at_ns, words_);
-}
-
-std::vector<Loss> SuspensionTracker::Take(uint64_t now_ns, bool is_last) {
-  // The whole period is reported each time: sums of losses keep the union of their times
-  // (lib/trace/loss.h).
-  const uint64_t from_ns = std::max(since_ns_.value_or(0), told_ns_);
-  if (since_ns_ && now_ns > from_ns && (is_last || now_ns - from_ns >= kTellNs)) {
-    due_.push_back(GaveWayFromTo(*since_ns_, now_ns, words_));
-    told_ns_ = now_ns;
-  }
-  return std::exchange(due_, {});
-}
-
 WorkerCapture::WorkerCapture(const StreamSetup& surroundings, SourceListener& listener,
                              const CapturePlan& plan, const WorkerIdentity& worker)
     : surroundings_(surroundings),
@@ -169,7 +129,7 @@ void WorkerCapture::OnDocument() {
 
 void WorkerCapture::OnTraceStarted(const TapRecord& record, const WorkerFacts& facts) {
   if (ended()) return;
-  // First, as the note and the losses below are recorded at this position.
+  // First, as the note and the suspension below are recorded at this position.
   streams_->BeginTrace(record);
   restart_stops_ = 0;
   if (fidelity_) {
@@ -179,8 +139,8 @@ void WorkerCapture::OnTraceStarted(const TapRecord& record, const WorkerFacts& f
     }
   }
   if (is_continuous()) {
-    if (std::optional<Loss> gap = suspension_.TraceStarted(record.host_realtime_ns)) {
-      streams_->AddLoss(record.position, *std::move(gap));
+    if (const auto suspension = suspensions_.TraceStarted(record.host_realtime_ns)) {
+      streams_->AddSuspension(record.position, *suspension);
     }
   }
   Mark(TraceSign::kRuns);
@@ -221,7 +181,7 @@ void WorkerCapture::OnTraceStopped(const TapRecord& record) {
   // With a budget, a trace of an agent before this one may have been renewed there.
   if (is_continuous() && reason == TapStopReason::kCommand && !IsStopping(phase_) &&
       (suspended() || !fidelity_)) {
-    streams_->AddLoss(record.position, suspension_.TraceStopped(record.host_realtime_ns));
+    streams_->AddSuspension(record.position, suspensions_.TraceStopped(record.host_realtime_ns));
   }
   // Everything of the capture precedes this record, as the tap drains before it writes it.
   const bool is_end = is_snapshot() || (IsStopping(phase_) && reason == TapStopReason::kCommand);
@@ -283,8 +243,9 @@ void WorkerCapture::EndAsAsked(uint64_t position) {
 
 void WorkerCapture::AddSuspensions(uint64_t position, bool is_last) {
   if (!is_continuous()) return;
-  for (Loss& gap : suspension_.Take(surroundings_.clock.RealtimeNs(), is_last)) {
-    streams_->AddLoss(position, std::move(gap));
+  const uint64_t now_ns = surroundings_.clock.RealtimeNs();
+  for (const Suspension& suspension : suspensions_.TakeDue(now_ns, is_last)) {
+    streams_->AddSuspension(position, suspension);
   }
 }
 
@@ -517,28 +478,29 @@ void WorkerCapture::EnterStopping(uint64_t stopped_ns) {
 
 // Called again for as long as the other capture has the tap, so a STOP that could not be sent is
 // sent then.
-void WorkerCapture::GiveWay(const TapView& tap, const CaptureId& other) {
+void WorkerCapture::Suspend(const TapView& tap, const CaptureId& other) {
   const WorkerAction action = Apply(WorkerEvent::kSuspend);
   if (action == WorkerAction::kNone) return;
   if (action == WorkerAction::kSuspend) {
+    AgentSourceMetrics::Add(surroundings_.metrics.suspensions);
     (has_recorded() ? beginning_.was_unseen : beginning_.kept_off_since) = true;
   }
   suspended_for_ = other;
-  suspension_.GiveWay(other, surroundings_.clock.RealtimeNs());
+  suspensions_.Suspend(other, surroundings_.clock.RealtimeNs());
   // The tap may also have it from before the connection, or without its START having been sent.
-  const bool owes_stop = phase_ == WorkerPhase::kYielding ||
+  const bool owes_stop = phase_ == WorkerPhase::kSuspending ||
                          (phase_ == WorkerPhase::kSuspended && tap.running == plan_.id);
   if (owes_stop && tap.session != nullptr && tap.session->SendStop(plan_.id).ok()) {
-    Apply(WorkerEvent::kYieldStopSent);
+    Apply(WorkerEvent::kSuspendStopSent);
   }
   Enter(CaptureWorkerState::kSuspended,
-        fmt::format("gives way to capture {}; continues after it", other.ToString()),
+        fmt::format("suspended for capture {}; continues after it", other.ToString()),
         CaptureObstacle::kOtherCapture);
 }
 
 // The next START is sent without the pause of a failed one.
-void WorkerCapture::TakeBack() {
-  if (Apply(WorkerEvent::kTakeBack) != WorkerAction::kReportStarting) return;
+void WorkerCapture::EndSuspension() {
+  if (Apply(WorkerEvent::kEndSuspension) != WorkerAction::kReportStarting) return;
   next_start_ns_ = 0;
   Enter(CaptureWorkerState::kStarting, "");
 }

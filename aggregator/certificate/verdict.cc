@@ -14,8 +14,8 @@
 #include "aggregator/certificate/job_ranks.h"
 #include "aggregator/certificate/worker_certificates.h"
 #include "lib/base/time_units.h"
-#include "lib/trace/capture_obstacle.h"
 #include "lib/trace/limits.h"
+#include "lib/trace/worker_info.h"
 
 namespace neurontrace {
 namespace {

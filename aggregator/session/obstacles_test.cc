@@ -6,7 +6,7 @@
 
 #include "aggregator/session/coordinator_test_support.h"
 #include "lib/trace/capture_limits.h"
-#include "lib/trace/capture_obstacle.h"
+#include "lib/trace/worker_info.h"
 
 namespace neurontrace {
 namespace {

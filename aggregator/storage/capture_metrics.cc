@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "lib/health/metric_builders.h"
-#include "lib/trace/capture_obstacle.h"
+#include "lib/trace/worker_info.h"
 
 namespace neurontrace {
 namespace {

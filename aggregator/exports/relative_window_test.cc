@@ -153,7 +153,7 @@ TEST(KnownUntil, SaysWhereAnotherCaptureHadAWorker) {
   const ClockMaps maps;
   KnownUntil known(kNowNs, maps);
   StreamRecord stream = Stream(0, kNowNs);
-  stream.suspensions = {{{}, kNowNs - 30 * kNsPerSecond, kNowNs - 20 * kNsPerSecond}};
+  stream.suspensions = {Suspension{{}, kNowNs - 30 * kNsPerSecond, kNowNs - 20 * kNsPerSecond}};
   EXPECT_TRUE(known.Look({stream}));
   EXPECT_THAT(known.Notes(kNowNs - 60 * kNsPerSecond),
               ElementsAre(HasSubstr("all 1 streams"),

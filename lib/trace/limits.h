@@ -22,7 +22,7 @@ inline constexpr size_t kChunkBytesTarget = 128u << 10;    // compressed
 inline constexpr size_t kChunkBytesMax = size_t{4} << 20;  // compressed
 inline constexpr size_t kChunkColumnsBytesMax = size_t{64} << 20;
 inline constexpr size_t kChunkHeaderBytesMax =
-    256u << 10;  // its header, serialized: identity, evidence and losses, all bounded
+    256u << 10;  // its header, serialized: identity, evidence, losses and suspensions, all bounded
 inline constexpr uint64_t kChunkAgeMaxNs = 500'000'000;  // an open chunk is closed at this age
 inline constexpr uint32_t kChunkStringsMax = 65'536;
 inline constexpr uint32_t kChunkShapesMax = 4'096;

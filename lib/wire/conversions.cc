@@ -94,7 +94,7 @@ void ToProto(const std::vector<KeyValue>& values, Repeated<v1::KeyValue>* messag
 }
 
 // Checks the number of entries of a header's lists. Fails with INVALID_ARGUMENT, naming the field.
-absl::Status CheckCounts(const v1::ChunkHeader& message) {
+absl::Status CheckListCounts(const v1::ChunkHeader& message) {
   RETURN_IF_ERROR(CheckCount("header.rank_evidence", message.rank_evidence_size(),
                              limits::kRankEvidencePerStreamMax));
   RETURN_IF_ERROR(CheckCount("header.losses", message.losses_size(), limits::kLossesPerChunkMax));
@@ -483,7 +483,7 @@ absl::StatusOr<ChunkHeader> FromProto(const v1::ChunkHeader& message) {
         "clock",
         static_cast<int>(message.stream().kind()));
   }
-  RETURN_IF_ERROR(CheckCounts(message));
+  RETURN_IF_ERROR(CheckListCounts(message));
   if (message.has_replaced() && message.event_count() > 0) {
     return InvalidArgument("header.replaced is set, but the chunk has {} events",
                            message.event_count());

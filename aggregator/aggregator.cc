@@ -181,9 +181,7 @@ absl::StatusOr<Aggregator::Owners> Aggregator::Owners::Open(const AggregatorConf
                                         .evidence_hours = config.clock_evidence_hours,
                                         .order_checks = config.order_checks},
                                        {store, registry, world.random, world.clock,
-                                        [&access = *owners.access](const std::string& peer) {
-                                          return access.AdmitAgent(peer);
-                                        }}));
+                                        owners.access.get()}));
   ASSIGN_OR_RETURN(owners.exports,
                    ExportService::Open({.roots = config.export_roots,
                                         .s3 = config.s3,
@@ -220,10 +218,6 @@ class Aggregator::Core {
   bool must_restart() const { return owners_.storage->must_restart(); }
 
  private:
-  // Returns the function that limits how often agents may call.
-  AdmitCall AdmitAgents() {
-    return [this](const std::string& peer) { return owners_.access->AdmitAgent(peer); };
-  }
   // Returns a function that adds the warning to the capture's record. The writer's thread calls it,
   // so it posts to the sequence.
   ChunkCommitter::OnConflict WarnOfConflict();
@@ -304,9 +298,9 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
                     },
                 .budget = budget_,
                 .metrics = ingest_metrics_},
-               AdmitAgents()),
+               owners_.access.get()),
       artifact_service_(owners_.storage->store().artifacts(), world_->sequence, *world_->registry,
-                        AdmitAgents()),
+                        owners_.access.get()),
       operator_service_({.sequence = world_->sequence,
                          .coordinator = coordinator_,
                          .triggers = triggers_,

@@ -132,7 +132,7 @@ absl::StatusOr<std::unique_ptr<ClockService>> ClockService::Start(const Options&
 
 ClockService::ClockService(const Options& options, const Deps& deps, const ReferenceEpoch& epoch)
     : retention_ns_(options.evidence_hours * kHourNs),
-      admit_(deps.admit),
+      admission_(deps.admission),
       store_(deps.store),
       clock_(deps.clock),
       timescale_(host_clocks_, epoch.number, epoch.offset_ns),
@@ -189,7 +189,7 @@ absl::Status ClockService::Listen(const Options& options) {
     }
   }
   gateway_ = std::make_unique<ClockGateway>(
-      ClockGateway::Deps{keys_, probe_port(), timescale_, writer_, metrics_, clock_, admit_});
+      ClockGateway::Deps{keys_, probe_port(), timescale_, writer_, metrics_, clock_, admission_});
   // Pruning waits for one interval; finalizing starts at once.
   background_.PostDelayedTask([this] { PruneAndAgain(); }, kPruneIntervalNs);
   background_.PostTask([this] { FinalizeAndAgain(); });

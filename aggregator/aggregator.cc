@@ -23,6 +23,7 @@
 #include "aggregator/ingest/chunk_admission.h"
 #include "aggregator/ingest/chunk_committer.h"
 #include "aggregator/ingest/chunk_writer.h"
+#include "aggregator/ingest/commit_observer.h"
 #include "aggregator/ingest/ingest_budget.h"
 #include "aggregator/ingest/ingest_metrics.h"
 #include "aggregator/maintenance/maintenance.h"
@@ -195,12 +196,12 @@ absl::StatusOr<Aggregator::Owners> Aggregator::Owners::Open(const AggregatorConf
 
 // Everything of an aggregator except its gRPC server. Complete, with its sequence running, after
 // its construction.
-class Aggregator::Core {
+class Aggregator::Core final : private CommitObserver {
  public:
   Core(std::unique_ptr<World> world, Owners owners, const AggregatorConfig& config,
        const Process& process);
   // Ends the threads. The server must have ended before, as its calls use everything here.
-  ~Core();
+  ~Core() override;
 
   // Fails if the HTTP address cannot be listened on.
   absl::Status StartPages(const AggregatorConfig& config);
@@ -218,9 +219,10 @@ class Aggregator::Core {
   bool must_restart() const { return owners_.storage->must_restart(); }
 
  private:
-  // Returns a function that adds the warning to the capture's record. The writer's thread calls it,
-  // so it posts to the sequence.
-  ChunkCommitter::OnConflict WarnOfConflict();
+  // Implement CommitObserver, on the thread of the writer.
+  void OnWriteHealth(const absl::Status& status) override;
+  // Adds the warning to the capture's record, on the sequence.
+  void OnConflict(const CaptureId& capture, const std::string& what) override;
   // Called before Restore, so that observers miss nothing.
   void AddObservers();
   // Passes what earlier runs have stored to the coordinator, the triggers and the previews.
@@ -285,10 +287,7 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
       reports_(coordinator_, owners_.storage->store().chunks(), connections_,
                owners_.storage->store().aggregator_id(), &triggers_),
       budget_(limits::kIngestBytesInFlightMax, &ingest_metrics_),
-      committer_(
-          owners_.storage->store().chunks(), budget_, ingest_metrics_, world_->clock,
-          [this](const absl::Status& status) { owners_.storage->RecordWrite(status); },
-          WarnOfConflict()),
+      committer_(owners_.storage->store().chunks(), budget_, ingest_metrics_, world_->clock, *this),
       writer_(committer_),
       gateway_({world_->sequence, reports_, connections_},
                {.door = door_,
@@ -400,10 +399,12 @@ void Aggregator::Core::ReloadChangedFiles(bool force) {
   triggers_.ReloadFile(force);
 }
 
-ChunkCommitter::OnConflict Aggregator::Core::WarnOfConflict() {
-  return [this](const CaptureId& capture, const std::string& what) {
-    world_->sequence.PostTask([this, capture, what] { coordinator_.Warn(capture, what); });
-  };
+void Aggregator::Core::OnWriteHealth(const absl::Status& status) {
+  owners_.storage->RecordWrite(status);
+}
+
+void Aggregator::Core::OnConflict(const CaptureId& capture, const std::string& what) {
+  world_->sequence.PostTask([this, capture, what] { coordinator_.Warn(capture, what); });
 }
 
 // Reads the coordinator, so it runs on the sequence; see AddStatusPage.

@@ -70,8 +70,7 @@ SimAggregator::SimAggregator(SimWorld& world, SimLedger& ledger, std::unique_ptr
       reports_(std::make_unique<AgentReports>(*coordinator_, store_->chunks(), connections_,
                                               store_->aggregator_id())),
       budget_(options.budget_bytes),
-      committer_(store_->chunks(), budget_, metrics_, world.clock,
-                 [this](const absl::Status& status) { OnStoreHealth(status); }),
+      committer_(store_->chunks(), budget_, metrics_, world.clock, *this),
       submit_([this](ReceivedChunk chunk, ChunkCommitter::Done done) {
         Gather(std::move(chunk), std::move(done));
       }) {
@@ -82,7 +81,7 @@ SimAggregator::~SimAggregator() { runner_.Kill(); }
 
 absl::Status SimAggregator::PutCapture(const CaptureRecord& record, bool durable) {
   absl::Status status = store_->captures().Put(record, durable);
-  OnStoreHealth(status);
+  OnWriteHealth(status);
   if (status.ok() && HasEnded(record.state)) store_->chunks().Forget(record.id);
   return status;
 }
@@ -117,7 +116,7 @@ absl::Status SimAggregator::Restore() {
   return absl::OkStatus();
 }
 
-void SimAggregator::OnStoreHealth(const absl::Status& status) {
+void SimAggregator::OnWriteHealth(const absl::Status& status) {
   if (status.ok() || absl::IsResourceExhausted(status)) {
     store_failing_since_ns_ = 0;
   } else if (store_failing_since_ns_ == 0) {

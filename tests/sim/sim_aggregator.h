@@ -11,6 +11,7 @@
 #include "aggregator/ingest/agent_connections.h"
 #include "aggregator/ingest/agent_reports.h"
 #include "aggregator/ingest/chunk_committer.h"
+#include "aggregator/ingest/commit_observer.h"
 #include "aggregator/ingest/control_exchange.h"
 #include "aggregator/ingest/upload_exchange.h"
 #include "aggregator/session/coordinator.h"
@@ -26,7 +27,7 @@ namespace neurontrace {
 // One life of the aggregator's process: what Aggregator builds, on the world's time, with the
 // network and the writer's thread played. Destroying it is kill -9: nothing is said and nothing
 // written any more.
-class SimAggregator final : public SimServer, private SessionStorage {
+class SimAggregator final : public SimServer, private SessionStorage, private CommitObserver {
  public:
   using Submit = std::function<void(ReceivedChunk, ChunkCommitter::Done)>;
 
@@ -63,7 +64,7 @@ class SimAggregator final : public SimServer, private SessionStorage {
   SimAggregator(SimWorld& world, SimLedger& ledger, std::unique_ptr<Store> store,
                 const Options& options);
   absl::Status Restore();
-  void OnStoreHealth(const absl::Status& status);
+  void OnWriteHealth(const absl::Status& status) override;
   absl::Status PutCapture(const CaptureRecord& record, bool durable) override;
   void RememberAgent(const KnownAgent& agent) override;
   void RememberWorker(const std::string& agent_id, const WorkerInfo& worker) override;

@@ -291,10 +291,7 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
       writer_(committer_),
       gateway_({world_->sequence, reports_, connections_},
                {.door = door_,
-                .submit =
-                    [this](ReceivedChunk chunk, ChunkWriter::Done done) {
-                      writer_.Submit(std::move(chunk), std::move(done));
-                    },
+                .writer = writer_,
                 .budget = budget_,
                 .metrics = ingest_metrics_},
                owners_.access.get()),

@@ -15,6 +15,7 @@
 
 #include "agent/control/control_observer.h"
 #include "agent/control/control_stream.h"
+#include "agent/source/capture_participants.h"
 #include "agent/source/source.h"
 #include "lib/base/backoff.h"
 #include "lib/base/clock.h"
@@ -71,7 +72,9 @@ class PendingReports {
 //
 // Nothing here fails towards a caller: what cannot be done is logged, counted or reported. Lives on
 // the agent's sequence; all functions are called there.
-class ControlSession final : public ControlStream::Listener, public SourceListener {
+class ControlSession final : public ControlStream::Listener,
+                             public SourceListener,
+                             public CaptureParticipants {
  public:
   struct Counters {
     // Calls started, and reports written in them; each call begins with AgentInfo.
@@ -116,9 +119,8 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
   bool welcomed() const { return welcomed_; }
   // Returns the number of captures that are known here, including those that are finished.
   size_t captures() const { return captures_.size(); }
-  // Returns true while a worker of this node records in the capture, or a framework's trace file is
-  // read for it.
-  bool Records(const CaptureId& capture_id) const {
+  // CaptureParticipants
+  bool Records(const CaptureId& capture_id) const override {
     const auto it = captures_.find(capture_id);
     return it != captures_.end() && it->second.recording > 0;
   }
@@ -142,8 +144,8 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
     return states;
   }
 
-  // Returns the workers of this node that have or had a part in the capture.
-  std::vector<WorkerIdentity> WorkersOf(const CaptureId& capture_id) const {
+  // CaptureParticipants
+  std::vector<WorkerIdentity> WorkersOf(const CaptureId& capture_id) const override {
     std::vector<WorkerIdentity> workers;
     const auto it = captures_.find(capture_id);
     if (it == captures_.end()) return workers;

@@ -175,14 +175,14 @@ absl::StatusOr<Aggregator::Owners> Aggregator::Owners::Open(const AggregatorConf
   const std::string news = owners.clock_steps->Begin(owners.sessions.HasUnendedCapture());
   if (!news.empty()) SPDLOG_WARN("{}", news);
   ASSIGN_OR_RETURN(owners.trigger_rules, TriggerService::OpenRules(config.triggers, world.clock));
-  ASSIGN_OR_RETURN(owners.clocks,
-                   ClockService::Start({.listen = config.listen,
-                                        .probe_port = config.probe_port,
-                                        .udp_probes = config.udp_probes,
-                                        .evidence_hours = config.clock_evidence_hours,
-                                        .order_checks = config.order_checks},
-                                       {store, registry, world.random, world.clock,
-                                        owners.access.get()}));
+  ASSIGN_OR_RETURN(
+      owners.clocks,
+      ClockService::Start({.listen = config.listen,
+                           .probe_port = config.probe_port,
+                           .udp_probes = config.udp_probes,
+                           .evidence_hours = config.clock_evidence_hours,
+                           .order_checks = config.order_checks},
+                          {store, registry, world.random, world.clock, owners.access.get()}));
   ASSIGN_OR_RETURN(owners.exports,
                    ExportService::Open({.roots = config.export_roots,
                                         .s3 = config.s3,
@@ -290,10 +290,7 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
       committer_(owners_.storage->store().chunks(), budget_, ingest_metrics_, world_->clock, *this),
       writer_(committer_),
       gateway_({world_->sequence, reports_, connections_},
-               {.door = door_,
-                .writer = writer_,
-                .budget = budget_,
-                .metrics = ingest_metrics_},
+               {.door = door_, .writer = writer_, .budget = budget_, .metrics = ingest_metrics_},
                owners_.access.get()),
       artifact_service_(owners_.storage->store().artifacts(), world_->sequence, *world_->registry,
                         owners_.access.get()),

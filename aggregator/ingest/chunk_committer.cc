@@ -84,11 +84,7 @@ size_t CanaryAges::streams() const {
 
 ChunkCommitter::ChunkCommitter(ChunkStore& store, IngestBudget& budget, IngestMetrics& metrics,
                                const Clock& clock, CommitObserver& observer)
-    : store_(store),
-      budget_(budget),
-      metrics_(metrics),
-      clock_(clock),
-      observer_(observer) {}
+    : store_(store), budget_(budget), metrics_(metrics), clock_(clock), observer_(observer) {}
 
 void ChunkCommitter::Commit(Group& group) {
   assert(group.dones.size() == group.chunks.size());

@@ -9,8 +9,8 @@
 
 namespace neurontrace {
 
-// Returns the decision of `admission` about the peer of this call; OK if `admission` is null. Called
-// at the beginning of every call of an agent.
+// Returns the decision of `admission` about the peer of this call; OK if `admission` is null.
+// Called at the beginning of every call of an agent.
 inline absl::Status Admitted(CallAdmission* admission, const grpc::ServerContextBase& context) {
   return admission == nullptr ? absl::OkStatus() : admission->AdmitAgent(context.peer());
 }

@@ -374,10 +374,10 @@ absl::Status CaptureRetention::DeleteCapture(const CaptureRecord& record) {
       record.id.ToString(), record.spec.name, record.spec.retention.duration_ns / 1'000'000'000,
       deleted.chunks, deleted.bytes);
   deps_.environment.OnExpired({.capture = record.id,
-                    .job = record.spec.selection.job,
-                    .is_whole = true,
-                    .chunks = deleted.chunks,
-                    .bytes = deleted.bytes});
+                               .job = record.spec.selection.job,
+                               .is_whole = true,
+                               .chunks = deleted.chunks,
+                               .bytes = deleted.bytes});
   return absl::OkStatus();
 }
 

@@ -49,12 +49,12 @@ class FakeRetentionEnvironment final : public RetentionEnvironment {
 class CaptureRetentionTest : public ::testing::Test {
  protected:
   CaptureRetentionTest() : store_(Store::Open("/store", {.in_memory = true}).value()) {
-    retention_ = std::make_unique<CaptureRetention>(CaptureRetention::Deps{
-        .store = *store_,
-        .clock = clock_,
-        .leases = leases_,
-        .metrics = metrics_,
-        .environment = environment_});
+    retention_ =
+        std::make_unique<CaptureRetention>(CaptureRetention::Deps{.store = *store_,
+                                                                  .clock = clock_,
+                                                                  .leases = leases_,
+                                                                  .metrics = metrics_,
+                                                                  .environment = environment_});
   }
 
   CaptureRecord Continuous(uint64_t retention_ns, uint64_t retention_bytes) {

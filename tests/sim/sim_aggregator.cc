@@ -165,8 +165,7 @@ void SimAggregator::AcceptUpload(std::shared_ptr<UploadSimCall> call, const std:
   const auto incoming = std::make_shared<v1::ChunkEnvelope*>(nullptr);
   ChunkReceiver& writer = wrapped_writer_ == nullptr ? *this : *wrapped_writer_;
   auto exchange = std::make_shared<UploadExchange>(
-      UploadDeps{.door = door_, .writer = writer, .budget = budget_, .metrics = metrics_},
-      agent_id,
+      UploadDeps{.door = door_, .writer = writer, .budget = budget_, .metrics = metrics_}, agent_id,
       UploadExchange::Transport{
           .read =
               [call, incoming](v1::ChunkEnvelope* envelope) {

@@ -69,8 +69,7 @@ class ArtifactSourceTest : public ::testing::Test {
  protected:
   ArtifactSourceTest() : capture_(CaptureId::Make(clock_, random_)) {
     source_ = std::make_unique<ArtifactSource>(
-        ArtifactSource::Options{{"/out"}, "i-1"}, clock_, runner_, sink_, metrics_,
-        participants_,
+        ArtifactSource::Options{{"/out"}, "i-1"}, clock_, runner_, sink_, metrics_, participants_,
         [](uint64_t start_time_ticks) { return start_time_ticks * kMs; });
   }
   // A file that changed so long after the capture began.
@@ -85,10 +84,10 @@ class ArtifactSourceTest : public ::testing::Test {
   void AddWorker(uint32_t pid, int64_t after_ms, const std::string& container = "") {
     const auto ticks = static_cast<uint64_t>(static_cast<int64_t>(began_ns_ / kMs) + after_ms);
     participants_.workers.push_back({.instance_id = "i-1",
-                        .boot_id = "boot",
-                        .pid = pid,
-                        .start_time_ticks = ticks,
-                        .container_id = container});
+                                     .boot_id = "boot",
+                                     .pid = pid,
+                                     .start_time_ticks = ticks,
+                                     .container_id = container});
   }
   void Start() { source_->ApplyOrder(SourceOrder::Start(capture_, spec_, {})); }
   void Stop() { source_->Stop(capture_, Source::kStopNow); }

@@ -117,7 +117,7 @@ std::string FindTapLibrary() {
 std::unique_ptr<UntappedWorkers> MakeUntappedWorkers(const AgentConfig& config,
                                                      const AgentInfo& info, TaskRunner& runner,
                                                      const Clock& clock, SourceListener& listener,
-                                                     const TapSource& taps) {
+                                                     const TappedWorkers& taps) {
   if (!config.scans_processes) return nullptr;
   return std::make_unique<UntappedWorkers>(
       UntappedWorkers::Options{.instance_id = info.instance_id,
@@ -125,8 +125,7 @@ std::unique_ptr<UntappedWorkers> MakeUntappedWorkers(const AgentConfig& config,
                                .socket = config.socket,
                                .tap_library = FindTapLibrary(),
                                .with_arguments = config.command_arguments},
-      runner, clock, listener,
-      [&taps](uint32_t pid, uint64_t start) { return taps.HasWorker(pid, start); });
+      runner, clock, listener, taps);
 }
 
 // A few stat(2) calls each time; an operator who changes the file does not wait longer than this.
@@ -302,8 +301,7 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info, const Process& pr
       control_(info,
                MakeGrpcControlConnector(MakeChannel(config.aggregator, config.security), loop_),
                clock_, loop_, random_, *this),
-      triggers_(info.instance_id, clock_, loop_,
-                [this](const TriggerFired& fired) { return control_.ReportTrigger(fired); }),
+      triggers_(info.instance_id, clock_, loop_, control_),
       taps_(TapOptions(config, info), loop_, clock_, queue_, control_,
             MakeRankResolver(config.ranks), source_metrics_),
       untapped_(MakeUntappedWorkers(config, info, loop_, clock_, control_, taps_)),

@@ -17,6 +17,7 @@
 #include "agent/control/control_stream.h"
 #include "agent/source/capture_participants.h"
 #include "agent/source/source.h"
+#include "agent/triggers/trigger_sink.h"
 #include "lib/base/backoff.h"
 #include "lib/base/clock.h"
 #include "lib/base/random.h"
@@ -74,7 +75,8 @@ class PendingReports {
 // the agent's sequence; all functions are called there.
 class ControlSession final : public ControlStream::Listener,
                              public SourceListener,
-                             public CaptureParticipants {
+                             public CaptureParticipants,
+                             public TriggerSink {
  public:
   struct Counters {
     // Calls started, and reports written in them; each call begins with AgentInfo.
@@ -110,10 +112,9 @@ class ControlSession final : public ControlStream::Listener,
   void Resume(const CaptureResume& resume);
   // Ends the call; nothing is reported from then on.
   void Stop();
-  // Reports a fired trigger. Returns false, without effect, if no aggregator has accepted this
-  // agent. Otherwise it is sent, over a new connection if this one breaks, unless that takes longer
-  // than limits::kTriggerStaleNs.
-  bool ReportTrigger(const TriggerFired& fired);
+  // TriggerSink. The report is sent, over a new connection if this one breaks, unless that takes
+  // longer than limits::kTriggerStaleNs.
+  bool ReportTrigger(const TriggerFired& fired) override;
 
   // Returns true while a call is open whose aggregator has accepted this agent.
   bool welcomed() const { return welcomed_; }

@@ -56,21 +56,19 @@ void AgentClocks::Start(const AgentConfig& config, const AgentInfo& info) {
           .on_access =
               [this](const std::optional<ProbeAccess>& access) { prober_->OnWelcome(access); },
           .on_lost = [this] { prober_->OnLost(); }});
-  // The collector is last, as its hooks call the others.
+  // The collector is last, as what it reports goes to the others.
   collector_ = std::make_unique<ClockCollector>(
-      ClockCollector::Deps{loop_, host_clocks_, files_, random_}, ClockPaths{},
-      ClockCollector::Hooks{.on_batch = [this](const ClockEvidence& batch) { link_->Put(batch); },
-                            .on_break = [this] { prober_->OnBreak(); },
-                            .on_beat =
-                                [this, beats = uint64_t{0}]() mutable {
-                                  prober_->Beat();
-                                  if (++beats % kBeatsPerPublish == 0) Publish();
-                                }});
+      ClockCollector::Deps{loop_, host_clocks_, files_, random_}, ClockPaths{}, *this);
   if (const absl::Status status = collector_->Start(); !status.ok()) {
     spdlog::error("clock: no measurements: {}", status.ToString());
     return;
   }
   link_->Start();
+}
+
+void AgentClocks::OnBeat() {
+  prober_->Beat();
+  if (++beats_ % kBeatsPerPublish == 0) Publish();
 }
 
 void AgentClocks::Publish() {

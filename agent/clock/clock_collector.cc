@@ -120,10 +120,10 @@ class ClockCollector::KernelTimer {
   const UniqueFd timer_;
 };
 
-ClockCollector::ClockCollector(const Deps& deps, ClockPaths paths, Hooks hooks)
+ClockCollector::ClockCollector(const Deps& deps, ClockPaths paths, Listener& listener)
     : deps_(deps),
       paths_(std::move(paths)),
-      hooks_(std::move(hooks)),
+      listener_(listener),
       watch_(deps.clocks, MakeProcessorWait(), batch_),
       utc_({deps.runner, deps.clocks, deps.files, deps.random}, paths_.utc, batch_) {}
 
@@ -190,7 +190,7 @@ void ClockCollector::Beat() {
     utc_.Ask(marker_);
   }
   ++beats_;
-  if (hooks_.on_beat) hooks_.on_beat();
+  listener_.OnBeat();
   const uint64_t beats = counters_.batches < kBatchesAtFirst ? kBeatsPerFirstBatch : kBeatsPerBatch;
   if (beats_ - batch_beat_ >= beats || CountClockEvidence(batch_) >= kBatchEntriesMax) Flush();
 }
@@ -229,7 +229,7 @@ void ClockCollector::CountEvents() {
         break;
     }
   }
-  if (broke && hooks_.on_break) hooks_.on_break();
+  if (broke) listener_.OnBreak();
 }
 
 // A marker that cannot be read at the moment leaves the last one, so that a later look finds the
@@ -285,7 +285,7 @@ void ClockCollector::Flush() {
   counters_.snapshots += batch_.snapshots.size();
   counters_.utc_readings += batch_.utc.size();
   events_counted_ = 0;
-  hooks_.on_batch(std::exchange(batch_, {}));
+  listener_.OnBatch(std::exchange(batch_, {}));
 }
 
 }  // namespace neurontrace

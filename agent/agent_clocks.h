@@ -3,11 +3,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "agent/clock/clock_collector.h"
 #include "agent/clock/clock_prober.h"
 #include "agent/clock/evidence_link.h"
+#include "agent/clock/exchange_sink.h"
+#include "agent/clock/probe_access.h"
 #include "agent/config.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/file_system.h"
@@ -28,7 +31,9 @@ namespace neurontrace {
 // Kernel timers that cannot be created are logged and leave this agent without measurements;
 // captures run regardless.
 // thread: clocks: reads clocks and exchanges probes; nothing on it may wait
-class AgentClocks final : private ClockCollector::Listener {
+class AgentClocks final : private ClockCollector::Listener,
+                          private EvidenceLink::AccessListener,
+                          private ExchangeSink {
  public:
   // Counters of all parts, as the clock thread copied them last: at most 200 ms old.
   struct Stats {
@@ -67,7 +72,11 @@ class AgentClocks final : private ClockCollector::Listener {
  private:
   // Builds the parts and starts to measure, on the clock thread.
   void Start(const AgentConfig& config, const AgentInfo& info);
-  // ClockCollector::Listener, on the clock thread. OnBeat copies the counters now and then.
+  // Connect the parts with each other, on the clock thread: ExchangeSink, EvidenceLink's
+  // AccessListener and ClockCollector::Listener. OnBeat also copies the counters now and then.
+  void AddExchange(const ClockExchange& exchange) override { collector_->Add(exchange); }
+  void OnAccess(const std::optional<ProbeAccess>& access) override { prober_->OnWelcome(access); }
+  void OnLost() override { prober_->OnLost(); }
   void OnBatch(ClockEvidence batch) override { link_->Put(batch); }
   void OnBreak() override { prober_->OnBreak(); }
   void OnBeat() override;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -276,7 +277,7 @@ void ClockCollector::Flush() {
   // Also for an empty batch, so that the interval starts again.
   batch_beat_ = beats_;
   if (CountClockEvidence(batch_) == 0) return;
-  // Answers overtake each other, and events are reported when they end, while on_batch promises
+  // Answers overtake each other, and events are reported when they end, while OnBatch promises
   // each list in order of raw.
   std::ranges::stable_sort(batch_.exchanges, {}, &ClockExchange::send_raw_ns);
   std::ranges::stable_sort(batch_.events, {}, &ClockEvent::raw_begin_ns);

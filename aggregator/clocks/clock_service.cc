@@ -75,8 +75,9 @@ ReferenceHostClockCollector::~ReferenceHostClockCollector() {
 
 // A failure is not fatal: without own evidence only the relation to UTC is missing.
 void ReferenceHostClockCollector::Start() {
+  ClockCollector::Listener& listener = *this;  // a private base, which make_unique cannot reach
   collector_ = std::make_unique<ClockCollector>(
-      ClockCollector::Deps{loop_, host_clocks_, files_, random_}, ClockPaths{}, *this);
+      ClockCollector::Deps{loop_, host_clocks_, files_, random_}, ClockPaths{}, listener);
   if (const absl::Status status = collector_->Start(); !status.ok()) {
     SPDLOG_WARN("the reference's own clocks are not measured: {}", status.ToString());
   }

@@ -17,15 +17,9 @@
 #include "aggregator/clocks/clock_steps.h"
 #include "aggregator/exports/export_service.h"
 #include "aggregator/ingest/agent_connections.h"
-#include "aggregator/ingest/agent_gateway.h"
 #include "aggregator/ingest/agent_reports.h"
-#include "aggregator/ingest/artifact_service.h"
-#include "aggregator/ingest/chunk_admission.h"
-#include "aggregator/ingest/chunk_committer.h"
-#include "aggregator/ingest/chunk_writer.h"
 #include "aggregator/ingest/commit_observer.h"
-#include "aggregator/ingest/ingest_budget.h"
-#include "aggregator/ingest/ingest_metrics.h"
+#include "aggregator/ingest/ingest_service.h"
 #include "aggregator/maintenance/maintenance.h"
 #include "aggregator/operator/agents_table.h"
 #include "aggregator/operator/capture_audit.h"
@@ -236,7 +230,6 @@ class Aggregator::Core final : private CommitObserver {
   // Kept for the expiry times of its files, which Maintenance exports.
   const ChannelSecurity security_;
   AggregatorMetrics metrics_{*world_->registry};
-  IngestMetrics ingest_metrics_{*world_->registry};
   CaptureMetrics capture_metrics_{*world_->registry};
   DaemonProcess process_;
   StreamingCallLimiter watches_;
@@ -248,13 +241,7 @@ class Aggregator::Core final : private CommitObserver {
   Coordinator coordinator_;  // used on the sequence only, once it runs
   TriggerService triggers_;
   AgentReports reports_;
-  // The path of a chunk: budget, validation, and one thread that writes. The gateway feeds it.
-  IngestBudget budget_;
-  ChunkAdmission door_;
-  ChunkCommitter committer_;  // used by writer_ only
-  ChunkWriter writer_;
-  AgentGateway gateway_;
-  ArtifactService artifact_service_;
+  IngestService ingest_;
   OperatorService operator_service_;
   const uint64_t began_monotonic_ns_;
   Maintenance maintenance_;
@@ -286,14 +273,14 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
                  owners_.access->audit()}),
       reports_(coordinator_, owners_.storage->store().chunks(), connections_,
                owners_.storage->store().aggregator_id(), &triggers_),
-      budget_(limits::kIngestBytesInFlightMax, &ingest_metrics_),
-      committer_(owners_.storage->store().chunks(), budget_, ingest_metrics_, world_->clock, *this),
-      writer_(committer_),
-      gateway_({world_->sequence, reports_, connections_},
-               {.door = door_, .writer = writer_, .budget = budget_, .metrics = ingest_metrics_},
-               owners_.access.get()),
-      artifact_service_(owners_.storage->store().artifacts(), world_->sequence, *world_->registry,
-                        owners_.access.get()),
+      ingest_({.sequence = world_->sequence,
+               .reports = reports_,
+               .connections = connections_,
+               .store = owners_.storage->store(),
+               .observer = *this,
+               .admission = owners_.access.get(),
+               .registry = *world_->registry,
+               .clock = world_->clock}),
       operator_service_({.sequence = world_->sequence,
                          .coordinator = coordinator_,
                          .triggers = triggers_,
@@ -312,7 +299,7 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
       began_monotonic_ns_(world_->clock.MonotonicNs()),
       maintenance_({world_->sequence, world_->turns, coordinator_, triggers_, watches_,
                     *owners_.exports, *owners_.access, *owners_.storage, previews_,
-                    committer_.canary_ages(), *owners_.clocks, *owners_.clock_steps, process_,
+                    ingest_.canary_ages(), *owners_.clocks, *owners_.clock_steps, process_,
                     security_, *world_->registry, metrics_, world_->clock}) {
   world_->health.Declare(kServingCondition, HealthState::Severity::kReadiness, "not listening");
   world_->health.Watch(kSequenceCondition, HealthState::Severity::kLiveness,
@@ -373,8 +360,8 @@ absl::StatusOr<std::unique_ptr<GuardedServer>> Aggregator::Core::StartServer(
                                         {*owners_.access,
                                          *world_->registry,
                                          world_->clock,
-                                         {&gateway_, &artifact_service_, &owners_.clocks->gateway(),
-                                          &operator_service_}}));
+                                         {&ingest_.gateway(), &ingest_.artifacts(),
+                                          &owners_.clocks->gateway(), &operator_service_}}));
   world_->health.Set(kServingCondition, true);
   return server;
 }

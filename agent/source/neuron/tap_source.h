@@ -79,7 +79,10 @@ inline std::vector<WaitingReader> ReadingOrder(std::vector<WaitingReader> waitin
 // is released only when every row and loss of it is durable. An agent that restarts reads from
 // there, and skips what the cursors of its orders show as stored
 // (docs/decisions/0006-exactly-once-from-the-ring.md).
-class TapSource final : public Source, public TappedWorkers, private TapSession::Listener {
+class TapSource final : public Source,
+                        public TappedWorkers,
+                        private TapServer::Listener,
+                        private TapSession::Listener {
  public:
   // How long a worker may take to find this agent: taps without an agent try again at least every
   // five seconds.
@@ -178,6 +181,9 @@ class TapSource final : public Source, public TappedWorkers, private TapSession:
     std::vector<std::unique_ptr<StreamWriter>> orphans;
   };
 
+  // TapServer::Listener. Waits while too many descriptors of taps are still to be closed.
+  bool MayAccept() override;
+  void OnAccepted(UniqueFd socket) override { AddConnection(std::move(socket)); }
   // TapSession::Listener
   absl::Status OnGreeting(TapSession& session, TapGreeting greeting) override;
   void OnReport(TapSession& session, const TapReport& report) override;

@@ -16,6 +16,8 @@
 #include "agent/grpc_streams.h"
 #include "agent/pods/kubelet_client.h"
 #include "agent/pods/pod_attribution.h"
+#include "agent/pods/pod_resolver.h"
+#include "agent/pods/pod_workers.h"
 #include "agent/ranks/rank_resolver.h"
 #include "lib/base/post_and_wait.h"
 #include "lib/base/status.h"
@@ -205,36 +207,23 @@ PostAnswer AnswerOf(const AgentTriggers::PostOutcome& outcome) {
 // thread of its own because the call blocks. Constructed, used and destroyed on the agent's
 // sequence.
 // thread: pods: asks the kubelet, if --pod-resources names its socket
-class AgentPods {
+class AgentPods final : private PodWorkers {
  public:
   // Starts the first look once the sequence runs. `taps`, `runner` and `clock` outlive this; the
   // registry owns the metrics.
   AgentPods(const std::string& kubelet_socket, TapSource& taps, TaskRunner& runner,
             const Clock& clock, prometheus::Registry& registry, const std::string& instance_id)
-      : kubelet_(kubelet_socket),
+      : taps_(taps),
+        kubelet_(kubelet_socket),
         looker_([this] { return kubelet_.List(); }, ProcessReader(), counters_),
-        attribution_(looker_, io_, runner, clock,
-                     {.processes =
-                          [this, &taps] {
-                            Publish();
-                            std::vector<PodProcess> processes;
-                            for (const WorkerIdentity& worker : taps.SeenWorkers()) {
-                              processes.push_back({worker.pid, worker.start_time_ticks});
-                            }
-                            return processes;
-                          },
-                      .tell =
-                          [&taps](const PodResolver::Change& change) {
-                            taps.SetPod(change.process.pid, change.process.start_time_ticks,
-                                        change.pod);
-                          }}),
+        attribution_(looker_, io_, runner, clock, *this),
         thread_([this] { io_.Run(); }) {
     AddMetrics(registry, instance_id);
     attribution_.Start();
   }
   // Returns promptly: Cancel ends the call that is under way, so that join() never waits for the
   // kubelet.
-  ~AgentPods() {
+  ~AgentPods() override {
     kubelet_.Cancel();
     io_.PostTask([this] { io_.Quit(); });
     thread_.join();
@@ -243,6 +232,19 @@ class AgentPods {
   AgentPods& operator=(const AgentPods&) = delete;
 
  private:
+  // PodWorkers
+  std::vector<PodProcess> Processes() override {
+    Publish();
+    std::vector<PodProcess> processes;
+    for (const WorkerIdentity& worker : taps_.SeenWorkers()) {
+      processes.push_back({worker.pid, worker.start_time_ticks});
+    }
+    return processes;
+  }
+  void OnPodChange(const PodResolver::Change& change) override {
+    taps_.SetPod(change.process.pid, change.process.start_time_ticks, change.pod);
+  }
+
   // Registers a metric for each counter; Publish copies the values.
   void AddMetrics(prometheus::Registry& registry, const std::string& instance_id) {
     const struct {
@@ -274,6 +276,7 @@ class AgentPods {
     }
   }
 
+  TapSource& taps_;
   PodCounters counters_;
   KubeletClient kubelet_;
   PodResolver looker_;

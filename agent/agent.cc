@@ -651,14 +651,16 @@ PostPage Agent::MakeTriggerPage(const AgentConfig& config) {
   return {.prefix = "/triggers/",
           .body_bytes_max = limits::kTriggerBodyBytesMax,
           .is_for_anybody = config.trigger_posts != TriggerPosts::kThisMachine,
-          .take = [this](const PostRequest& request) {
-            // On the HTTP server's thread; triggers_ belongs to the sequence.
-            const auto outcome = PostAndWait(loop_, "the agent", kPostPatience, [this, &request] {
-              return triggers_.Post(request.name, request.body);
-            });
-            if (outcome.ok()) return AnswerOf(*outcome);
-            return PostAnswer{503, std::string(outcome.status().message()) + "\n", 1};
-          }};
+          .handler = this};
+}
+
+PostAnswer Agent::TakePost(const PostRequest& request) {
+  // triggers_ belongs to the sequence.
+  const auto outcome = PostAndWait(loop_, "the agent", kPostPatience, [this, &request] {
+    return triggers_.Post(request.name, request.body);
+  });
+  if (outcome.ok()) return AnswerOf(*outcome);
+  return {503, std::string(outcome.status().message()) + "\n", 1};
 }
 
 }  // namespace neurontrace

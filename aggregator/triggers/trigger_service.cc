@@ -311,17 +311,19 @@ v1::FireTriggerReply TriggerService::Fire(const v1::FireTriggerRequest& request)
   return reply;
 }
 
-// 503 asks the caller to try again after a second.
 PostPage TriggerService::MakePostPage() {
   return {.prefix = "/triggers/",
           .body_bytes_max = limits::kTriggerBodyBytesMax,
           .is_for_anybody = posts_from_anywhere_,
-          .take = [this](const PostRequest& request) {
-            const auto answer = PostAndWait(deps_.sequence, "the aggregator", kPostPatience,
-                                            [this, &request] { return Post(request); });
-            if (answer.ok()) return *answer;
-            return PostAnswer{503, std::string(answer.status().message()) + "\n", 1};
-          }};
+          .handler = this};
+}
+
+// 503 asks the caller to try again after a second.
+PostAnswer TriggerService::TakePost(const PostRequest& request) {
+  const auto answer = PostAndWait(deps_.sequence, "the aggregator", kPostPatience,
+                                  [this, &request] { return Post(request); });
+  if (answer.ok()) return *answer;
+  return {503, std::string(answer.status().message()) + "\n", 1};
 }
 
 // A rule of another kind is refused with 404: its condition is observed by agents, and a POST must

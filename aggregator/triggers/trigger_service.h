@@ -35,10 +35,11 @@ namespace neurontrace {
 
 // Everything about triggers in one aggregator: reads the rule file, sends rules to agents, receives
 // what fires, starts captures and answers operators. On the coordinator's sequence, except for
-// ReloadFile and the function of MakePostPage.
+// ReloadFile and the answers to POSTs.
 class TriggerService final : public TriggerReportHandler,
                              public CaptureObserver,
-                             private TriggerCaptures {
+                             private TriggerCaptures,
+                             private PostHandler {
  public:
   // The rule file as last read: loaded when the service is made, and again when it changes.
   using RuleFile = ReloadedFile<std::vector<TriggerRule>>;
@@ -83,8 +84,7 @@ class TriggerService final : public TriggerReportHandler,
   v1::ListTriggersReply List() const;
   v1::FireTriggerReply Fire(const v1::FireTriggerRequest& request);
 
-  // Returns the page POST /triggers/NAME. Its function is called on other threads and waits for the
-  // sequence.
+  // Returns the page POST /triggers/NAME, which refers to this service.
   PostPage MakePostPage();
 
  private:
@@ -103,6 +103,8 @@ class TriggerService final : public TriggerReportHandler,
   std::string WhyCannotFire(const TriggerRule& rule) const;
   // Fires kSilentCore rules. Takes time proportional to the number of watched workers.
   void JudgeSilence(uint64_t now_ns);
+  // PostHandler. Called on other threads; waits for the sequence.
+  PostAnswer TakePost(const PostRequest& request) override;
   // Handles one POST on the sequence: 202 if the rule fired, 404 for a rule that no POST can fire,
   // 429 with a delay while it is limited.
   PostAnswer Post(const PostRequest& request);

@@ -215,7 +215,7 @@ class AgentPods final : private PodWorkers {
             const Clock& clock, prometheus::Registry& registry, const std::string& instance_id)
       : taps_(taps),
         kubelet_(kubelet_socket),
-        looker_([this] { return kubelet_.List(); }, ProcessReader(), counters_),
+        looker_(kubelet_, ProcessReader(), counters_),
         attribution_(looker_, io_, runner, clock, *this),
         thread_([this] { io_.Run(); }) {
     AddMetrics(registry, instance_id);

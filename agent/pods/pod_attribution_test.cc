@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "agent/pods/fake_node_proc.h"
+#include "agent/pods/fake_pod_lister.h"
 #include "lib/base/fake_task_runner.h"
 
 namespace neurontrace {
@@ -33,6 +34,7 @@ class FakePodWorkers final : public PodWorkers {
 // The two sequences are runners of their own, so that either can be slow.
 class PodAttributionTest : public ::testing::Test {
  protected:
+  PodAttributionTest() { kubelet_.answer.containers.push_back({.pod = llama_, .devices = {3}}); }
   void Pass(uint64_t seconds) { runner_.AdvanceNs(seconds * 1'000'000'000); }
 
   FakeNodeProc node_;
@@ -43,10 +45,8 @@ class PodAttributionTest : public ::testing::Test {
   PodCounters counters_;
   FakePodWorkers workers_;
   const WorkerPod llama_{"training", "llama-0", "worker"};
-  PodResolver looker_{[this]() -> absl::StatusOr<PodAnswer> {
-                        return PodAnswer{.containers = {{.pod = llama_, .devices = {3}}}};
-                      },
-                      ProcessReader(node_.root()), counters_};
+  FakePodLister kubelet_;
+  PodResolver looker_{kubelet_, ProcessReader(node_.root()), counters_};
   std::unique_ptr<PodAttribution> attribution_ =
       std::make_unique<PodAttribution>(looker_, io_, runner_, clock_, workers_);
 };

@@ -38,7 +38,7 @@ class SimAggregator final : public SimServer,
     size_t budget_bytes = limits::kIngestBytesInFlightMax;
     uint64_t commit_ns = 2'000'000;  // from a chunk's arrival at the writer to its group's commit
     // Stands between validation and the writer; for simulations that are to fail.
-    // Gets the writer and returns what stands before it.
+    // Returns a writer that takes the chunks first, and may pass them to the one it is given.
     std::function<std::unique_ptr<ChunkReceiver>(ChunkReceiver&, IngestBudget&)> wrap_writer;
   };
 

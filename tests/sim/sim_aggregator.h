@@ -37,8 +37,8 @@ class SimAggregator final : public SimServer,
   struct Options {
     size_t budget_bytes = limits::kIngestBytesInFlightMax;
     uint64_t commit_ns = 2'000'000;  // from a chunk's arrival at the writer to its group's commit
-    // Stands between validation and the writer; for simulations that are to fail.
-    // Returns a writer that takes the chunks first, and may pass them to the one it is given.
+    // Returns a writer that takes the chunks in place of the given one, and may pass them to it;
+    // for simulations that are to fail.
     std::function<std::unique_ptr<ChunkReceiver>(ChunkReceiver&, IngestBudget&)> wrap_writer;
   };
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "aggregator/ingest/refused_call.h"
 #include "lib/base/clean_text.h"
 #include "lib/base/stall_watch.h"
 #include "lib/base/status.h"
@@ -148,7 +149,7 @@ absl::StatusOr<v1::ArtifactAnswer> ArtifactService::Refer(const ArtifactReferenc
 grpc::Status ArtifactService::Offer(grpc::ServerContext* context, const v1::ArtifactOffer* request,
                                     v1::ArtifactAnswer* reply) {
   // Admission comes first, so that a peer that calls too often causes no work in the store.
-  const absl::Status admitted = Admitted(admit_, *context);
+  const absl::Status admitted = Admitted(admission_, *context);
   if (!admitted.ok()) return ToGrpcStatus(admitted);
   const auto reference = FromProto(*request);
   if (!reference.ok()) return ToGrpcStatus(reference.status());
@@ -218,14 +219,14 @@ absl::StatusOr<v1::ArtifactAnswer> ArtifactService::Receive(
 grpc::Status ArtifactService::Put(grpc::ServerContext* context,
                                   grpc::ServerReader<v1::ArtifactPart>* reader,
                                   v1::ArtifactAnswer* reply) {
-  const absl::Status admitted = Admitted(admit_, *context);
+  const absl::Status admitted = Admitted(admission_, *context);
   if (!admitted.ok()) return ToGrpcStatus(admitted);
   return Answer(Receive(*context, *reader), *reply);
 }
 
 grpc::Status ArtifactService::Forgo(grpc::ServerContext* context,
                                     const v1::ArtifactForgone* request, v1::ArtifactAnswer* reply) {
-  const absl::Status admitted = Admitted(admit_, *context);
+  const absl::Status admitted = Admitted(admission_, *context);
   if (!admitted.ok()) return ToGrpcStatus(admitted);
   const auto forgone = FromProto(*request);
   if (!forgone.ok()) return ToGrpcStatus(forgone.status());

@@ -210,8 +210,8 @@ class HealthServer::Impl {
     if (request.method != "POST") return TextAnswer(405, "use POST\n");
     if (auto refusal = Refusal(page, request)) return *std::move(refusal);
     return Waiting([&] {
-      return AnswerOf(
-          page.take({.name = request.path.substr(page.prefix.size()), .body = request.body}));
+      return AnswerOf(page.handler->TakePost(
+          {.name = request.path.substr(page.prefix.size()), .body = request.body}));
     });
   }
 

@@ -13,13 +13,13 @@
 // for it. It decides for all captures, reads /proc at most once, and schedules itself.
 namespace neurontrace {
 HostSource::HostSource(Options options, const Clock& clock, TaskRunner& runner, ChunkSink& sink,
-                       AgentSourceMetrics& metrics, IsRecording is_recording)
+                       AgentSourceMetrics& metrics, const CaptureParticipants& participants)
     : options_(std::move(options)),
       clock_(clock),
       runner_(runner),
       sink_(sink),
       metrics_(metrics),
-      is_recording_(std::move(is_recording)) {}
+      participants_(participants) {}
 
 HostSource::~HostSource() = default;
 
@@ -184,7 +184,7 @@ void HostSource::Work() {
   bool samples = false;
   for (auto& [capture_id, capture] : captures_) {
     if (!IsOn(capture)) continue;
-    capture.records = is_recording_(capture_id);
+    capture.records = participants_.Records(capture_id);
     has_streams = has_streams || capture.stream != nullptr;
     // When recording starts or ends, a sample is taken at once.
     changes = changes || capture.records != capture.samples();

@@ -73,16 +73,15 @@ TapSource::~TapSource() {
 }
 
 absl::Status TapSource::Start() {
-  const auto may_accept = [this] {
-    const bool full = closer_.full();
-    if (full) AgentSourceMetrics::Add(metrics_.tap_accepts_put_off);
-    return !full;
-  };
-  ASSIGN_OR_RETURN(
-      server_, TapServer::Listen(options_.server, runner_, may_accept,
-                                 [this](UniqueFd socket) { AddConnection(std::move(socket)); }));
+  ASSIGN_OR_RETURN(server_, TapServer::Listen(options_.server, runner_, *this));
   spdlog::info("waiting for taps at {}", options_.server.path);
   return absl::OkStatus();
+}
+
+bool TapSource::MayAccept() {
+  const bool full = closer_.full();
+  if (full) AgentSourceMetrics::Add(metrics_.tap_accepts_put_off);
+  return !full;
 }
 
 void TapSource::AddConnection(UniqueFd accepted) {

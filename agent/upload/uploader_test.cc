@@ -380,7 +380,7 @@ TEST_F(UploaderTest, QueueTellsSourcesToWaitAndBeyondTwiceItsBudgetKeepsOnlyTheL
   EXPECT_EQ(queue_.counters().chunks_refused_full, 1u);
   EXPECT_THAT(receipts_, IsEmpty()) << "never from within Submit";
   Start();
-  EXPECT_THAT(receipts_.back(), HasSubstr("the stream says so"));
+  EXPECT_THAT(receipts_.back(), HasSubstr("the loss is reported in the stream"));
   EXPECT_TRUE(queue_.HasRoom());
   EXPECT_EQ(queue_.counters().chunks_stored, sequence);
   EXPECT_EQ(queue_.counters().events_lost, 10u);

@@ -112,7 +112,7 @@ class SystemFile final : public FileSystem::File {
 
   absl::StatusOr<uint64_t> Size() override {
     struct stat info {};
-    if (fstat(fd_.get(), &info) != 0) return ErrorOf("look at", path_);
+    if (fstat(fd_.get(), &info) != 0) return ErrorOf("examine", path_);
     return static_cast<uint64_t>(info.st_size);
   }
 
@@ -139,7 +139,7 @@ absl::StatusOr<UniqueFd> Open(const char* operation, const std::string& path, in
   const bool is_other = !fd.valid() && (errno == ELOOP || errno == ENXIO);
   if (!fd.valid() && !is_other) return ErrorOf(operation, path);
   struct stat about {};
-  if (!is_other && fstat(fd.get(), &about) != 0) return ErrorOf("look at", path);
+  if (!is_other && fstat(fd.get(), &about) != 0) return ErrorOf("examine", path);
   if (is_other || !S_ISREG(about.st_mode)) {
     return DataLoss(
         "cannot {} {}: it is a link, FIFO, socket, device or directory, not a regular file; remove "
@@ -187,7 +187,7 @@ absl::StatusOr<std::vector<FileSystem::Entry>> SystemFileSystem::List(const std:
     struct stat info {};
     if (fstatat(dirfd(stream.get()), found->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) {
       if (errno == ENOENT) continue;  // removed since
-      return ErrorOf("look at", directory + "/" + entry.name);
+      return ErrorOf("examine", directory + "/" + entry.name);
     }
     entry.is_directory = S_ISDIR(info.st_mode);
     entry.bytes = entry.is_directory ? 0 : static_cast<uint64_t>(info.st_size);
@@ -252,7 +252,7 @@ absl::StatusOr<std::unique_ptr<FileSystem::Lock>> SystemFileSystem::TakeLock(
 
 absl::StatusOr<FileSystem::Capacity> SystemFileSystem::CapacityOf(const std::string& directory) {
   struct statvfs facts {};
-  if (statvfs(directory.c_str(), &facts) != 0) return ErrorOf("look at the room of", directory);
+  if (statvfs(directory.c_str(), &facts) != 0) return ErrorOf("read the free space of", directory);
   return Capacity{.total_bytes = uint64_t{facts.f_blocks} * facts.f_frsize,
                   .free_bytes = uint64_t{facts.f_bavail} * facts.f_frsize};
 }

@@ -140,18 +140,18 @@ TEST(EventChunkHostileTest, TakesColumnsMadeByHand) {
 }
 
 TEST(EventChunkHostileTest, RefusesCountsBeyondTheLimits) {
-  ExpectRefused({.version = 2}, "format version 2, this program reads 1");
+  ExpectRefused({.version = 2}, "format version 2 is unsupported; this program reads 1");
   ExpectRefused({.events = 0}, "0 events");
-  ExpectRefused({.events = limits::kChunkEventsMax + 1}, "over the limits");
-  ExpectRefused({.strings = limits::kChunkStringsMax + 1}, "over the limits");
-  ExpectRefused({.shapes = limits::kChunkShapesMax + 1}, "over the limits");
+  ExpectRefused({.events = limits::kChunkEventsMax + 1}, "outside the limits");
+  ExpectRefused({.strings = limits::kChunkStringsMax + 1}, "outside the limits");
+  ExpectRefused({.shapes = limits::kChunkShapesMax + 1}, "outside the limits");
   ExpectRefused({.shapes = 0}, "0 shapes");
-  ExpectRefused({.events = ~0ull}, "over the limits");
+  ExpectRefused({.events = ~0ull}, "outside the limits");
 }
 
 TEST(EventChunkHostileTest, RefusesStringsThatAreNotThere) {
   ExpectRefused({.lengths = "\x02"}, "string 0");
-  ExpectRefused({.lengths = std::string("\0", 1)}, "go on after the last of 1");
+  ExpectRefused({.lengths = std::string("\0", 1)}, "unexpected data after the last of 1");
   ExpectRefused({.strings = 2}, "string 1");
   ExpectRefused({.lengths = "\x81\x80\x04", .text = std::string(65'537, 'x')}, "string 0");
 }

@@ -379,21 +379,22 @@ TEST_F(TraceFileReaderTest, NoLinkBelowAWatchedDirectoryIsFollowed) {
   for (const std::string& path : {watched + "/trace.json", watched + "/folder/secret.json"}) {
     const absl::Status status = Open(path, watched).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
-    EXPECT_NE(status.message().find("a symbolic link below"), std::string::npos) << status;
+    EXPECT_NE(status.message().find("symbolic links below"), std::string::npos) << status;
   }
   EXPECT_EQ(ListTraceFiles(watched).files.size(), 2u) << "the file, and the link for what it is";
 }
 
 TEST_F(TraceFileReaderTest, WhatIsNoTraceIsRefusedAndSaysWhatItIs) {
   const std::map<std::string, std::string> reasons = {
-      {"hello", "no trace: no JSON: it begins with \"hello\""},
+      {"hello", "not a trace: not JSON: it begins with \"hello\""},
       {"<html><body>404 Not Found</body></html>", "no trace: HTML or XML"},
       {"{a:1}", "no trace: JSON without trace events"},
-      {R"({"model_type":"llama","layers":[1,2]})", "no trace: JSON without a list \"traceEvents\""},
-      {R"({"traceEvents":7})", "\"traceEvents\" is no list"},
-      {R"({"traceEvents":{"traceEvents":{"traceEvents":[]}}})", "\"traceEvents\" is no list"},
-      {R"([{"a":1},{"b":2},3])", "no trace: none of its 3 elements has a phase"},
-      {"\x1f\x8b\x08 and so on", "no trace: gzip data inside gzip data: unpack it once"},
+      {R"({"model_type":"llama","layers":[1,2]})",
+       "not a trace: JSON without a list \"traceEvents\""},
+      {R"({"traceEvents":7})", "\"traceEvents\" is not a list"},
+      {R"({"traceEvents":{"traceEvents":{"traceEvents":[]}}})", "\"traceEvents\" is not a list"},
+      {R"([{"a":1},{"b":2},3])", "not a trace: none of its 3 elements has a phase"},
+      {"\x1f\x8b\x08 and so on", "not a trace: gzip data inside gzip data; decompress it once"},
   };
   for (const auto& [text, reason] : reasons) {
     const FileContent content = ReadAll(WriteGzip("other.json.gz", text));
@@ -412,7 +413,7 @@ TEST_F(TraceFileReaderTest, WhatMayBeAboutToBeWrittenIsNotWhole) {
       {" \n", "the file is empty"},
       {"[", "the file ends before its first event"},
       {"[\n", "the file ends before its first event"},
-      {"{\"traceEvents\":[", "ends in the middle"},
+      {"{\"traceEvents\":[", "is truncated"},
   };
   for (const auto& [text, reason] : reasons) {
     const FileContent content = ReadAll(Write("begun.json", text));
@@ -467,7 +468,7 @@ TEST_F(TraceFileReaderTest, DamagedGzipGivesWhatItHasBeforeTheDamage) {
     EXPECT_GE(content.rows.size(), rows_min);
     ASSERT_FALSE(content.losses.empty());
     EXPECT_TRUE(content.losses.back().events_unknown);
-    EXPECT_THAT(content.losses.back().detail, HasSubstr("broken gzip data"));
+    EXPECT_THAT(content.losses.back().detail, HasSubstr("gzip data is damaged"));
   }
 }
 
@@ -566,9 +567,9 @@ TEST_F(TraceFileReaderTest, OfAMappingFileOfAnotherVersionNothingIsRead) {
   const std::map<std::string, std::string> reasons = {
       {R"({"version": 2, "data": [)" + Entry(5) + "]}", "before byte 13: version 2 of mapping"},
       {R"({"data": [)" + Entry(5) + R"(], "version": "x"})", "version \"x\" of mapping"},
-      {R"({"data": [)" + Entry(5) + "]}", "without a version"},
-      {"[" + Entry(5) + "]", "without a version"},
-      {R"({"version": 1, "data": {}})", "\"data\" is no list"},
+      {R"({"data": [)" + Entry(5) + "]}", "has no version"},
+      {"[" + Entry(5) + "]", "has no version"},
+      {R"({"version": 1, "data": {}})", "\"data\" is not a list"},
   };
   for (const auto& [text, reason] : reasons) {
     const FileContent content = ReadAll(Write(kMappingName, text));
@@ -595,7 +596,7 @@ TEST_F(TraceFileReaderTest, BrokenEntriesOfAMappingFileAreLossesWithTheirPlace) 
   EXPECT_FALSE(cut.facts.complete);
   EXPECT_EQ(cut.rows.size(), 1u);
   ASSERT_EQ(cut.losses.size(), 1u);
-  EXPECT_THAT(cut.losses[0].detail, HasSubstr("ends in the middle"));
+  EXPECT_THAT(cut.losses[0].detail, HasSubstr("is truncated"));
 }
 
 TEST_F(TraceFileReaderTest, OfTooManyEntriesTheRestIsALoss) {
@@ -606,7 +607,7 @@ TEST_F(TraceFileReaderTest, OfTooManyEntriesTheRestIsALoss) {
   text.back() = ']';
   const FileContent content = ReadAll(WriteGzip(std::string(kMappingName) + ".gz", text + "}"));
   EXPECT_EQ(content.facts.elements, limits::kMappingEntriesMax + 1);
-  EXPECT_THAT(content.facts.problem, HasSubstr("1048577 entries; the first 1048576 are read"));
+  EXPECT_THAT(content.facts.problem, HasSubstr("1048577 entries; only the first 1048576 are read"));
   EXPECT_EQ(content.rows.size(), limits::kMappingEntriesMax);
   ASSERT_EQ(content.losses.size(), 1u);
   EXPECT_EQ(content.losses[0].reason, LossReason::kLimit);

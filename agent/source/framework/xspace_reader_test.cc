@@ -258,7 +258,7 @@ TEST(XSpaceReader, OfAFileThatEndsInTheMiddleWholePlanesAreRead) {
     // Of the second session the first plane may be there, or both.
     EXPECT_GE(content.spans.size(), 3u);
     if (content.facts.complete) continue;
-    EXPECT_THAT(content.facts.problem, HasSubstr("ends in the middle"));
+    EXPECT_THAT(content.facts.problem, HasSubstr("is truncated"));
     ASSERT_THAT(content.losses, SizeIs(1));
     EXPECT_TRUE(content.losses[0].events_unknown);
   }

@@ -289,7 +289,7 @@ TEST_F(UploaderTest, ChunkRefusedForGoodIsReplacedByItsLossAndTheStreamGoesOn) {
   for (uint64_t i = 0; i < 4; ++i) Submit("a", i, i == 3);
   Start();
   EXPECT_THAT(aggregator_.stored, ElementsAre("a 0", "a 1", "a 2", "a 3"));
-  EXPECT_THAT(receipts_, ElementsAre("a 0 stored", "a 1 lost on the way; the stream says so",
+  EXPECT_THAT(receipts_, ElementsAre("a 0 stored", "a 1 lost; the loss is reported in the stream",
                                      "a 2 stored", "a 3 stored"));
   ASSERT_EQ(aggregator_.losses["a"].size(), 1u);
   const Loss& loss = aggregator_.losses["a"][0];
@@ -316,8 +316,8 @@ TEST_F(UploaderTest, RefusalThatComesAheadOfEarlierAnswersIsUnderstood) {
   aggregator_.answers_at_once = true;
   aggregator_.Answer();
   runner_.RunUntilIdle();
-  EXPECT_THAT(receipts_,
-              ElementsAre("a 0 stored", "a 1 lost on the way; the stream says so", "a 2 stored"));
+  EXPECT_THAT(receipts_, ElementsAre("a 0 stored", "a 1 lost; the loss is reported in the stream",
+                                     "a 2 stored"));
 }
 
 TEST_F(UploaderTest, StreamWhoseReplacementIsRefusedTooIsGivenUp) {

@@ -419,10 +419,12 @@ TEST_F(TraceEvents, SlicesThatEndAtOneTimeAndThatAreCutShort) {
   const TraceReport report = Validate();
   EXPECT_THAT(ChecksOf(report), ElementsAre("misplaced_end"));
   ASSERT_EQ(report.findings.errors(), 2u);
-  EXPECT_THAT(WordsOf(report, TraceCheck::kMisplacedEnd),
-              HasSubstr("from 1003 to 1014 ns on track 2 ('thread') ends here, and 1 slice in it"));
-  EXPECT_THAT(WordsOf(report, TraceCheck::kMisplacedEnd),
-              HasSubstr("from 1001 to 1014 ns on track 2 ('thread') ends here, and 1 slice in it"));
+  EXPECT_THAT(
+      WordsOf(report, TraceCheck::kMisplacedEnd),
+      HasSubstr("from 1003 to 1014 ns on track 2 ('thread') ends here, before 1 slice inside it"));
+  EXPECT_THAT(
+      WordsOf(report, TraceCheck::kMisplacedEnd),
+      HasSubstr("from 1001 to 1014 ns on track 2 ('thread') ends here, before 1 slice inside it"));
   EXPECT_EQ(report.summary.open_slices, 0u);
 }
 

@@ -192,7 +192,7 @@ TEST_F(FrameworkChangesTest, OfMoreFilesThanACaptureReadsTheOthersAreCounted) {
   EXPECT_EQ(status().events_stored, limits::kFrameworkFilesPerCaptureMax);
   EXPECT_EQ(Remarked(RemarkKind::kTooManyFiles), 104u);
   EXPECT_EQ(Remarked(RemarkKind::kNoTrace), 600u);
-  EXPECT_THAT(DetailsOf(RemarkKind::kNoTrace), HasSubstr("300 of other names than"));
+  EXPECT_THAT(DetailsOf(RemarkKind::kNoTrace), HasSubstr("300 with names other than"));
   EXPECT_THAT(DetailsOf(RemarkKind::kNoTrace), HasSubstr("checkpoints/0.json: JSON without"));
 }
 

@@ -255,7 +255,7 @@ TEST_F(FrameworkSourceTest, FileThatStaysCutIsReadAsFarAsItGoes) {
   ASSERT_EQ(sink_.Losses().size(), 1u);
   EXPECT_TRUE(sink_.Losses()[0].events_unknown);
   EXPECT_EQ(status().state, CaptureWorkerState::kComplete);
-  EXPECT_THAT(status().detail, HasSubstr("ends in the middle"));
+  EXPECT_THAT(status().detail, HasSubstr("is truncated"));
 }
 
 TEST_F(FrameworkSourceTest, FileThatIsNotThereIsSaid) {

@@ -252,7 +252,7 @@ TEST_F(TraceFileReaderTest, ARankIsANumberOrItsText) {
       {R"({"rank":-2,"world_size":8})", {}, 8, "rank is -2"},
       {R"({"rank":"three","world_size":8})", {}, 8, "rank is \"three\""},
       {R"({"rank":3.5,"world_size":[8]})", {}, {}, "rank is 3.5, world_size is ["},
-      {R"({"rank":8,"world_size":8})", {}, {}, "rank is 8 and world_size 8"},
+      {R"({"rank":8,"world_size":8})", {}, {}, "rank is 8, but world_size is 8"},
       {R"({"rank":99999999999999999999})", {}, {}, "rank is 99999999999999999999"},
   };
   for (const Case& one : cases) {
@@ -298,7 +298,7 @@ TEST_F(TraceFileReaderTest, CutFilesKeepWhatIsWholeAndCountTheRest) {
   const std::string text = Kineto(false);
   const FileContent cut = ReadAll(Write("cut.json", text.substr(0, text.size() / 2)));
   EXPECT_FALSE(cut.facts.complete);
-  EXPECT_THAT(cut.facts.problem, HasSubstr("ends in the middle"));
+  EXPECT_THAT(cut.facts.problem, HasSubstr("is truncated"));
   EXPECT_GT(cut.rows.size(), 100u);
   EXPECT_LT(cut.rows.size(), 200u);
   ASSERT_EQ(cut.losses.size(), 1u);
@@ -342,7 +342,7 @@ TEST_F(TraceFileReaderTest, ANulBetweenElementsIsSaidAndWhatFollowsIsRead) {
                                 R"({"ph":"i","ts":2},{"ph":"i","ts":3}])"sv));
   EXPECT_EQ(content.rows.size(), 3u);
   EXPECT_TRUE(content.losses.empty());
-  EXPECT_THAT(content.damage, ElementsAre(HasSubstr("behind element 0: bytes 20 to 21")));
+  EXPECT_THAT(content.damage, ElementsAre(HasSubstr("after element 0: bytes 20 to 21")));
 }
 
 TEST_F(TraceFileReaderTest, GoesOnWhereAnEarlierReadingEnded) {
@@ -513,7 +513,8 @@ TEST_F(TraceFileReaderTest, BytesThatBelongToNothingAreSaid) {
   EXPECT_EQ(content.rows.size(), 2u);
   ASSERT_EQ(content.losses.size(), 1u);
   EXPECT_TRUE(content.losses[0].events_unknown) << "an event behind the end";
-  EXPECT_THAT(content.damage, ElementsAre("behind element 0: bytes 33 to 35 belong to no event"));
+  EXPECT_THAT(content.damage,
+              ElementsAre("after element 0: bytes 33 to 35 are not part of an event"));
   EXPECT_EQ(content.facts.bytes_behind, 17u);
 }
 

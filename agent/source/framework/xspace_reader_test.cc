@@ -181,7 +181,7 @@ TEST(XSpaceReader, StatsOfEveryTypeBecomeAttributes) {
                 Environment(kStartNs));
   EXPECT_THAT(content.spans,
               ElementsAre("xla_host@0 tid 1 name='e' dur_ns=0 u=18446744073709551615 i=-7 "
-                          "d=0.500000 inf='inf' s='text' b='3 bytes, not kept' r='referred to' "
+                          "d=0.500000 inf='inf' s='text' b='3 bytes, not stored' r='referred to' "
                           "unnamed_stat=2"));
 }
 

@@ -284,7 +284,7 @@ TEST_F(TapSourceBeginTest, AnOrderThatTheTapNeverGotIsNoPartEither) {
   Deliver();
   Pass(300);
   EXPECT_TRUE(source_->IsFinished(capture_));
-  ExpectRefused(CaptureObstacle::kNoAnswer, "never said");
+  ExpectRefused(CaptureObstacle::kNoAnswer, "did not confirm START");
 }
 
 TEST_F(TapSourceBeginTest, ATapThatIsAwayFromArmingToTheEndTookNoPart) {

@@ -182,7 +182,7 @@ absl::StatusOr<std::vector<FileSystem::Entry>> SystemFileSystem::List(const std:
     Entry entry{.name = found->d_name};
     if (entry.name == "." || entry.name == "..") continue;
     if (entries.size() >= entries_max) {
-      return ResourceExhausted("{} holds more than {} entries", directory, entries_max);
+      return ResourceExhausted("{} has more than {} entries", directory, entries_max);
     }
     struct stat info {};
     if (fstatat(dirfd(stream.get()), found->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) {

@@ -50,8 +50,8 @@ constexpr RemarkKindRow kRemarkKinds[] = {
      "rank is unknown because the available evidence was rejected",
      "ranks are unknown because the available evidence was rejected", false},
     {RemarkKind::kChunkUnreadable, "chunk_unreadable",
-     "stored chunk cannot be read, and is left out of exports",
-     "stored chunks cannot be read, and are left out of exports", true},
+     "stored chunk cannot be read and is omitted from exports",
+     "stored chunks cannot be read and are omitted from exports", true},
     {RemarkKind::kStoreFault, "store_fault", "fault was found by a check of the store",
      "faults were found by a check of the store", true},
 };

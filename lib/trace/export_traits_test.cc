@@ -30,7 +30,7 @@ TEST(ExportTraitsTest, RefusesExactlyWhatAFormatHasNot) {
       // By name, with an option to leave out or to write, and where it can be had.
       EXPECT_THAT(std::string(status.message()),
                   AllOf(HasSubstr(std::string(traits.name()) + " "), HasSubstr("--"),
-                        HasSubstr("perfetto"), HasSubstr(" can"), Not(HasSubstr("; ; "))));
+                        HasSubstr("perfetto"), HasSubstr("supported by"), Not(HasSubstr("; ; "))));
     }
   }
   EXPECT_EQ(FindExportTraits("csv"), nullptr);

@@ -248,8 +248,9 @@ TEST_F(TraceEvents, AnInnerEndIsMissing) {
   EXPECT_THAT(ChecksOf(report), ElementsAre("open_slices"));
   EXPECT_EQ(report.summary.open_slices, 2u);
   const std::string open = WordsOf(report, TraceCheck::kOpenSlices);
-  EXPECT_THAT(open,
-              ContainsRegex("'dispatch' begun at [0-9]+ ns .*\n.*'dispatch' begun at [0-9]+ ns "));
+  EXPECT_THAT(
+      open, ContainsRegex(
+                "'dispatch' that begins at [0-9]+ ns .*\n.*'dispatch' that begins at [0-9]+ ns "));
 }
 
 // Two spans that overlap on one track: nothing in the file tells where ends have no names.

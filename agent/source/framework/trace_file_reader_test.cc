@@ -590,7 +590,7 @@ TEST_F(TraceFileReaderTest, BrokenEntriesOfAMappingFileAreLossesWithTheirPlace) 
   EXPECT_EQ(content.rows.size(), 1u);
   ASSERT_EQ(content.losses.size(), 2u);
   EXPECT_EQ(content.losses[0].events, 1u);
-  EXPECT_THAT(content.losses[0].detail, HasSubstr("element 0, to byte 24: no entry"));
+  EXPECT_THAT(content.losses[0].detail, HasSubstr("element 0, to byte 24: not a mapping entry"));
   EXPECT_THAT(content.losses[1].detail, HasSubstr("element 2, to byte "));
   const FileContent cut =
       ReadAll(Write(kMappingName, R"({"version":1,"data":[)" + Entry(5) + R"(,{"nrta)"));

@@ -331,7 +331,7 @@ absl::Status FakeFileSystem::MakeDirectory(const std::string& path) {
     const std::string part = path.substr(0, end);
     const Node* const there = Find(part);
     if (there != nullptr && !there->is_directory) {
-      return NotFound("cannot make directory {}: it is a file", part);
+      return NotFound("cannot create directory {}: it is a file", part);
     }
     if (there == nullptr) {
       auto node = std::make_shared<Node>();
@@ -373,7 +373,7 @@ absl::StatusOr<std::unique_ptr<FileSystem::Lock>> FakeFileSystem::TakeLock(
     const std::string& path) {
   RETURN_IF_ERROR(Begin(Operation::kLock, path));
   if (!locks_.insert(path).second) {
-    return FailedPrecondition("{} is held by another process", path);
+    return FailedPrecondition("{} is locked by another process", path);
   }
   return std::make_unique<HeldLock>(*this, path);
 }

@@ -208,9 +208,9 @@ absl::Status SystemFileSystem::MakeDirectory(const std::string& path) {
     // EEXIST from mkdir is no error: another process may make the same directory between the two
     // calls.
     const bool there = stat(part.c_str(), &info) == 0;
-    if (there && !S_ISDIR(info.st_mode)) return ErrorOf("make directory", part, ENOTDIR);
+    if (there && !S_ISDIR(info.st_mode)) return ErrorOf("create directory", part, ENOTDIR);
     if (!there && mkdir(part.c_str(), kDirectoryMode) != 0 && errno != EEXIST) {
-      return ErrorOf("make directory", part);
+      return ErrorOf("create directory", part);
     }
     if (end == std::string::npos) return absl::OkStatus();
   }
@@ -244,7 +244,7 @@ absl::StatusOr<std::unique_ptr<FileSystem::Lock>> SystemFileSystem::TakeLock(
   // flock rather than fcntl: fcntl's locks belong to the process and are released when any
   // descriptor of the file is closed.
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) return FailedPrecondition("{} is held by another process", path);
+    if (errno == EWOULDBLOCK) return FailedPrecondition("{} is locked by another process", path);
     return ErrorOf("lock", path);
   }
   return std::make_unique<SystemLock>(std::move(fd));

@@ -166,10 +166,10 @@ StatusTable WorkersTable(const ControlSession& control, const TapSource::Headroo
 
 // Returns the table of the captures that this agent takes part in.
 StatusTable CapturesTable(const ControlSession& control) {
-  StatusTable table{"Captures", {"capture", "kind", "state", "workers that record"}, {}};
+  StatusTable table{"Captures", {"capture", "kind", "state", "workers recording"}, {}};
   for (const ControlSession::CaptureState& capture : control.CaptureStates()) {
     const char* const state =
-        capture.finished ? "delivered" : (capture.stopping ? "stopping" : "begun or armed");
+        capture.finished ? "delivered" : (capture.stopping ? "stopping" : "running or armed");
     table.rows.push_back({capture.id.ToString(), std::string(WordsOf(capture.mode)), state,
                           std::to_string(capture.recording)});
   }
@@ -347,8 +347,8 @@ void Agent::DeclareConditions() {
   process_.DeclareCertificates();
   health_.Declare(kAggregatorCondition, HealthState::Severity::kReadiness, "not connected yet");
   health_.Declare(kSocketCondition, HealthState::Severity::kReadiness, "not listening yet");
-  health_.Declare(kDataFlowCondition, HealthState::Severity::kReadiness, "not looked at yet");
-  health_.Declare(kUploadCondition, HealthState::Severity::kReadiness, "not looked at yet");
+  health_.Declare(kDataFlowCondition, HealthState::Severity::kReadiness, "not checked yet");
+  health_.Declare(kUploadCondition, HealthState::Severity::kReadiness, "not checked yet");
   health_.Watch(kSequenceCondition, HealthState::Severity::kLiveness,
                 [this] { return turns_.DescribeStuck(); });
   if (spool_ != nullptr) {
@@ -633,8 +633,8 @@ std::vector<StatusTable> Agent::StatusTables(const AgentInfo& info) {
   tables.push_back(CapturesTable(control_));
   StatusTable delivery{"Delivery",
                        {},
-                       {{"chunks that wait", std::to_string(queue_.chunks())},
-                        {"of these not yet on the disk", std::to_string(queue_.unkept_chunks())},
+                       {{"chunks waiting", std::to_string(queue_.chunks())},
+                        {"chunks not yet on disk", std::to_string(queue_.unkept_chunks())},
                         {"upload", uploader_.connected() ? "connected" : "not connected"}}};
   if (spool_ != nullptr) {
     delivery.rows.push_back(

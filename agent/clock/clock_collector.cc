@@ -168,7 +168,8 @@ absl::Status ClockCollector::StartBeat() {
 absl::Status ClockCollector::WatchRealtime() {
   UniqueFd timer(timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK));
   if (!timer.valid() || !Arm(timer.get())) {
-    return Unavailable("a timer that tells when REALTIME is set: {}", strerror(errno));
+    return Unavailable("cannot create a timer that reports steps of CLOCK_REALTIME: {}",
+                       strerror(errno));
   }
   const int fd = timer.get();
   step_watch_ = std::make_unique<KernelTimer>(deps_.runner, std::move(timer), [this, fd] {
@@ -217,11 +218,11 @@ void ClockCollector::CountEvents() {
         break;
       case ClockEventKind::kRealtimeStep:
         ++counters_.realtime_steps;
-        spdlog::info("clock: REALTIME was set, {} ns ahead", event.amount_ns);
+        spdlog::info("clock: CLOCK_REALTIME was set, a step of {} ns", event.amount_ns);
         break;
       case ClockEventKind::kMigration:
         ++counters_.migrations;
-        spdlog::info("clock: the hypervisor says that the counter was disrupted");
+        spdlog::info("clock: the hypervisor reports that the counter was disrupted");
         break;
       case ClockEventKind::kUnspecified:
         break;

@@ -37,7 +37,7 @@ absl::Status UdpProber::Connect(const ProbeAccess& access) {
   // A connected socket: the kernel drops packets from other addresses.
   if (!fd.valid() || connect(fd.get(), reinterpret_cast<const sockaddr*>(&access.address.storage),
                              access.address.length) != 0) {
-    return Unavailable("a socket for clock probes: {}", strerror(errno));
+    return Unavailable("cannot open a socket for clock probes: {}", strerror(errno));
   }
   // Without kernel timestamps the time of the read is used, which is later and so only widens
   // bounds.

@@ -139,7 +139,7 @@ std::optional<PodAnswer> PodResolver::Ask() {
     }
     return std::nullopt;
   }
-  if (std::exchange(failing_, false)) spdlog::info("pods: the kubelet answers");
+  if (std::exchange(failing_, false)) spdlog::info("pods: the kubelet answers again");
   Add(counters_.refused, answer->refused);
   return *std::move(answer);
 }

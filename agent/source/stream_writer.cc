@@ -376,7 +376,7 @@ void StreamWriter::Close(uint64_t position, uint32_t skip, bool end_of_stream) {
                        .events = encoded.event_count,
                        .first_timestamp_ns = encoded.first_timestamp_ns,
                        .last_timestamp_ns = encoded.last_timestamp_ns,
-                       .detail = "larger than a chunk may be"});
+                       .detail = "the chunk exceeds the size limit"});
     encoded = {};
     columns.clear();
   }

@@ -93,7 +93,7 @@ TEST_F(HostCertificatesTest, TimeWithoutAnAgentIsANoteAndNoFinding) {
                     .reason = LossReason::kUnknown,
                     .first_timestamp_ns = 2'000'000'000,
                     .last_timestamp_ns = 6'000'000'000,
-                    .detail = "no samples of the host: its agent was restarted"}};
+                    .detail = "no host samples: the agent was restarted"}};
   header.end_of_stream = true;
   stored.Add(header, 100, {});
   host() = stored;
@@ -116,7 +116,7 @@ TEST_F(HostCertificatesTest, GapOfWhichOnlyTheBeginningIsKnownIsANote) {
                     .reason = LossReason::kUnknown,
                     .first_timestamp_ns = 2'000'000'000,
                     .last_timestamp_ns = 2'000'000'000,
-                    .detail = "no samples of the host until the next one"}};
+                    .detail = "no host samples until the next one"}};
   header.end_of_stream = true;
   stored.Add(header, 100, {});
   host() = stored;
@@ -133,7 +133,7 @@ TEST_F(HostCertificatesTest, StreamThatWasEndedAfterItsTimeIsWhole) {
   header.stream = stored.identity;
   header.losses = {{.place = LossPlace::kAgentQueue,
                     .reason = LossReason::kUnknown,
-                    .detail = "no samples of the host from here on: it was restarted"}};
+                    .detail = "no host samples from here on: the host was rebooted"}};
   header.end_of_stream = true;
   stored.Add(header, 100, {});
   host() = stored;

@@ -142,7 +142,7 @@ std::string DescribeExpired(const EventAccount& account) {
                      TimeText(account.expired_last_ns));
 }
 
-// "from … to … without allocation events, as the budget of 2 % of a processor was spent".
+// "from … to … without allocation events because the budget of 2 % of a processor is used up".
 std::string DescribeOmitted(const WorkerCertificate& worker) {
   return fmt::format(
       "{} recorded from {} to {} {}", NameOf(worker), TimeText(worker.left_out->first_timestamp_ns),

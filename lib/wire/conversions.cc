@@ -115,7 +115,7 @@ absl::Status TakeSelection(const v1::CaptureSpec& message, CaptureSpec& value) {
       CheckCount("spec.worker_gids", message.worker_gids_size(), limits::kSelectionItemsMax));
   for (const v1::GidRange& range : message.worker_gids()) {
     if (range.first() < 0 || range.last() < range.first()) {
-      return InvalidArgument("spec.worker_gids has the range {} to {}", range.first(),
+      return InvalidArgument("spec.worker_gids has the invalid range {} to {}", range.first(),
                              range.last());
     }
     value.selection.worker_gids.push_back({range.first(), range.last()});
@@ -126,7 +126,7 @@ absl::Status TakeSelection(const v1::CaptureSpec& message, CaptureSpec& value) {
   }
   value.filter.all_events = message.all_events();
   if (message.require_percent() > 100) {
-    return InvalidArgument("spec.require_percent is {}; it may be 0 to 100",
+    return InvalidArgument("spec.require_percent is {}; it must be from 0 to 100",
                            message.require_percent());
   }
   value.conditions.require_percent = message.require_percent();
@@ -491,12 +491,12 @@ absl::StatusOr<ChunkHeader> FromProto(const v1::ChunkHeader& message) {
   if (message.canary_realtime_ns() != 0 &&
       (message.event_count() > 0 || message.losses_size() > 0 || message.remarks_size() > 0 ||
        message.end_of_stream())) {
-    return InvalidArgument("header.canary_realtime_ns is set, but differs from the chunk");
+    return InvalidArgument("header.canary_realtime_ns is set, but the chunk is not empty");
   }
   RETURN_IF_ERROR(CheckIdentityText("header.producer_version", message.producer_version()));
   // The next sequence number would be 0, and cursors would restart at 0.
   if (message.sequence() == UINT64_MAX) {
-    return InvalidArgument("header.sequence is {}, which leaves no next number", UINT64_MAX);
+    return InvalidArgument("header.sequence is {}, which has no successor", UINT64_MAX);
   }
   if (message.event_count() > limits::kChunkEventsMax) {
     return InvalidArgument("header.event_count is {}; the limit is {}", message.event_count(),
@@ -646,7 +646,7 @@ absl::StatusOr<CaptureSpec> FromProto(const v1::CaptureSpec& message) {
   RETURN_IF_ERROR(EventFilter::Parse(value.filter.event_types).status());
   const uint64_t ring = message.ring_events_per_core();
   if (ring != 0 && (ring < limits::kRingEventsPerCoreMin || ring > limits::kRingEventsPerCoreMax)) {
-    return InvalidArgument("spec.ring_events_per_core is {}; it may be {} to {}", ring,
+    return InvalidArgument("spec.ring_events_per_core is {}; it must be from {} to {}", ring,
                            limits::kRingEventsPerCoreMin, limits::kRingEventsPerCoreMax);
   }
   value.timing.duration_ns = message.duration_ns();

@@ -450,7 +450,7 @@ TEST_F(HostSourceTest, StreamOfAnEarlierBootIsEndedWithTheCapture) {
   ASSERT_THAT(sink_.Losses(), SizeIs(1));
   EXPECT_EQ(sink_.Losses()[0].events, 0u);
   EXPECT_FALSE(sink_.Losses()[0].events_unknown);
-  EXPECT_THAT(sink_.Losses()[0].detail, HasSubstr("was restarted"));
+  EXPECT_THAT(sink_.Losses()[0].detail, HasSubstr("was rebooted"));
 }
 
 TEST_F(HostSourceTest, WhatIsEndedLateIsToldWithoutATime) {

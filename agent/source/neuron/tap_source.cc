@@ -125,7 +125,7 @@ absl::StatusOr<TapWorker*> TapSource::FindOrAddWorker(TapSession& session,
   }
   const std::optional<uid_t> user = connections_.at(&session).user;
   if (!HasShare(WorkersOf(user), workers_.size(), limits::kWorkersPerAgentMax)) {
-    return ResourceExhausted("{} already has {} workers of {} in total", WordsOf(user),
+    return ResourceExhausted("too many workers: {} has {} of the {} on this agent", WordsOf(user),
                              WorkersOf(user), workers_.size());
   }
   // A new file: a process that is not known, or a known one with a new tap.
@@ -302,7 +302,7 @@ void TapSource::EndOrphans(Capture& capture) {
     status.state = CaptureWorkerState::kLost;
     if (cursor.next_sequence == 0) {
       if (status.streams == 0) {
-        status.detail = "worker and agent ended before anything of it was stored";
+        status.detail = "the worker and the agent ended before any of its data was stored";
       }
       continue;
     }
@@ -310,13 +310,14 @@ void TapSource::EndOrphans(Capture& capture) {
     auto writer = std::make_unique<StreamWriter>(capture.plan.id, stream, clock_,
                                                  shared_.streams.sink, metrics_);
     writer->Resume(resumed);
-    writer->AddLoss(cursor.source_position,
-                    {.place = LossPlace::kTapBuffer,
-                     .reason = LossReason::kUnknown,
-                     .events_unknown = true,
-                     .detail = "worker and agent ended, and what lay between them with them"});
+    writer->AddLoss(
+        cursor.source_position,
+        {.place = LossPlace::kTapBuffer,
+         .reason = LossReason::kUnknown,
+         .events_unknown = true,
+         .detail = "the worker and the agent ended; the data in transit between them is lost"});
     writer->End(cursor.source_position);
-    status.detail = "worker and agent ended; what was handed over before is kept";
+    status.detail = "the worker and the agent ended; the data delivered before is kept";
     status.events_read += writer->counts().read;
     status.events_stored += writer->counts().stored;
     status.events_lost += writer->counts().lost;

@@ -368,9 +368,9 @@ void CaptureStreams::AddHoles(Core& core, uint64_t position, const SequenceGaps:
   loss.events = events;
   loss.events_unknown = holes.unknown;
   if (fetch_failed) {
-    loss.detail = "the runtime failed to answer a fetch before";
+    loss.detail = "an earlier fetch failed in the runtime";
   } else if (holes.unknown) {
-    loss.detail = "nc_local_id jumps too far to be counted";
+    loss.detail = "nc_local_id jumps too far to count the missing events";
   }
   TellLoss(core, position, std::move(loss));
 }

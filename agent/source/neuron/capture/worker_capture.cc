@@ -171,7 +171,7 @@ void WorkerCapture::OnTraceStopped(const TapRecord& record) {
                                         .events_unknown = true,
                                         .first_timestamp_ns = record.host_realtime_ns,
                                         .last_timestamp_ns = record.host_realtime_ns,
-                                        .detail = "the last drain of the rings was not complete"});
+                                        .detail = "the final drain of the rings was incomplete"});
   }
   const auto reason = static_cast<TapStopReason>(stopped.reason);
   if (reason == TapStopReason::kCommand && restart_stops_ > 0) {
@@ -203,7 +203,7 @@ void WorkerCapture::Tick(uint64_t position, bool drained) {
   } else if (finished() && state_ == CaptureWorkerState::kStopping) {
     if (streams_->counts().given_up) {
       Enter(CaptureWorkerState::kLost,
-            "a stream was given up on the way to the aggregator; its agent's log says why");
+            "a stream was abandoned before the aggregator stored all of it; see the agent's log");
     } else {
       Enter(CaptureWorkerState::kComplete, detail_);
     }
@@ -233,9 +233,9 @@ void WorkerCapture::EndAsAsked(uint64_t position) {
   const bool had_order = HasOrder(IsCut(phase_) ? phase_ : stop_.phase_before);
   if (was_to_begin && !has_part()) {
     Enter(CaptureWorkerState::kRefused,
-          !had_order      ? "its tap was not connected when it was to begin"
-          : is_snapshot() ? "its tap was told to collect, and did not answer"
-                          : "its tap was told to begin, and never said that it had",
+          !had_order      ? "the tap was not connected when the capture began"
+          : is_snapshot() ? "the tap did not answer COLLECT"
+                          : "the tap did not confirm START",
           CaptureObstacle::kNoAnswer);
   }
   End(position);
@@ -268,11 +268,10 @@ void WorkerCapture::EndBecauseGone(uint64_t position, bool said_goodbye) {
   const bool is_cut_short = is_tracing() && !said_goodbye;
   const bool was_ruled_out = is_ruled_out();
   if (is_cut_short) {
-    streams_->AddLoss(position,
-                      {.place = LossPlace::kRuntimeRing,
-                       .reason = LossReason::kUnknown,
-                       .events_unknown = true,
-                       .detail = "the worker died with what its rings held and was not fetched"});
+    streams_->AddLoss(position, {.place = LossPlace::kRuntimeRing,
+                                 .reason = LossReason::kUnknown,
+                                 .events_unknown = true,
+                                 .detail = "the worker died before its rings were fetched"});
   }
   End(position);
   if (!has_recorded() && was_ruled_out && state_ == CaptureWorkerState::kRefused) {
@@ -281,7 +280,7 @@ void WorkerCapture::EndBecauseGone(uint64_t position, bool said_goodbye) {
     Enter(CaptureWorkerState::kRefused, "the worker ended before anything was recorded",
           CaptureObstacle::kEnded);
   } else if (is_cut_short) {
-    Enter(CaptureWorkerState::kLost, "the worker died; what it had handed over is kept");
+    Enter(CaptureWorkerState::kLost, "the worker died; the data delivered before is kept");
   } else {
     Enter(CaptureWorkerState::kStopping, "the worker ended");
   }
@@ -318,7 +317,7 @@ void WorkerCapture::OnRunning() {
 
 CaptureObstacle WorkerCapture::FindObstacle(const TapView& tap, std::string& detail) const {
   if (tap.session == nullptr) {
-    detail = "its tap is not connected";
+    detail = "the tap is not connected";
     return CaptureObstacle::kNoAnswer;
   }
   const CaptureObstacle by_state = ObstacleOf(tap.state);
@@ -330,7 +329,7 @@ CaptureObstacle WorkerCapture::FindObstacle(const TapView& tap, std::string& det
     if (tap.state == TapState::kHolding && tap.running == plan_.spec.timing.flight_recorder) {
       return CaptureObstacle::kNone;
     }
-    detail = "its rings are not held by this flight recorder";
+    detail = "the flight recorder does not hold the rings of this worker";
     return CaptureObstacle::kNotArmed;
   }
   // It would have to be suspended, or this one waits for it as a standing one does.
@@ -338,7 +337,7 @@ CaptureObstacle WorkerCapture::FindObstacle(const TapView& tap, std::string& det
   if (tap.running_mode && tap.running != plan_.id &&
       (IsStanding(mode) ? Precedence(*tap.running_mode) == Precedence(mode)
                         : Precedence(*tap.running_mode) >= Precedence(mode))) {
-    detail = fmt::format("capture {} runs on this worker", tap.running.ToString());
+    detail = fmt::format("capture {} is already running on this worker", tap.running.ToString());
     return CaptureObstacle::kOtherCapture;
   }
   const absl::StatusOr<TapStartOrder> order = MakeStartOrder(plan_, tap.facts, fidelity_level());
@@ -422,10 +421,10 @@ void WorkerCapture::SendCollect(const TapView& tap) {
     // What was collected in time may not have been read yet; nothing more is collected.
     if (!collected_before_) collected_before_ = tap.write_position;
     if (has_recorded() || tap.read_position < *collected_before_) return;
-    return RefuseSnapshot(CaptureObstacle::kAgentLost, "its agent was away at the cut");
+    return RefuseSnapshot(CaptureObstacle::kAgentLost, "the agent was unavailable at the cut");
   }
   if (plan_.spec.timing.flight_recorder.empty()) {
-    return RefuseSnapshot(CaptureObstacle::kNotArmed, "it names no flight recorder");
+    return RefuseSnapshot(CaptureObstacle::kNotArmed, "the snapshot names no flight recorder");
   }
   if (state_ != CaptureWorkerState::kArmed) Enter(CaptureWorkerState::kStarting, "");
   if (tap.session->SendCollect(plan_.id, plan_.spec.timing.flight_recorder, cut_ns).ok()) {
@@ -469,7 +468,7 @@ void WorkerCapture::EnterStopping(uint64_t stopped_ns) {
       beginning_.moment && !was_suspended && stopped_ns >= beginning_.moment->monotonic_ns;
   std::string detail = detail_;
   if (was_suspended) {
-    detail = fmt::format("was suspended for capture {} when it ended", suspended_for_.ToString());
+    detail = fmt::format("ended while it was suspended for capture {}", suspended_for_.ToString());
   } else if (was_armed && !stop_.was_to_begin) {
     detail = "stopped before it began";
   }
@@ -585,7 +584,7 @@ void WorkerCapture::OnStartAnswer(const TapReport& report) {
     case WorkerAction::kRetryLater:
       next_start_ns_ = NowNs() + kStartAgainNs;
       return EnterStored(
-          fmt::format("capture {} runs on this worker", report.capture_id.ToString()),
+          fmt::format("capture {} is already running on this worker", report.capture_id.ToString()),
           CaptureObstacle::kOtherCapture);
     case WorkerAction::kReportObstacle:
       if (report.result != TapResult::kUnsupported) return EnterStored(report);

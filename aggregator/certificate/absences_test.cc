@@ -342,8 +342,8 @@ TEST(GaveWay, TheTimeThatAnotherCaptureHadIsSaidAndNotClaimed) {
   Certificate certificate = make();
   EXPECT_TRUE(certificate.complete) << certificate.verdict;
   EXPECT_EQ(certificate.verdict,
-            "complete but for the time that other captures had 1 worker (up to 4.0 s): every event "
-            "that was recorded is stored");
+            "complete except while other captures used 1 worker (up to 4.0 s): every event that "
+            "was recorded is stored");
   EXPECT_THAT(certificate.account.losses, IsEmpty());
   EXPECT_EQ(certificate.workers[0].gaps, 0u);
   EXPECT_THAT(certificate.workers[0].longest_gaps, IsEmpty());
@@ -355,10 +355,10 @@ TEST(GaveWay, TheTimeThatAnotherCaptureHadIsSaidAndNotClaimed) {
 
   // While it continues, and where something is lost besides.
   record.state = CaptureState::kRecording;
-  EXPECT_THAT(make().verdict, HasSubstr("; but for the time that other captures had"));
+  EXPECT_THAT(make().verdict, HasSubstr("; except while other captures used"));
   record.state = CaptureState::kIncomplete;
   stream.losses.push_back({.place = LossPlace::kTapBuffer, .events = 1});
-  EXPECT_THAT(make().verdict, HasSubstr("; but for the time that other captures had"));
+  EXPECT_THAT(make().verdict, HasSubstr("; except while other captures used"));
 
   // Before what is kept nothing is left to be said of it.
   stream.losses.push_back({.place = LossPlace::kRetention,

@@ -101,7 +101,7 @@ TEST_F(HostCertificatesTest, TimeWithoutAnAgentIsANoteAndNoFinding) {
   EXPECT_TRUE(certificate.complete) << certificate.verdict;
   EXPECT_THAT(certificate.findings, IsEmpty());
   EXPECT_THAT(certificate.notes,
-              Contains("the host i-a was not sampled continuously: 1 gap of 4.0 s together"));
+              Contains("the host i-a was not sampled continuously: 1 gap, 4.0 s in total"));
 }
 
 TEST_F(HostCertificatesTest, GapOfWhichOnlyTheBeginningIsKnownIsANote) {

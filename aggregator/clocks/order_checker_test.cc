@@ -179,7 +179,7 @@ TEST_F(OrderCheckerTest, ExecutionsThatAreNumberedOtherwiseConcludeNothing) {
     EXPECT_FALSE(check.is_conclusive);
     EXPECT_GT(check.beyond_bounds, 10u);
     EXPECT_THAT(check.violations, IsEmpty());
-    EXPECT_THAT(check.words, HasSubstr("nothing is concluded about clocks"));
+    EXPECT_THAT(check.words, HasSubstr("nothing follows for the clocks"));
   }
 }
 
@@ -204,7 +204,7 @@ TEST_F(OrderCheckerTest, CoresWithoutARankAreNotCompared) {
   const auto checks = Check();
   ASSERT_THAT(checks, SizeIs(2));
   EXPECT_EQ(checks[0].instances, 0u);
-  EXPECT_THAT(checks[0].words, HasSubstr("it is not known which cores are ranks of one job"));
+  EXPECT_THAT(checks[0].words, HasSubstr("it is unknown which cores are ranks of one job"));
 }
 
 TEST_F(OrderCheckerTest, ClassesAreSwitchedOneByOne) {

@@ -97,9 +97,9 @@ TEST(S3ClientTest, SaysWhatToDo) {
   EXPECT_THAT(S3Remedy(403, ""), HasSubstr("AWS_SECRET_ACCESS_KEY")) << "HEAD says no more";
   EXPECT_THAT(S3Remedy(404, "XAdminUserNotFound"), HasSubstr("AWS_SECRET_ACCESS_KEY"));
   EXPECT_THAT(S3Remedy(403, "RequestTimeTooSkewed"), HasSubstr("clock"));
-  EXPECT_THAT(S3Remedy(404, "NoSuchBucket"), HasSubstr("make the bucket"));
+  EXPECT_THAT(S3Remedy(404, "NoSuchBucket"), HasSubstr("create the bucket"));
   EXPECT_THAT(S3Remedy(400, "AuthorizationHeaderMalformed"), HasSubstr("--s3-region"));
-  EXPECT_THAT(S3Remedy(400, "ExpiredToken"), HasSubstr("have not ended"));
+  EXPECT_THAT(S3Remedy(400, "ExpiredToken"), HasSubstr("have not expired"));
   EXPECT_EQ(S3Remedy(404, "NoSuchKey"), "");
   EXPECT_EQ(S3Remedy(503, "SlowDown"), "");
 }

@@ -364,8 +364,8 @@ TEST_F(FrameworkLinksTest, WhereTimeContradictsItStaysAndIsTold) {
   EXPECT_EQ(counts_.mapped_contradicted, 1u);
   EXPECT_EQ(counts_.mapped_unseen, 2u);
   EXPECT_THAT(counts_.Warnings(),
-              ElementsAre(HasSubstr("1 of 3 runtime calls that mapping files name lie in another"),
-                          HasSubstr("2 of 3 runtime calls that mapping files name have no")));
+              ElementsAre(HasSubstr("1 of 3 runtime calls in mapping files lie inside another"),
+                          HasSubstr("2 of 3 runtime calls in mapping files have no")));
 }
 
 TEST_F(FrameworkLinksTest, OfOneNumberTheCallingThreadsOperationIsMeantElseTheLatest) {
@@ -397,7 +397,7 @@ TEST_F(FrameworkLinksTest, MappingsAreOfOneWorkerAndOfAKnownOne) {
   EXPECT_EQ(counts_.calls_mapped, 0u);
   EXPECT_EQ(counts_.mapped_elsewhere, 5u);
   EXPECT_THAT(counts_.Warnings(), ElementsAre(HasSubstr("1 of 1 runtime calls"),
-                                              HasSubstr("5 operations of mapping files")));
+                                              HasSubstr("5 operations in mapping files")));
 }
 
 TEST_F(FrameworkLinksTest, MoreMappedOperationsThanAreKeptAreCounted) {
@@ -413,7 +413,7 @@ TEST_F(FrameworkLinksTest, MoreMappedOperationsThanAreKeptAreCounted) {
   mapped_room_ = 2;
   EXPECT_THAT(Join(LinkKind::kFrameworkCall), ElementsAre(ElementsAre("six", "nrt_execute")));
   EXPECT_EQ(counts_.mapped_forgotten, 2u);
-  EXPECT_THAT(counts_.Warnings(), testing::Contains(HasSubstr("there are more than are kept")));
+  EXPECT_THAT(counts_.Warnings(), testing::Contains(HasSubstr("there are too many")));
 }
 
 TEST_F(FrameworkLinksTest, OfTooManyNumbersTheFirstGivesWay) {

@@ -150,7 +150,7 @@ void ChunkCommitter::NoteHealth(const absl::Status& status) {
   if (status.code() == health_) return;
   health_ = status.code();
   if (status.ok()) {
-    SPDLOG_INFO("chunks are stored again");
+    SPDLOG_INFO("storing chunks works again");
   } else {
     SPDLOG_WARN("chunks are not stored, and agents are asked to resend them: {}",
                 std::string(status.message()));

@@ -97,7 +97,7 @@ absl::Status TakeFlightRecorder(const CaptureSurroundings& surroundings, Capture
     return FailedPrecondition(
         "no flight recorder is on{}; start one with neurontrace flight-recorder on; earlier events "
         "cannot be recovered",
-        spec.selection.empty() ? "" : " for what is selected");
+        spec.selection.empty() ? "" : " for the selected workers");
   }
   if (fitting.size() > 1) {
     std::string named;

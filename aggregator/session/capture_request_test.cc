@@ -153,7 +153,7 @@ TEST_F(CaptureRequestTest, ASnapshotTakesTheFlightRecorderThatFits) {
                 ->timing.flight_recorder,
             gpt);
   EXPECT_THAT(refused({.mode = CaptureMode::kSnapshot, .selection = {.job = "other"}}),
-              HasSubstr("for what is selected"));
+              HasSubstr("for the selected workers"));
   EXPECT_EQ(Complete({.mode = CaptureMode::kSnapshot, .timing = {.flight_recorder = llama}})
                 ->selection.job,
             "llama");

@@ -248,7 +248,7 @@ TEST_F(ArtifactStoreTest, OpeningRemovesWhatInterruptionsLeave) {
   const auto lost = artifacts().Forgone(TestCaptureId(1)).value();
   ASSERT_THAT(lost, SizeIs(1));
   EXPECT_EQ(lost[0].place.name, "host_mem.pb");
-  EXPECT_EQ(lost[0].reason, "its content is gone from the store");
+  EXPECT_EQ(lost[0].reason, "its content is missing from the store");
   EXPECT_THAT(artifacts().List(TestCaptureId(2)).value(), IsEmpty());
 }
 

@@ -226,7 +226,7 @@ TEST_F(FrameworkLinksTest, WithoutAThreadNothingIsJoined) {
                     .has_thread = false});
   EXPECT_THAT(Join(LinkKind::kFrameworkCall), IsEmpty());
   EXPECT_EQ(counts_.calls_without_thread, 1u);
-  EXPECT_THAT(counts_.Warnings(), ElementsAre(HasSubstr("1 name no thread")));
+  EXPECT_THAT(counts_.Warnings(), ElementsAre(HasSubstr("1 have no thread")));
 }
 
 TEST_F(FrameworkLinksTest, OfTwoWorkersWithOneProcessIdNothingIsSaid) {

@@ -130,7 +130,7 @@ TEST(AccessRulesTest, ProblemsNameTheLineAndTheWayOut) {
               AllOf(HasSubstr("64 hexadecimal digits"), Not(HasSubstr("secret"))));
   for (const char* nothing : {"", "\n"}) {
     EXPECT_THAT(problem_of("token-sha256 = \"" + Sha256HexOf(nothing) + "\""),
-                HasSubstr("f:3:1: [a]: token-sha256 is the hash of an empty text"));
+                HasSubstr("f:3:1: [a]: token-sha256 is the hash of an empty string"));
   }
   EXPECT_THAT(problem_of("certificate = [\"cn:a\", \"\"]"),
               HasSubstr("f:3:24: [a]: certificate has no value"));

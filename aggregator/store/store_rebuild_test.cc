@@ -93,7 +93,7 @@ TEST_F(StoreRebuildTest, RowsThatCannotBeReadAreNotRebuilt) {
   const std::string bad = "\x7f";
   Put(Family::kAgents, "agent-b", bad);
   Put(Family::kWorkers, "worker", bad);
-  Put(Family::kClockObservations, "malformed key", bad);
+  Put(Family::kClockObservations, "a key of another form", bad);
   Put(Family::kMeta, std::string("reference_epoch/\0\0\0\2", 20), bad);
   Put(Family::kMeta, "reference_epoch/x", bad);
   for (int start = 0; start < 2; ++start) {

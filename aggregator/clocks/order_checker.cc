@@ -39,7 +39,7 @@ std::string WordsOf(const OrderCheck& check, const std::string& reason) {
     return fmt::format(
         "{} of {} {} contradict the clocks by more than their bounds explain, by up to {:.3f} us: "
         "either the cores of the job number executions differently, or not all of them wait for "
-        "each other; nothing follows for the clocks",
+        "each other; the clocks cannot be judged",
         check.beyond_bounds, check.instances, check.event_type, Microseconds(check.worst_ns));
   }
   std::string words = fmt::format(

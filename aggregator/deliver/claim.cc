@@ -123,7 +123,7 @@ std::string Claim::DescribeHolder(const v1::DeliveryClaim& claim, const std::str
         "{}, and the time of the claim is in the future; if nothing writes there, remove {}", who,
         file);
   }
-  return fmt::format("{}; its claim expires in {} s at the latest", who,
+  return fmt::format("{}; its claim expires within {} s", who,
                      left_ns == 0 ? 0 : left_ns / 1'000'000'000 + 1);
 }
 

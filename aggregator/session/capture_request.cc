@@ -68,7 +68,7 @@ absl::Status CheckEventTypes(const CaptureSpec& spec, const AgentRegistry& regis
     if (MayBeFrameworks(spec, name)) continue;
     return InvalidArgument(
         "unknown event type '{}'{}; the runtimes of the selected workers provide {}", name,
-        unknown.nearest.empty() ? "" : fmt::format(", is '{}' meant?", unknown.nearest),
+        unknown.nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", unknown.nearest),
         fmt::join(known.begin(), known.end(), ", "));
   }
   return absl::OkStatus();

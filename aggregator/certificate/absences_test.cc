@@ -219,9 +219,10 @@ TEST(AbsencesTest, NamesTheRanksThatNobodyHas) {
   certificate = world.Make();
   EXPECT_TRUE(certificate.ranks[0].disputed);
   EXPECT_FALSE(certificate.complete);
-  EXPECT_EQ(certificate.verdict,
-            "every event is stored, but the workers of job llama name different world sizes: 8 (5 "
-            "cores: i-a pid 1 nc 2, i-a pid 2 nc 0 and 3 more), 1000000 (1 core: i-a pid 1 nc 1)");
+  EXPECT_EQ(
+      certificate.verdict,
+      "every event is stored, but the workers of job llama report different world sizes: 8 (5 "
+      "cores: i-a pid 1 nc 2, i-a pid 2 nc 0 and 3 more), 1000000 (1 core: i-a pid 1 nc 1)");
 }
 
 TEST(AbsencesTest, AVerdictNamesEveryKindOfFinding) {

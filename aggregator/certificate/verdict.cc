@@ -335,7 +335,7 @@ void JudgeRanks(const Certificate& certificate, Lines& notes) {
         "{}{} of {} ranks were never seen: {}{}{}",
         ranks.job.empty() ? "" : fmt::format("job {}: ", ranks.job), ranks.never_seen_count,
         ranks.world_size, ToString(ranks.never_seen), is_all ? "" : ", …",
-        ranks.disputed ? " (workers name different world sizes, this is the largest)" : ""));
+        ranks.disputed ? " (workers report different world sizes; this is the largest)" : ""));
   }
 }
 

@@ -137,7 +137,7 @@ TEST_F(OrderCheckerTest, AClockThatIsOffWithinItsBoundIsSaidToBeExplained) {
   ASSERT_THAT(checks, SizeIs(2));
   for (const OrderCheck& check : checks) {
     EXPECT_TRUE(check.is_conclusive);
-    EXPECT_GT(check.violated, check.instances / 4) << "when the first was the last to enter";
+    EXPECT_GT(check.violated, check.instances / 4) << "the first instance entered last";
     EXPECT_EQ(check.beyond_bounds, 0u);
     EXPECT_GE(check.worst_ns, 70 * kUs);
     EXPECT_LE(check.worst_ns, 100 * kUs);

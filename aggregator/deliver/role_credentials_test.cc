@@ -115,7 +115,7 @@ TEST_F(RoleCredentialsTest, TheFirstThatIsNamedIsTaken) {
   NameWebIdentity(sts.url());
   EXPECT_EQ(Find()->key_id, "of-sts");
   Set("AWS_ACCESS_KEY_ID", "of-environment");
-  EXPECT_EQ(Find()->key_id, "of-sts") << "half of a pair of keys is none";
+  EXPECT_EQ(Find()->key_id, "of-sts") << "an id without its key is ignored";
   Set("AWS_SECRET_ACCESS_KEY", "s");
   EXPECT_EQ(Find()->key_id, "of-environment");
   EXPECT_EQ(Find()->end_realtime_ns, UINT64_MAX);

@@ -54,7 +54,7 @@ class FrameworkLinksTest : public DeriveTest {
     std::vector<FrameworkNames> names;
     Read(
         [&](const TimelineReader& reader) {
-          EXPECT_GE(reader.begin_ns(), kBase) << "nothing begins with a mapping file";
+          EXPECT_GE(reader.begin_ns(), kBase) << "mapping files do not begin the timeline";
           FrameworkRoom room{.mapped = mapped_room_};
           for (const TimelineStream& stream : reader.streams()) {
             auto read = ReadFrameworkNames(source_, stream.description, room);
@@ -135,7 +135,7 @@ TEST_F(FrameworkLinksTest, FromTheOperationToTheCallToTheDevice) {
   EXPECT_THAT(Join(LinkKind::kExecution),
               ElementsAre(ElementsAre("nrt_execute", "kbl_exec_pre", "nc_exec_running")));
   EXPECT_EQ(counts_.operations, 1u);
-  EXPECT_EQ(counts_.calls, 1u) << "what a call consists of is no call of the operation";
+  EXPECT_EQ(counts_.calls, 1u) << "parts of a call are not calls";
   EXPECT_EQ(counts_.calls_joined, 1u);
   EXPECT_EQ(counts_.executions, 1u);
   EXPECT_EQ(counts_.executions_unprepared, 0u);
@@ -467,7 +467,7 @@ TEST_F(FrameworkLinksTest, SpansThatEncloseNothingDoNotHideTheOneThatDoes) {
 TEST_F(FrameworkLinksTest, SpansOnVeryManyThreadsAreSweptOrForgotten) {
   OpenSpans open;
   for (uint64_t i = 0; i < OpenSpans::kOpenMax; ++i) open.Add({1, i}, i, {i + 1, 1});
-  EXPECT_EQ(open.forgotten(), 0u) << "they had ended";
+  EXPECT_EQ(open.forgotten(), 0u) << "the spans had ended";
   const uint64_t now = 2 * OpenSpans::kOpenMax;
   for (uint64_t i = 0; i < OpenSpans::kOpenMax; ++i) open.Add({2, i}, now, {UINT64_MAX, 1});
   EXPECT_GT(open.forgotten(), 0u);

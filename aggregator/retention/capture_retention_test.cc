@@ -174,7 +174,7 @@ TEST_F(CaptureRetentionTest, LongChunksOfHostsMakeItNoCoarser) {
   }
   const StreamRecord host = Streams()[2];
   ASSERT_EQ(host.identity.kind, StreamKind::kHost);
-  EXPECT_GT(host.events_expired(), 0u) << "they go as well";
+  EXPECT_GT(host.events_expired(), 0u) << "host samples expire too";
   EXPECT_GT(host.events, 0u);
 }
 
@@ -221,7 +221,7 @@ TEST_F(CaptureRetentionTest, AnEndedCaptureGoesWhenItsTimeIsOver) {
 TEST_F(CaptureRetentionTest, WhatOfACaptureThatGoesOnHasGoneIsToldAlsoAtTheEnd) {
   Continuous(8 * kNsPerSecond, 0);
   PassSeconds(100, {0});
-  EXPECT_TRUE(expired_.empty()) << "in sums, now and then";
+  EXPECT_TRUE(expired_.empty()) << "expiry is logged as occasional totals";
   PassSeconds(600, {0});
   ASSERT_EQ(expired_.size(), 1u);
   EXPECT_FALSE(expired_[0].is_whole);

@@ -165,7 +165,7 @@ TEST_F(StoreRecoveryTest, AHeaderOfZerosInTheLogIsACountedLoss) {
   ASSERT_EQ(records.size(), 1u);
   EXPECT_EQ(records[0].next_sequence, 60u);
   EXPECT_GT(records[0].events_lost(), 0u);
-  EXPECT_LT(records[0].events_lost(), 10 * kEventsPerChunk) << "the write that it hit, no block";
+  EXPECT_LT(records[0].events_lost(), 10 * kEventsPerChunk) << "only the damaged write is lost";
   EXPECT_TRUE(records[0].Conserved());
   ExpectReadable(*store);
 }

@@ -129,7 +129,7 @@ TEST(DeviceFitTest, SyncPointsOnTheirOwnAreEnough) {
   const DeviceTestErrors errors = ErrorsOf(world, model);
   EXPECT_LE(errors.most_ns, 3'000);
   EXPECT_EQ(errors.beyond_bound, 0u);
-  EXPECT_LE(errors.bound_most_ns, 25'000'000u) << "what the parameters suppose";
+  EXPECT_LE(errors.bound_most_ns, 25'000'000u) << "the bound that the parameters assume";
 }
 
 TEST(DeviceFitTest, BracketsOnTheirOwnAreEnough) {

@@ -60,7 +60,7 @@ constexpr char kSequenceCondition[] = "sequence";
 StatusTable CapturesTable(const Coordinator& coordinator, const StoreQuota& quota,
                           uint64_t now_realtime_ns) {
   StatusTable table{
-      "Captures that run", {"capture", "kind", "state", "for", "workers", "bytes stored"}, {}};
+      "Running captures", {"capture", "kind", "state", "for", "workers", "bytes stored"}, {}};
   coordinator.ForEachRunning([&](const CaptureRecord& record) {
     const uint64_t began_ns = std::min(record.started_realtime_ns, now_realtime_ns);
     table.rows.push_back(
@@ -102,7 +102,7 @@ ConfigReload::Hooks ReloadHooks(const Aggregator::Process& process, Storage& sto
 StreamingCallLimiter::Options WatchLimits(const Clock& clock, const AggregatorMetrics& metrics,
                                           bool has_tls) {
   return {.clock = clock,
-          .what = "watches of captures",
+          .what = "capture watches",
           .at_once_max = limits::kWatchesAtOnceMax,
           .of_caller_max = has_tls ? limits::kWatchesOfCallerMax : limits::kWatchesAtOnceMax,
           .refused = metrics.watches_refused,
@@ -397,11 +397,11 @@ std::vector<StatusTable> Aggregator::Core::StatusTables() {
   std::vector<StatusTable> tables;
   tables.push_back({"This aggregator",
                     {},
-                    {{"id of the store", store.aggregator_id()},
-                     {"running for", FormatSeconds(running_ns)},
-                     {"captures in the store", std::to_string(store.captures().size())},
-                     {"bytes of the store", std::to_string(store.bytes())},
-                     {"bytes free on its disk", std::to_string(quota.FreeBytes())}}});
+                    {{"store id", store.aggregator_id()},
+                     {"uptime", FormatSeconds(running_ns)},
+                     {"stored captures", std::to_string(store.captures().size())},
+                     {"store size in bytes", std::to_string(store.bytes())},
+                     {"free disk space in bytes", std::to_string(quota.FreeBytes())}}});
   tables.push_back(AgentsTable(coordinator_.registry(), now_ns));
   tables.push_back(CapturesTable(coordinator_, quota, now_ns));
   return tables;

@@ -26,7 +26,7 @@ constexpr std::chrono::milliseconds kShutdownPatience{500};
 // Returns the counter of connections that were closed for one reason.
 prometheus::Counter& RefusedConnections(prometheus::Registry& registry, const char* reason) {
   return MakeCounter(registry, "neurontrace_aggregator_connections_refused_total",
-                     "Connections closed at once", {{"reason", reason}});
+                     "Connections closed immediately", {{"reason", reason}});
 }
 
 }  // namespace
@@ -89,7 +89,7 @@ absl::StatusOr<std::unique_ptr<GuardedServer>> GuardedServer::Start(const Option
       quota.Resize(limits::kGrpcBytesMax).SetMaxThreads(limits::kGrpcThreadsMax));
   for (grpc::Service* const service : deps.services) builder.RegisterService(service);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (server == nullptr) return Internal("gRPC does not start; see the log");
+  if (server == nullptr) return Internal("the gRPC server did not start; see the log");
   // The host as requested, with the port that was bound.
   std::string address =
       fmt::format("{}:{}", options.listen.substr(0, options.listen.rfind(':')), port->port());

@@ -83,7 +83,7 @@ TEST_F(TokenReviewsTest, AGoodTokenIsAskedAboutOnceAMinute) {
   EXPECT_EQ(server_.asked, 1);
   clock_.AdvanceNs(1);
   server_.accounts.clear();
-  EXPECT_TRUE(absl::IsUnauthenticated(Account(token).status())) << "it was taken back";
+  EXPECT_TRUE(absl::IsUnauthenticated(Account(token).status())) << "the token was revoked";
   EXPECT_EQ(server_.asked, 2);
   EXPECT_EQ(Counted("good"), 1);
   EXPECT_EQ(Counted("bad"), 1);
@@ -115,7 +115,8 @@ TEST_F(TokenReviewsTest, AServerThatIsAwayLetsNobodyPass) {
   for (int i = 0; i < 10; ++i) {
     const absl::Status status = Account(token).status();
     EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-    EXPECT_EQ(status.message().find("10.96.0.1"), std::string::npos) << "strangers learn nothing";
+    EXPECT_EQ(status.message().find("10.96.0.1"), std::string::npos)
+        << "the message must not reveal the address";
   }
   EXPECT_EQ(server_.asked, 2);
   EXPECT_EQ(Counted("failed"), 1);
@@ -200,7 +201,7 @@ TEST(TokenReviewsAtOnceTest, OneQuestionIsAskedForAllAndSoManyAreUnderWay) {
   const int most = static_cast<int>(limits::kTokenReviewsAtOnceMax);
   for (int i = 0; i < most; ++i) call(i);
   for (int i = 0; i < most; ++i) server.begun.acquire();
-  EXPECT_TRUE(absl::IsUnavailable(account_of(most).status())) << "one more token";
+  EXPECT_TRUE(absl::IsUnavailable(account_of(most).status())) << "one token above the limit";
   for (int i = 0; i < 10; ++i) call(0);  // whether they wait or come later, they do not ask
   server.may_answer.release(most);
   for (auto& each : calls) EXPECT_EQ(each.get().value(), "a/watcher");

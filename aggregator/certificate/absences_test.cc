@@ -219,9 +219,10 @@ TEST(AbsencesTest, NamesTheRanksThatNobodyHas) {
   certificate = world.Make();
   EXPECT_TRUE(certificate.ranks[0].disputed);
   EXPECT_FALSE(certificate.complete);
-  EXPECT_EQ(certificate.verdict,
-            "every event is stored, but the workers of job llama name different world sizes: 8 (5 "
-            "cores: i-a pid 1 nc 2, i-a pid 2 nc 0 and 3 more), 1000000 (1 core: i-a pid 1 nc 1)");
+  EXPECT_EQ(
+      certificate.verdict,
+      "every event is stored, but the workers of job llama report different world sizes: 8 (5 "
+      "cores: i-a pid 1 nc 2, i-a pid 2 nc 0 and 3 more), 1000000 (1 core: i-a pid 1 nc 1)");
 }
 
 TEST(AbsencesTest, AVerdictNamesEveryKindOfFinding) {
@@ -343,8 +344,8 @@ TEST(Suspensions, TheTimeThatAnotherCaptureHadIsSaidAndNotClaimed) {
   Certificate certificate = make();
   EXPECT_TRUE(certificate.complete) << certificate.verdict;
   EXPECT_EQ(certificate.verdict,
-            "complete but for the time that other captures had 1 worker (up to 4.0 s): every event "
-            "that was recorded is stored");
+            "complete except while other captures used 1 worker (up to 4.0 s): every event that "
+            "was recorded is stored");
   EXPECT_THAT(certificate.account.losses, IsEmpty());
   EXPECT_EQ(certificate.workers[0].gaps, 0u);
   EXPECT_THAT(certificate.workers[0].longest_gaps, IsEmpty());
@@ -356,10 +357,10 @@ TEST(Suspensions, TheTimeThatAnotherCaptureHadIsSaidAndNotClaimed) {
 
   // While it continues, and where something is lost besides.
   record.state = CaptureState::kRecording;
-  EXPECT_THAT(make().verdict, HasSubstr("; but for the time that other captures had"));
+  EXPECT_THAT(make().verdict, HasSubstr("; except while other captures used"));
   record.state = CaptureState::kIncomplete;
   stream.losses.push_back({.place = LossPlace::kTapBuffer, .events = 1});
-  EXPECT_THAT(make().verdict, HasSubstr("; but for the time that other captures had"));
+  EXPECT_THAT(make().verdict, HasSubstr("; except while other captures used"));
 
   // Before what is kept nothing is left to be said of it.
   stream.losses.push_back({.place = LossPlace::kRetention,

@@ -79,7 +79,7 @@ std::string NoteOf(const HostCertificate& host) {
   std::string text =
       fmt::format("the host {} was not sampled continuously: ", host.stream.worker.instance_id);
   if (host.gaps > 0) {
-    text += fmt::format("{} gap{} of {:.1f} s together", host.gaps, host.gaps == 1 ? "" : "s",
+    text += fmt::format("{} gap{}, {:.1f} s in total", host.gaps, host.gaps == 1 ? "" : "s",
                         static_cast<double>(host.gaps_sum_ns) * 1e-9);
   }
   if (host.gaps_without_end > 0) {

@@ -72,10 +72,10 @@ TEST_F(HostCertificatesTest, StreamWithoutItsEndIsAFindingOnceItsAgentHasFinishe
   EXPECT_TRUE(Make().hosts[0].cut_short);
   EXPECT_THAT(Make().findings, Contains(HasSubstr("did not arrive completely; 2 events")));
   record_.agents[0].finished = false;
-  EXPECT_FALSE(Make().hosts[0].cut_short) << "the agent is reported";
+  EXPECT_FALSE(Make().hosts[0].cut_short) << "the report of the agent covers it";
   record_.agents[0].finished = true;
   record_.state = CaptureState::kRecording;
-  EXPECT_FALSE(Make().hosts[0].cut_short) << "it continues";
+  EXPECT_FALSE(Make().hosts[0].cut_short) << "the capture is still running";
 }
 
 TEST_F(HostCertificatesTest, TimeWithoutAnAgentIsANoteAndNoFinding) {
@@ -101,7 +101,7 @@ TEST_F(HostCertificatesTest, TimeWithoutAnAgentIsANoteAndNoFinding) {
   EXPECT_TRUE(certificate.complete) << certificate.verdict;
   EXPECT_THAT(certificate.findings, IsEmpty());
   EXPECT_THAT(certificate.notes,
-              Contains("the host i-a was not sampled continuously: 1 gap of 4.0 s together"));
+              Contains("the host i-a was not sampled continuously: 1 gap, 4.0 s in total"));
 }
 
 TEST_F(HostCertificatesTest, GapOfWhichOnlyTheBeginningIsKnownIsANote) {
@@ -139,7 +139,7 @@ TEST_F(HostCertificatesTest, StreamThatWasEndedAfterItsTimeIsWhole) {
   host() = stored;
   const Certificate certificate = Make();
   EXPECT_TRUE(certificate.complete) << certificate.verdict;
-  EXPECT_EQ(certificate.hosts[0].gaps, 0u) << "nobody knows how long that was";
+  EXPECT_EQ(certificate.hosts[0].gaps, 0u) << "the length of the gap is unknown";
 }
 
 }  // namespace

@@ -409,7 +409,7 @@ TEST_F(FileRanksTest, WorldSizesThatDifferAreAFinding) {
   Add({.name = "c", .rank = 2, .world_size = 4});
   Add({.name = "d", .rank = 3, .world_size = 0});
   EXPECT_THAT(world_.Make().findings,
-              ElementsAre(HasSubstr("files name different world sizes: i-a a (2), i-a b (4)")));
+              ElementsAre(HasSubstr("files report different world sizes: i-a a (2), i-a b (4)")));
 }
 
 TEST_F(FileRanksTest, FarMoreFilesAreCounted) {

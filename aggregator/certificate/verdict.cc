@@ -147,7 +147,7 @@ std::string DescribeOmitted(const WorkerCertificate& worker) {
   return fmt::format(
       "{} recorded from {} to {} {}", NameOf(worker), TimeText(worker.left_out->first_timestamp_ns),
       TimeText(worker.left_out->last_timestamp_ns),
-      worker.left_out->detail.empty() ? "less than was asked for" : worker.left_out->detail);
+      worker.left_out->detail.empty() ? "less than requested" : worker.left_out->detail);
 }
 
 // Applies to an ended capture by executions: the worker took part, and reached none of them.
@@ -193,7 +193,7 @@ std::string DescribeExceptions(const Certificate& certificate) {
     longest_ns = std::max(longest_ns, sum_ns);
   }
   if (workers == 0) return "";
-  return fmt::format("but for the time that other captures had {} (up to {:.1f} s)",
+  return fmt::format("except while other captures used {} (up to {:.1f} s)",
                      Count(workers, "worker"), static_cast<double>(longest_ns) * 1e-9);
 }
 
@@ -335,7 +335,7 @@ void JudgeRanks(const Certificate& certificate, Lines& notes) {
         "{}{} of {} ranks were never seen: {}{}{}",
         ranks.job.empty() ? "" : fmt::format("job {}: ", ranks.job), ranks.never_seen_count,
         ranks.world_size, ToString(ranks.never_seen), is_all ? "" : ", …",
-        ranks.disputed ? " (workers name different world sizes, this is the largest)" : ""));
+        ranks.disputed ? " (workers report different world sizes; this is the largest)" : ""));
   }
 }
 
@@ -522,7 +522,7 @@ void FinalizeCertificate(const CaptureRecord& record, Certificate& certificate) 
     certificate.verdict =
         fmt::format("complete{}{}: every event {} is stored{}", but_for.empty() ? "" : " ", but_for,
                     all ? "the runtime produced" : "that was recorded",
-                    account.expired == 0 ? "" : " or has expired as it was to");
+                    account.expired == 0 ? "" : " or has expired as intended");
     if (left_out > 0) {
       certificate.verdict += fmt::format("; {} omitted some to stay within the budget",
                                          Count(static_cast<size_t>(left_out), "worker"));

@@ -79,7 +79,7 @@ void ReferenceHostClockCollector::Start() {
   collector_ = std::make_unique<ClockCollector>(
       ClockCollector::Deps{loop_, host_clocks_, files_, random_}, ClockPaths{}, listener);
   if (const absl::Status status = collector_->Start(); !status.ok()) {
-    SPDLOG_WARN("the reference's own clocks are not measured: {}", status.ToString());
+    SPDLOG_WARN("cannot measure the reference's own clocks: {}", status.ToString());
   }
 }
 
@@ -158,7 +158,7 @@ ClockService::~ClockService() {
 // An error is logged; the next try is in ten minutes.
 void ClockService::PruneAndAgain() {
   if (const absl::Status status = Prune(); !status.ok()) {
-    SPDLOG_WARN("old clock evidence: {}", std::string(status.message()));
+    SPDLOG_WARN("cannot remove old clock evidence: {}", std::string(status.message()));
   }
   background_.PostDelayedTask([this] { PruneAndAgain(); }, kPruneIntervalNs);
 }
@@ -166,7 +166,7 @@ void ClockService::PruneAndAgain() {
 void ClockService::FinalizeAndAgain() {
   const absl::Status status = finalizer_.Run();
   if (!status.ok() && !absl::IsCancelled(status)) {
-    SPDLOG_WARN("final models of captures' clocks: {}", std::string(status.message()));
+    SPDLOG_WARN("cannot store final models of captures' clocks: {}", std::string(status.message()));
   }
   background_.PostDelayedTask([this] { FinalizeAndAgain(); }, kFinalizeIntervalNs);
 }

@@ -91,7 +91,7 @@ absl::StatusOr<ArtifactReference> FromProto(const v1::ArtifactOffer& offer) {
   ASSIGN_OR_RETURN(reference.place,
                    MakeArtifactPlace(offer.directory(), offer.session(), offer.name()));
   if (offer.sha256().size() != kSha256Bytes) {
-    return InvalidArgument("artifact: a hash of {} bytes", offer.sha256().size());
+    return InvalidArgument("artifact: invalid hash of {} bytes", offer.sha256().size());
   }
   reference.sha256 = offer.sha256();
   reference.bytes = offer.bytes();
@@ -188,7 +188,7 @@ absl::StatusOr<v1::ArtifactAnswer> ArtifactService::Receive(
     grpc::ServerContext& context, grpc::ServerReader<v1::ArtifactPart>& reader) {
   // The whole exchange reuses one part, so a call holds one part in memory at a time.
   v1::ArtifactPart part;
-  if (!reader.Read(&part)) return InvalidArgument("artifact: a call without a part");
+  if (!reader.Read(&part)) return InvalidArgument("artifact: the call contains no message");
   ASSIGN_OR_RETURN(const ArtifactReference reference, FromProto(part.offer()));
   // The content may have arrived since the offer, and everything that applies to an offer applies
   // here.

@@ -144,7 +144,7 @@ void ChunkCommitter::NoteHealth(const absl::Status& status) {
   if (status.code() == health_) return;
   health_ = status.code();
   if (status.ok()) {
-    SPDLOG_INFO("chunks are stored again");
+    SPDLOG_INFO("chunks can be stored again");
   } else {
     SPDLOG_WARN("chunks are not stored, and agents are asked to resend them: {}",
                 std::string(status.message()));

@@ -52,11 +52,11 @@ RetentionMetrics::RetentionMetrics(prometheus::Registry& registry)
       trims(MakeCounter(registry, "neurontrace_aggregator_trims_total",
                         "Steps of deletion from continuous captures")),
       trim_seconds(MakeCounter(registry, "neurontrace_aggregator_trim_seconds_total",
-                               "Time that these steps took")),
+                               "Duration of steps of deletion from continuous captures")),
       captures_deleted(MakeCounter(registry, "neurontrace_aggregator_captures_expired_total",
                                    "Ended captures deleted by their retention")),
       errors(MakeCounter(registry, "neurontrace_aggregator_retention_errors_total",
-                         "Failed passes over a capture, to be retried")),
+                         "Failed retention passes over a capture, which are retried")),
       step_seconds_max(
           MakeGauge(registry, "neurontrace_aggregator_trim_step_seconds_max",
                     "Longest deletion step since the start, during which writers wait")),

@@ -186,7 +186,7 @@ TEST_F(CaptureRetentionTest, LongChunksOfHostsMakeItNoCoarser) {
   }
   const StreamRecord host = Streams()[2];
   ASSERT_EQ(host.identity.kind, StreamKind::kHost);
-  EXPECT_GT(host.events_expired(), 0u) << "they go as well";
+  EXPECT_GT(host.events_expired(), 0u) << "host samples expire too";
   EXPECT_GT(host.events, 0u);
 }
 
@@ -233,7 +233,7 @@ TEST_F(CaptureRetentionTest, AnEndedCaptureGoesWhenItsTimeIsOver) {
 TEST_F(CaptureRetentionTest, WhatOfACaptureThatGoesOnHasGoneIsToldAlsoAtTheEnd) {
   Continuous(8 * kNsPerSecond, 0);
   PassSeconds(100, {0});
-  EXPECT_TRUE(environment_.expired.empty()) << "in sums, now and then";
+  EXPECT_TRUE(environment_.expired.empty()) << "expiry is logged as occasional totals";
   PassSeconds(600, {0});
   ASSERT_EQ(environment_.expired.size(), 1u);
   EXPECT_FALSE(environment_.expired[0].is_whole);

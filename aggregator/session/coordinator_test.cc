@@ -359,7 +359,7 @@ TEST_F(CoordinatorTest, ADurationThatIsOverWaitsForTheDisk) {
   Advance(2 * kSecondNs);
   EXPECT_EQ(saved_[id].state, CaptureState::kStopping);
   EXPECT_THAT(orders_, ElementsAre("a stop"));
-  EXPECT_THAT(saved_[id].warnings, Contains(HasSubstr("its time was over")));
+  EXPECT_THAT(saved_[id].warnings, Contains(HasSubstr("its duration elapsed")));
 }
 
 TEST_F(CoordinatorTest, AnAgentRecordsOnlyWhenItsPartIsWrittenDown) {

@@ -205,11 +205,11 @@ TEST(RecordCodec, WhatANewerBuildKnowsIsReadOrRefused) {
   record.suspensions.clear();
   record.clock_domain = static_cast<ClockDomain>(3);
   EXPECT_EQ(DecodeStreamRecord(3, EncodeStreamRecord(record)).status().message(),
-            "stream record 3: clock domain 3 is not known");
+            "stream record 3: unknown clock domain 3");
   v1::StoredAgent newer;
   newer.set_version(2);
   EXPECT_EQ(DecodeAgentRecord(newer.SerializeAsString()).status().message(),
-            "agent record: version 2 where 1 is known");
+            "agent record: unknown version 2, this program reads 1");
 }
 
 TEST(RecordCodec, WhatOnlyAnAgentCanSayOfAWorkerIsNotKept) {

@@ -40,10 +40,11 @@ auto DecodeStored(std::string_view what, std::string_view value, Convert convert
   Message message;
   if (value.size() > INT_MAX ||
       !message.ParseFromArray(value.data(), static_cast<int>(value.size()))) {
-    return DataLoss("{}: its {} bytes do not fit", what, value.size());
+    return DataLoss("{}: malformed value of {} bytes", what, value.size());
   }
   if (message.version() != kRecordVersion) {
-    return DataLoss("{}: version {} where {} is known", what, message.version(), kRecordVersion);
+    return DataLoss("{}: unknown version {}, this program reads {}", what, message.version(),
+                    kRecordVersion);
   }
   auto converted = convert(message);
   if (converted.ok()) return converted;

@@ -43,8 +43,7 @@ void AddStored(const std::vector<Value>& values, Messages* messages) {
 absl::StatusOr<StreamRecord> Restored(uint32_t number, v1::StoredStream& message) {
   if (message.clock_domain() != v1::CLOCK_DOMAIN_HOST_REALTIME &&
       message.clock_domain() != v1::CLOCK_DOMAIN_OWN) {
-    return InvalidArgument("clock domain {} is not known",
-                           static_cast<int>(message.clock_domain()));
+    return InvalidArgument("unknown clock domain {}", static_cast<int>(message.clock_domain()));
   }
   StreamRecord record;
   record.number = number;

@@ -106,7 +106,7 @@ void StoreChunkSource::ReportUnreadable(uint32_t stream, uint64_t sequence,
   if (noted.ok() && *noted) ++known.noted;
   if (noted.ok()) return;
   SPDLOG_WARN(
-      "chunk {} of stream {} of capture {} cannot be read, and this cannot be remembered: {}",
+      "chunk {} of stream {} of capture {} cannot be read, and this fault cannot be recorded: {}",
       sequence, stream, record_.id.ToString(), std::string(noted.status().message()));
 }
 

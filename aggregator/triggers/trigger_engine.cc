@@ -212,7 +212,8 @@ void TriggerEngine::OnFired(const TriggerFired& fired) {
   Job* const job = JobOf(state, job_name);
   Answer answer{.is_known = true,
                 .suppression = TriggerSuppression::kTooManyJobs,
-                .problem = fmt::format("it has fired for {} jobs", limits::kTriggerJobsMax)};
+                .problem = fmt::format("it has fired for {} jobs, which is the limit",
+                                       limits::kTriggerJobsMax)};
   if (job != nullptr) answer = Judge(state, *job, fired);
   if (answer.suppression != TriggerSuppression::kNone) return Suppress(state, answer);
   job->incident.emplace(fired);
@@ -241,10 +242,10 @@ TriggerEngine::Answer TriggerEngine::Fire(const TriggerFired& fired) {
   const std::string job_name = fired.job.empty() ? state.status.rule.job : fired.job;
   Job* const job = JobOf(state, job_name);
   if (job == nullptr) {
-    const Answer answer{
-        .is_known = true,
-        .suppression = TriggerSuppression::kTooManyJobs,
-        .problem = fmt::format("it has fired for {} jobs", limits::kTriggerJobsMax)};
+    const Answer answer{.is_known = true,
+                        .suppression = TriggerSuppression::kTooManyJobs,
+                        .problem = fmt::format("it has fired for {} jobs, which is the limit",
+                                               limits::kTriggerJobsMax)};
     Suppress(state, answer);
     return answer;
   }

@@ -219,7 +219,7 @@ TEST_F(TriggerEngineTest, ACaptureThatDidNotBeginCountsForNothing) {
   EXPECT_THAT(engine_.List()[0].last_problem, HasSubstr("did not start: 2 other profiler"));
   EXPECT_EQ(Suppressed(TriggerSuppression::kRefused), 1u);
   Fire("slow");
-  EXPECT_THAT(captures_.started, SizeIs(1)) << "not at once";
+  EXPECT_THAT(captures_.started, SizeIs(1)) << "not immediately";
   runner_.AdvanceNs(TriggerEngine::kRefusedRestNs);
   Fire("slow");
   EXPECT_THAT(captures_.started, SizeIs(2));

@@ -32,8 +32,8 @@ TEST_F(FiredWorkerTest, TheJobIsThatOfTheAgentsOwnWorker) {
   const TriggerRule slow = Rule(TriggerKind::kSlowExecution);
   EXPECT_EQ(Take(slow, FakeTriggerCaptures::Fired("rule", "mine", 7)), "mine");
   EXPECT_EQ(Take(slow, FakeTriggerCaptures::Fired("rule", "others", 7)), "mine");
-  EXPECT_EQ(Take(slow, FakeTriggerCaptures::Fired("rule", "", 7)), "mine") << "and not all jobs";
-  EXPECT_EQ(Take(slow, FakeTriggerCaptures::Fired("rule", "others", 8)), "-") << "no worker of it";
+  EXPECT_EQ(Take(slow, FakeTriggerCaptures::Fired("rule", "", 7)), "mine") << "not all jobs";
+  EXPECT_EQ(Take(slow, FakeTriggerCaptures::Fired("rule", "others", 8)), "-") << "the agent has no such worker";
 }
 
 TEST_F(FiredWorkerTest, ARuleOfAJobIsForThatJob) {

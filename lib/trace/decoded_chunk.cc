@@ -139,7 +139,7 @@ absl::Status DecodedChunk::Impl::ReadStrings() {
     bytes.remove_prefix(length);
   }
   if (in != end || !bytes.empty()) {
-    return InvalidArgument("columns: unexpected data after the last of {} strings", string_count);
+    return InvalidArgument("columns: extra bytes follow the last of {} strings", string_count);
   }
   return absl::OkStatus();
 }
@@ -192,7 +192,7 @@ absl::Status DecodedChunk::Impl::ReadShapes() {
     first_key[i] = keys;
     keys += static_cast<uint32_t>(shapes[i].keys.size());
   }
-  if (in != end) return InvalidArgument("columns: unexpected data after the last shape");
+  if (in != end) return InvalidArgument("columns: extra bytes follow the last shape");
   AtLeast(key_columns, keys);
   return absl::OkStatus();
 }

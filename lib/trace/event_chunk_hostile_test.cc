@@ -151,7 +151,7 @@ TEST(EventChunkHostileTest, RefusesCountsBeyondTheLimits) {
 
 TEST(EventChunkHostileTest, RefusesStringsThatAreNotThere) {
   ExpectRefused({.lengths = "\x02"}, "string 0");
-  ExpectRefused({.lengths = std::string("\0", 1)}, "unexpected data after the last of 1");
+  ExpectRefused({.lengths = std::string("\0", 1)}, "extra bytes follow the last of 1");
   ExpectRefused({.strings = 2}, "string 1");
   ExpectRefused({.lengths = "\x81\x80\x04", .text = std::string(65'537, 'x')}, "string 0");
 }
@@ -168,7 +168,7 @@ TEST(EventChunkHostileTest, RefusesShapesOutsideTheirEnums) {
   refused(std::string("\0\x01\x80\0\x01\x01\0", 7));  // a key without a name
   refused(std::string("\0\x01\x80\0\x01\0\x07", 7));  // no such type
   refused(std::string("\0\x01\x80\0\x01\0\x20", 7));  // no such scope
-  ExpectRefused({.shape = std::string("\0\x01\x80\0\0\0", 6)}, "unexpected data after the last");
+  ExpectRefused({.shape = std::string("\0\x01\x80\0\0\0", 6)}, "extra bytes follow the last");
 }
 
 TEST(EventChunkHostileTest, RefusesEventsOfNoShapeAndTimeThatRunsBackwards) {

@@ -64,7 +64,7 @@ absl::StatusOr<TapStartOrder> MakeStartOrder(const CapturePlan& plan, const Work
     for (const auto& [item, nearest] :
          UnknownEventTypes(plan.spec.filter.event_types, worker.event_types)) {
       unknown += fmt::format("; unknown event type '{}'{}", item,
-                             nearest.empty() ? "" : fmt::format(", did you mean '{}'?", nearest));
+                             nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest));
     }
     return InvalidArgument("the filter selects none of the runtime's {} event types{}",
                            worker.event_types.size(), unknown);

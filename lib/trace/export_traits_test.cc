@@ -27,10 +27,11 @@ TEST(ExportTraitsTest, RefusesExactlyWhatAFormatHasNot) {
       EXPECT_EQ(status.ok(), traits.Supports(option)) << traits.name() << " " << i << status;
       if (status.ok()) continue;
       EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-      // By name, with an option to leave out or to write, and where it can be had.
+      // By name, with an option to omit or to use, and the formats that support it.
       EXPECT_THAT(std::string(status.message()),
                   AllOf(HasSubstr(std::string(traits.name()) + " "), HasSubstr("--"),
-                        HasSubstr("perfetto"), HasSubstr(" can"), Not(HasSubstr("; ; "))));
+                        HasSubstr("perfetto"), HasSubstr("formats that support it"),
+                        Not(HasSubstr("; ; "))));
     }
   }
   EXPECT_EQ(FindExportTraits("csv"), nullptr);
@@ -38,11 +39,12 @@ TEST(ExportTraitsTest, RefusesExactlyWhatAFormatHasNot) {
 
 TEST(ExportTraitsTest, SaysWhatToDo) {
   EXPECT_EQ(Refusal("json", ExportOption::kPackets),
-            "json cannot be compressed within the file: write --compress gzip; perfetto can");
+            "json cannot be compressed within the file: use --compress gzip; "
+            "formats that support it: perfetto");
   EXPECT_THAT(Refusal("parquet", ExportOption::kPrimaryGroup), HasSubstr("group its rows in SQL"));
   EXPECT_THAT(Refusal("xspace", ExportOption::kGzip), HasSubstr("its viewer reads plain files"));
   EXPECT_THAT(Refusal("parquet", ExportOption::kSplitByWorker),
-              HasSubstr("leave out --split worker"));
+              HasSubstr("omit --split worker"));
 }
 
 }  // namespace

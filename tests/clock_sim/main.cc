@@ -16,12 +16,14 @@ namespace neurontrace {
 namespace {
 
 constexpr char kFooter[] =
-    "Examples:\n  clock_sim --table > table.md                       the tables of "
-    "docs/user/clock_accuracy.md\n  clock_sim --scenario S5 --seeds 5 --first-seed 1   one "
-    "scenario, on other seeds\n  clock_sim --seeds 3 --quick                        what "
-    "continuous integration runs\nExit code: 0 if every goal is met or its shortfall is explained, "
-    "1 otherwise, 2 on wrong usage.\nThe output depends only on the seeds and not on --jobs, "
-    "except for costs.";
+    "Examples:\n"
+    "  clock_sim --table > table.md                       the tables of "
+    "docs/user/clock_accuracy.md\n"
+    "  clock_sim --scenario S5 --seeds 5 --first-seed 1   one scenario, on other seeds\n"
+    "  clock_sim --seeds 3 --quick                        what continuous integration runs\n"
+    "Exit code: 0 if every goal is met or its shortfall is explained, 1 otherwise, 2 on wrong "
+    "usage.\n"
+    "The output depends only on the seeds and not on --jobs, except for costs.";
 
 void ShowProgress(size_t done, size_t all, std::string_view name) {
   if (done % 16 != 0 && done != all) return;

@@ -33,13 +33,13 @@ constexpr std::array<ExportTraits, 8> kTraits = {
     ExportTraits({.name = "parquet",
                   .is_directory = true,
                   .options = Bits(kMaxSize, kNoFlows, kClockArguments),
-                  .why_not_compressed = "its tables are always compressed",
+                  .why_not_compressed = "its tables are already compressed",
                   .instead_of_groups = "group its rows in SQL"}),
     ExportTraits({.name = "xspace",
                   .is_directory = true,
                   .options = Bits(kMaxSize, kSecondaryGroup, kNoFlows, kClockArguments),
-                  .why_not_compressed = "its viewer reads plain files",
-                  .instead_of_groups = "each instance has a file and each process a plane"}),
+                  .why_not_compressed = "its viewer reads uncompressed files",
+                  .instead_of_groups = "it has one file per instance and one plane per process"}),
     ExportTraits({.name = "json", .options = Bits(kGzip, kClockArguments)}),
 };
 
@@ -58,7 +58,7 @@ std::string NamesOfThoseThatTake(ExportOption option) {
 absl::Status ExportTraits::Check(ExportOption option) const {
   if (Supports(option)) return absl::OkStatus();
   const auto refuse = [&](std::string_view what, std::string_view instead) {
-    return InvalidArgument("{} {}: {}; formats that support it: {}", name(), what, instead,
+    return InvalidArgument("{} {}: {}; supported by {}", name(), what, instead,
                            NamesOfThoseThatTake(option));
   };
   // Each refusal ends with what to do instead, and the formats that accept the option.
@@ -73,15 +73,16 @@ absl::Status ExportTraits::Check(ExportOption option) const {
       return refuse("cannot be compressed within the file",
                     Supports(kGzip) ? "use --compress gzip" : "omit --compress packets");
     case kMaxSize:
-      return refuse("cannot be split into parts by size",
-                    "omit --max-size; --from, --to, --instance and --worker-gid select less");
+      return refuse(
+          "cannot be split by size",
+          "omit --max-size, or select less with --from, --to, --instance or --worker-gid");
     case kSplitByWorker:
-      return refuse("cannot be split by ranges of workers",
-                    "omit --split worker; --worker-gid selects workers");
+      return refuse("cannot be split by worker",
+                    "omit --split worker, or select workers with --worker-gid");
     case kPrimaryGroup:
     case kSecondaryGroup:
       return refuse(
-          fmt::format("does not support a {} group",
+          fmt::format("has no {} group to choose",
                       option == kPrimaryGroup ? "primary" : "secondary"),
           fmt::format("omit --system-trace-{}-group{}{}",
                       option == kPrimaryGroup ? "primary" : "secondary",
@@ -89,10 +90,9 @@ absl::Status ExportTraits::Check(ExportOption option) const {
     case kNoFlows:
       return refuse("has no arrows", "omit --no-flows");
     case kClockArguments:
-      return refuse("has no arguments for raw timestamps and bounds",
-                    "omit --clock-arguments");
+      return refuse("cannot hold stamps and bounds of events", "omit --clock-arguments");
   }
-  return InvalidArgument("unknown export option {}", static_cast<int>(option));
+  return InvalidArgument("export option {} is unknown", static_cast<int>(option));
 }
 
 std::span<const ExportTraits> AllExportTraits() { return kTraits; }

@@ -30,8 +30,7 @@ TEST(ExportTraitsTest, RefusesExactlyWhatAFormatHasNot) {
       // By name, with an option to omit or to use, and the formats that support it.
       EXPECT_THAT(std::string(status.message()),
                   AllOf(HasSubstr(std::string(traits.name()) + " "), HasSubstr("--"),
-                        HasSubstr("perfetto"), HasSubstr("formats that support it"),
-                        Not(HasSubstr("; ; "))));
+                        HasSubstr("perfetto"), HasSubstr("supported by"), Not(HasSubstr("; ; "))));
     }
   }
   EXPECT_EQ(FindExportTraits("csv"), nullptr);
@@ -39,10 +38,11 @@ TEST(ExportTraitsTest, RefusesExactlyWhatAFormatHasNot) {
 
 TEST(ExportTraitsTest, SaysWhatToDo) {
   EXPECT_EQ(Refusal("json", ExportOption::kPackets),
-            "json cannot be compressed within the file: use --compress gzip; "
-            "formats that support it: perfetto");
+            "json cannot be compressed within the file: use --compress gzip; supported by "
+            "perfetto");
   EXPECT_THAT(Refusal("parquet", ExportOption::kPrimaryGroup), HasSubstr("group its rows in SQL"));
-  EXPECT_THAT(Refusal("xspace", ExportOption::kGzip), HasSubstr("its viewer reads plain files"));
+  EXPECT_THAT(Refusal("xspace", ExportOption::kGzip),
+              HasSubstr("its viewer reads uncompressed files"));
   EXPECT_THAT(Refusal("parquet", ExportOption::kSplitByWorker),
               HasSubstr("omit --split worker"));
 }

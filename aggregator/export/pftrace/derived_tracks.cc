@@ -16,7 +16,7 @@ constexpr std::string_view kStepsAbout =
 constexpr std::string_view kCollectivesAbout =
     "derived: from the first core's arrival to the last core's end, joined by exec_id and op_id";
 constexpr std::string_view kMemoryAbout =
-    "derived: memory in use by the recorded processes, from allocation events";
+    "derived: memory in use according to the allocation events of the recorded processes";
 constexpr std::string_view kBandwidthAbout =
     "derived: bytes of each transfer spread evenly over its time";
 

@@ -27,7 +27,7 @@ TEST(ExportTraitsTest, RefusesExactlyWhatAFormatHasNot) {
       EXPECT_EQ(status.ok(), traits.Supports(option)) << traits.name() << " " << i << status;
       if (status.ok()) continue;
       EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-      // By name, with an option to omit or to use, and the formats that support it.
+      // By name, with an option to leave out or to write, and where it can be had.
       EXPECT_THAT(std::string(status.message()),
                   AllOf(HasSubstr(std::string(traits.name()) + " "), HasSubstr("--"),
                         HasSubstr("perfetto"), HasSubstr("supported by"), Not(HasSubstr("; ; "))));
@@ -37,14 +37,13 @@ TEST(ExportTraitsTest, RefusesExactlyWhatAFormatHasNot) {
 }
 
 TEST(ExportTraitsTest, SaysWhatToDo) {
-  EXPECT_EQ(Refusal("json", ExportOption::kPackets),
-            "json cannot be compressed within the file: use --compress gzip; supported by "
-            "perfetto");
+  EXPECT_EQ(
+      Refusal("json", ExportOption::kPackets),
+      "json cannot be compressed within the file: use --compress gzip; supported by perfetto");
   EXPECT_THAT(Refusal("parquet", ExportOption::kPrimaryGroup), HasSubstr("group its rows in SQL"));
   EXPECT_THAT(Refusal("xspace", ExportOption::kGzip),
               HasSubstr("its viewer reads uncompressed files"));
-  EXPECT_THAT(Refusal("parquet", ExportOption::kSplitByWorker),
-              HasSubstr("omit --split worker"));
+  EXPECT_THAT(Refusal("parquet", ExportOption::kSplitByWorker), HasSubstr("omit --split worker"));
 }
 
 }  // namespace

@@ -163,7 +163,7 @@ absl::StatusOr<std::unique_ptr<Exporter>> MakeParquet(const ExportRequest& reque
                                                       OutputFiles& files) {
   if (request.compression != ExportCompression::kNone) {
     return InvalidArgument(
-        "parquet: tables are always compressed; omit --compress and .gz");
+        "parquet: tables are already compressed; omit --compress and .gz");
   }
   // Options without a meaning for tables are refused, and the message names the alternative.
   if (!request.primary_group.empty() || !request.secondary_group.empty()) {

@@ -101,7 +101,7 @@ absl::StatusOr<ResumeState> ResumeState::Of(const v1::ExportRequest& request) {
     }
     const auto [at, is_new] =
         held.files_.try_emplace(file.name(), ResumePrefix(file.bytes(), file.sha256()));
-    if (!is_new) return InvalidArgument("held: {} is listed twice", file.name());
+    if (!is_new) return InvalidArgument("held: {} twice", file.name());
     held.bytes_ = AddSaturating(held.bytes_, file.bytes());
   }
   return held;

@@ -84,15 +84,15 @@ void ForEachWarning(
     }
   }
   if (losses > kLossWarningsMax) {
-    add(fmt::format("{} further losses", losses - kLossWarningsMax), "Missing Data");
+    add(fmt::format("{} further losses are not listed", losses - kLossWarningsMax), "Missing Data");
   }
 }
 
 std::optional<std::string> WindowWarning(const TimelineReader& reader, uint64_t lookback_ns) {
   if (!reader.has_unseen_past()) return std::nullopt;
   return fmt::format(
-      "of spans that began more than {} s before the time window, only those are shown that end "
-      "inside it, and without their start; begin the window earlier to see them whole",
+      "spans that began more than {} s before the time window are shown only if they end in it, "
+      "and without their start; start the window earlier to show them completely",
       static_cast<double>(lookback_ns) * 1e-9);
 }
 

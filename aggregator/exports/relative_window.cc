@@ -100,7 +100,7 @@ std::vector<std::string> KnownUntil::Notes(uint64_t start_ns) const {
     for (size_t i = 0; i < std::min(worst.size(), kNamedMax); ++i) {
       text += fmt::format("; {} until {} before it{}", worst[i].name,
                           FormatSeconds(worst[i].missing_ns),
-                          worst[i].quiet ? " (nothing came since)" : "");
+                          worst[i].quiet ? " (nothing received since)" : "");
     }
     if (worst.size() > kNamedMax) {
       text += fmt::format("; {} more until at least {} before it", worst.size() - kNamedMax,

@@ -110,7 +110,7 @@ TEST(KnownUntil, DoesNotWaitForEndedAndQuietOnes) {
                                        Stream(1, kNowNs - 60 * kNsPerSecond)};
   streams[1].ended = true;
   EXPECT_TRUE(known.Look(streams));
-  EXPECT_THAT(known.Notes(0), ElementsAre(HasSubstr("nothing came since")));
+  EXPECT_THAT(known.Notes(0), ElementsAre(HasSubstr("nothing received since")));
   streams[0].ended = true;
   EXPECT_TRUE(known.Look(streams));
   EXPECT_THAT(known.Notes(0), IsEmpty());

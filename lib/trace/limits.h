@@ -52,7 +52,7 @@ inline constexpr uint32_t kCapturesRunningMax = 16;
 // Connections at an agent's socket. One user may hold as many of them, and of its workers, as are
 // still free: half if no other user holds any, otherwise half of the rest.
 inline constexpr uint32_t kTapConnectionsMax = 1'024;
-// Warnings, event types and facts of its job that are reported of one worker. Further ones are not.
+// Warnings, event types and job facts that are reported for one worker. Further ones are omitted.
 inline constexpr uint32_t kWorkerWarningsMax = 64;
 inline constexpr uint32_t kWorkerEventTypesMax = 512;
 inline constexpr uint32_t kWorkerJobFactsMax = 64;
@@ -110,7 +110,7 @@ inline constexpr size_t kSpoolRunningStreamsMax = 8'192;
 // How often the agent tries at its start, a second apart, to read a file of the spool that the disk
 // does not return. Beyond: the file is skipped, and reported as a loss.
 inline constexpr uint32_t kSpoolReadTriesMax = 10;
-// Damaged files that are kept for people to examine. Beyond: they are removed at once, and counted.
+// Damaged files that are kept for inspection. Beyond: they are removed at once, and counted.
 inline constexpr uint64_t kSpoolQuarantineBytesMax = uint64_t{64} << 20;
 inline constexpr size_t kSpoolQuarantineFilesMax = 1'000;
 

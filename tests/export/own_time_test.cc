@@ -84,7 +84,8 @@ TEST_F(OwnTimeTest, PerfettoShowsItAtTheCapturesBeginAndSaysWhatItIs) {
                                       "moment (i-a host.trace.json, i-b host.trace.json)"))));
   EXPECT_THAT(report.attributes,
               Contains(Pair("io.neurontrace.clock.words",
-                            HasSubstr("the times of 2 framework files count from a moment"))));
+                            HasSubstr("the times of 2 framework files start at an unknown "
+                                      "moment"))));
 }
 
 TEST_F(OwnTimeTest, RecordedTimesAreThoseOfTheFile) {

@@ -469,16 +469,16 @@ absl::Status ChromeExporter::Finish(ExportSummary& summary) {
   waiting_.Warn(summary);
   if (squeezed_ > 0) {
     summary.warnings.push_back(fmt::format(
-        "{} spans are shown as asynchronous events: more overlap on their row than a trace has "
-        "lanes",
+        "{} spans are shown as asynchronous events, because more spans overlap on their row than a "
+        "trace has lanes",
         squeezed_));
   }
   if (executions_) AddWarnings(executions_->counts().Warnings(), summary);
   AddWarnings(arrows_.Warnings(), summary);
   if (arrows_backwards_ > 0) {
     summary.warnings.push_back(
-        fmt::format("{} arrows of framework traces end before they start; "
-                    "viewers that read in the order of time do not draw them",
+        fmt::format("{} arrows of framework traces end before they start; viewers that read events "
+                    "in time order do not draw them",
                     arrows_backwards_));
   }
   AppendOtherData(summary.warnings);

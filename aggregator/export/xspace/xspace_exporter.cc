@@ -455,21 +455,21 @@ absl::Status XSpaceExporter::Finish(ExportSummary& summary) {
   for (const Host& host : hosts_) {
     if (host.left_out == 0) continue;
     summary.warnings.push_back(fmt::format(
-        "{} events of {} from {} on are left out: its file would be larger than the {} MiB that "
+        "{} events of {} from {} on are omitted, because its file would exceed the {} MiB that "
         "viewers load; export a shorter window, or fewer event types",
         host.left_out, host.instance_id, VendorTimeText(host.left_out_from_ns),
         options_.host_bytes_max >> 20));
   }
   if (squeezed_ > 0) {
     summary.warnings.push_back(fmt::format(
-        "{} spans are shown without their length (squeezed_duration_ns): more overlap on their "
-        "row than a trace has lanes",
+        "{} spans are shown without their length (squeezed_duration_ns), because more spans "
+        "overlap on their row than a trace has lanes",
         squeezed_));
   }
   if (shortened_ > 0) {
     summary.warnings.push_back(fmt::format(
-        "{} spans are longer than the 106 days that this format can say, and are shown shorter "
-        "(shortened_duration_ns)",
+        "{} spans are longer than the 106 days that this format can represent, and are shown "
+        "shorter (shortened_duration_ns)",
         shortened_));
   }
   if (executions_) AddWarnings(executions_->counts().Warnings(), summary);

@@ -63,72 +63,73 @@ OptionalGauge AgentMetrics::MakeOptionalGauge(const char* name, const char* help
 // A table rather than a call for each: help text and counter stay side by side. The counters are
 // atomics, which any thread may read.
 void AgentMetrics::AddSourceCounters() {
+  const AgentSourceMetrics& sources = watched_.sources;
   const struct {
     const char* name;
     const char* help;
     const AgentSourceMetrics::Counter& counter;
   } kCounters[] = {
-      {"neurontrace_agent_documents_total", "Fetch documents read from taps",
-       watched_.sources.documents},
-      {"neurontrace_agent_document_bytes_total", "Bytes of these", watched_.sources.document_bytes},
-      {"neurontrace_agent_events_decoded_total", "Events decoded", watched_.sources.events_decoded},
+      {"neurontrace_agent_documents_total", "Fetch documents read from taps", sources.documents},
+      {"neurontrace_agent_document_bytes_total", "Bytes of the fetch documents read from taps",
+       sources.document_bytes},
+      {"neurontrace_agent_events_decoded_total", "Events decoded", sources.events_decoded},
       {"neurontrace_agent_events_filtered_total", "Events decoded and not selected by the capture",
-       watched_.sources.events_filtered},
+       sources.events_filtered},
       {"neurontrace_agent_events_left_out_total",
-       "Events decoded and omitted by the agent to stay within a budget",
-       watched_.sources.events_left_out},
+       "Events decoded and omitted by the agent to stay within a budget", sources.events_left_out},
       {"neurontrace_agent_fidelity_changes_total",
        "Changes of the level of detail of a worker's capture to stay within its budget",
-       watched_.sources.fidelity_changes},
+       sources.fidelity_changes},
+      {"neurontrace_agent_suspensions_total",
+       "Suspensions of a standing capture in a worker for another capture", sources.suspensions},
+      {"neurontrace_agent_suspension_reports_dropped_total",
+       "Reports of suspensions that were dropped because their times are not usable",
+       sources.suspension_reports_dropped},
       {"neurontrace_agent_events_over_limit_total", "Events lost because they exceed a limit",
-       watched_.sources.events_unfit},
+       sources.events_unfit},
       {"neurontrace_agent_documents_malformed_total", "Documents with an unreadable remainder",
-       watched_.sources.documents_malformed},
+       sources.documents_malformed},
       {"neurontrace_agent_document_bytes_repaired_total", "Bytes of documents that were not UTF-8",
-       watched_.sources.document_bytes_repaired},
+       sources.document_bytes_repaired},
       {"neurontrace_agent_events_skipped_total",
-       "Events read again after a restart and skipped as already stored",
-       watched_.sources.events_skipped},
+       "Events read again after a restart and skipped as already stored", sources.events_skipped},
       {"neurontrace_agent_events_after_end_total", "Events lost because their stream had ended",
-       watched_.sources.events_after_end},
-      {"neurontrace_agent_chunks_total", "Chunks closed", watched_.sources.chunks},
-      {"neurontrace_agent_chunk_bytes_total", "Compressed bytes of these",
-       watched_.sources.chunk_bytes},
+       sources.events_after_end},
+      {"neurontrace_agent_chunks_total", "Chunks closed", sources.chunks},
+      {"neurontrace_agent_chunk_bytes_total", "Compressed bytes of closed chunks",
+       sources.chunk_bytes},
       {"neurontrace_agent_chunks_refused_total", "Chunks that will never be stored",
-       watched_.sources.chunks_refused},
+       sources.chunks_refused},
       {"neurontrace_agent_events_lost_total", "Events lost, where the number is known",
-       watched_.sources.losses},
-      {"neurontrace_agent_taps_connected_total", "Taps that connected",
-       watched_.sources.taps_connected},
+       sources.losses},
+      {"neurontrace_agent_taps_connected_total", "Taps that connected", sources.taps_connected},
       {"neurontrace_agent_taps_refused_total", "Taps with an invalid greeting",
-       watched_.sources.taps_refused},
+       sources.taps_refused},
       {"neurontrace_agent_tap_protocol_errors_total",
-       "Taps disconnected because of invalid messages", watched_.sources.taps_misbehaved},
+       "Taps disconnected because of invalid messages", sources.taps_misbehaved},
       {"neurontrace_agent_tap_accepts_deferred_total",
        "Times that accepting taps was postponed because too many received descriptors could not be "
        "closed",
-       watched_.sources.tap_accepts_put_off},
+       sources.tap_accepts_put_off},
       {"neurontrace_agent_tap_documents_refused_total",
-       "Fetch documents lost because a tap's buffer was full",
-       watched_.sources.tap_documents_refused},
+       "Fetch documents lost because a tap's buffer was full", sources.tap_documents_refused},
       {"neurontrace_agent_tap_fetches_deferred_total",
-       "Fetches postponed because a tap's buffer was full", watched_.sources.tap_fetches_deferred},
+       "Fetches postponed because a tap's buffer was full", sources.tap_fetches_deferred},
       {"neurontrace_agent_tap_fetches_failed_total", "Fetches that failed in the runtime",
-       watched_.sources.tap_fetches_failed},
-      {"neurontrace_agent_workers_gone_total", "Workers whose process ended",
-       watched_.sources.workers_gone},
-      {"neurontrace_agent_records_unknown_total", "Records of taps that were skipped as unknown",
-       watched_.sources.records_unknown},
-      {"neurontrace_agent_canaries_total", "Canaries sent", watched_.sources.canaries},
+       sources.tap_fetches_failed},
+      {"neurontrace_agent_workers_gone_total", "Workers whose process ended", sources.workers_gone},
+      {"neurontrace_agent_records_unknown_total",
+       "Records of taps skipped because their type is unknown", sources.records_unknown},
+      {"neurontrace_agent_canaries_total", "Canaries sent", sources.canaries},
       {"neurontrace_agent_reads_waiting_total",
-       "Times that a source had to wait for room in the queue", watched_.sources.reads_waiting},
+       "Times that a source had to wait for room in the queue", sources.reads_waiting},
   };
   for (const auto& row : kCounters) {
     AddCounter(row.name, row.help,
                [&counter = row.counter] { return counter.load(std::memory_order_relaxed); });
   }
   AddGauge("neurontrace_agent_workers", "Connected workers",
-           [this] { return watched_.sources.workers.load(std::memory_order_relaxed); });
+           [&sources] { return sources.workers.load(std::memory_order_relaxed); });
 }
 
 // Counters of sources other than taps.
@@ -171,26 +172,27 @@ void AgentMetrics::AddDeliveryMetrics() {
              [&queue] { return queue.counters().chunks_refused_full; });
   AddCounter("neurontrace_agent_chunks_stored_total", "Chunks acknowledged as durable",
              [&queue] { return queue.counters().chunks_stored; });
-  AddCounter("neurontrace_agent_events_stored_total", "Events in these",
+  AddCounter("neurontrace_agent_events_stored_total", "Events in chunks acknowledged as durable",
              [&queue] { return queue.counters().events_stored; });
   AddCounter("neurontrace_agent_chunks_lost_total", "Chunks lost before they were acknowledged",
              [&queue] { return queue.counters().chunks_lost; });
-  AddCounter("neurontrace_agent_chunk_events_lost_total", "Events in these",
+  AddCounter("neurontrace_agent_chunk_events_lost_total",
+             "Events in chunks lost before they were acknowledged",
              [&queue] { return queue.counters().events_lost; });
-  AddGauge("neurontrace_agent_unacknowledged_chunks", "Chunks sent and not answered",
+  AddGauge("neurontrace_agent_unacknowledged_chunks", "Chunks sent and not yet acknowledged",
            [&uploader] { return uploader.unacked(); });
   AddGauge("neurontrace_agent_upload_connected", "1 while an upload call is open",
            [&uploader] { return uploader.connected() ? 1 : 0; });
   AddCounter("neurontrace_agent_chunks_sent_total", "Chunks sent, repeats included",
              [&uploader] { return uploader.counters().chunks_sent; });
-  AddCounter("neurontrace_agent_bytes_sent_total", "Bytes of these",
+  AddCounter("neurontrace_agent_bytes_sent_total", "Bytes of chunks sent, repeats included",
              [&uploader] { return uploader.counters().bytes_sent; });
   AddCounter("neurontrace_agent_upload_calls_total", "Upload calls started",
              [&uploader] { return uploader.counters().calls; });
   AddCounter("neurontrace_agent_upload_refusals_total",
              "Chunks that the aggregator refused permanently",
              [&uploader] { return uploader.counters().chunks_refused; });
-  AddCounter("neurontrace_agent_upload_gaps_total", "Times a stream had to go back",
+  AddCounter("neurontrace_agent_upload_gaps_total", "Times a stream resent earlier chunks",
              [&uploader] { return uploader.counters().gaps; });
   AddCounter("neurontrace_agent_upload_busy_total", "Times the aggregator asked to wait",
              [&uploader] { return uploader.counters().busy; });
@@ -207,14 +209,14 @@ void AgentMetrics::AddControlMetrics() {
   AddGauge("neurontrace_agent_aggregator_connected",
            "1 while the aggregator has accepted this agent",
            [&control] { return control.welcomed() ? 1 : 0; });
-  AddGauge("neurontrace_agent_captures", "Captures this agent knows of",
+  AddGauge("neurontrace_agent_captures", "Captures known to this agent",
            [&control] { return control.captures(); });
   AddCounter("neurontrace_agent_control_calls_total", "Control calls started",
              [&control] { return control.counters().calls; });
   AddCounter("neurontrace_agent_aggregators_refused_total",
              "Connections to an aggregator whose store differs from the spool's",
              [&control] { return control.counters().aggregators_refused; });
-  AddCounter("neurontrace_agent_orders_total", "Orders of the aggregator",
+  AddCounter("neurontrace_agent_orders_total", "Orders from the aggregator",
              [&control] { return control.counters().orders; });
   AddCounter("neurontrace_agent_reports_total", "Reports sent to the aggregator",
              [&control] { return control.counters().reports_sent; });
@@ -227,7 +229,8 @@ void AgentMetrics::AddTriggerMetrics() {
   const AgentTriggers& triggers = watched_.triggers;
   AddGauge("neurontrace_agent_trigger_rules", "Rules of triggers that the aggregator sent",
            [&triggers] { return triggers.rules(); });
-  AddCounter("neurontrace_agent_trigger_rules_refused_total", "Invalid rules",
+  AddCounter("neurontrace_agent_trigger_rules_refused_total",
+             "Invalid trigger rules that the aggregator sent",
              [&triggers] { return triggers.counters().rules_refused; });
   AddCounter("neurontrace_agent_triggers_fired_total", "Triggers reported to the aggregator",
              [&triggers] { return triggers.reports().fired; });
@@ -316,7 +319,8 @@ void AgentMetrics::AddSpoolMetrics(const Spool& spool) {
            [&queue] { return queue.unkept_chunks(); });
   AddCounter("neurontrace_agent_spool_chunks_kept_total", "Chunks made durable in the spool",
              [&spool] { return spool.counters().chunks_kept; });
-  AddCounter("neurontrace_agent_spool_bytes_kept_total", "Bytes of these",
+  AddCounter("neurontrace_agent_spool_bytes_kept_total",
+             "Bytes of chunks made durable in the spool",
              [&spool] { return spool.counters().bytes_kept; });
   AddCounter("neurontrace_agent_spool_batches_total", "Writes to the spool, with a sync each",
              [&spool] { return spool.counters().batches; });
@@ -324,12 +328,13 @@ void AgentMetrics::AddSpoolMetrics(const Spool& spool) {
              [&spool] { return spool.counters().failures; });
   AddCounter("neurontrace_agent_spool_segments_dropped_total", "Segments dropped to make room",
              [&spool] { return spool.counters().segments_dropped; });
-  AddCounter("neurontrace_agent_spool_chunks_dropped_total", "Chunks lost with these",
+  AddCounter("neurontrace_agent_spool_chunks_dropped_total", "Chunks lost with dropped segments",
              [&queue] { return queue.counters().chunks_dropped; });
   AddCounter("neurontrace_agent_spool_chunks_damaged_total",
              "Chunks lost because the disk could not return them",
              [&queue] { return queue.counters().chunks_damaged; });
-  AddCounter("neurontrace_agent_spool_chunks_recovered_total", "Chunks found at the start",
+  AddCounter("neurontrace_agent_spool_chunks_recovered_total",
+             "Chunks found in the spool at startup",
              [&queue] { return queue.counters().chunks_recovered; });
   AddCounter("neurontrace_agent_spool_unreadable_files_total",
              "Spool files that could not be read at startup",

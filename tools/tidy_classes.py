@@ -13,7 +13,6 @@ import tidy_functions
 # The headers whose classes are one abstraction, with the reason, which the header gives too. It may only shrink.
 SHARED = {
     "agent/source/framework/xspace_file.h": "the readings of one file format, which share how they read it",
-    "agent/source/neuron/capture/worker_capture.h": "SuspensionTracker waits for a pair of its own",
     "aggregator/align/core/clock_map.h": "a map and its cursor, which reads the map's pieces",
     "aggregator/derive/summary_rows.h": "one small table for each part of a summary; one class uses them all",
     "aggregator/store/capture_reader.h": "a reader and what it hands out, which share their private parts",

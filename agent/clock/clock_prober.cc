@@ -17,7 +17,7 @@ void ClockProber::OnWelcome(const std::optional<ProbeAccess>& access) {
   if (mode_ != ProbeMode::kGrpc) {
     const absl::Status status =
         access ? udp_.Connect(*access)
-               : absl::UnavailableError("the aggregator answers no probes over UDP");
+               : absl::UnavailableError("the aggregator does not answer probes over UDP");
     if (!status.ok()) {
       spdlog::info("clock: {}", status.ToString());
       use_stream_ = mode_ == ProbeMode::kAuto;
@@ -46,7 +46,7 @@ void ClockProber::Choose() {
       stream_.Disconnect();
     }
   } else if (!use_stream_ && beats_ - answered_beat_ > kUnansweredBeatsMax) {
-    spdlog::info("clock: probes over UDP get no answer; asking in a gRPC call instead");
+    spdlog::info("clock: probes over UDP get no answer; sending them in a gRPC call");
     use_stream_ = true;
     schedule_.Rush();
   }

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/status/status.h"
+#include "lib/trace/clock_evidence.h"
 
 namespace neurontrace {
 namespace {
@@ -15,11 +15,8 @@ constexpr uint64_t kAnswerMaxNs = 1'000'000'000;
 }  // namespace
 
 StreamProber::StreamProber(ProbeConnector connector, const HostClocks& clocks, TaskRunner& runner,
-                           OnExchange on_exchange)
-    : connector_(std::move(connector)),
-      clocks_(clocks),
-      runner_(runner),
-      on_exchange_(std::move(on_exchange)) {}
+                           ExchangeSink& exchanges)
+    : connector_(std::move(connector)), clocks_(clocks), runner_(runner), exchanges_(exchanges) {}
 
 StreamProber::~StreamProber() = default;
 
@@ -33,13 +30,7 @@ void StreamProber::Send(int probes) {
     ++counters_.calls;
     writing_ = false;
     answered_ = true;
-    stream_ = connector_({.on_reply = [this](const ProbeReply& reply) { OnReply(reply); },
-                          .on_written =
-                              [this] {
-                                writing_ = false;
-                                Pump();
-                              },
-                          .on_closed = [this](const absl::Status&) { OnClosed(); }});
+    stream_ = connector_(*this);
   }
   Pump();
 }
@@ -55,6 +46,11 @@ void StreamProber::Pump() {
   stream_->Send(++sequence_);
 }
 
+void StreamProber::OnWritten() {
+  writing_ = false;
+  Pump();
+}
+
 void StreamProber::OnReply(const ProbeReply& reply) {
   // An exchange whose times contradict each other would give a wrong bound, so it is refused.
   if (answered_ || reply.sequence != sequence_ || reply.receive_raw_ns < send_raw_ns_ ||
@@ -65,19 +61,19 @@ void StreamProber::OnReply(const ProbeReply& reply) {
   answered_ = true;
   if (reply.receive_raw_ns - send_raw_ns_ <= kAnswerMaxNs) {
     ++counters_.answered;
-    on_exchange_({.send_raw_ns = send_raw_ns_,
-                  .reference_receive_ns = reply.reference_receive_ns,
-                  .reference_send_ns = reply.reference_send_ns,
-                  .receive_raw_ns = reply.receive_raw_ns,
-                  .reference_epoch = reply.reference_epoch,
-                  .path = ProbePath::kGrpc});
+    exchanges_.AddExchange({.send_raw_ns = send_raw_ns_,
+                            .reference_receive_ns = reply.reference_receive_ns,
+                            .reference_send_ns = reply.reference_send_ns,
+                            .receive_raw_ns = reply.receive_raw_ns,
+                            .reference_epoch = reply.reference_epoch,
+                            .path = ProbePath::kGrpc});
   }
   Pump();
 }
 
 // Destroys the call from a task, as its own callback must not. The next Send starts another one,
 // unless one has been started by then.
-void StreamProber::OnClosed() {
+void StreamProber::OnClosed(const absl::Status&) {
   runner_.PostTask(weak_tasks_.Wrap([this, call = counters_.calls] {
     if (call == counters_.calls) Disconnect();
   }));

@@ -87,11 +87,8 @@ std::vector<SilentCore> FindSilentCores(std::map<WorkerIdentity, WatchedWorker>&
 }
 
 AgentTriggers::AgentTriggers(std::string instance_id, const Clock& clock, TaskRunner& runner,
-                             TriggerReports::Send send)
-    : instance_id_(std::move(instance_id)),
-      clock_(clock),
-      runner_(runner),
-      reports_(clock, std::move(send)) {}
+                             TriggerSink& sink)
+    : instance_id_(std::move(instance_id)), clock_(clock), runner_(runner), reports_(clock, sink) {}
 
 void AgentTriggers::SetRules(const std::vector<TriggerRule>& rules) {
   rules_.clear();

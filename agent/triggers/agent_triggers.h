@@ -13,6 +13,7 @@
 #include "agent/triggers/event_rules.h"
 #include "agent/triggers/execution_medians.h"
 #include "agent/triggers/trigger_reports.h"
+#include "agent/triggers/trigger_sink.h"
 #include "lib/base/clock.h"
 #include "lib/base/task_runner.h"
 #include "lib/base/weak_tasks.h"
@@ -90,8 +91,7 @@ class AgentTriggers final : public WorkerWatch {
   };
 
   // `instance_id` is that of this machine. All references outlive this.
-  AgentTriggers(std::string instance_id, const Clock& clock, TaskRunner& runner,
-                TriggerReports::Send send);
+  AgentTriggers(std::string instance_id, const Clock& clock, TaskRunner& runner, TriggerSink& sink);
   AgentTriggers(const AgentTriggers&) = delete;
   AgentTriggers& operator=(const AgentTriggers&) = delete;
 

@@ -24,7 +24,7 @@ TriggerReports::Outcome TriggerReports::Tell(TriggerFired fired) {
   // The text comes from a worker or an HTTP client and is shown on terminals.
   fired.cause = CleanText(fired.cause, limits::kDetailBytesMax);
   fired.host_realtime_ns = clock_.RealtimeNs();
-  if (!send_(fired)) {
+  if (!sink_.ReportTrigger(fired)) {
     ++counters_.unheard;
     return Outcome::kUnheard;
   }

@@ -2,12 +2,12 @@
 // The goal: what agents tell is bounded, whatever happens to them.
 #include "agent/triggers/trigger_reports.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstddef>
 #include <cstdint>
-#include <string>
 
+#include "agent/triggers/trigger_test_support.h"
 #include "lib/base/clock.h"
 #include "lib/trace/trigger_limits.h"
 #include "lib/trace/trigger_rule.h"
@@ -15,10 +15,12 @@
 namespace neurontrace {
 namespace {
 
+using ::testing::SizeIs;
+
 TEST(TriggerReports, TellsNoMoreWithinASecondThanItsLimit) {
   FakeClock clock;
-  size_t sent = 0;
-  TriggerReports reports(clock, [&sent](const TriggerFired&) { return ++sent > 0; });
+  FakeTriggerSink sink;
+  TriggerReports reports(clock, sink);
   for (uint32_t pid = 0; pid < limits::kTriggerReportsKeptMax; ++pid) {
     EXPECT_EQ(reports.Tell({.rule = "r", .worker = {.pid = pid}}), TriggerReports::Outcome::kTold);
   }
@@ -27,23 +29,21 @@ TEST(TriggerReports, TellsNoMoreWithinASecondThanItsLimit) {
   EXPECT_EQ(reports.Tell({.rule = "r"}), TriggerReports::Outcome::kSuppressed);
   clock.AdvanceNs(1);
   EXPECT_EQ(reports.Tell({.rule = "r"}), TriggerReports::Outcome::kTold);
-  EXPECT_EQ(sent, limits::kTriggerReportsKeptMax + 1);
+  EXPECT_THAT(sink.told, SizeIs(limits::kTriggerReportsKeptMax + 1));
 }
 
 TEST(TriggerReports, TriesAgainWhenNobodyHeard) {
   FakeClock clock;
-  bool heard = false;
-  std::string cause;
-  TriggerReports reports(clock, [&](const TriggerFired& fired) {
-    cause = fired.cause;
-    return heard;
-  });
+  FakeTriggerSink sink;
+  sink.connected = false;
+  TriggerReports reports(clock, sink);
   EXPECT_EQ(reports.Tell({.rule = "r"}), TriggerReports::Outcome::kUnheard);
-  heard = true;
+  sink.connected = true;
   TriggerFired long_winded{.rule = "r"};
   long_winded.cause.assign(5'000, 'x');
   EXPECT_EQ(reports.Tell(long_winded), TriggerReports::Outcome::kTold);
-  EXPECT_EQ(cause.size(), limits::kDetailBytesMax);
+  ASSERT_THAT(sink.told, SizeIs(1));
+  EXPECT_EQ(sink.told[0].cause.size(), limits::kDetailBytesMax);
   EXPECT_EQ(reports.counters().unheard, 1u);
 }
 

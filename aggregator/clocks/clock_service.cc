@@ -76,7 +76,7 @@ absl::StatusOr<std::unique_ptr<ClockService>> ClockService::Start(const Options&
 
 ClockService::ClockService(const Options& options, const Deps& deps, const ReferenceEpoch& epoch)
     : retention_ns_(options.evidence_hours * kHourNs),
-      admit_(deps.admit),
+      admission_(deps.admission),
       store_(deps.store),
       clock_(deps.clock),
       timescale_(host_clocks_, epoch.number, epoch.offset_ns),
@@ -104,7 +104,7 @@ ClockService::~ClockService() {
 // An error is logged; the next try is in ten minutes.
 void ClockService::PruneAndAgain() {
   if (const absl::Status status = Prune(); !status.ok()) {
-    SPDLOG_WARN("old clock evidence: {}", std::string(status.message()));
+    SPDLOG_WARN("cannot remove old clock evidence: {}", std::string(status.message()));
   }
   background_.PostDelayedTask([this] { PruneAndAgain(); }, kPruneIntervalNs);
 }
@@ -112,7 +112,7 @@ void ClockService::PruneAndAgain() {
 void ClockService::FinalizeAndAgain() {
   const absl::Status status = finalizer_.Run();
   if (!status.ok() && !absl::IsCancelled(status)) {
-    SPDLOG_WARN("final models of captures' clocks: {}", std::string(status.message()));
+    SPDLOG_WARN("cannot store final models of captures' clocks: {}", std::string(status.message()));
   }
   background_.PostDelayedTask([this] { FinalizeAndAgain(); }, kFinalizeIntervalNs);
 }
@@ -133,7 +133,7 @@ absl::Status ClockService::Listen(const Options& options) {
     }
   }
   gateway_ = std::make_unique<ClockGateway>(
-      ClockGateway::Deps{keys_, probe_port(), timescale_, writer_, metrics_, clock_, admit_});
+      ClockGateway::Deps{keys_, probe_port(), timescale_, writer_, metrics_, clock_, admission_});
   // Pruning waits for one interval; finalizing starts at once.
   background_.PostDelayedTask([this] { PruneAndAgain(); }, kPruneIntervalNs);
   background_.PostTask([this] { FinalizeAndAgain(); });

@@ -27,6 +27,7 @@
 #include "lib/base/event_loop.h"
 #include "lib/base/random.h"
 #include "lib/clock/host_clocks.h"
+#include "lib/wire/call_admission.h"
 
 namespace neurontrace {
 
@@ -49,13 +50,14 @@ class ClockService final : public SessionClocks {
     uint32_t evidence_hours = 24;  // how long to keep evidence that no capture needs
     OrderClasses order_checks;
   };
-  // All of them must outlive this. `random` makes probe keys; `admit` limits agents' calls.
+  // All of them must outlive this. `random` makes probe keys; `admission` limits agents' calls,
+  // and null admits them all.
   struct Deps {
     Store& store;
     prometheus::Registry& registry;
     Random& random;
     const Clock& clock;
-    AdmitCall admit;
+    CallAdmission* admission = nullptr;
   };
 
   // Answers probes from here on. Fails with the errors of the store, and of a UDP port that was
@@ -109,7 +111,7 @@ class ClockService final : public SessionClocks {
   void FinalizeAndAgain();
 
   const uint64_t retention_ns_;
-  const AdmitCall admit_;
+  CallAdmission* const admission_;
   Store& store_;
   const Clock& clock_;
   // Read by the timescale and the responder.

@@ -30,18 +30,16 @@ ReferenceHostClockCollector::~ReferenceHostClockCollector() {
 
 // A failure is not fatal: without own evidence only the relation to UTC is missing.
 void ReferenceHostClockCollector::Start() {
+  ClockCollector::Listener& listener = *this;  // a private base, which make_unique cannot reach
   collector_ = std::make_unique<ClockCollector>(
-      ClockCollector::Deps{loop_, host_clocks_, files_, random_}, ClockPaths{},
-      ClockCollector::Hooks{.on_batch = [this](ClockEvidence batch) { Store(std::move(batch)); },
-                            .on_break = nullptr,
-                            .on_beat = nullptr});
+      ClockCollector::Deps{loop_, host_clocks_, files_, random_}, ClockPaths{}, listener);
   if (const absl::Status status = collector_->Start(); !status.ok()) {
-    SPDLOG_WARN("the reference's own clocks are not measured: {}", status.ToString());
+    SPDLOG_WARN("cannot measure the reference's own clocks: {}", status.ToString());
   }
 }
 
 // Never waits: a full queue drops the batch, counts it and logs it once.
-void ReferenceHostClockCollector::Store(ClockEvidence batch) {
+void ReferenceHostClockCollector::OnBatch(ClockEvidence batch) {
   if (*waiting_ >= kBatchesWaitingMax) {
     deps_.metrics.own_batches_dropped.Increment();
     if (!std::exchange(has_dropped_, true)) {

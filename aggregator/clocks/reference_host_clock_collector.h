@@ -24,7 +24,7 @@ namespace neurontrace {
 // It relates the reference to UTC; nothing else depends on it. Has a thread of its own, because
 // nothing on it may wait.
 // thread: own clocks: collects evidence about the clocks of the aggregator's host
-class ReferenceHostClockCollector {
+class ReferenceHostClockCollector final : private ClockCollector::Listener {
  public:
   // Batches passed to the writer and not durable yet. Beyond this a new one is dropped and counted.
   static constexpr int kBatchesWaitingMax = 16;
@@ -39,16 +39,16 @@ class ReferenceHostClockCollector {
   // Starts at once. `raw_origin` identifies what the timescale's raw clock counts from.
   ReferenceHostClockCollector(const Deps& deps, std::string raw_origin);
   // Stops at once; what was collected in the last moments is lost.
-  ~ReferenceHostClockCollector();
+  ~ReferenceHostClockCollector() override;
   ReferenceHostClockCollector(const ReferenceHostClockCollector&) = delete;
   ReferenceHostClockCollector& operator=(const ReferenceHostClockCollector&) = delete;
 
  private:
   // Starts the collector. Called on loop_'s sequence.
   void Start();
-  // Adds an exchange that relates raw to the reference, and submits the batch. Called on loop_'s
-  // sequence; does not wait for the disk.
-  void Store(ClockEvidence batch);
+  // Implements ClockCollector::Listener: adds an exchange that relates raw to the reference, and
+  // submits the batch. Called on loop_'s sequence; does not wait for the disk.
+  void OnBatch(ClockEvidence batch) override;
 
   const Deps deps_;
   const std::string raw_origin_;

@@ -109,12 +109,12 @@ TEST_F(CanaryAgesTest, StreamsOfALostAgentAreLeftOutUntilTheirNextChunk) {
   };
   StoreCanary(1, 590, 590);
   look(601);
-  EXPECT_EQ(OldestAt(601), 601) << "it is slow, and not lost";
+  EXPECT_EQ(OldestAt(601), 601) << "the stream is slow, not lost";
   lost = "gone";
   look(600);
-  EXPECT_EQ(OldestAt(600), 600) << "not for long";
+  EXPECT_EQ(OldestAt(600), 600) << "not lost for long enough";
   look(601);
-  EXPECT_EQ(OldestAt(601), 11) << "of the streams that go on";
+  EXPECT_EQ(OldestAt(601), 11) << "of the remaining streams";
   EXPECT_EQ(ages_.streams(), 1u);
   lost = "";
   Store(gone, 700);  // it is back

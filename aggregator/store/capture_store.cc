@@ -27,7 +27,7 @@ absl::Status CaptureStore::Load() {
   const absl::Status status =
       database_.ForEach(Family::kCaptures, "", [&](std::string_view key, std::string_view) {
         const auto id = CaptureId::FromBytes(key);
-        if (!id.ok()) return DataLoss("a key of {} bytes in family captures", key.size());
+        if (!id.ok()) return DataLoss("malformed key of {} bytes in family captures", key.size());
         // A record that cannot be decoded still exists; Get reports the damage.
         ids.insert(*id);
         return absl::OkStatus();
@@ -57,7 +57,7 @@ absl::StatusOr<std::vector<CaptureRecord>> CaptureStore::List() const {
   RETURN_IF_ERROR(
       database_.ForEach(Family::kCaptures, "", [&](std::string_view key, std::string_view value) {
         const auto id = CaptureId::FromBytes(key);
-        if (!id.ok()) return DataLoss("a key of {} bytes in family captures", key.size());
+        if (!id.ok()) return DataLoss("malformed key of {} bytes in family captures", key.size());
         auto record = DecodeCaptureRecord(*id, value);
         if (record.ok()) records.push_back(*std::move(record));
         return record.status();
@@ -83,7 +83,7 @@ absl::StatusOr<CaptureId> CaptureStore::Find(
   std::transform(prefix.begin(), prefix.end(), prefix.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   if (prefix.empty() || prefix.size() > CaptureId::kTextLength) {
-    return InvalidArgument("a capture id has 1 to {} characters, this one {}",
+    return InvalidArgument("a capture id has 1 to {} characters, but this one has {}",
                            CaptureId::kTextLength, prefix.size());
   }
   std::vector<CaptureId> found;

@@ -57,7 +57,7 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path,
     store->notes_.push_back(std::string(found.status().message()));
   } else if (*found > 0) {
     store->notes_.push_back(fmt::format(
-        "{} faults that were found earlier are in the certificates of their captures", *found));
+        "{} faults found earlier are now in the certificates of their captures", *found));
   }
   store->inventory_ = std::make_unique<InventoryStore>(database);
   store->clocks_ = std::make_unique<ClockEvidenceStore>(database, options.durability);
@@ -103,7 +103,7 @@ absl::StatusOr<uint64_t> Store::free_bytes() const {
   if (environment_->env != nullptr) return UINT64_MAX;
   uint64_t bytes = 0;
   RETURN_IF_ERROR(FromRocksDb(database_->env().GetFreeSpace(database_->path(), &bytes),
-                              "asking for the room that the disk has left"));
+                              "reading the free space of the disk"));
   return bytes;
 }
 

@@ -19,7 +19,8 @@ constexpr uint32_t kKindBits = 2;
 void FlowPoints::Take(uint64_t id, uint64_t time_ns, Kind kind) {
   ++summary_.flow_points;
   if (points_.size() >= validate_limits::kFlowPointsMax) {
-    log_.Add(TraceCheck::kLimit, "More than {} ends of flows: further ones are not followed.",
+    log_.Add(TraceCheck::kLimit,
+             "There are more than {} ends of flows; the others are not checked.",
              validate_limits::kFlowPointsMax);
     return;
   }
@@ -36,7 +37,7 @@ void FlowPoints::Follow(const Point* begin, const Point* end) {
     if (drawn == 0 && kind != Kind::kStep) {
       ++summary_.lone_flow_points;
       log_.MoveTo({point->packet, point->offset_and_kind >> kKindBits});
-      log_.Add(TraceCheck::kFlow, "Flow {} ends here, and has not begun: no arrow is drawn.",
+      log_.Add(TraceCheck::kFlow, "Flow {} ends here but has not begun; no arrow is drawn.",
                point->id);
       continue;
     }

@@ -49,7 +49,7 @@ absl::StatusOr<size_t> Inflater::Inflate(std::string_view& in, char* out, size_t
       // The bytes before the damage are returned first; zlib reports the error again at the next
       // call.
       if (written > 0) break;
-      return DataLoss("{}", stream_.msg == nullptr ? "no zlib or gzip stream" : stream_.msg);
+      return DataLoss("{}", stream_.msg == nullptr ? "not a zlib or gzip stream" : stream_.msg);
     }
   }
   return written;

@@ -42,7 +42,7 @@ absl::StatusOr<size_t> TraceBytes::FillCompressed(char* out, size_t bytes_max) {
     }
     if (*count > 0) return *count;
     ASSIGN_OR_RETURN(const size_t more, read_(compressed_.data(), compressed_.size()));
-    if (more == 0 && !inflater_.is_at_end()) return DataLoss("The gzip file ends early");
+    if (more == 0 && !inflater_.is_at_end()) return DataLoss("The gzip file is truncated");
     if (more == 0) return size_t{0};
     file_bytes_ += more;
     compressed_left_ = {compressed_.data(), more};

@@ -11,6 +11,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::SizeIs;
 
 TEST_F(TapSourceTest, TakesUpAWorkerWithItsFacts) {
   Connect();

@@ -369,7 +369,7 @@ TEST_F(CommandLineTest, ValidateSaysWhatIsWrongWithATrace) {
   EXPECT_THAT(out_, HasSubstr("\"counts\": {\"packet_loss\": \"1\"}"));
   std::ofstream(path, std::ios::binary) << "\x0a\x7f";
   EXPECT_EQ(RunCli({"validate", path.c_str(), "--tree"}), kExitFailed);
-  EXPECT_THAT(out_, HasSubstr("packet 1 at byte 0: The file ends in the midst of a packet"));
+  EXPECT_THAT(out_, HasSubstr("packet 1 at byte 0: The file ends inside a packet of 127 bytes"));
   EXPECT_EQ(RunCli({"validate", (path + "_absent").c_str()}), kExitFailed);
   EXPECT_THAT(err_, HasSubstr("No such file"));
 }

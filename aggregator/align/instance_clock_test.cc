@@ -69,7 +69,7 @@ TEST(InstanceClockTest, TellsThatRealtimeWasSetAhead) {
   const InstanceClock clock = Fit(300'000'000);
   EXPECT_THAT(clock.model.findings,
               ElementsAre(ClockFinding{ClockFindingKind::kBreak, kStepRaw - 10'000'000,
-                                       kStepRaw + 10'100, 300'000'000, "REALTIME was set"}));
+                                       kStepRaw + 10'100, 300'000'000, "CLOCK_REALTIME was set"}));
   EXPECT_EQ(clock.model.segments.size(), 1u);
   // When it was is known to within two readings; no stamp lies in what was skipped.
   EXPECT_LT(clock.bound_ns, 10'100'000u);

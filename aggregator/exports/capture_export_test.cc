@@ -172,7 +172,7 @@ TEST_F(CaptureExportTest, AChunkThatIsDamagedOnDiskMakesItsFilesIncompleteInEver
     EXPECT_TRUE(met.capture_incomplete()) << v1::ExportFormat_Name(first);
     EXPECT_THAT(met.verdict(), HasSubstr("1 stored chunk cannot be read and is omitted"));
     ASSERT_GE(met.warnings_size(), 1);
-    EXPECT_THAT(met.warnings(0), HasSubstr("left out"));
+    EXPECT_THAT(met.warnings(0), HasSubstr("is omitted"));
     // The capture's certificate knows it at once, also where a compaction of RocksDB's met the
     // damage first, so that the store takes no writes until it is opened again, as the aggregator
     // does then.

@@ -231,7 +231,7 @@ absl::Status TimelineReader::PassOverChunk(Cursor& cursor, const absl::Status& s
   source_.ReportUnreadable(streams_[cursor.stream].description.number, cursor.sequence, status);
   if (++counts_.unreadable_chunks <= kUnreadableNamedMax) {
     warnings_.push_back(fmt::format(
-        "chunk {} of {} cannot be read and is left out: {}", cursor.sequence,
+        "chunk {} of {} cannot be read and is omitted: {}", cursor.sequence,
         ToString(streams_[cursor.stream].description.identity), std::string(status.message())));
   }
   cursor.limit_ns = UINT64_MAX;

@@ -56,7 +56,7 @@ class Files(FrameworkCases):
     @file_case(cases.text_file, "a.trace.json", "<html><body>404 Not Found</body></html>")
     def test_no_trace(self, result):
         self.check_lost(result, stored=0)
-        self.assertIn("no trace: HTML or XML", result.said)
+        self.assertIn("not a trace: HTML or XML", result.said)
 
 
 def copy_versions(run):

@@ -118,7 +118,7 @@ TEST_F(ClockTest, AnInstanceOfWhichNothingIsKnownAmongOthersSaysSo) {
               Contains(Pair("eps_unknown", "true")));
   EXPECT_EQ(Find(report, "i-c-pid1", "clock bound"), nullptr);
   EXPECT_THAT(report.attributes, Contains(Pair("io.neurontrace.clock.words",
-                                               HasSubstr("nothing is known of the clock of i-c"))));
+                                               HasSubstr("times of i-c are not aligned"))));
 }
 
 TEST_F(ClockTest, WithoutClocksNothingIsClaimed) {

@@ -187,7 +187,7 @@ TEST_F(JsonTest, SamplesOfHostsThatCannotBeReadAreCountedOnce) {
   const std::string text = ExportJson();
   EXPECT_EQ(summary_.counts.unreadable_chunks, 2u);
   ASSERT_EQ(summary_.warnings.size(), 2u);
-  EXPECT_THAT(text, HasSubstr(R"({"message":"chunk 0 of i-b host cannot be read and is left out)"));
+  EXPECT_THAT(text, HasSubstr(R"({"message":"chunk 0 of i-b host cannot be read and is omitted)"));
 }
 
 class JsonMemoryTest : public JsonTest {

@@ -387,8 +387,8 @@ TEST_F(TraceFileReaderTest, NoLinkBelowAWatchedDirectoryIsFollowed) {
 TEST_F(TraceFileReaderTest, WhatIsNoTraceIsRefusedAndSaysWhatItIs) {
   const std::map<std::string, std::string> reasons = {
       {"hello", "not a trace: not JSON: it begins with \"hello\""},
-      {"<html><body>404 Not Found</body></html>", "no trace: HTML or XML"},
-      {"{a:1}", "no trace: JSON without trace events"},
+      {"<html><body>404 Not Found</body></html>", "not a trace: HTML or XML"},
+      {"{a:1}", "not a trace: JSON without trace events"},
       {R"({"model_type":"llama","layers":[1,2]})",
        "not a trace: JSON without a list \"traceEvents\""},
       {R"({"traceEvents":7})", "\"traceEvents\" is not a list"},

@@ -83,8 +83,10 @@ TEST(ProcFilesTest, ReadsMemory) {
 }
 
 TEST(ProcFilesTest, RefusesMemoryThatIsNotToldOrTooMuch) {
-  EXPECT_THAT(ParseMemory("MemTotal: 1 kB\n").status().message(), HasSubstr("no MemAvailable"));
-  EXPECT_THAT(ParseMemory("MemAvailable: 1 kB\n").status().message(), HasSubstr("no MemTotal"));
+  EXPECT_THAT(ParseMemory("MemTotal: 1 kB\n").status().message(),
+              HasSubstr("MemAvailable is missing"));
+  EXPECT_THAT(ParseMemory("MemAvailable: 1 kB\n").status().message(),
+              HasSubstr("MemTotal is missing"));
   EXPECT_THAT(ParseMemory("MemTotal: 1 MB\n").status().message(), HasSubstr("not a number of kB"));
   EXPECT_THAT(ParseMemory("MemTotal: 18446744073709551615 kB\n").status().message(),
               HasSubstr("not a number of kB"));

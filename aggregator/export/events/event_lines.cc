@@ -182,8 +182,8 @@ class EventLines {
     if (!status.ok()) {
       ++total_.chunks_left_out;
       source_.ReportUnreadable(stream.number, sequence, status);
-      Warn(fmt::format("chunk {} of {} is omitted: {}", sequence, ToString(stream.identity),
-                       std::string(status.message())));
+      Warn(fmt::format("chunk {} of {} cannot be read and is omitted: {}", sequence,
+                       ToString(stream.identity), std::string(status.message())));
       return absl::OkStatus();
     }
     ++total_.chunks_read;

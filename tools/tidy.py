@@ -23,6 +23,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import generate_docs  # noqa: E402
 import tidy_functions  # noqa: E402
+import tidy_identifiers  # noqa: E402
 import tidy_metrics  # noqa: E402
 import tidy_rules  # noqa: E402
 import tidy_types  # noqa: E402
@@ -30,7 +31,8 @@ import tidy_types  # noqa: E402
 SKIPPED_FOLDERS = {".git", "build", "out", "__pycache__", ".cache", ".venv", "golden"}
 BASELINE = os.path.join("tools", "tidy_baseline.json")
 # What needs all files at once.
-TREE_RULES = {"metric": tidy_metrics, "type-name": tidy_types, "generated": generate_docs}
+TREE_RULES = {"metric": tidy_metrics, "type-name": tidy_types, "plain-names": tidy_identifiers,
+              "generated": generate_docs}
 
 
 class Source:

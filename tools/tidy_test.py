@@ -90,6 +90,32 @@ class PlainWords(unittest.TestCase):
         self.assertEqual(self.found(f'const char* a = "{words} one more";\n', "tools/x/y_test.cc"), [])
 
 
+class PlainNames(unittest.TestCase):
+    def names(self, text, path="lib/base/x.cc", wire=""):
+        """The names found in one file, beside a file of messages."""
+        sources = [tidy.Source(path, text), tidy.Source("proto/x.proto", wire)]
+        return [message.split(":")[0] for _, _, message in tidy.tidy_identifiers.check(sources)]
+
+    def test_words_and_clauses(self):
+        for name in ("TellWorker", "told_ns_", "SayHello", "is_heard", "kBeatNs", "odd_text", "GoesOn", "going_on_", "GiveBack",
+                     "gave_way", "LetGo", "TakeBack", "LookAtFile", "canary_under_way_", "on_its_way", "WhatIsNoEntry",
+                     "WhoHas", "WhyNone", "OfNothing", "MaySee", "WhereOf"):
+            self.assertEqual(self.names(f"int {name} = 1;\n"), [name], name)
+        self.assertEqual(self.names("def look_for(path):\n    pass\n", "tools/x/y.py"), ["look_for"])
+
+    def test_plain_names(self):
+        for name in ("Report", "reported_ns_", "Lookup", "Lookahead", "heartbeat", "Heartbeat", "OfflineResume", "Whole", "Maybe",
+                     "Office", "goal", "ForgetOldest", "modded", "essay", "Gigabytes", "way_point", "what", "why_not"):
+            self.assertEqual(self.names(f"int {name} = 1;\n"), [], name)
+
+    def test_comments_literals_and_names_of_the_wire_are_left_alone(self):
+        self.assertEqual(self.names('// TellWorker\nconst char* a = "told_ns";\n#include "told/hear.h"\n'), [])
+        self.assertEqual(self.names("a.set_told(b.told());\nint told_size;\n", wire="message A {\n  bool told = 1;\n}\n"), [])
+
+    def test_each_name_is_found_once(self):
+        self.assertEqual(self.names("int told;\nint b = told;\n"), ["told"])
+
+
 class TypeNames(unittest.TestCase):
     def check(self, *texts):
         """[(path, line)] for files a.cc, b.cc … in one tree."""

@@ -8,6 +8,7 @@
 #include "aggregator/export/json/json_members.h"
 #include "aggregator/export/json/json_text.h"
 #include "aggregator/export/rows/row_names.h"
+#include "aggregator/view/span_answer.h"
 #include "lib/base/json_writer.h"
 #include "lib/trace/event_json.h"
 #include "lib/trace/view_limits.h"
@@ -158,9 +159,7 @@ std::string EventCollector::HeadOf(const TimelineRecord& record, const ExportRow
   AppendAsJsonString(attributes_.NameOf(record), name);
   const bool is_span = record.kind == RecordKind::kSpan;
   json.Open('{').Member("stream", header_->streams[record.stream].description.number);
-  json.Member("row",
-              fmt::format("{:016x}", HashEventType(fmt::format(
-                                         "{}\n{}", rows_.process(row.process).label, row.name))));
+  json.Member("row", ViewRowId(rows_.process(row.process).label, row.name));
   json.Member("row_name", row.name).Key("name").Json(name);
   json.Member("type", record.start().event_type)
       .Member("category", attributes_.CategoryOf(record))

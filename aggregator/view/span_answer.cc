@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "aggregator/timeline/chunk_source.h"
 #include "lib/base/json_writer.h"
 
 namespace neurontrace {
@@ -55,7 +56,7 @@ void DescribeRow(const SpanRow& row, size_t offset, JsonWriter& json) {
   const bool is_counter = row.counters.size() != 0;
   json.Open('{')
       .Member("stream", row.stream)
-      .Member("row", fmt::format("{:016x}", row.id))
+      .Member("row", row.id)
       .Member("name", row.name)
       .Member("source", row.source)
       .Member("order", row.order)
@@ -95,6 +96,11 @@ std::string HeaderOf(const SpanAnswer& answer, uint64_t version) {
 }
 
 }  // namespace
+
+uint64_t ViewRowId(std::string_view process, std::string_view name) {
+  constexpr int kBitsBeyondDouble = 12;
+  return HashEventType(fmt::format("{}\n{}", process, name)) >> kBitsBeyondDouble;
+}
 
 std::string ViewFrame(std::string_view json_header) {
   std::string out = "NTV1";

@@ -70,6 +70,10 @@ struct SpanAnswer {
   std::vector<std::string> warnings;
 };
 
+// Identifies a row in every window of a capture: a number that a browser holds exactly. A collision
+// would give two rows one memory of being pinned or hidden, which is harmless.
+uint64_t ViewRowId(std::string_view process, std::string_view name);
+
 // Returns the beginning of a binary answer: "NTV1", the header, and the padding after which columns
 // are aligned.
 std::string ViewFrame(std::string_view json_header);

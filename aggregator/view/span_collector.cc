@@ -25,12 +25,6 @@ Grouping DefaultGrouping() {
 
 uint64_t UnitOf(uint64_t window_ns) { return window_ns / UINT32_MAX + 1; }
 
-// Identifies a row in every window of a capture. A collision would give two rows one memory of
-// being pinned or hidden, which is harmless.
-uint64_t RowId(std::string_view process, std::string_view name) {
-  return HashEventType(fmt::format("{}\n{}", process, name));
-}
-
 double CounterNumber(const ShapeKey& key, uint64_t value) {
   switch (key.type) {
     case ValueType::kInt:
@@ -94,7 +88,7 @@ SpanRow* SpanCollector::RowAt(uint32_t row) {
   state.answer_row = static_cast<uint32_t>(answer_.rows.size());
   const ExportRow& about = rows_.row(row);
   answer_.rows.push_back({.stream = header_->streams[about.stream].description.number,
-                          .id = RowId(rows_.process(about.process).label, about.name),
+                          .id = ViewRowId(rows_.process(about.process).label, about.name),
                           .name = about.name,
                           .source = std::string(ToString(about.source)),
                           .order = about.order});
@@ -236,7 +230,7 @@ void SpanCollector::AddCounter(uint32_t stream, const std::string& name, uint64_
     }
     answer_.rows.push_back(
         {.stream = header_->streams[stream].description.number,
-         .id = RowId(ToString(header_->streams[stream].description.identity), name),
+         .id = ViewRowId(ToString(header_->streams[stream].description.identity), name),
          .name = name,
          .source = "counter",
          .order = UINT32_MAX});
